@@ -335,14 +335,9 @@ static void choose_terms(struct problem *p) {
     if (p->op.is_alibi && dice_once_in(dice, 2))
         p->slopes = choose_heads(p, KVMILL_CACHE_ATTEND_ALIBI_SLOPES, f32);
     else if (p->op.is_alibi) {
-        int64_t n = 1;
-        while (2 * n <= o->heads)
-            n *= 2;
         p->slopes = array(o->heads, sizeof *p->slopes);
         for (int64_t h = 0; h < o->heads; h++)
-            p->slopes[h] =
-                (double)(float)(h < n ? exp2(-8.0 * (double)(h + 1) / (double)n)
-                                      : exp2(-4.0 * (double)(2 * (h - n) + 1) / (double)n));
+            p->slopes[h] = (double)(float)oracle_alibi_slope(o->heads, h);
     }
     if (dice_once_in(dice, 4)) {
         p->positions = array(o->queries, sizeof *p->positions);

@@ -6,9 +6,30 @@
 #include <string.h>
 
 #include "attention_scenes.h"
+#include "packs.h"
 #include "settings.h"
 #include "table.h"
 #include "tap.h"
+
+bool attention_runs(struct attention *a, struct dice *dice) {
+    bool good = true;
+    attention_expect(a, dice);
+    for (int i = 0; good && i < 4; i++) {
+        kvmill_error error;
+        kvmill_plan *plan;
+        attention_restore(a);
+        kvmill_status status = attention_plan(a, &two_threads[i / 2], &plan, &error);
+        if (status == KVMILL_OK)
+            status = attention_run_fenced(a, plan, i % 2 ? 3 : 0, dice, &error);
+        if (status != KVMILL_OK)
+            diag("%s: %s", kvmill_status_name(status), error.message);
+        good = status == KVMILL_OK && *error.message == '\0' && attention_is_right(a);
+        if (!good)
+            diag("%s, %s", i / 2 ? "packs" : "no packs", a->words);
+        kvmill_plan_destroy(plan);
+    }
+    return good;
+}
 
 /* Which combination is wanted, and how many there are so far. */
 struct combination {

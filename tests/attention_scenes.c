@@ -6,13 +6,6 @@
 #include "settings.h"
 #include "tap.h"
 
-extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
-
-static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default, &kvmill_pack_kvmill_test};
-const kvmill_plan_options attention_options[2] = {
-    {.struct_size = sizeof(kvmill_plan_options), .threads = 2},
-    {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2, .threads = 2}};
-
 /* ---- What is wanted, in words ---- */
 
 static const struct wanted wanted[] = {WANTED(struct attention, spare_batch),
@@ -58,24 +51,4 @@ struct attention attention_scene(unsigned op, const char *settings) {
     attention_say(&a, "T1=float32 T2=float32 T3=float32 batch=1 tokens=1");
     attention_say(&a, settings);
     return a;
-}
-
-bool attention_runs(struct attention *a, struct dice *dice) {
-    bool good = true;
-    attention_expect(a, dice);
-    for (int i = 0; good && i < 4; i++) {
-        kvmill_error error;
-        kvmill_plan *plan;
-        attention_restore(a);
-        kvmill_status status = attention_plan(a, &attention_options[i / 2], &plan, &error);
-        if (status == KVMILL_OK)
-            status = attention_run_fenced(a, plan, i % 2 ? 3 : 0, dice, &error);
-        if (status != KVMILL_OK)
-            diag("%s: %s", kvmill_status_name(status), error.message);
-        good = status == KVMILL_OK && *error.message == '\0' && attention_is_right(a);
-        if (!good)
-            diag("%s, %s", i / 2 ? "packs" : "no packs", a->words);
-        kvmill_plan_destroy(plan);
-    }
-    return good;
 }

@@ -14,9 +14,6 @@ enum { S = 1, D = 2, KS = 4, KD = 8, MS = 16, MD = 32, K = KS | KD, M = MS | MD,
 #define I8  "T2=int8 quant_bit=8 quant_group=8 "
 #define I4  "T2=int4 quant_bit=4 quant_group=8 "
 
-/* Without packs, and with. */
-extern const kvmill_plan_options attention_options[2];
-
 /* Attributes and what else is wanted, in words: "num_heads=6 T1=float16 batch=2 start=7 tokens=3".
    start and tokens are of all sequences, or a list, which says how many there are; mask is its
    rank, sinks are given, rows are those of the cache. */
@@ -24,6 +21,8 @@ void attention_say(struct attention *attention, const char *settings);
 
 /* A sequence of one new token in float32, unless the settings say more. */
 struct attention attention_scene(unsigned op, const char *settings);
+
+/* ---- attention_checklist.c ---- */
 
 /* The opened scene with and without packs, on one thread and on some, against the oracle; leaves
    the outputs of the last run. */

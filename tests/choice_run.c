@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention.h"
+#include "attention_scenes.h"
 #include "tap.h"
 
 extern const kvmill_pack kvmill_pack_small;
@@ -69,13 +69,9 @@ static void run(struct attention *a, const kvmill_pack *pack, int threads, struc
         .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = 2};
     kvmill_plan *plan;
     kvmill_error error;
-    struct fence workspace;
-    if (attention_plan(a, &options, &plan, &error) != KVMILL_OK)
+    if (attention_plan(a, &options, &plan, &error) != KVMILL_OK ||
+        attention_run_fenced(a, plan, threads, dice, &error) != KVMILL_OK)
         bail_out("%s", error.message);
-    fence_open(&workspace, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64, 0, FENCE_ABOVE, dice);
-    if (attention_run(a, plan, workspace.data, threads, dice, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
-    fence_close(&workspace);
     kvmill_plan_destroy(plan);
 }
 
@@ -93,22 +89,16 @@ static bool is_right(struct attention *a, const kvmill_pack *pack, struct dice *
 }
 
 int main(int count, char **arguments) {
-    struct attention a = {.which = MULTI_HEAD_CACHE_ATTENTION, .query_size = 1};
+    char settings[128];
     struct dice dice = dice_for(1, "choice");
     const kvmill_pack pack = watched();
     if (count != 4)
         bail_out("accepted: SEQUENCES TOKENS POSITIONS");
-    kvmill_cache_attention_init(&a.op, sizeof a.op);
-    a.op.T1 = a.op.T2 = a.op.T3 = (DLDataType){kDLFloat, 32, 1};
-    a.op.num_heads = 2;
-    a.op.num_kv_heads = 1;
-    a.op.head_dim = 16;
-    a.op.cache_layout = 1;
-    a.sequences = atoi(arguments[1]);
-    for (int64_t b = 0; b < a.sequences; b++) {
-        a.tokens[b] = atoi(arguments[2]);
-        a.start[b] = atoi(arguments[3]) - a.tokens[b];
-    }
+    snprintf(settings, sizeof settings,
+             "num_heads=2 num_kv_heads=1 head_dim=16 cache_layout=1 query_size=1 batch=%d "
+             "tokens=%d start=%d",
+             atoi(arguments[1]), atoi(arguments[2]), atoi(arguments[3]) - atoi(arguments[2]));
+    struct attention a = attention_scene(S, settings);
     bool right = is_right(&a, &pack, &dice);
     printf("%s:", right ? "right" : "wrong");
     for (uint32_t i = 0; i < pack.count; i++)

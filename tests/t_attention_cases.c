@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "attention_scenes.h"
-#include "tap.h"
+#include "common.h"
+#include "packs.h"
+#include "table.h"
 
 static struct dice dice;
 
@@ -28,20 +30,7 @@ enum {
 
 #define ONE "num_heads=1 num_kv_heads=1 "
 
-/* ---- Numbers in text ---- */
-
-enum { MOST_NUMBERS = 32 };
-
-static int64_t parse(const char *text, double *x) {
-    int64_t count = 0;
-    for (char *end; count < MOST_NUMBERS; text = end) {
-        double number = strtod(text, &end);
-        if (end == text)
-            break;
-        x[count++] = number;
-    }
-    return count;
-}
+/* ---- Numbers ---- */
 
 static bool are_near(const struct attention *a, int tensor, int64_t first, int64_t count,
                      const double *want, double tolerance) {
@@ -123,8 +112,8 @@ static void test_addresses(void) {
 static void test_slopes(int64_t heads, const char *exponents) {
     struct attention a =
         attention_scene(MS, "head_dim=4 start=1 is_alibi=1 partial=1 query_size=0");
-    double exponent[MOST_NUMBERS];
-    bool good = parse(exponents, exponent) == heads;
+    double exponent[32];
+    bool good = numbers_in(exponents, 10, exponent, COUNT(exponent)) == heads;
     a.op.num_heads = heads;
     attention_open(&a, &dice);
     good = good && attention_runs(&a, &dice);
@@ -310,12 +299,12 @@ static void test_groups(void) {
 
 /* ---- What a plan says ---- */
 
-static bool describes(const char *settings, int packs, const char *words, bool wanted) {
+static bool describes(const char *settings, int with, const char *words, bool wanted) {
     static char text[16384];
     struct attention a = attention_scene(S, SIX_HEADS);
     kvmill_plan *plan;
     attention_say(&a, settings);
-    if (attention_plan(&a, &attention_options[packs], &plan, NULL) != KVMILL_OK)
+    if (attention_plan(&a, &two_threads[with], &plan, NULL) != KVMILL_OK)
         return false;
     kvmill_plan_describe(plan, text, sizeof text);
     kvmill_plan_destroy(plan);

@@ -2,10 +2,11 @@
    where a pack has several that do the same: kernels that tell they were called.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "../runtime/core/by_size.h"
-#include "attention.h"
+#include "attention_scenes.h"
 #include "tap.h"
 
 static struct dice dice;
@@ -149,17 +150,11 @@ static void test_nearest(void) {
 /* ---- Calls ---- */
 
 static struct attention scene(int64_t sequences, int64_t tokens, int64_t positions) {
-    struct attention a = {.which = MULTI_HEAD_CACHE_ATTENTION, .query_size = 1};
-    kvmill_cache_attention_init(&a.op, sizeof a.op);
-    a.op.T1 = a.op.T2 = a.op.T3 = (DLDataType){kDLFloat, 32, 1};
-    a.op.num_heads = a.op.num_kv_heads = 1;
-    a.op.head_dim = DIM;
-    a.sequences = sequences;
-    for (int64_t b = 0; b < sequences; b++) {
-        a.tokens[b] = tokens;
-        a.start[b] = positions - tokens;
-    }
-    return a;
+    char settings[96];
+    snprintf(settings, sizeof settings,
+             "num_heads=1 num_kv_heads=1 head_dim=%d query_size=1 batch=%d tokens=%d start=%d", DIM,
+             (int)sequences, (int)tokens, (int)(positions - tokens));
+    return attention_scene(S, settings);
 }
 
 static void run(struct attention a, const kvmill_pack *with, int threads) {
@@ -167,16 +162,11 @@ static void run(struct attention a, const kvmill_pack *with, int threads) {
         .struct_size = sizeof options, .packs = &with, .pack_count = 1, .threads = 3};
     kvmill_plan *plan;
     kvmill_error error;
-    struct fence workspace;
     memset(called, 0, sizeof called);
     attention_open(&a, &dice);
-    if (attention_plan(&a, &options, &plan, &error) != KVMILL_OK)
+    if (attention_plan(&a, &options, &plan, &error) != KVMILL_OK ||
+        attention_run_fenced(&a, plan, threads, &dice, &error) != KVMILL_OK)
         bail_out("%s", error.message);
-    fence_open(&workspace, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64, 0, FENCE_ABOVE,
-               &dice);
-    if (attention_run(&a, plan, workspace.data, threads, &dice, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
-    fence_close(&workspace);
     kvmill_plan_destroy(plan);
     attention_close(&a);
 }

@@ -2,10 +2,13 @@
    tensors that its description allows; and what is refused of names and values.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../defs/dtype.h"
+#include "case_table.h"
 #include "common.h"
 #include "described.h"
 
@@ -161,48 +164,22 @@ static int64_t dims[] = {1, 2, 4, 8};
 static const DLTensor cache = {
     .device = {kDLCPU, 0}, .ndim = 4, .dtype = {kDLFloat, 32, 1}, .shape = dims};
 
-/* One attribute of an op without tensors. */
-static const struct refusal {
-    const char *op;
-    kvmill_named_attribute attribute;
-    kvmill_status status;
-    const char *words;
-} refusals[] = {
-    {"flow", {.name = "mode"}, KVMILL_E_ATTRIBUTE, "op is \"flow\"; accepted: TensorScatter, Key"},
-    {"CacheAttend", {.name = "dtype"}, KVMILL_E_ATTRIBUTE,
-     "CacheAttend has no attribute \"dtype\"; accepted: num_heads, num_kv_heads"},
-    {"TensorScatter", {.name = "dtype", .word = "float16"}, KVMILL_E_ATTRIBUTE,
-     "TensorScatter has no attribute \"dtype\"; accepted: axis, mode, negative_indices"},
-    {"TensorScatter", {.name = "past_cache"}, KVMILL_E_ATTRIBUTE, "no attribute \"past_cache\""},
-    {"TensorScatter", {.name = "struct_size"}, KVMILL_E_ATTRIBUTE, "no attribute \"struct_size\""},
-    {"TensorScatter", {.name = NULL}, KVMILL_E_NULL, "the name of an attribute is NULL"},
-    {"TensorScatter", {.name = "axis", .word = "last"}, KVMILL_E_ATTRIBUTE,
-     "axis is \"last\"; accepted: a number"},
-    {"TensorScatter", {.name = "axis", .real = 1.5, .is_real = 1}, KVMILL_E_ATTRIBUTE,
-     "axis is 1.5; accepted: an integer"},
-    {"TensorScatter", {.name = "mode", .word = "ring"}, KVMILL_E_ATTRIBUTE,
-     "mode is \"ring\"; accepted: linear, circular"},
-    {"TensorScatter", {.name = "mode", .integer = 3}, KVMILL_E_ATTRIBUTE,
-     "mode is 3; accepted: linear, circular"},
-    {"CacheAttend", {.name = "T1", .word = "float99"}, KVMILL_E_ATTRIBUTE,
-     "T1 is \"float99\"; accepted: the name of an element type"},
-    {"CacheAttend", {.name = "is_causal", .integer = 2}, KVMILL_E_ATTRIBUTE,
-     "is_causal is 2; accepted: 0, 1"},
-    {"CacheAttend", {.name = "num_heads", .integer = -1}, KVMILL_E_ATTRIBUTE, "num_heads is -1"},
-    {"KeyValueCache", {.name = "softcap", .integer = 1}, KVMILL_E_ATTRIBUTE,
-     "KeyValueCache has no attribute \"softcap\""},
-};
-
-static void test_refusals(void) {
-    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        const struct refusal *row = &refusals[i];
-        kvmill_plan *plan = (kvmill_plan *)(void *)&dice;
-        kvmill_error error;
-        kvmill_status status =
-            kvmill_plan_named(row->op, &row->attribute, 1, NULL, 0, NULL, &plan, &error);
-        ok(status == row->status && plan == NULL && strstr(error.message, row->words) != NULL,
-           "refused: %s", error.message);
-    }
+/* OP ATTRIBUTE VALUE STATUS WORDS: of an op without tensors. */
+static void test_refused(char *const *cell) {
+    const char *value = cell[2];
+    kvmill_named_attribute attribute = {.name = cell[1][0] != '\0' ? cell[1] : NULL};
+    kvmill_plan *plan = (kvmill_plan *)(void *)&dice;
+    kvmill_error error = {""};
+    if (isalpha((unsigned char)value[0]))
+        attribute.word = value;
+    else if ((attribute.is_real = strchr(value, '.') != NULL))
+        attribute.real = strtod(value, NULL);
+    else
+        attribute.integer = atoll(value);
+    kvmill_status status = kvmill_plan_named(cell[0], &attribute, 1, NULL, 0, NULL, &plan, &error);
+    ok(strcmp(kvmill_status_name(status) + strlen("KVMILL_"), cell[3]) == 0 && plan == NULL &&
+           strstr(error.message, cell[4]) != NULL,
+       "refused: %s", error.message);
 }
 
 static kvmill_status with_tensor(const char *name, const DLTensor *tensor, kvmill_error *error) {
@@ -252,6 +229,7 @@ static void test_null(void) {
 }
 
 int main(void) {
+    static const struct table_test rows[] = {{"refused", 5, test_refused}, {NULL, 0, NULL}};
     int ops = 0;
     dice = dice_for(dice_seed(), "named");
     fence_explain_traps(doing);
@@ -265,7 +243,7 @@ int main(void) {
         ops++;
     }
     ok(ops == 11, "%d ops have plans by name", ops);
-    test_refusals();
+    run_table("named", rows);
     test_tensors();
     test_null();
     return done_testing();

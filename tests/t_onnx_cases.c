@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case_table.h"
 #include "common.h"
 #include "crew.h"
 #include "onnx_problem.h"
@@ -36,49 +37,6 @@ static bool run(struct onnx_problem *problem, bool portable, int threads) {
 
 /* ---- Who sees what ---- */
 
-/* Keys of zeros weigh the same, and value j is 2^j: so Y says which keys a query sees. */
-#define FOUR "queries=2 keys=4 "
-#define PAST "queries=2 past=2 keys=2 "
-#define STEP "step=1 queries=2 past=4 keys=2 is_causal=1 "
-#define RING STEP "circular=1 starts=6 "
-
-static const struct view {
-    const char *name, *settings;
-    unsigned seen[4];
-} views[] = {
-    {"all", FOUR "opset=23", {15, 15}},
-    {"causal, more keys than queries: from the top left", FOUR "opset=23 is_causal=1", {1, 3}},
-    {"causal with a past", PAST "opset=23 is_causal=1", {7, 15}},
-    {"valid keys", FOUR "nonpad=3", {7, 7}},
-    {"causal, valid keys", FOUR "nonpad=3 is_causal=1", {3, 7}},
-    {"causal, fewer valid keys than queries", "queries=3 keys=4 nonpad=1 is_causal=1", {0, 0, 1}},
-    {"no valid key", FOUR "nonpad=0", {0, 0}},
-    {"a window of one to the left keeps two", PAST "opset=25 is_causal=1 left=1", {6, 12}},
-    {"a window of none", PAST "opset=25 left=0 right=0", {4, 8}},
-    {"a window to the right", "queries=3 keys=4 opset=25 right=1", {3, 7, 15}},
-    {"a window to both sides", "queries=3 keys=4 opset=25 left=1 right=1", {3, 7, 14}},
-    {"a window of valid keys", FOUR "nonpad=3 opset=25 left=0 right=1", {6, 4}},
-    {"a causal window to the right is causal", FOUR "opset=25 is_causal=1 right=3", {1, 3}},
-    {"a mask of too few columns", FOUR "mask=3", {7, 7}},
-    {"a mask of one column: the first key alone", FOUR "mask=1", {1, 1}},
-    {"a mask across past and new keys", PAST "is_causal=1 mask=3", {7, 7}},
-    {"no keys", "queries=2 is_causal=1", {0, 0}},
-    {"a step's first tokens", STEP, {1, 3}},
-    {"a step", STEP "starts=1", {3, 7}},
-    {"a step of one real token", STEP "nonpad=2 starts=1", {3, 0}},
-    {"a step of padding", STEP "nonpad=1 starts=1", {0, 0}},
-    {"a step that is not causal", STEP "starts=1 is_causal=0", {7, 7}},
-    {"a step with a mask", STEP "starts=1 mask=2", {3, 3}},
-    {"a ring that is not full", STEP "circular=1 starts=1", {3, 7}},
-    {"a ring that is full: what a step evicts is seen before", RING, {0x78, 0xf0}},
-    {"a ring, not causal: what is there afterwards", RING "is_causal=0", {0xf0, 0xf0}},
-    {"a ring with a window", RING "opset=25 left=1", {0x60, 0xc0}},
-    {"a ring, a real token of two", RING "nonpad=7", {0x78, 0}},
-    {"a ring that a step fills",
-     "step=1 circular=1 queries=4 past=4 keys=4 starts=5 is_causal=1",
-     {0x3c, 0x78, 0xf0, 0x1e0}},
-};
-
 static int64_t start_of(const struct onnx_problem *problem) {
     return problem->has_starts ? problem->starts[0] : 0;
 }
@@ -100,33 +58,42 @@ static void set_rows(struct onnx_problem *problem, int tensor, int64_t rows, int
     }
 }
 
-static double expected(unsigned seen) {
+/* Keys of zeros weigh the same, and value j is 2^j: so Y says which keys a query sees. */
+static double expected(const char *seen) {
     double sum = 0, count = 0;
-    for (int j = 0; j < 16; j++) {
-        sum += seen >> j & 1 ? ldexp(1, j) : 0;
-        count += seen >> j & 1;
-    }
+    for (; *seen >= '0' && *seen <= '9'; seen++, count++)
+        sum += ldexp(1, *seen - '0');
     return count == 0 ? 0 : sum / count;
 }
 
-static void test_view(const struct view *view, bool portable) {
+/* NAME SETTINGS SEEN: a word for each query, of the keys that it sees. */
+static bool is_view(char *const *cell, bool portable) {
     struct onnx_problem problem = onnx_problem("heads=2 kv_heads=1 dim=3 value_dim=1 U=bool");
-    onnx_say(&problem, view->settings);
+    const char *seen = cell[2];
+    onnx_say(&problem, cell[1]);
     onnx_open(&problem, &dice);
     set_rows(&problem, KVMILL_ATTENTION_K, problem.keys,
              problem.step ? start_of(&problem) : problem.past);
     if (problem.given[KVMILL_ATTENTION_PAST_KEY] != NULL)
         set_rows(&problem, KVMILL_ATTENTION_PAST_KEY, problem.past, 0);
     bool good = run(&problem, portable, 0);
-    for (int64_t i = 0; good && i < 2 * problem.queries; i++) {
-        double y = onnx_get(&problem, KVMILL_ATTENTION_Y, 0, i % 2, i / 2, 0);
-        double want = expected(view->seen[i / 2]);
-        good = fabs(y - want) <= 1e-6 * fabs(want);
-        if (!good)
-            diag("query %" PRId64 ": %.9g, not %.9g", i / 2, y, want);
+    for (int64_t i = 0; good && i < problem.queries; i++) {
+        for (int64_t h = 0; h < 2; h++) {
+            double y = onnx_get(&problem, KVMILL_ATTENTION_Y, 0, h, i, 0), want = expected(seen);
+            good = good && fabs(y - want) <= 1e-6 * fabs(want);
+            if (!good)
+                diag("query %" PRId64 ": %.9g, not %.9g", i, y, want);
+        }
+        seen += strcspn(seen, " ");
+        seen += *seen == ' ';
     }
-    ok(good, "%s (%s)", view->name, portable ? "portable" : "packs");
     onnx_close(&problem);
+    return good;
+}
+
+static void test_view(char *const *cell) {
+    for (int portable = 0; portable < 2; portable++)
+        ok(is_view(cell, portable), "%s (%s)", cell[0], portable ? "portable" : "packs");
 }
 
 /* ---- Decisions ---- */
@@ -268,23 +235,11 @@ static void test_sizes(void) {
        "products of keys that are not valid");
 }
 
-/* Long enough to be cut into pieces, whose partial results are merged. */
-static void test_pieces(void) {
-    static const struct {
-        const char *name, *type, *settings;
-    } rows[] = {
-        {"pieces, heads side by side", "float32", "dim=16 keys=1100 queries=1 packed=1"},
-        {"pieces with a mask", "float32", "dim=16 keys=1100 queries=1 packed=1 mask_rank=1"},
-        {"pieces of a past and of new keys", "float16",
-         "dim=16 keys=700 queries=1 packed=1 past=1500"},
-        {"pieces, heads one after the other", "float32",
-         "dim=8 keys=4500 queries=1 mask_rank=4 past=300"},
-        {"pieces of many queries", "float32",
-         "dim=8 keys=3000 queries=70 packed=1 mask_rank=3 past=33 is_causal=1"},
-        {"float64, many queries", "float64", "dim=40 keys=700 queries=90 mask_rank=2 is_causal=1"},
-    };
-    for (int i = 0; i < (is_slow_run() ? 3 : 6); i++)
-        ok(run_sized(rows[i].type, rows[i].settings), "%s", rows[i].name);
+/* NAME TYPE SETTINGS. */
+static void test_sized(char *const *cell) {
+    static int done;
+    if (!is_slow_run() || done++ < 4)
+        ok(run_sized(cell[1], cell[2]), "%s", cell[0]);
 }
 
 /* ---- In place ---- */
@@ -449,10 +404,10 @@ static void test_swapped_entries(void) {
 }
 
 int main(void) {
+    static const struct table_test rows[] = {
+        {"view", 3, test_view}, {"sized", 3, test_sized}, {NULL, 0, NULL}};
     dice = dice_for(dice_seed(), "ONNX Attention, case by case");
-    for (size_t i = 0; i < sizeof views / sizeof *views; i++)
-        for (int portable = 0; portable < 2; portable++)
-            test_view(&views[i], portable);
+    run_table("onnx_views", rows);
     test_hidden_rows("float32");
     test_hidden_rows("float16");
     test_hidden_rows("float64");
@@ -460,7 +415,6 @@ int main(void) {
     test_wide_masks();
     test_rounding();
     test_sizes();
-    test_pieces();
     test_in_place();
     test_composition();
     test_far_starts();

@@ -15,7 +15,7 @@
 
 #include "../runtime/core/pool.h"
 #include "../runtime/core/processors.h"
-#include "attention.h"
+#include "attention_scenes.h"
 #include "common.h"
 
 enum { PARTS = 1000, MOST = 8 };
@@ -283,13 +283,8 @@ static void test_no_threads(void) {
 
 /* A layer over so many positions that decodes. */
 static struct attention layer(int64_t positions) {
-    struct attention a = {.which = MULTI_HEAD_CACHE_ATTENTION, .query_size = 2, .sequences = 1};
-    kvmill_cache_attention_init(&a.op, sizeof a.op);
-    a.op.num_heads = 8;
-    a.op.num_kv_heads = 4;
-    a.op.head_dim = 32;
-    a.op.T1 = a.op.T2 = a.op.T3 = f16;
-    a.tokens[0] = 1;
+    struct attention a =
+        attention_scene(S, F16 "T2=float16 num_heads=8 num_kv_heads=4 head_dim=32 query_size=2");
     a.start[0] = positions - 1;
     return a;
 }

@@ -70,3 +70,15 @@ double number_in(const char *cell, const char *key) {
             return strtod(at + length + 1, NULL);
     return 0;
 }
+
+int64_t numbers_in(const char *cell, int base, double *numbers, int64_t most) {
+    int64_t count = 0;
+    memset(numbers, 0, (size_t)most * sizeof *numbers);
+    for (char *end; count < most; cell = end) {
+        double number = base == 16 ? (double)strtol(cell, &end, 16) : strtod(cell, &end);
+        if (end == cell)
+            break;
+        numbers[count++] = number;
+    }
+    return count;
+}

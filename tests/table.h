@@ -6,6 +6,7 @@
 #define KVMILL_TESTS_TABLE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum { MOST_CELLS = 12 };
@@ -32,6 +33,10 @@ void each_row(const char *name, int cells, void (*use)(char **cell));
 
 /* The place of `word` among `count` words; none ends the test. */
 int place_of(const char *word, const char *const *words, int count);
+
+/* Numbers that spaces part, at most so many, integers if the base is 16; how many.  The rest of the
+   array becomes 0. */
+int64_t numbers_in(const char *cell, int base, double *numbers, int64_t most);
 
 /* The number after "key=" in a cell; 0 where it has no such key. */
 double number_in(const char *cell, const char *key);

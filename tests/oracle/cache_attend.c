@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double unit = 0x1p-24;
-
 static int64_t sequence_of(const struct oracle_attend *problem, int64_t n) {
     int64_t b = 0;
     while (problem->starts[b + 1] <= n)
@@ -92,58 +90,28 @@ bool oracle_attend_cuts_window(const struct oracle_attend *problem, int64_t left
     return false;
 }
 
-/* A score, and what it may err. */
-static double score_of(const struct oracle_attend *problem, int64_t n, int64_t h, int64_t cell,
-                       double added, double *error) {
-    int64_t g = h / (problem->heads / problem->kv_heads);
-    const double *q = problem->q + (n * problem->heads + h) * problem->dim;
-    const double *k = problem->k + (cell * problem->kv_heads + g) * problem->dim;
-    double sum = 0, size = 0;
-    for (int64_t d = 0; d < problem->dim; d++) {
-        sum += q[d] * k[d];
-        size += fabs(q[d] * k[d]);
-    }
-    double score = sum * problem->scale;
-    *error = unit * ((double)problem->dim + 8) * size * problem->scale;
-    if (problem->softcap > 0) {
-        score = problem->softcap * tanh(score / problem->softcap);
-        *error += 16 * unit * problem->softcap;
-    }
-    *error += 8 * unit * (fabs(score) + fabs(added));
-    return score + added;
-}
-
-void oracle_attend_row(const struct oracle_attend *problem, int64_t n, int64_t h, double *y,
-                       double *error, double *lse, double *lse_error) {
+void oracle_attend_row(const struct oracle_attend *problem, int64_t n, int64_t h,
+                       struct oracle_answer *answer) {
     int64_t list = list_of(problem, n, h), count = problem->lengths[list];
     int64_t g = h / (problem->heads / problem->kv_heads);
-    double *scores = malloc((size_t)(count + 1) * sizeof *scores);
-    double most = problem->sinks ? problem->sinks[h] : -INFINITY, worst = 0, total = 0, added;
+    struct oracle_key *keys = calloc((size_t)count + 1, sizeof *keys);
     for (int64_t j = 0; j < count; j++) {
-        double off = 0;
-        scores[j] = -INFINITY;
-        if (oracle_attend_sees(problem, n, h, j, &added))
-            scores[j] = score_of(problem, n, h, problem->cells[list][j], added, &off);
-        most = fmax(most, scores[j]);
-        worst = fmax(worst, off);
+        int64_t row = problem->cells[list][j] * problem->kv_heads + g;
+        keys[j].k = problem->k + row * problem->dim;
+        keys[j].v = problem->v + row * problem->value_dim;
+        keys[j].hidden = !oracle_attend_sees(problem, n, h, j, &keys[j].bias);
+        keys[j].size = fabs(keys[j].bias);
     }
-    if (problem->sinks != NULL)
-        total = exp(problem->sinks[h] - most);
-    for (int64_t j = 0; j < count && most > -(double)INFINITY; j++)
-        total += exp(scores[j] - most);
-    for (int64_t e = 0; e < problem->value_dim; e++)
-        y[e] = error[e] = 0;
-    double bound = 2 * worst + 2 * ((double)count + 24) * unit;
-    for (int64_t j = 0; j < count && total > 0; j++) {
-        double weight = exp(scores[j] - most) / total;
-        const double *v =
-            problem->v + (problem->cells[list][j] * problem->kv_heads + g) * problem->value_dim;
-        for (int64_t e = 0; weight > 0 && e < problem->value_dim; e++) {
-            y[e] += weight * v[e];
-            error[e] += bound * weight * fabs(v[e]);
-        }
-    }
-    *lse = total > 0 ? most + log(total) : -INFINITY;
-    *lse_error = total > 0 ? bound + 4 * unit * fabs(*lse) : 0;
-    free(scores);
+    oracle_query_attend(
+        &(struct oracle_query){.dim = problem->dim,
+                               .value_dim = problem->value_dim,
+                               .count = count,
+                               .numbers = problem->q + (n * problem->heads + h) * problem->dim,
+                               .keys = keys,
+                               .scale = problem->scale,
+                               .softcap = problem->softcap,
+                               .sink = problem->sinks ? problem->sinks[h] : -INFINITY,
+                               .unit = 0x1p-24},
+        answer);
+    free(keys);
 }

@@ -5,8 +5,7 @@
 #ifndef KVMILL_TESTS_ORACLE_CACHE_ATTEND_H
 #define KVMILL_TESTS_ORACLE_CACHE_ATTEND_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "query.h"
 
 struct oracle_attend {
     int64_t batch, heads, kv_heads, dim, value_dim, queries;
@@ -40,8 +39,8 @@ bool oracle_attend_sees_cell(const struct oracle_attend *problem, int64_t cell, 
 /* A ring has only a part of the window of some query, though the window fits into it. */
 bool oracle_attend_cuts_window(const struct oracle_attend *problem, int64_t left);
 
-/* y: value_dim numbers, error: what float32 arithmetic may err of each. */
-void oracle_attend_row(const struct oracle_attend *problem, int64_t n, int64_t h, double *y,
-                       double *error, double *lse, double *lse_error);
+/* Attention of query n in head h. */
+void oracle_attend_row(const struct oracle_attend *problem, int64_t n, int64_t h,
+                       struct oracle_answer *answer);
 
 #endif

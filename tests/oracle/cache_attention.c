@@ -104,22 +104,12 @@ void oracle_load(const struct oracle_attention *problem, unsigned char *key, uns
 
 /* ---- Attention ---- */
 
-double oracle_alibi_slope(int64_t heads, int64_t head) {
-    int64_t power = 1;
-    while (power * 2 <= heads)
-        power *= 2;
-    if (head < power)
-        return pow(2, -8.0 * (double)(head + 1) / (double)power);
-    return pow(2, -4.0 * (double)(2 * (head - power) + 1) / (double)power);
-}
-
 /* One query row, and what it sees. */
 struct query {
     int64_t sequence, token, head; /* the token's number among all */
     int64_t position, length;
-    const double *key, *value; /* [length, dim] */
-    double *numbers;           /* of the query */
-    double *weight, *error;    /* [length + 1], the last one of the sink */
+    double *numbers;
+    struct oracle_key *keys; /* [length] */
 };
 
 /* Later keys are hidden. */
@@ -159,98 +149,18 @@ static double alibi_at(const struct oracle_attention *problem, const struct quer
            (double)distance;
 }
 
-/* Half the distance of float32 neighbours of 1, and how many of these a sum of n float32 terms may
-   err, as a share of the sum of their magnitudes.  The bound that always holds, n, is useless for
-   long caches: it would hide a lost token.  Rounding errors are independent enough that sqrt(n)
-   with a factor of 8 is not exceeded either (Higham and Mary, 2019). */
-static const double unit = 0x1p-24;
-
-static double summing(int64_t n) {
-    double root = 8 * sqrt((double)n);
-    return (double)n < root ? (double)n : root;
-}
-
-/* The score of position j, and what float32 may err in it:
-   - the sum over dim, with roundings of query * scale, of code * scale and of the product each
-   time: summing(dim)
-     + 4 units of the sum of magnitudes;
-   - softcap: tanh is steep at most like the identity, and good to 8 units of the cap;
-   - bias: slope, product and sum: 4 units of each magnitude that is added;
-   - what the largest score is subtracted from it: a unit of either is counted in `share`. */
-static double score_at(const struct oracle_attention *problem, const struct query *query, int64_t j,
-                       double *error) {
-    int64_t dim = problem->key.dim;
-    double sum = 0, magnitude = 0;
-    for (int64_t i = 0; i < dim; i++) {
-        double product = query->numbers[i] * query->key[j * dim + i] * problem->scale;
-        sum += product;
-        magnitude += fabs(product);
-    }
-    *error = (summing(dim) + 4) * unit * magnitude;
-    if (problem->softcap != 0) {
-        sum = problem->softcap * tanh(sum / problem->softcap);
-        *error += 8 * unit * problem->softcap;
-    }
-    double alibi = alibi_at(problem, query, j), mask = mask_at(problem, query, j);
-    *error += isinf(mask) ? 0 : 4 * unit * (fabs(alibi) + fabs(mask));
-    return sum + alibi + mask;
-}
-
-/* Scores of all visible positions, -infinity of the others, and of the sink; the largest. */
-static double find_scores(const struct oracle_attention *problem, const struct query *query) {
-    double largest = -INFINITY;
-    int64_t sink = query->length;
+/* What the query sees of each position, and what is added to its score. */
+static void look(const struct oracle_attention *problem, const struct query *query) {
     for (int64_t j = 0; j < query->length; j++) {
-        query->weight[j] = -INFINITY;
-        query->error[j] = 0;
-        if (is_visible(problem, query, j))
-            query->weight[j] = score_at(problem, query, j, &query->error[j]);
+        struct oracle_key *key = &query->keys[j];
+        key->hidden = !is_visible(problem, query, j);
+        key->bias = key->size = 0;
+        if (key->hidden)
+            continue;
+        double alibi = alibi_at(problem, query, j), mask = mask_at(problem, query, j);
+        key->bias = alibi + mask;
+        key->size = fabs(alibi) + fabs(mask);
     }
-    query->error[sink] = 0;
-    query->weight[sink] = problem->sinks == NULL
-                              ? -INFINITY
-                              : oracle_get(problem->sinks_type, problem->sinks, query->head);
-    for (int64_t j = 0; j <= sink; j++)
-        if (isnan(query->weight[j]) || query->weight[j] > largest)
-            largest = query->weight[j];
-    return largest;
-}
-
-/* Scores become shares of the whole; their error becomes relative: exp turns an absolute error into
-   that, and itself, its argument's subtraction and rescaling when a larger score comes err by no
-   more than 64 units and 2 of the scores' magnitudes. */
-static double share(const struct query *query, double largest) {
-    double total = 0;
-    for (int64_t j = 0; j <= query->length; j++) {
-        double *weight = &query->weight[j], magnitude = fabs(*weight) + fabs(largest);
-        query->error[j] += isinf(*weight) ? 0 : unit * (64 + 2 * magnitude);
-        *weight = *weight == -INFINITY ? 0 : exp(*weight - largest);
-        total += *weight;
-    }
-    for (int64_t j = 0; j <= query->length; j++)
-        query->weight[j] /= total;
-    return total;
-}
-
-/* Errors of the weights w move the result y by sum of w e |v - y|, sums and division by summing(n)
-   + 4 units of sum of w |v| and of |y|. */
-static void weigh(const struct oracle_attention *problem, const struct query *query, double *output,
-                  double *error) {
-    int64_t dim = problem->value.dim, sink = query->length;
-    double units = (summing(query->length) + 4) * unit;
-    for (int64_t d = 0; d < dim; d++)
-        output[d] = error[d] = 0;
-    for (int64_t j = 0; j < query->length; j++)
-        for (int64_t d = 0; d < dim && query->weight[j] != 0; d++) {
-            output[d] += query->weight[j] * query->value[j * dim + d];
-            error[d] += units * query->weight[j] * fabs(query->value[j * dim + d]);
-        }
-    for (int64_t j = 0; j < query->length; j++)
-        for (int64_t d = 0; d < dim && query->weight[j] != 0; d++)
-            error[d] +=
-                query->weight[j] * query->error[j] * fabs(query->value[j * dim + d] - output[d]);
-    for (int64_t d = 0; d < dim; d++)
-        error[d] += (units + query->weight[sink] * query->error[sink]) * fabs(output[d]);
 }
 
 /* Elements that share a scale; 0 where there are no scales. */
@@ -260,56 +170,32 @@ static int64_t group_of(const struct oracle_side *side) {
                                            : 0;
 }
 
-/* Like fmax, no call. */
-static double larger(double x, double largest) {
-    return x > largest ? x : largest;
-}
-
-/* The largest weight times value, which is 127 scales; no scale is below 1e-5. */
-static double largest_share(const struct oracle_attention *problem, const struct query *query,
-                            int64_t from, int64_t count) {
-    double largest = 0, least = oracle_is_integer(problem->value.type) ? 127e-5 : 0;
-    for (int64_t j = 0; j < query->length; j++) {
-        const double *value = query->value + j * problem->value.dim + from;
-        double extreme = least;
-        for (int64_t d = 0; d < count && query->weight[j] != 0; d++)
-            extreme = larger(fabs(value[d]), extreme);
-        largest = larger(query->weight[j] * extreme, largest);
-    }
-    return largest;
-}
-
-/* Weights of codes may be integers, a unit being 2^-24 of the largest weight times scale there is:
-   what dims of small codes lose is a share of what others of their group have. */
-static void count_digits(const struct oracle_attention *problem, const struct query *query,
-                         double *error) {
-    int64_t group = group_of(&problem->value);
-    for (int64_t from = 0; group > 0 && from < problem->value.dim; from += group) {
-        double lost = summing(query->length) * unit * largest_share(problem, query, from, group);
-        for (int64_t d = from; d < from + group; d++)
-            error[d] += lost;
-    }
-}
-
 static void attend_row(const struct oracle_attention *problem, const struct query *query,
                        const struct oracle_result *result) {
     int64_t row = query->token * problem->heads + query->head, dim = problem->value.dim;
-    double largest = find_scores(problem, query);
-    bool empty = largest == -INFINITY;
-    double total = empty ? 0 : share(query, largest), moved = 0;
-    if (!empty)
-        weigh(problem, query, result->output + row * dim, result->output_error + row * dim);
-    if (!empty)
-        count_digits(problem, query, result->output_error + row * dim);
-    for (int64_t d = 0; d < dim && empty; d++) {
-        result->output[row * dim + d] = problem->empty_is_nan ? NAN : 0;
-        result->output_error[row * dim + d] = 0;
-    }
-    for (int64_t j = 0; j <= query->length && !empty; j++)
-        moved += query->weight[j] * query->error[j];
-    result->lse[row] = empty ? -INFINITY : largest + log(total);
-    result->lse_error[row] =
-        empty ? 0 : moved + unit * (summing(query->length) + 8 + 4 * fabs(result->lse[row]));
+    struct oracle_answer answer = {result->output + row * dim, result->output_error + row * dim, 0,
+                                   0};
+    const struct oracle_query asked = {
+        .dim = problem->key.dim,
+        .value_dim = dim,
+        .count = query->length,
+        .numbers = query->numbers,
+        .keys = query->keys,
+        .scale = problem->scale,
+        .softcap = problem->softcap,
+        .sink = problem->sinks == NULL
+                    ? -INFINITY
+                    : oracle_get(problem->sinks_type, problem->sinks, query->head),
+        .unit = 0x1p-24,
+        .group = group_of(&problem->value),
+        .least = oracle_is_integer(problem->value.type) ? 127e-5 : 0, /* no scale is below 1e-5 */
+    };
+    look(problem, query);
+    bool empty = !oracle_query_attend(&asked, &answer);
+    for (int64_t d = 0; d < dim && empty && problem->empty_is_nan; d++)
+        answer.output[d] = NAN;
+    result->lse[row] = answer.lse;
+    result->lse_error[row] = answer.lse_error;
 }
 
 static double *read_rows(const struct oracle_attention *problem, bool value, int64_t sequence,
@@ -352,17 +238,18 @@ static void attend_group(const struct oracle_attention *problem, int64_t sequenc
     double *key = read_rows(problem, false, sequence, kv_head);
     double *value = problem->value_view ? view_rows(problem, sequence, key)
                                         : read_rows(problem, true, sequence, kv_head);
-    double *scratch = malloc((size_t)(problem->key.dim + 2 * (length + 1)) * sizeof *scratch);
     struct query query = {.sequence = sequence,
                           .length = length,
-                          .key = key,
-                          .value = value,
-                          .numbers = scratch,
-                          .weight = scratch + problem->key.dim,
-                          .error = scratch + problem->key.dim + length + 1};
+                          .numbers = malloc((size_t)problem->key.dim * sizeof *query.numbers),
+                          .keys = calloc((size_t)length + 1, sizeof *query.keys)};
+    for (int64_t j = 0; j < length; j++) {
+        query.keys[j].k = key + j * problem->key.dim;
+        query.keys[j].v = value + j * problem->value.dim;
+    }
     for (query.head = kv_head * ratio; query.head < (kv_head + 1) * ratio; query.head++)
         attend_head(problem, &query, first, last, result);
-    free(scratch);
+    free(query.keys);
+    free(query.numbers);
     free(value);
     free(key);
 }

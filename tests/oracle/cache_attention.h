@@ -9,6 +9,7 @@
 #define KVMILL_TESTS_ORACLE_CACHE_ATTENTION_H
 
 #include "numbers.h"
+#include "query.h"
 
 /* ---- Caches ---- */
 
@@ -97,7 +98,6 @@ struct oracle_attention {
 int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t position);
 int64_t oracle_slot_of_head(const struct oracle_attention *problem, int64_t sequence,
                             int64_t kv_head, int64_t position);
-double oracle_alibi_slope(int64_t heads, int64_t head);
 
 /* The new K and V into the cache. */
 void oracle_store(const struct oracle_attention *problem);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "query.h"
+
 /* ---- What is seen ---- */
 
 /* The mask's number for a key of a query; keys behind the mask are hidden. */
@@ -37,124 +39,26 @@ static bool is_in_reach(const struct oracle_onnx *problem, int64_t p, int64_t j)
 
 /* ---- One query ---- */
 
-/* Keys that a query may see or not: addresses of their rows, and what is added to their scores. */
-struct keys {
-    int64_t count;
-    const double **k, **v;
-    double *bias;
-    double *score, *error, *weight; /* filled by attend */
-    double *raw, *capped, *raw_error;
-};
-
-/* Units that a sum of n terms may err by, in whatever order it is taken. */
-static double summing(int64_t n) {
-    return (double)n;
-}
-
-/* Products and sums as in float arithmetic; tanh is good to 8 units of the cap; a mask is added
-   with one rounding. */
-static void find_scores(const struct oracle_onnx *problem, const double *q, struct keys *keys) {
-    for (int64_t j = 0; j < keys->count; j++) {
-        double sum = 0, magnitude = 0;
-        for (int64_t i = 0; keys->k[j] != NULL && i < problem->dim; i++) {
-            sum += q[i] * keys->k[j][i] * problem->scale;
-            magnitude += fabs(q[i] * keys->k[j][i] * problem->scale);
-        }
-        keys->raw[j] = keys->capped[j] = sum;
-        keys->raw_error[j] = (summing(problem->dim) + 4) * problem->unit * magnitude;
-        keys->error[j] = keys->raw_error[j];
-        if (problem->softcap != 0) {
-            keys->capped[j] = problem->softcap * tanh(sum / problem->softcap);
-            keys->error[j] += 8 * problem->unit * problem->softcap;
-        }
-        keys->score[j] = keys->capped[j] + keys->bias[j];
-        if (keys->bias[j] == -INFINITY)
-            keys->score[j] = -INFINITY;
-        else
-            keys->error[j] += 4 * problem->unit * fabs(keys->bias[j]);
+/* Query `row` of all; a bias of -infinity hides a key. */
+static void attend(const struct oracle_onnx *problem, int64_t row, struct oracle_key *keys,
+                   int64_t count, const struct oracle_onnx_result *result) {
+    struct oracle_answer answer = {result->y + row * problem->value_dim,
+                                   result->y_error + row * problem->value_dim, 0, 0};
+    for (int64_t j = 0; j < count; j++) {
+        keys[j].hidden = keys[j].bias == -INFINITY;
+        keys[j].size = fabs(keys[j].bias);
     }
-}
-
-/* Decided by the biases alone. */
-static bool sees_nothing(const struct keys *keys) {
-    for (int64_t j = 0; j < keys->count; j++)
-        if (keys->bias[j] != -INFINITY)
-            return false;
-    return true;
-}
-
-/* An absolute error of a score is a relative one of its weight; exp, what is subtracted and
-   rescaled err by no more than 64 units and 2 of the scores' magnitudes. */
-static void find_weights(const struct oracle_onnx *problem, struct keys *keys) {
-    double largest = -INFINITY, total = 0;
-    for (int64_t j = 0; j < keys->count; j++)
-        largest = isnan(keys->score[j]) || keys->score[j] > largest ? keys->score[j] : largest;
-    for (int64_t j = 0; j < keys->count; j++) {
-        bool hidden = keys->score[j] == -INFINITY;
-        keys->weight[j] = hidden ? 0 : exp(keys->score[j] - largest);
-        if (!hidden)
-            keys->error[j] += problem->unit * (64 + 2 * (fabs(keys->score[j]) + fabs(largest)));
-        total += keys->weight[j];
-    }
-    for (int64_t j = 0; j < keys->count; j++)
-        keys->weight[j] = total == 0 ? 0 : keys->weight[j] / total;
-}
-
-/* Errors of weights move the result by sum of w e |v - y|; sums and division by some units. */
-static void weigh(const struct oracle_onnx *problem, const struct keys *keys, double *y,
-                  double *error) {
-    double units = (summing(keys->count) + 4) * problem->unit;
-    for (int64_t d = 0; d < problem->value_dim; d++) {
-        y[d] = error[d] = 0;
-        for (int64_t j = 0; j < keys->count; j++)
-            y[d] += keys->weight[j] != 0 ? keys->weight[j] * keys->v[j][d] : 0;
-        for (int64_t j = 0; j < keys->count; j++)
-            if (keys->weight[j] != 0)
-                error[d] += keys->weight[j] * (units * fabs(keys->v[j][d]) +
-                                               keys->error[j] * fabs(keys->v[j][d] - y[d]));
-        error[d] += units * fabs(y[d]);
-    }
-}
-
-static void attend(const struct oracle_onnx *problem, const double *q, struct keys *keys, double *y,
-                   double *error) {
-    find_scores(problem, q, keys);
-    if (sees_nothing(keys)) {
-        memset(keys->weight, 0, (size_t)keys->count * sizeof(double));
-        memset(y, 0, (size_t)problem->value_dim * sizeof(double));
-        memset(error, 0, (size_t)problem->value_dim * sizeof(double));
-        return;
-    }
-    find_weights(problem, keys);
-    weigh(problem, keys, y, error);
-}
-
-static struct keys open_keys(int64_t count) {
-    size_t size = (size_t)count + 1;
-    return (struct keys){
-        .count = count,
-        .k = calloc(size, sizeof(double *)),
-        .v = calloc(size, sizeof(double *)),
-        .bias = calloc(size, sizeof(double)),
-        .score = calloc(size, sizeof(double)),
-        .error = calloc(size, sizeof(double)),
-        .weight = calloc(size, sizeof(double)),
-        .raw = calloc(size, sizeof(double)),
-        .capped = calloc(size, sizeof(double)),
-        .raw_error = calloc(size, sizeof(double)),
-    };
-}
-
-static void close_keys(struct keys *keys) {
-    free(keys->k);
-    free(keys->v);
-    free(keys->bias);
-    free(keys->score);
-    free(keys->error);
-    free(keys->weight);
-    free(keys->raw);
-    free(keys->capped);
-    free(keys->raw_error);
+    oracle_query_attend(&(struct oracle_query){.dim = problem->dim,
+                                               .value_dim = problem->value_dim,
+                                               .count = count,
+                                               .numbers = problem->q + row * problem->dim,
+                                               .keys = keys,
+                                               .all_scores = result->qk != NULL,
+                                               .scale = problem->scale,
+                                               .softcap = problem->softcap,
+                                               .sink = -INFINITY,
+                                               .unit = problem->unit},
+                        &answer);
 }
 
 /* ---- Attention ---- */
@@ -169,35 +73,34 @@ static int64_t offset_of(const struct oracle_onnx *problem, int64_t b) {
     return problem->nonpad != NULL ? problem->nonpad[b] - problem->queries : 0;
 }
 
-/* Element j of qk_matmul_output; what is no valid key has no product. */
-static void put_qk(const struct oracle_onnx *problem, const struct keys *keys, int64_t j,
-                   double *qk, double *error) {
-    const double of_mode[] = {keys->raw[j], keys->capped[j], keys->score[j], keys->weight[j]};
+/* An element of qk_matmul_output; what is no valid key has no product. */
+static void put_qk(const struct oracle_onnx *problem, const struct oracle_key *key, double *qk,
+                   double *error) {
+    const double of_mode[] = {key->raw, key->capped, key->score, key->weight};
     *qk = of_mode[problem->qk_mode];
-    *error = problem->qk_mode == 0   ? keys->raw_error[j]
-             : problem->qk_mode == 3 ? keys->weight[j] * (keys->error[j] + 64 * problem->unit)
-                                     : keys->error[j];
+    *error = problem->qk_mode == 0   ? key->raw_error
+             : problem->qk_mode == 3 ? key->weight * (key->error + 64 * problem->unit)
+                                     : key->error;
 }
 
 static void attend_query(const struct oracle_onnx *problem, int64_t b, int64_t h, int64_t i,
                          const struct oracle_onnx_result *result) {
     int64_t all = problem->past + problem->keys, g = h / (problem->heads / problem->kv_heads);
     int64_t row = (b * problem->heads + h) * problem->queries + i;
-    struct keys keys = open_keys(all);
+    struct oracle_key *keys = calloc((size_t)all + 1, sizeof *keys);
     for (int64_t j = 0; j < all; j++) {
         const int64_t place[] = {b, h, i, j}, of_key = (b * problem->kv_heads + g) * all + j;
         bool valid = j < length_of(problem, b);
-        keys.k[j] = valid ? problem->k + of_key * problem->dim : NULL;
-        keys.v[j] = problem->v + of_key * problem->value_dim;
-        keys.bias[j] = valid && is_in_reach(problem, offset_of(problem, b) + i, j)
+        keys[j].k = valid ? problem->k + of_key * problem->dim : NULL;
+        keys[j].v = problem->v + of_key * problem->value_dim;
+        keys[j].bias = valid && is_in_reach(problem, offset_of(problem, b) + i, j)
                            ? bias_of(problem, place)
                            : -INFINITY;
     }
-    attend(problem, problem->q + row * problem->dim, &keys, result->y + row * problem->value_dim,
-           result->y_error + row * problem->value_dim);
+    attend(problem, row, keys, all, result);
     for (int64_t j = 0; result->qk != NULL && j < all; j++)
-        put_qk(problem, &keys, j, result->qk + row * all + j, result->qk_error + row * all + j);
-    close_keys(&keys);
+        put_qk(problem, &keys[j], result->qk + row * all + j, result->qk_error + row * all + j);
+    free(keys);
 }
 
 void oracle_onnx_attend(const struct oracle_onnx *problem,
@@ -254,21 +157,20 @@ static void attend_slots(const struct oracle_step *step, int64_t b, int64_t h, i
     const struct oracle_onnx *problem = &step->attention;
     int64_t g = b * problem->kv_heads + h / (problem->heads / problem->kv_heads);
     int64_t row = (b * problem->heads + h) * problem->queries + i;
-    struct keys keys = open_keys(problem->past);
+    struct oracle_key *keys = calloc((size_t)problem->past + 1, sizeof *keys);
     for (int64_t s = 0; s < problem->past; s++) {
         const int64_t place[] = {b, h, i, s};
         int64_t position = slots->position[s];
         bool seen = position >= 0 && is_in_reach(problem, start_of(step, b) + i, position);
-        keys.k[s] = seen ? row_of(step->k, step->new_k, problem->past, problem->keys, problem->dim,
+        keys[s].k = seen ? row_of(step->k, step->new_k, problem->past, problem->keys, problem->dim,
                                   g, s, slots->fresh[s])
                          : NULL;
-        keys.v[s] = row_of(step->v, step->new_v, problem->past, problem->keys, problem->value_dim,
+        keys[s].v = row_of(step->v, step->new_v, problem->past, problem->keys, problem->value_dim,
                            g, s, slots->fresh[s]);
-        keys.bias[s] = seen && i < real_rows(step, b) ? bias_of(problem, place) : -INFINITY;
+        keys[s].bias = seen && i < real_rows(step, b) ? bias_of(problem, place) : -INFINITY;
     }
-    attend(problem, problem->q + row * problem->dim, &keys, result->y + row * problem->value_dim,
-           result->y_error + row * problem->value_dim);
-    close_keys(&keys);
+    attend(problem, row, keys, problem->past, result);
+    free(keys);
 }
 
 /* Tokens come one by one; a query waits for all that it may see. */

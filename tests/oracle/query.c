@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query.h"
+
+#include <math.h>
+#include <stddef.h>
+
+double oracle_alibi_slope(int64_t heads, int64_t head) {
+    int64_t power = 1;
+    while (power * 2 <= heads)
+        power *= 2;
+    if (head < power)
+        return pow(2, -8.0 * (double)(head + 1) / (double)power);
+    return pow(2, -4.0 * (double)(2 * (head - power) + 1) / (double)power);
+}
+
+/* How many units, half the distance of neighbours of 1, a sum of n terms may err, as a share of the
+   sum of their magnitudes.  The bound that always holds, n, is useless for long caches: it would
+   hide a lost token.  Rounding errors are independent enough that sqrt(n) with a factor of 8 is not
+   exceeded either (Higham and Mary, 2019). */
+static double summing(int64_t n) {
+    double root = 8 * sqrt((double)n);
+    return (double)n < root ? (double)n : root;
+}
+
+/* A score, and what floats may err in it:
+   - the sum over dim, with roundings of query * scale, of code * scale and of the product each
+   time: summing(dim) + 4 units of the sum of magnitudes;
+   - softcap: tanh is steep at most like the identity, and good to 8 units of the cap;
+   - bias: slope, product and sum: 4 units of each magnitude that is added;
+   - what the largest score is subtracted from it: a unit of either is counted in `share`. */
+static void find_score(const struct oracle_query *query, struct oracle_key *key) {
+    bool wanted = key->k != NULL && (!key->hidden || query->all_scores);
+    double magnitude = 0;
+    key->raw = 0;
+    for (int64_t i = 0; wanted && i < query->dim; i++) {
+        double product = query->numbers[i] * key->k[i] * query->scale;
+        key->raw += product;
+        magnitude += fabs(product);
+    }
+    key->capped = key->raw;
+    key->raw_error = key->error = (summing(query->dim) + 4) * query->unit * magnitude;
+    if (query->softcap != 0) {
+        key->capped = query->softcap * tanh(key->raw / query->softcap);
+        key->error += 8 * query->unit * query->softcap;
+    }
+    key->error += isinf(key->size) ? 0 : 4 * query->unit * key->size;
+    key->score = key->hidden ? -INFINITY : key->capped + key->bias;
+}
+
+/* Scores of all keys; the largest, the sink's among them. */
+static double find_scores(const struct oracle_query *query) {
+    double largest = query->sink;
+    for (int64_t j = 0; j < query->count; j++) {
+        struct oracle_key *key = &query->keys[j];
+        find_score(query, key);
+        if (isnan(key->score) || key->score > largest)
+            largest = key->score;
+    }
+    return largest;
+}
+
+/* The error of a score becomes relative: exp turns an absolute error into that, and itself, its
+   argument's subtraction and rescaling when a larger score comes err by no more than 64 units and 2
+   of the scores' magnitudes. */
+static double relative(const struct oracle_query *query, double score, double largest) {
+    return isinf(score) ? 0 : query->unit * (64 + 2 * (fabs(score) + fabs(largest)));
+}
+
+/* Scores become shares of the whole, which is returned. */
+static double share(const struct oracle_query *query, double largest, double *sink) {
+    double total = *sink = query->sink == -INFINITY ? 0 : exp(query->sink - largest);
+    for (int64_t j = 0; j < query->count; j++) {
+        struct oracle_key *key = &query->keys[j];
+        key->error += relative(query, key->score, largest);
+        key->weight = key->score == -INFINITY ? 0 : exp(key->score - largest);
+        total += key->weight;
+    }
+    for (int64_t j = 0; j < query->count; j++)
+        query->keys[j].weight /= total;
+    *sink /= total;
+    return total;
+}
+
+/* Errors of the weights w move the result y by sum of w e |v - y|, sums and division by summing(n)
+   + 4 units of sum of w |v| and of |y|. */
+static void weigh(const struct oracle_query *query, double sink_moves, double *output,
+                  double *error) {
+    double units = (summing(query->count) + 4) * query->unit;
+    for (int64_t d = 0; d < query->value_dim; d++)
+        output[d] = error[d] = 0;
+    for (int64_t j = 0; j < query->count; j++) {
+        const struct oracle_key *key = &query->keys[j];
+        for (int64_t d = 0; d < query->value_dim && key->weight != 0; d++)
+            output[d] += key->weight * key->v[d];
+    }
+    for (int64_t j = 0; j < query->count; j++) {
+        const struct oracle_key *key = &query->keys[j];
+        double of_value = units * key->weight, of_weight = key->weight * key->error;
+        for (int64_t d = 0; d < query->value_dim && key->weight != 0; d++)
+            error[d] += of_value * fabs(key->v[d]) + of_weight * fabs(key->v[d] - output[d]);
+    }
+    for (int64_t d = 0; d < query->value_dim; d++)
+        error[d] += (units + sink_moves) * fabs(output[d]);
+}
+
+/* Like fmax, no call. */
+static double larger(double x, double largest) {
+    return x > largest ? x : largest;
+}
+
+/* The largest weight times value, which is 127 scales. */
+static double largest_share(const struct oracle_query *query, int64_t from) {
+    double largest = 0;
+    for (int64_t j = 0; j < query->count; j++) {
+        const struct oracle_key *key = &query->keys[j];
+        double extreme = query->least;
+        for (int64_t d = from; d < from + query->group && key->weight != 0; d++)
+            extreme = larger(fabs(key->v[d]), extreme);
+        largest = larger(key->weight * extreme, largest);
+    }
+    return largest;
+}
+
+/* Weights of codes may be integers, a unit being 2^-24 of the largest weight times scale there is:
+   what dims of small codes lose is a share of what others of their group have. */
+static void count_digits(const struct oracle_query *query, double *error) {
+    for (int64_t from = 0; query->group > 0 && from < query->value_dim; from += query->group) {
+        double lost = summing(query->count) * query->unit * largest_share(query, from);
+        for (int64_t d = from; d < from + query->group; d++)
+            error[d] += lost;
+    }
+}
+
+static void see_nothing(const struct oracle_query *query, struct oracle_answer *answer) {
+    for (int64_t j = 0; j < query->count; j++)
+        query->keys[j].weight = 0;
+    for (int64_t d = 0; d < query->value_dim; d++)
+        answer->output[d] = answer->error[d] = 0;
+    answer->lse = -INFINITY;
+    answer->lse_error = 0;
+}
+
+bool oracle_query_attend(const struct oracle_query *query, struct oracle_answer *answer) {
+    double largest = find_scores(query), sink;
+    if (largest == -INFINITY) {
+        see_nothing(query, answer);
+        return false;
+    }
+    double total = share(query, largest, &sink);
+    double moved = sink * relative(query, query->sink, largest);
+    weigh(query, moved, answer->output, answer->error);
+    count_digits(query, answer->error);
+    for (int64_t j = 0; j < query->count; j++)
+        moved += query->keys[j].weight * query->keys[j].error;
+    answer->lse = largest + log(total);
+    answer->lse_error = moved + query->unit * (summing(query->count) + 8 + 4 * fabs(answer->lse));
+    return true;
+}

@@ -8,6 +8,8 @@
 
 #include "tap.h"
 
+enum { MOST_THREADS = 8 };
+
 struct crew {
     void (*part)(void *context, int64_t index);
     void *context;
@@ -15,12 +17,70 @@ struct crew {
     atomic_llong next;
 };
 
-static void *work(void *argument) {
-    struct crew *crew = argument;
-    int64_t part;
-    while ((part = atomic_fetch_add(&crew->next, 1)) < crew->parts)
+/* Each thread has a part that no other takes from it.  The counter puts nothing in order: a
+   sanitizer of threads would take what one has done for the past of another's parts. */
+static void work(struct crew *crew, int64_t part) {
+    for (; part < crew->parts;
+         part = atomic_fetch_add_explicit(&crew->next, 1, memory_order_relaxed))
         crew->part(crew->context, part);
+}
+
+/* ---- Threads ---- */
+
+/* They stay: a sanitizer of threads maps megabytes for each that starts. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t begins, ends;
+    struct crew *crew; /* of those that are at work */
+    int started, busy;
+    bool called[MOST_THREADS];
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .begins = PTHREAD_COND_INITIALIZER,
+          .ends = PTHREAD_COND_INITIALIZER};
+
+static void *serve(void *number) {
+    int64_t mine = (int64_t)(intptr_t)number;
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        while (!pool.called[mine])
+            pthread_cond_wait(&pool.begins, &pool.lock);
+        pool.called[mine] = false;
+        pthread_mutex_unlock(&pool.lock);
+        work(pool.crew, mine);
+        pthread_mutex_lock(&pool.lock);
+        if (--pool.busy == 0)
+            pthread_cond_signal(&pool.ends);
+    }
     return NULL;
+}
+
+static void start_thread(int64_t number) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, serve, (void *)(intptr_t)number) != 0)
+        bail_out("no thread");
+    pthread_detach(thread);
+}
+
+/* The caller's is thread 0. */
+static void call_threads(struct crew *crew, int threads) {
+    pthread_mutex_lock(&pool.lock);
+    if (pool.busy > 0)
+        bail_out("a crew within a crew");
+    pool.crew = crew;
+    pool.busy = threads - 1;
+    for (int t = 1; t < threads; t++)
+        pool.called[t] = true;
+    for (; pool.started < pool.busy; pool.started++)
+        start_thread(pool.started + 1);
+    pthread_cond_broadcast(&pool.begins);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void await_threads(void) {
+    pthread_mutex_lock(&pool.lock);
+    while (pool.busy > 0)
+        pthread_cond_wait(&pool.ends, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
 }
 
 /* Thread sanitizers see what they are shown. */
@@ -31,20 +91,17 @@ static int crew_size(int threads) {
 
 void crew_share(int threads, int64_t parts, void (*part)(void *context, int64_t index),
                 void *context) {
-    enum { MOST_THREADS = 8 };
-    pthread_t thread[MOST_THREADS];
     threads = crew_size(threads);
     if (threads < 1 || threads > MOST_THREADS)
         bail_out("%d threads; accepted: 1 to %d", threads, (int)MOST_THREADS);
     if (parts < threads)
         threads = (int)parts; /* the others would have nothing to do */
-    struct crew crew = {.part = part, .context = context, .parts = parts};
-    for (int t = 1; t < threads; t++)
-        if (pthread_create(&thread[t - 1], NULL, work, &crew) != 0)
-            bail_out("no thread");
-    work(&crew);
-    for (int t = 1; t < threads; t++)
-        pthread_join(thread[t - 1], NULL);
+    struct crew crew = {.part = part, .context = context, .parts = parts, .next = threads};
+    if (threads > 1)
+        call_threads(&crew, threads);
+    work(&crew, 0);
+    if (threads > 1)
+        await_threads();
 }
 
 /* ---- Phases ---- */
@@ -90,16 +147,41 @@ kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tenso
     return run_counting_parts(plan, tensors, workspace, threads, dice, &most, error);
 }
 
+/* ThreadSanitizer sees no ends of blocks, but maps what it notes of their bytes anew for each: with
+   it a thread keeps its block. */
+#ifdef __SANITIZE_THREAD__
+static unsigned char *take_block(size_t size) {
+    static _Thread_local unsigned char *kept;
+    static _Thread_local size_t kept_size;
+    if (kept_size < size) {
+        free(kept);
+        kept = aligned_alloc(64, size);
+        kept_size = size;
+    }
+    return kept;
+}
+static void give_block(unsigned char *block) {
+    (void)block;
+}
+#else
+static unsigned char *take_block(size_t size) {
+    return aligned_alloc(64, size);
+}
+static void give_block(unsigned char *block) {
+    free(block);
+}
+#endif
+
 kvmill_status run_with_workspace(const kvmill_plan *plan, const DLTensor *const *tensors,
                                  int threads, struct dice *dice, kvmill_error *error) {
     enum { CANARIES = 64 };
     size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
-    unsigned char *workspace = aligned_alloc(64, size + CANARIES), *end = workspace + size;
+    unsigned char *workspace = take_block(size + CANARIES), *end = workspace + size;
     memset(workspace, 0xa5, size + CANARIES);
     kvmill_status status = run_in_parts(plan, tensors, workspace, threads, dice, error);
     if (end[0] != 0xa5 || memcmp(end, end + 1, CANARIES - 1) != 0)
         bail_out("bytes after the workspace were written");
-    free(workspace);
+    give_block(workspace);
     return status;
 }
 

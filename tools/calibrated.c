@@ -7,8 +7,8 @@
 #include "../gen/variants.h"
 #include "../runtime/core/calibration.h"
 
-/* Of which tunables a number is the value, where it is not left to the library: several streams
-   are. */
+/* Tunables whose value is a number of the calibration, or `unit`s of it, up to `most`; above it the
+   choice is the library's. */
 static const struct choice_of {
     const char *family, *tunable, *number;
     int64_t unit, most;

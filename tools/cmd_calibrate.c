@@ -35,7 +35,7 @@ static const char *const problem_of[CALIBRATION_NUMBERS] = {
     "update 8 functional", "decode 1 on 4096", "gather", "update 8 functional"};
 enum { AROUND = CALIBRATION_NUMBERS - 1 };
 
-/* Of a value: its speed over that of the value that held before. */
+/* A value, and its speed over that of the value that held before. */
 struct trial {
     int number;
     int64_t value;

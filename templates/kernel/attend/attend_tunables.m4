@@ -21,17 +21,18 @@ m4_define(«km_usual_strip», «km_if(km_sums_of_row >= 4, 4, «km_if(km_sums_of
 km_tunable(«strip», «km_usual_strip», «1, 2, 4, 8», «vectors of a register tile»)
 km_limit(«km_tile * km_strip <= km_most_sums || km_strip == 1», «the sums of a tile leave too few registers»)
 
-m4_dnl Straight-line code over dims, which gains nothing by itself (doc/design/tried.md): some 16 bytes for each product of
-m4_dnl a register tile; columns have code for strips of all lengths.  What else is open is tuned with loops.
+m4_dnl Straight-line code over dims, which gains nothing by itself (doc/design/tried.md): some 16 bytes for each product
+m4_dnl of a register tile; columns have code for strips of all lengths.  What else is open is tuned with loops.
 m4_define(«km_products_of_dim», «m4_eval(4 * km_tile * km_if(km_codes, «km_words * km_limbs / 4»,
     «km_if(km_in_words, «km_words», «2 * km_strip»)»))»)
 m4_define(«km_key_products», «m4_eval(km_key_dim * km_if(km_quads, «km_positions * km_sums_of_position»,
     «km_products_of_dim») / 4)»)
 m4_define(«km_value_products», «m4_eval(4 * km_tile * (km_value_dim + km_lanes - 1) / km_lanes)»)
-km_tunable(«unroll», 0, «0, 1, 2, 3», «straight-line code over no dims (0), those of keys (1), of values (2), of both (3)»)
+km_tunable(«unroll», 0, «0, 1, 2, 3»,
+    «straight-line code over no dims (0), those of keys (1), of values (2), of both (3)»)
 km_limit(«(km_unroll % 2 * km_key_products + km_unroll / 2 * km_value_products) * 16 <= 32768»,
     «straight-line code over so many dims would be more than 32 KiB»)
-m4_dnl Of the next loop, over dims of keys or of values.
+m4_dnl km_unroll_keys, km_unroll_values -- what stands before a loop over such dims.
 m4_define(«km_unroll_keys», «km_if(km_unroll % 2, «#pragma GCC unroll 65534
 »)»)
 m4_define(«km_unroll_values», «km_if(km_unroll / 2, «#pragma GCC unroll 65534

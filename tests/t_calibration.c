@@ -82,6 +82,7 @@ static void refuse_texts(void) {
            "accepted: gather_streams 1, 4");
     refuse("no power of two", "around 1048576", "around 1048577", true,
            "accepted: around 262144, 1048576, 4194304");
+    refuse("a digit more", "around 1048576", "around 10485760", true, "accepted: around 262144");
     refuse("a line less", "around 1048576\n", "", true, "line 6 is \"end\"");
     refuse("another order", "read_streams 8\ngather_streams 1\n",
            "gather_streams 1\nread_streams 8\n", true, "line 4");

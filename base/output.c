@@ -231,6 +231,15 @@ bool output_make_directory(const char *path, bool *made, struct error *error) {
     return fail_errno(error, "make the directory", path);
 }
 
+bool output_make_directories(char *path, struct error *error) {
+    for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
+        *slash = '\0';
+        mkdir(path, 0700);
+    }
+    return mkdir(path, 0700) == 0 || errno == EEXIST ||
+           fail_errno(error, "make the directory", path);
+}
+
 bool output_write(const struct output *output, const char *directory, int *written,
                   struct error *error) {
     struct target *targets = calloc(output->count + 1, sizeof *targets);

@@ -22,6 +22,9 @@ struct output_file *output_add(struct output *output, const char *name, struct e
 /* Make the directory unless it is there; `made` tells. */
 bool output_make_directory(const char *directory, bool *made, struct error *error);
 
+/* Make it, and those above it, for its owner alone, unless they are there. */
+bool output_make_directories(char *path, struct error *error);
+
 /* Write all files into a directory: each into a temporary beside its place first, then, when all
    are there, renamed; files that are equal already keep their time.  `written` counts the others.
    Symbolic links are followed; what is there and no regular file is refused. */

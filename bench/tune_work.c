@@ -122,12 +122,15 @@ static void run_planned(void *context, int64_t k) {
 struct standings {
     const struct tune_times *times;
     int count;
+    double end;
     bool no_memory;
 };
 
-static bool all_are_tight(void *context, int rounds) {
+static bool is_enough(void *context, int rounds) {
     struct standings *standings = context;
     const struct tune_times *times = standings->times;
+    if (timer_now() >= standings->end)
+        return true;
     for (int i = 0; i < standings->count; i++) {
         struct summary gain;
         standings->no_memory |=
@@ -138,8 +141,8 @@ static bool all_are_tight(void *context, int rounds) {
     return true;
 }
 
-bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int count, int least,
-                    int most, struct tune_times *times) {
+bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int count,
+                    const struct tune_length *length, struct tune_times *times) {
     struct planned planned[MOST_CONTENDERS];
     struct contender contenders[MOST_CONTENDERS];
     double *where[MOST_CONTENDERS];
@@ -151,8 +154,8 @@ bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int 
     }
     contenders[count + 1] = bench_contender(NULL, run_rival, &work->rival, work->pool);
     where[count + 1] = times->limit;
-    struct standings standings = {.times = times, .count = count};
-    const struct timer_rounds rounds = {least, most, all_are_tight, &standings};
+    struct standings standings = {.times = times, .count = count, .end = length->end};
+    const struct timer_rounds rounds = {length->least, length->most, is_enough, &standings};
     times->samples = timer_take_rounds(contenders, count + 2, &rounds, where);
     bool done = !standings.no_memory && summarise(times->limit, times->samples, 1, &limit);
     times->limit_rate = done ? work->rival.done / limit.median : 0;

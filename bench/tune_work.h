@@ -74,9 +74,13 @@ struct tune_times {
     double limit_rate; /* bytes or operations a second, median */
 };
 
-/* `least` to `most` samples, until the ratios of all candidates to the preset are tight.  false:
-   out of memory. */
-bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int count, int least,
-                    int most, struct tune_times *times);
+/* `least` to `most` samples, until the ratios of all candidates to the preset are tight, or until
+   the time of timer_now() is `end`.  false: out of memory. */
+struct tune_length {
+    int least, most;
+    double end;
+};
+bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int count,
+                    const struct tune_length *length, struct tune_times *times);
 
 #endif

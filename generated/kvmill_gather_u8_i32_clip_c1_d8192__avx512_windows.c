@@ -67,7 +67,7 @@ place_of(const struct kvmill_gather_windows *p, int64_t window, int64_t *turn)
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-gather_line(const struct kvmill_gather_geometry *g, struct place at, int64_t count)
+gather_line_in_turn(const struct kvmill_gather_geometry *g, struct place at, int64_t count)
 {
     const struct kvmill_gather_axis axis = g->axis[g->axes - 1];
     const struct starts starts = starts_of(g);
@@ -102,7 +102,46 @@ gather_line(const struct kvmill_gather_geometry *g, struct place at, int64_t cou
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
-gather_line_around(const struct kvmill_gather_geometry *g, struct place at, int64_t count)
+gather_line_in_order(const struct kvmill_gather_geometry *g, struct place at, int64_t count)
+{
+    const struct kvmill_gather_axis axis = g->axis[g->axes - 1];
+    const struct starts starts = starts_of(g);
+    int64_t i = 0;
+    for (; i < count - 1; i++) {
+        struct place later = at;
+        move(&later, &axis, 1);
+        const unsigned char *from = window_at(&starts, at), *next = window_at(&starts, later);
+        for (int64_t byte = 0; byte + 128 <= 8192; byte += 128) {
+            __builtin_prefetch(next + byte);
+            __builtin_prefetch(next + byte + 64);
+            *(kvmill_word64 *)(at.result + byte) = *(const kvmill_word64 *)(from + byte);
+            *(kvmill_word64 *)(at.result + byte + 64) = *(const kvmill_word64 *)(from + byte + 64);
+        }
+        move(&at, &axis, 1);
+    }
+    for (; i < count; i++) {
+        const unsigned char *from = window_at(&starts, at);
+        for (int64_t byte = 0; byte + 128 <= 8192; byte += 128) {
+            *(kvmill_word64 *)(at.result + byte) = *(const kvmill_word64 *)(from + byte);
+            *(kvmill_word64 *)(at.result + byte + 64) = *(const kvmill_word64 *)(from + byte + 64);
+        }
+        move(&at, &axis, 1);
+    }
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+gather_line(const struct kvmill_gather_geometry *g, struct place at, int64_t count)
+{
+    if (g->streams > 1)
+        gather_line_in_turn(g, at, count);
+    else
+        gather_line_in_order(g, at, count);
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+gather_line_around_in_turn(const struct kvmill_gather_geometry *g, struct place at, int64_t count)
 {
     const struct kvmill_gather_axis axis = g->axis[g->axes - 1];
     const struct starts starts = starts_of(g);
@@ -144,6 +183,49 @@ gather_line_around(const struct kvmill_gather_geometry *g, struct place at, int6
 }
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+gather_line_around_in_order(const struct kvmill_gather_geometry *g, struct place at, int64_t count)
+{
+    const struct kvmill_gather_axis axis = g->axis[g->axes - 1];
+    const struct starts starts = starts_of(g);
+    int64_t i = 0;
+    for (; i < count - 1; i++) {
+        struct place later = at;
+        move(&later, &axis, 1);
+        const unsigned char *from = window_at(&starts, at), *next = window_at(&starts, later);
+        for (int64_t byte = 0; byte + 128 <= 8192; byte += 128) {
+            __builtin_prefetch(next + byte);
+            __builtin_prefetch(next + byte + 64);
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte)) :
+                             "v"(*(const kvmill_word64 *)(from + byte)));
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 64)) :
+                             "v"(*(const kvmill_word64 *)(from + byte + 64)));
+        }
+        move(&at, &axis, 1);
+    }
+    for (; i < count; i++) {
+        const unsigned char *from = window_at(&starts, at);
+        for (int64_t byte = 0; byte + 128 <= 8192; byte += 128) {
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte)) :
+                             "v"(*(const kvmill_word64 *)(from + byte)));
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word64 *)(at.result + byte + 64)) :
+                             "v"(*(const kvmill_word64 *)(from + byte + 64)));
+        }
+        move(&at, &axis, 1);
+    }
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+gather_line_around(const struct kvmill_gather_geometry *g, struct place at, int64_t count)
+{
+    if (g->streams > 1)
+        gather_line_around_in_turn(g, at, count);
+    else
+        gather_line_around_in_order(g, at, count);
+}
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static int
 goes_around(const struct kvmill_gather_windows *p)
 {
@@ -151,7 +233,7 @@ goes_around(const struct kvmill_gather_windows *p)
     int64_t all = (int64_t)(uintptr_t)p->result;
     for (int64_t a = 0; a < g->axes; a++)
         all |= g->axis[a].to;
-    return g->result_bytes >= 4194304 && all % 64 == 0;
+    return g->result_bytes >= g->around && all % 64 == 0;
 }
 
 /* To the first window of the next line.  */

@@ -20,7 +20,7 @@ copy_long(unsigned char *to, int64_t at, const unsigned char *from, int64_t begi
         target += head;
         source += head;
         count -= head;
-        for (; count >= PAGE * PAGES; count -= PAGE * PAGES) {
+        for (; stream > 1 && count >= PAGE * PAGES; count -= PAGE * PAGES) {
             for (int64_t i = 0; i < PAGE; i += 128) {
                 __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word32 *)(target + i)) :
                                  "x"(*(const kvmill_word32 *)(source + i)));
@@ -134,7 +134,7 @@ kvmill_gather_u8_i32_clip_c1_dn__avx2_pieces_run(const void *problem, int64_t fi
     const struct kvmill_gather_geometry *g = p->geometry;
     const struct starts starts = starts_of(g);
     int64_t turn[KVMILL_MOST_GATHER_AXES];
-    int64_t around = g->result_bytes >= 4194304;
+    int64_t around = g->result_bytes >= g->around ? g->streams : 0;
     /* The loop nest: pieces of windows; in copy_long() their bytes.  */
     for (int64_t u = first; u < last; u++) {
         struct place at = place_of(p, u / g->pieces, turn);

@@ -249,6 +249,9 @@ struct kvmill_gather_geometry {
                                      shorter; a multiple of 64; how many */
     int64_t result_bytes;
     unsigned char fill[64]; /* the fill value, again and again */
+    int64_t streams;        /* above 1: long windows are copied from several places in turn, which
+                               this processor reads faster */
+    int64_t around;         /* bytes of a result from which it is stored around the caches */
 };
 
 /* The problem of GATHER; the pointers are those of the first elements.  A unit of work is a window,

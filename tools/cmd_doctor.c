@@ -1,6 +1,7 @@
 /* kvmill doctor: what machine this is, what is there, and what to do better.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "../gen/m4.h"
 #include "../gen/places.h"
 #include "../import/stablehlo/mlir_bytecode.h"
+#include "../runtime/core/calibration.h"
 #include "../tune/environment.h"
 #include "../tune/machine.h"
 #include "../tune/sweep_file.h"
@@ -128,6 +130,25 @@ static bool find_programs(struct findings *findings, struct error *error) {
                      "with CC",
                      findings, error) &&
            find_python(findings, error);
+}
+
+/* Numbers that differ by processor, by name. */
+static void find_calibration(struct findings *findings) {
+    const char *file = kvmill_calibration_file();
+    struct calibration used = *kvmill_calibration();
+    char numbers[256] = "";
+    for (int i = 0; i < CALIBRATION_NUMBERS; i++) {
+        const struct calibration_number *number = &kvmill_calibration_numbers[i];
+        size_t length = strlen(numbers);
+        snprintf(numbers + length, sizeof numbers - length, "%s%s %" PRId64, i > 0 ? ", " : "",
+                 number->name, *kvmill_calibration_at(&used, number));
+    }
+    set_text(findings->found, "calibration",
+             file != NULL ? file : "presets of this maker's processors");
+    set_text(findings->found, "calibrated_numbers", numbers);
+    if (file == NULL)
+        advise(findings, "note",
+               "what differs by processor was not measured here: kvmill calibrate does, once");
 }
 
 /* Results that ship, and how many of them are of this processor, compiler and these templates. */
@@ -329,6 +350,7 @@ static bool doctor(const struct options *given, struct error *error) {
     find_templates(&findings);
     bool done = find_programs(&findings, error) && find_tuned(&findings, error);
     if (done) {
+        find_calibration(&findings);
         examine_pack(&findings);
         done = print_document(&findings, option_value(given, "json") != NULL, error);
     }

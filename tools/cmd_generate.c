@@ -7,6 +7,7 @@
 #include "../base/terminal.h"
 #include "../base/text.h"
 #include "../gen/ffi.h"
+#include "calibrated.h"
 #include "commands.h"
 #include "inputs.h"
 #include "make.h"
@@ -22,6 +23,8 @@ static const struct option_help options[] = {
     COMPILE_OPTIONS,
     {"ffi", NULL, "a handler for each gather and scatter, too, that jitted JAX can call", NULL},
     {"tuned", "DB", "take what won in this database, text or directory; may be given several times",
+     &file_values},
+    {"calibration", "FILE", "compile in what kvmill calibrate wrote; other choices stay presets",
      &file_values},
     {NULL, NULL, NULL, NULL},
 };
@@ -87,12 +90,14 @@ static bool build(const char *directory, const char *name, struct error *error) 
 static bool generate(const struct options *given, struct error *error) {
     struct inputs inputs = {0};
     const char *directory = option_value(given, "o");
+    const char *calibration = option_value(given, "calibration");
     if (directory == NULL)
         return fail(error, EXIT_USER, "no target; accepted: -o DIR");
     bool done = (option_value(given, "force") || pack_target_check(directory, error)) &&
                 make_read_options(given, error) && inputs_read(given, directory, &inputs, error) &&
                 choose_handlers(given, &inputs, error) &&
                 (option_value(given, "tuned") == NULL || apply_tuned(given, &inputs, error)) &&
+                (calibration == NULL || calibrated_apply(calibration, &inputs.pack, error)) &&
                 write_pack(&inputs, directory, error);
     fflush(stdout);
     bool built = option_value(given, "build") != NULL;

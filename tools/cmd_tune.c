@@ -107,22 +107,6 @@ static double clock_now(void *clock) {
     return timer_now();
 }
 
-/* "90", "90s", "10m", "2h" */
-static bool read_budget(const char *text, double *seconds, struct error *error) {
-    static const struct {
-        const char *unit;
-        double seconds;
-    } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}};
-    char *end;
-    double number = strtod(text, &end);
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (end != text && strcmp(end, units[i].unit) == 0 && number > 0 && number < 1e6) {
-            *seconds = number * units[i].seconds;
-            return true;
-        }
-    return fail(error, EXIT_USER, "--budget is \"%s\"; accepted: 90, 90s, 10m, 2h", text);
-}
-
 static bool read_kind(const struct options *given, bool *json, struct error *error) {
     const char *progress = option_value(given, "progress");
     *json = progress != NULL && strcmp(progress, "json") == 0;
@@ -132,10 +116,9 @@ static bool read_kind(const struct options *given, bool *json, struct error *err
 static bool read_options(const struct options *given, struct tuning *tuning, struct error *error) {
     long jobs = environment_processors(), threads = 1, patience = 60;
     long seed = 1, samples = 27, evaluations = 0;
-    const char *budget = option_value(given, "budget");
     tuning->budget = 600;
     if (!read_kind(given, &tuning->progress.json, error) ||
-        (budget != NULL && !read_budget(budget, &tuning->budget, error)) ||
+        !option_seconds(given, "budget", &tuning->budget, error) ||
         !option_integer(given, "jobs", 1, 256, &jobs, error) ||
         !option_integer(given, "threads", 1, 256, &threads, error) ||
         !option_integer(given, "seed", 0, 1000000000, &seed, error) ||
@@ -169,15 +152,11 @@ static bool open_database(const struct options *given, struct tuning *tuning, st
 
 static bool read_environment(struct tuning *tuning, struct error *error) {
     struct environment environment;
-    struct remark remarks[MOST_REMARKS];
     environment_read("", &environment);
-    int count = environment_remarks(&environment, tuning->setting.threads, remarks);
     char rank[32] = "";
     if (tuning->ranks.count > 1)
         snprintf(rank, sizeof rank, "rank %d: ", tuning->ranks.rank);
-    for (int i = 0; i < count; i++)
-        print_shown(stderr, "kvmill tune: %s%s: %s\n", rank, grade_word(remarks[i].grade),
-                    remarks[i].text);
+    say_remarks(&environment, tuning->setting.threads, "tune", rank);
     return environment_print(&environment, &tuning->environment) || out_of_memory(error);
 }
 

@@ -6,7 +6,7 @@
 const struct command *const commands[] = {&generate_command,   &plan_command, &list_command,
                                           &explain_command,    &isas_command, &run_command,
                                           &bench_command,      &db_command,   &report_command,
-                                          &rewrite_command,    &tune_command, &doctor_command,
+                                          &rewrite_command,    &tune_command, &calibrate_command, &doctor_command,
                                           &completion_command, NULL};
 _Static_assert(sizeof commands / sizeof *commands <= MOST_COMMANDS + 1, "they fit");
 

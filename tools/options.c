@@ -143,6 +143,25 @@ bool option_integer(const struct options *options, const char *name, long least,
     return fail(error, EXIT_USER, "--%s: \"%.40s\"; accepted: %ld to %ld", name, text, least, most);
 }
 
+bool option_seconds(const struct options *options, const char *name, double *seconds,
+                    struct error *error) {
+    static const struct {
+        const char *unit;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}};
+    const char *text = option_value(options, name);
+    char *end;
+    if (text == NULL)
+        return true;
+    double number = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (end != text && strcmp(end, units[i].unit) == 0 && number > 0 && number < 1e6) {
+            *seconds = number * units[i].seconds;
+            return true;
+        }
+    return fail(error, EXIT_USER, "--%s is \"%s\"; accepted: 90, 90s, 10m, 2h", name, text);
+}
+
 /* ---- Ending ---- */
 
 /* "file: ..." or "file:line:column: ...", which editors take to the place. */

@@ -57,6 +57,10 @@ const char *option_at(const struct options *options, const char *name, int i);
 bool option_integer(const struct options *options, const char *name, long least, long most,
                     long *value, struct error *error);
 
+/* A time: 90, 90s, 10m, 2h; *seconds stays when it was not given. */
+bool option_seconds(const struct options *options, const char *name, double *seconds,
+                    struct error *error);
+
 /* Flush standard output; returns the exit code. */
 int finish_output(void);
 

@@ -62,15 +62,6 @@ static void note(const char *path, const char *name, const char *fault, const ch
 
 /* ---- The directory ---- */
 
-static bool make_directories(char *path, struct error *error) {
-    for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
-        *slash = '\0';
-        mkdir(path, 0700);
-    }
-    return mkdir(path, 0700) == 0 || errno == EEXIST ||
-           fail_errno(error, "make the directory", path);
-}
-
 /* NULL after an error. */
 static char *find_parent(struct error *error) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -87,7 +78,7 @@ static char *find_parent(struct error *error) {
     }
     if (path == NULL)
         out_of_memory(error);
-    else if (make_directories(path, error))
+    else if (output_make_directories(path, error))
         return path;
     free(path);
     return NULL;

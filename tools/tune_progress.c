@@ -10,6 +10,15 @@
 #include "../base/timer.h"
 #include "tune_walk.h"
 
+void say_remarks(const struct environment *environment, int threads, const char *verb,
+                 const char *before) {
+    struct remark remarks[MOST_REMARKS];
+    int count = environment_remarks(environment, threads, remarks);
+    for (int i = 0; i < count; i++)
+        print_shown(stderr, "kvmill %s: %s%s: %s\n", verb, before, grade_word(remarks[i].grade),
+                    remarks[i].text);
+}
+
 double progress_seconds_left(const struct tune_progress *progress) {
     double left = progress->end - timer_now();
     return left > 0 ? left : 0;

@@ -5,6 +5,7 @@
 #ifndef KVMILL_TOOLS_TUNE_PROGRESS_H
 #define KVMILL_TOOLS_TUNE_PROGRESS_H
 
+#include "../tune/environment.h"
 #include "../tune/sweep.h"
 
 /* What a run of the command has done. */
@@ -22,6 +23,11 @@ struct tune_standing {
     int known;   /* before this run */
     double best; /* speed over the preset's; 0: none */
 };
+
+/* On standard error, what makes the machine unfit to be measured on so many threads: for a verb,
+   with what stands before each remark. */
+void say_remarks(const struct environment *environment, int threads, const char *verb,
+                 const char *before);
 
 double progress_seconds_left(const struct tune_progress *progress);
 

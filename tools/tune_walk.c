@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tune_walk.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -156,6 +157,7 @@ static bool check_all(struct walk *walk, struct error *error) {
 
 /* places[i]: where candidate i is in the race; -1: it is not. */
 static bool race(struct walk *walk, int places[MOST_CANDIDATES], struct error *error) {
+    const struct tune_length length = {walk->least, walk->most, INFINITY};
     struct owned_plan plans[MOST_CANDIDATES];
     int count = 0;
     for (int i = 0; i < walk->count; i++) {
@@ -164,7 +166,7 @@ static bool race(struct walk *walk, int places[MOST_CANDIDATES], struct error *e
             plans[count++] = walk->candidates[i].plan;
     }
     return count == 0 ||
-           tune_work_race(walk->work, plans, count, walk->least, walk->most, &walk->times) ||
+           tune_work_race(walk->work, plans, count, &length, &walk->times) ||
            out_of_memory(error);
 }
 

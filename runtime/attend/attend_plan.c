@@ -3,6 +3,7 @@
 
 #include "../../defs/arithmetic.h"
 #include "../../ops/fail.h"
+#include "../core/calibration.h"
 #include "../core/numbers.h"
 #include "../core/slots.h"
 #include "../portable/portable.h"
@@ -20,6 +21,7 @@ struct attend_plan kvmill_attend_plan_of(const struct kvmill_cache_geometry *geo
         .query = geometry->activation,
         .output = geometry->activation,
         .threads = threads,
+        .read_streams = kvmill_calibration()->read_streams,
         .scale = (float)geometry->scale,
         .softcap = (float)geometry->softcap,
     };

@@ -42,6 +42,7 @@ struct attend_plan {
     int activation;    /* of kernels */
     int query, output; /* elements of tensors */
     int threads;
+    int64_t read_streams; /* where positions may be read in any order */
     float scale, softcap, empty;
     bool converts;         /* masks, or may */
     struct tiles tiles[2]; /* [1]: with a mask */

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "../../defs/format.h"
-#include "../core/cpu.h"
 #include "../core/numbers.h"
 #include "../core/slots.h"
 #include "results.h"
@@ -115,8 +114,9 @@ static bool has_tiles(const struct kvmill_format *format) {
 
 /* Positions whose order does not matter are read from several places in turn: memory delivers
    more than from one. */
-static int64_t streams_of(const struct kvmill_attend *problem, int64_t first, int64_t count) {
-    int64_t streams = kvmill_memory_streams();
+static int64_t streams_of(const struct attend_work *work, int64_t first, int64_t count) {
+    const struct kvmill_attend *problem = &work->problem;
+    int64_t streams = work->view->plan->read_streams;
     bool any_order = (problem->shape->terms & KVMILL_TERM_BIAS) == 0 &&
                      !has_tiles(&problem->shape->key) && !has_tiles(&problem->shape->value) &&
                      sees_all(problem, first, first + count);
@@ -130,7 +130,7 @@ static struct kvmill_extent *list_rows(const struct attend_work *work, const str
     bool second = span->first >= joint;
     return kvmill_append_in_turn(&work->tile->sequence.pages[second],
                                  span->first - (second ? joint : 0), count,
-                                 streams_of(&work->problem, span->first, count), wanted, to);
+                                 streams_of(work, span->first, count), wanted, to);
 }
 
 /* ---- One piece of a unit ---- */

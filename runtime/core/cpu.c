@@ -40,6 +40,24 @@ static int has_feature(const char *name, size_t length) {
 #undef FEATURE
     return 0;
 }
+
+bool kvmill_cpu_is_amd(void) {
+    return __builtin_cpu_is("amd");
+}
+
+/* Leaf 0 has the maker's twelve letters, leaf 1 family and model, each in two parts. */
+void kvmill_processor_words(char words[PROCESSOR_SIZE]) {
+    unsigned a = 0, b, c, d;
+    char maker[13] = "";
+    if (__get_cpuid(0, &a, &b, &c, &d)) {
+        memcpy(maker, &b, 4);
+        memcpy(maker + 4, &d, 4);
+        memcpy(maker + 8, &c, 4);
+    }
+    __get_cpuid(1, &a, &b, &c, &d);
+    snprintf(words, PROCESSOR_SIZE, "%s %u-%u", maker, (a >> 8 & 15) + (a >> 20 & 255),
+             (a >> 4 & 15) + (a >> 12 & 240));
+}
 #else
 #ifdef __aarch64__
 static const enum cpu this_cpu = CPU_AARCH64;
@@ -52,17 +70,15 @@ static int has_feature(const char *name, size_t length) {
     (void)length;
     return 0;
 }
-#endif
 
-/* Prefetchers of Intel's follow several streams better than one; AMD's lose them, and one is a
- * quarter faster. */
-int kvmill_memory_streams(void) {
-#if defined __x86_64__ || defined __i386__
-    return __builtin_cpu_is("amd") ? 1 : KVMILL_MOST_STREAMS;
-#else
-    return KVMILL_MOST_STREAMS;
-#endif
+bool kvmill_cpu_is_amd(void) {
+    return false;
 }
+
+void kvmill_processor_words(char words[PROCESSOR_SIZE]) {
+    snprintf(words, PROCESSOR_SIZE, "%s", this_cpu == CPU_AARCH64 ? "aarch64" : "unknown");
+}
+#endif
 
 static int has_features(const char *names) {
     while (*names != '\0') {

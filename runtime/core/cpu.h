@@ -5,6 +5,7 @@
 #define KVMILL_RUNTIME_CORE_CPU_H
 
 #include <kvmill.h>
+#include <stdbool.h>
 
 /* Position in the list, worst first; -1 for an unknown name. */
 int kvmill_isa_rank(const char *name);
@@ -19,8 +20,12 @@ kvmill_status kvmill_isa_known(const char *name, const char *origin, const char 
 /* The best rank that may be used: capped by `wanted` (NULL = no wish) and by KVMILL_ISA. */
 kvmill_status kvmill_isa_cap(const char *wanted, int *rank, kvmill_error *error);
 
-/* Places that a long piece of memory is best read from in turn: 1 or KVMILL_MOST_STREAMS. */
-enum { KVMILL_MOST_STREAMS = 4 };
-int kvmill_memory_streams(void);
+/* Of AMD's make. */
+bool kvmill_cpu_is_amd(void);
+
+/* Maker, family and model: "AuthenticAMD 25-17"; the architecture alone where that is all there is
+   to know. */
+enum { PROCESSOR_SIZE = 64 };
+void kvmill_processor_words(char words[PROCESSOR_SIZE]);
 
 #endif

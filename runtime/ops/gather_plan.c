@@ -9,6 +9,7 @@
 #include "../../ops/element.h"
 #include "../../ops/fail.h"
 #include "../../ops/gather.h"
+#include "../core/calibration.h"
 #include "../core/select.h"
 #include "../portable/portable.h"
 #include "gather.h"
@@ -73,6 +74,15 @@ static void set_geometry(struct gather_plan *plan, const kvmill_gather *op) {
     set_fill(plan, op);
 }
 
+/* What suits the processor.  Windows of any length are copied as caches are. */
+static void calibrate(struct gather_plan *plan) {
+    const struct calibration *calibration = kvmill_calibration();
+    const struct kvmill_gather_shape *shape = plan->kernel->shape;
+    bool in_pieces = shape != NULL && shape->bytes == KVMILL_ANY;
+    plan->dense.streams = in_pieces ? calibration->copy_streams : calibration->gather_streams;
+    plan->dense.around = calibration->around;
+}
+
 static void describe(struct gather_plan *plan, const kvmill_gather *op,
                      const struct selection *selection) {
     struct kvmill_shape_text operand, indices, slices;
@@ -101,6 +111,7 @@ static struct gather_plan *make(const kvmill_gather *op, const struct kvmill_win
     struct selection selection = kvmill_select_kernel(
         search, &(struct wanted){KVMILL_GATHER, &plan->dense.shape, &kvmill_portable_gather});
     plan->kernel = selection.by_size.kernel;
+    calibrate(plan);
     kvmill_need(&plan->base.needs, search, EVERY_RUN, "gather", plan->kernel);
     describe(plan, op, &selection);
     return plan;

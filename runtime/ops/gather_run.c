@@ -40,6 +40,8 @@ static void fold_strides(const struct gather_call *call, struct kvmill_gather_ge
     set_steps(call->tensors[KVMILL_GATHER_RESULT], steps.result);
     kvmill_gather_fold(&plan->facts, &steps, geometry);
     memcpy(geometry->fill, plan->dense.fill, sizeof geometry->fill);
+    geometry->streams = plan->dense.streams;
+    geometry->around = plan->dense.around;
 }
 
 /* ---- Parts: ranges of units of work ---- */

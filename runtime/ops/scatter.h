@@ -28,6 +28,7 @@ struct scatter_plan {
        operand's axis `split`, and applies only what lands there: targets of parts are disjoint, and
        each sees its updates in order. */
     int64_t elements, copy_parts;
+    int64_t copy_streams, around; /* of the calibration */
     int split;      /* not there: parts own updates alone, whose targets are promised to be apart */
     int own_axis;   /* of updates, along which parts have updates of their own; or not there */
     int64_t extent; /* of the axis that parts own ranges of */

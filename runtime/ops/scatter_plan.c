@@ -8,6 +8,7 @@
 #include "../../defs/op_tables.h"
 #include "../../ops/extent.h"
 #include "../../ops/fail.h"
+#include "../core/calibration.h"
 #include "../core/select.h"
 #include "scatter.h"
 
@@ -234,6 +235,8 @@ static void set_parts(struct scatter_plan *plan, bool unique) {
         bytes += kvmill_element_bytes(plan->input[i].dtype);
     plan->elements = elements_of(plan, 0);
     int64_t worth = plan->elements / (COPY_PART_BYTES / bytes) + 1;
+    plan->copy_streams = kvmill_calibration()->copy_streams;
+    plan->around = kvmill_calibration()->around;
     plan->copy_parts = worth < plan->elements ? worth : plan->elements;
     set_split(plan, elements_of(plan, scatter_update_at(plan, 0)), unique);
     if (plan->elements == 0)

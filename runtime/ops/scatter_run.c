@@ -2,7 +2,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/fail.h"
-#include "../core/cpu.h"
 #include "../core/loops.h"
 #include "../core/tensor.h"
 #include "../portable/rows.h"
@@ -115,9 +114,6 @@ static void copy_elements(const struct scatter_plan *plan, const DLTensor *input
     }
 }
 
-/* Large results go around the caches, as those of TensorScatter do. */
-enum { STREAM_BYTES = 4 << 20 };
-
 /* The kernel that keeps rows copies all of a cache that has no new ones. */
 static void keep_dense(const struct scatter_plan *plan, int slot, const DLTensor *input,
                        const DLTensor *result, int64_t part) {
@@ -132,7 +128,7 @@ static void keep_dense(const struct scatter_plan *plan, int slot, const DLTensor
         .past_stride.row = row,
         .present_stride.row = row,
         .chunks = plan->copy_parts,
-        .stream_keep = plan->elements * row >= STREAM_BYTES ? kvmill_memory_streams() : 0,
+        .stream_keep = plan->elements * row >= plan->around ? plan->copy_streams : 0,
     };
     plan->copy[slot]->run(&rows, part, part + 1);
 }

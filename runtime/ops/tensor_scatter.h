@@ -39,6 +39,7 @@ struct tensor_scatter_plan {
     int unit_shift;
     bool has_indices;
     struct by_size store, keep;
+    int64_t copy_streams, around; /* of the calibration */
     bool is_prepared;                       /* all dims known, none 0: `prepared` holds */
     struct tensor_scatter_call prepared[2]; /* a run without its addresses; [1] in place */
     struct tensor_rule rules[KVMILL_TENSOR_SCATTER_TENSORS];

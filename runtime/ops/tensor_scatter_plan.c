@@ -9,6 +9,7 @@
 
 #include "../../defs/dtype.h"
 #include "../../ops/fail.h"
+#include "../core/calibration.h"
 #include "../core/select.h"
 #include "../core/tensor.h"
 
@@ -102,6 +103,8 @@ static struct tensor_scatter_plan *allocate(const kvmill_tensor_scatter *op,
     plan->shape = kvmill_rows_shape_of(geometry, plan->dtype);
     set_units(plan);
     plan->has_indices = op->write_indices != NULL;
+    plan->copy_streams = kvmill_calibration()->copy_streams;
+    plan->around = kvmill_calibration()->around;
     plan->rank = rank;
     set_dims(plan, op);
     set_rules(plan);

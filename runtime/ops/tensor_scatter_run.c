@@ -9,16 +9,11 @@
 #include "../../defs/dtype.h"
 #include "../../ops/extent.h"
 #include "../../ops/fail.h"
-#include "../core/cpu.h"
 #include "../core/tensor.h"
 
 /* A part moves about 2^18 bytes: enough to be worth handing to a thread, and for the kernel to get
    into its stride. */
 enum { part_shift = 18 };
-
-/* What is kept goes to a fresh cache; from here on it will not stay in the second-level cache
-   anyway, and stores that bypass it spare the read for ownership. */
-static const int64_t stream_keep_bytes = 4 << 20;
 
 /* Rows in the middle of a cache are rarely in the processor's caches: from a few rows on, reading
    them only to overwrite them is most of the time (doc/design/tried.md). */
@@ -137,10 +132,12 @@ static void set_tasks(const struct tensor_scatter_plan *plan, struct tensor_scat
         return;
     int64_t slot_units = rows->batch * rows->heads * rows->row;
     set_chunks(plan, rows, in_place ? rows->rows : rows->capacity);
-    bool keeps = slot_units * rows->capacity >= stream_keep_bytes;
+    /* What is kept goes to a fresh cache; from `around` on it will not stay in the second-level
+       cache anyway, and stores that bypass it spare the read for ownership. */
+    bool keeps = slot_units * rows->capacity >= plan->around;
     bool stores = slot_units * rows->rows >= stream_store_bytes;
-    rows->stream_keep = keeps ? kvmill_memory_streams() : 0;
-    rows->stream_store = stores ? kvmill_memory_streams() : 0;
+    rows->stream_keep = keeps ? plan->copy_streams : 0;
+    rows->stream_store = stores ? plan->copy_streams : 0;
     if (!in_place)
         add_task(plan, call, &plan->keep, rows->capacity - rows->rows);
     add_task(plan, call, &plan->store, rows->rows);

@@ -68,7 +68,7 @@ km_if(_km_in_strips > 0, «_km_accumulate_strip(km_strip)
 {
 km_if(km_folded, «    scale_weights(w, r, n);
 »)m4_dnl
-km_if(_km_in_strips > 0, «    for (int64_t v = 0; v < km_vector(_km_in_strips); v += STRIP)
+km_if(_km_in_strips > 0, «km_unroll_values    for (int64_t v = 0; v < km_vector(_km_in_strips); v += STRIP)
         km_named(accumulate_strip, km_strip)(w, r, v, n);
 »)km_if(km_rest > 0, «    km_named(accumulate_strip, km_rest)(w, r, km_vector(_km_in_strips), n);
 »)}

@@ -148,7 +148,7 @@ _km_each_strip(«, 0»)», «_km_each_strip(«»)»)m4_dnl
 _km_set_order_of_vectors»)
 
 m4_define(«_km_each_strip», «m4_dnl
-    for (int strip = 0; strip < km_value_strips; strip++)
+km_unroll_values    for (int strip = 0; strip < km_value_strips; strip++)
         for (int64_t i = 0; i < TILE; i += km_value_rows)
             accumulate_strip(w, r, i, strip, n$1);
 »)

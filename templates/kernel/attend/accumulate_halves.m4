@@ -68,7 +68,8 @@ m4_define(«_km_half_strip», «km_product(«accumulate_strip_$1»,
     «end», «add_halves(w->sum[r + R] + _km_half_dim(V), w->grow[r + R], km_named(s, R, V))»,
     «fetch», «km_if(km_direct && !km_in_tiles(km_value), «km_fetch_strip(m4_eval($1 * 2))»)»)
 »)
-m4_define(«_km_half_strips», «    for (; _km_half_dim(($1 - 1)) < VALUE_DIM; v += m4_eval($1 * km_halves_of_vector))
+m4_define(«_km_half_strips», «km_unroll_values«»m4_dnl
+    for (; _km_half_dim(($1 - 1)) < VALUE_DIM; v += m4_eval($1 * km_halves_of_vector))
         accumulate_strip_$1(w, r, v, n);
 »)
 m4_define(«km_accumulate_as_halves», «km_halving(km_strip, «_km_half_strip»)m4_dnl

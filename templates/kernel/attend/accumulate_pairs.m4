@@ -77,7 +77,7 @@ km_inline(«void», «accumulate(struct work *w, int64_t r, int64_t n)»)
 {
     for (int64_t i = 0; i < TILE; i++)
         split_weights(w, r, i, n);
-    for (int64_t v = 0; v < VALUE_DIM; v += km_pair_dims) {
+km_unroll_values    for (int64_t v = 0; v < VALUE_DIM; v += km_pair_dims) {
 km_each(«S», 0, m4_eval(km_half_codes - 1), km_pair_strip, «        accumulate_pieces_«»S«»(w, r, v, n);
 »)m4_dnl
     }

@@ -86,9 +86,11 @@ m4_dnl VECTORS vectors.  Its parts, of row R and vector V:
 m4_dnl   begin  what the sum s_R_V is at first       steps  how many products are added to it
 m4_dnl   left   a factor for the row, at step k      right  a factor for the vector, at step k
 m4_dnl   end    what is done with the sum            fetch  what is fetched before every PIECE steps
+m4_dnl   unroll what stands before the loop over steps
 m4_dnl   add    a macro of (SUM, LEFT, RIGHT), if they are not floats
 m4_dnl   about  a comment: what it computes
-m4_define(«km_product», «m4_define(«km_tile_fetch», «»)m4_define(«km_tile_add», «_km_multiply_add»)m4_dnl
+m4_define(«km_product», «m4_define(«km_tile_fetch», «»)m4_define(«km_tile_unroll», «»)m4_dnl
+m4_define(«km_tile_add», «_km_multiply_add»)m4_dnl
 _km_set_parts(m4_shift(m4_shift(m4_shift($@))))_km_product(«$1», «$2», $3)»)
 m4_define(«_km_set_parts», «m4_ifelse(«$1», «», «»,
     «m4_define(«km_tile_$1», «$2»)_km_set_parts(m4_shift(m4_shift($@)))»)»)
@@ -106,7 +108,8 @@ km_times(«V», $3, «        m4_indir(m4_defn(«km_tile_add»), «km_named(s, R
 km_each_sum($3, «    km_tile_end;
 »)}
 »)
-m4_define(«_km_each_step», «m4_ifelse(m4_defn(«km_tile_fetch»), «», «    for (int64_t k = 0; k < km_tile_steps; k++) {
+m4_define(«_km_each_step», «m4_ifelse(m4_defn(«km_tile_fetch»), «», «km_tile_unroll«»m4_dnl
+    for (int64_t k = 0; k < km_tile_steps; k++) {
 $1    }
 », «    for (int64_t next = 0; next < km_tile_steps; next += PIECE) {
 km_tile_fetch«»        for (int64_t k = next, end = smaller(next + PIECE, km_tile_steps); k < end; k++) {

@@ -40,6 +40,7 @@ m4_define(«_km_score_strip», «km_product(«score_strip_$1», «struct work *w
     «about», «Scores of a tile for $1 vectors of positions from t on: add query times key, dim by dim.»,
     «begin», «broadcast(0.f)»,
     «steps», «KEY_DIM»,
+    «unroll», «km_unroll_keys»,
     «left», «broadcast(w->query[r + R][k])»,
     «right», «load_f32(w->key[k] + t + km_vector(V))»,
     «end», «store_f32(w->score[r + R] + t + km_vector(V), km_named(s, R, V))»)

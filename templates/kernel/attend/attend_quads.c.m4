@@ -43,10 +43,10 @@ km_if(km_key_direct, «km_times(«T», km_positions, «    const float *km_named
 »)», «    const float *key = w->key[0];
 »)m4_dnl
     const float *query = &w->query[0][0][0];
-    for (int line = 0; line < km_line_steps; line++) {
+km_unroll_keys    for (int line = 0; line < km_line_steps; line++) {
 km_if(km_line_steps == km_lines(«key»), «km_fetch_line(«key», «t», km_positions, «line»)»,
     «km_fetch(«key», «t», km_positions)»)m4_dnl
-        for (int d = 0; d < m4_eval(km_quad_dims / km_line_steps); d++) {
+km_unroll_keys        for (int d = 0; d < m4_eval(km_quad_dims / km_line_steps); d++) {
 km_times(«V», km_row_vectors, «            vf km_named(q, V) = load_f32(query + V * KEY_PADDED * QUADS);
 »)km_times(«T», km_positions, «            vf km_named(k, T) = load_quad(_km_key_at(T));
 km_times(«V», km_row_vectors, «            km_named(s, T, V) += km_named(q, V) * km_named(k, T);

@@ -21,16 +21,33 @@ m4_define(«km_usual_strip», «km_if(km_sums_of_row >= 4, 4, «km_if(km_sums_of
 km_tunable(«strip», «km_usual_strip», «1, 2, 4, 8», «vectors of a register tile»)
 km_limit(«km_tile * km_strip <= km_most_sums || km_strip == 1», «the sums of a tile leave too few registers»)
 
+m4_dnl Straight-line code over dims, which gains nothing by itself (doc/design/tried.md): some 16 bytes for each product
+m4_dnl of a register tile; columns have code for strips of all lengths.  What else is open is tuned with loops.
+m4_define(«km_products_of_dim», «m4_eval(4 * km_tile * km_if(km_codes, «km_words * km_limbs / 4»,
+    «km_if(km_in_words, «km_words», «2 * km_strip»)»))»)
+m4_define(«km_key_products», «m4_eval(km_key_dim * km_if(km_quads, «km_positions * km_sums_of_position»,
+    «km_products_of_dim») / 4)»)
+m4_define(«km_value_products», «m4_eval(4 * km_tile * (km_value_dim + km_lanes - 1) / km_lanes)»)
+km_tunable(«unroll», 0, «0, 1, 2, 3»,
+    «straight-line code over no dims (0), those of keys (1), of values (2), of both (3)»)
+km_limit(«(km_unroll % 2 * km_key_products + km_unroll / 2 * km_value_products) * 16 <= 32768»,
+    «straight-line code over so many dims would be more than 32 KiB»)
+m4_dnl km_unroll_keys, km_unroll_values -- what stands before a loop over such dims.
+m4_define(«km_unroll_keys», «km_if(km_unroll % 2, «#pragma GCC unroll 65534
+»)»)
+m4_define(«km_unroll_values», «km_if(km_unroll / 2, «#pragma GCC unroll 65534
+»)»)
+
 m4_dnl Sums of float16 are over a block: over 64 positions of codes one in some million outputs errs by more than is
 m4_dnl promised.
 m4_define(«km_is_small», «((km_quads && m4_ifelse(km_key, «f32», 1, 0)) || (km_codes && km_summing_halves))»)
-km_tunable(«block», «km_if(km_is_small, 32, 64)», «16, 32, 64, 128»,
+km_tunable_when(«!km_unroll», «block», «km_if(km_is_small, 32, 64)», «16, 32, 64, 128»,
     «positions that are scored, go through softmax and are summed up together»)
 km_limit(«km_if(km_quads || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
     «a strip is longer than the block»)
 
-km_tunable(«inner», 8, «0, 4, 8, 16», «rows ahead that are brought into the first cache»)
-km_tunable(«outer», 64, «0, 32, 64, 128», «rows ahead that are brought into the second cache»)
+km_tunable_when(«!km_unroll», «inner», 8, «0, 4, 8, 16», «rows ahead that are brought into the first cache»)
+km_tunable_when(«!km_unroll», «outer», 64, «0, 32, 64, 128», «rows ahead that are brought into the second cache»)
 
 m4_define(«km_sums_of_position», «m4_eval((km_rows * 4 + km_lanes - 1) / km_lanes)»)
 m4_define(«km_usual_positions», «km_if(km_sums / km_sums_of_position < 4, 4,

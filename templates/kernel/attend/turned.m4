@@ -119,10 +119,10 @@ km_fetch_inner(«key», «t», «LANES»)»)m4_dnl
 km_if(km_in_tiles(km_key), «km_times(«V», km_vectors, «m4_dnl
     const unsigned char *km_named(words, V) = words_at(w, t + km_vector(V));
 »)km_if(km_one_tile, «km_fetch_inner(«key», «t», «m4_eval(km_vectors * km_lanes)»)»)»)m4_dnl
-    for (int g = 0; g < km_key_groups; g++) {
+km_unroll_keys    for (int g = 0; g < km_key_groups; g++) {
 _km_each_sum(«_km_each_digit(«        km_sum_type _km_sum_of_digit = km_first(«r + R», «D»);
 »)»)m4_dnl
-        for (int64_t k = g * km_group_words; k < (g + 1) * km_group_words; k += km_piece_words) {
+km_unroll_keys        for (int64_t k = g * km_group_words; k < (g + 1) * km_group_words; k += km_piece_words) {
 km_if(km_one_tile, «km_fetch(«key», «t + k / km_piece_words * km_piece_rows», km_piece_rows)»)m4_dnl
 km_if(km_at_once, «            turn(row, km_word_at(«k»), x);
 »)m4_dnl

@@ -1,6 +1,6 @@
 m4_dnl gather_pieces -- windows that are long and in one piece, cut where parts of a run shall share them.
 km_head(«Gather windows: long ones, in pieces.», «»)
-km_helpers«»km_long_copy(km_if(km_around, 4, 0))
+km_helpers«»km_long_copy(km_if(km_around, 4, 0), «stream > 1»)
 km_gather_functions«»m4_dnl
 km_run_function
 {
@@ -8,7 +8,7 @@ km_run_function
     const struct kvmill_gather_geometry *g = p->geometry;
     const struct starts starts = starts_of(g);
     int64_t turn[KVMILL_MOST_GATHER_AXES];
-    int64_t around = km_if(km_around, «g->result_bytes >= km_around * INT64_C(1024)», 0);
+    int64_t around = km_if(km_around, «g->result_bytes >= km_around_from ? g->streams : 0», 0);
     /* The loop nest: pieces of windows; in copy_long() their bytes.  */
     for (int64_t u = first; u < last; u++) {
         struct place at = place_of(p, u / g->pieces, turn);

@@ -3,6 +3,8 @@ m4_dnl gather_tunables.m4 -- what kernels that gather leave open.  Windows whose
 m4_dnl copied in pieces.
 m4_define(«km_known», «m4_eval(km_bytes > 0)»)
 
+m4_dnl Where streams and what goes around the caches were not tuned, the processor has a say.
+
 m4_dnl km_turns -- how often bytes side by side are moved for a window.
 m4_define(«_km_turns», «(m4_ifelse($1, 0, 1, $1))»)
 m4_define(«km_turns», «m4_eval(_km_turns(km_extent1) * _km_turns(km_extent2) * _km_turns(km_extent3))»)
@@ -36,4 +38,5 @@ m4_define(«km_can_go_around»,
 km_tunable(«around», «km_if(km_can_go_around, 4096, 0)»,
     «km_if(km_can_go_around, «0, 256, 1024, 4096, 16384, 65536»,
     0)», «KiB of a result from which it is stored around the caches; 0: never»)
+m4_define(«km_around_from», «km_if(km_around == km_preset_around, «g->around», «km_around * INT64_C(1024)»)»)
 m4_divert(0)m4_dnl

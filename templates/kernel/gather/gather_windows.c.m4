@@ -19,7 +19,18 @@ $1        }
 »)
 
 m4_dnl km_line(NAME) -- defines NAME(g, at, count): windows along the innermost axis.
-m4_define(«km_line», «km_function(«void», «$1(const struct kvmill_gather_geometry *g, struct place at, int64_t count)»)
+m4_define(«km_line», «km_if(km_streams > 1 && km_streams == km_preset_streams, «_km_line(«$1_in_turn»)m4_dnl
+m4_pushdef(«km_streams», 1)_km_line(«$1_in_order»)m4_popdef(«km_streams»)m4_dnl
+km_function(«void», «$1(const struct kvmill_gather_geometry *g, struct place at, int64_t count)»)
+{
+    if (g->streams > 1)
+        $1_in_turn(g, at, count);
+    else
+        $1_in_order(g, at, count);
+}
+
+», «_km_line(«$1»)»)»)
+m4_define(«_km_line», «km_function(«void», «$1(const struct kvmill_gather_geometry *g, struct place at, int64_t count)»)
 {
     const struct kvmill_gather_axis axis = g->axis[g->axes - 1];
     const struct starts starts = starts_of(g);
@@ -49,7 +60,7 @@ km_function(«int», «goes_around(const struct kvmill_gather_windows *p)»)
     int64_t all = (int64_t)(uintptr_t)p->result;
     for (int64_t a = 0; a < g->axes; a++)
         all |= g->axis[a].to;
-    return g->result_bytes >= km_around * INT64_C(1024) && all % km_stream_bytes == 0;
+    return g->result_bytes >= km_around_from && all % km_stream_bytes == 0;
 }
 
 »)m4_dnl

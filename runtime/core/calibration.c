@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "calibration.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cpu.h"
+
+/* ---- The numbers ---- */
+
+const struct calibration_number kvmill_calibration_numbers[CALIBRATION_NUMBERS] = {
+    {"copy_streams", offsetof(struct calibration, copy_streams), {1, 4}},
+    {"read_streams", offsetof(struct calibration, read_streams), {1, 2, 4, 8}},
+    {"gather_streams", offsetof(struct calibration, gather_streams), {1, 4}},
+    {"around",
+     offsetof(struct calibration, around),
+     {256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20}},
+};
+
+int64_t *kvmill_calibration_at(struct calibration *calibration,
+                               const struct calibration_number *number) {
+    return (int64_t *)(void *)((char *)calibration + number->offset);
+}
+
+/* Prefetchers of Intel's follow several streams better than one; AMD's lose those of copies and
+   attention, not those of windows (doc/design/tried.md). */
+struct calibration kvmill_calibration_presets(void) {
+    static const struct calibration amd = {1, 1, 4, 4 << 20}, others = {4, 4, 4, 4 << 20};
+    return kvmill_cpu_is_amd() ? amd : others;
+}
+
+/* ---- Texts ---- */
+
+static const char first_line[] = "kvmill-calibration 1", last_line[] = "end";
+
+size_t kvmill_calibration_print(const struct calibration *calibration,
+                                char text[CALIBRATION_SIZE]) {
+    struct calibration printed = *calibration;
+    char processor[PROCESSOR_SIZE];
+    kvmill_processor_words(processor);
+    int length = snprintf(text, CALIBRATION_SIZE, "%s\nprocessor %s\n", first_line, processor);
+    for (int i = 0; i < CALIBRATION_NUMBERS; i++)
+        length += snprintf(text + length, (size_t)(CALIBRATION_SIZE - length), "%s %" PRId64 "\n",
+                           kvmill_calibration_numbers[i].name,
+                           *kvmill_calibration_at(&printed, &kvmill_calibration_numbers[i]));
+    length += snprintf(text + length, (size_t)(CALIBRATION_SIZE - length), "%s\n", last_line);
+    return (size_t)length;
+}
+
+/* The lines of a text, one after the other; `number` is that of the last one taken. */
+struct lines {
+    const char *rest;
+    int number;
+    char line[128];
+};
+
+/* A last line that has no end, or a line that is too long, is none that is expected. */
+static const char *next_line(struct lines *lines) {
+    const char *end = strchr(lines->rest, '\n');
+    size_t length = end != NULL ? (size_t)(end - lines->rest) : 0;
+    lines->number++;
+    if (end == NULL || length >= sizeof lines->line)
+        length = 0;
+    memcpy(lines->line, lines->rest, length);
+    lines->line[length] = '\0';
+    lines->rest += end != NULL ? length + 1 : 0;
+    return lines->line;
+}
+
+/* Only what is printable of a line is said again. */
+static bool refuse(const struct lines *lines, const char *accepted, char why[CALIBRATION_WHY]) {
+    char shown[48];
+    snprintf(shown, sizeof shown, "%.47s", lines->line);
+    for (char *c = shown; *c != '\0'; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    snprintf(why, CALIBRATION_WHY, "line %d is \"%s\"; accepted: %s", lines->number, shown,
+             accepted);
+    return false;
+}
+
+static bool take_words(struct lines *lines, const char *expected, char why[CALIBRATION_WHY]) {
+    return strcmp(next_line(lines), expected) == 0 || refuse(lines, expected, why);
+}
+
+static bool take_processor(struct lines *lines, bool any, char why[CALIBRATION_WHY]) {
+    char expected[PROCESSOR_SIZE + 16] = "processor ";
+    size_t key = strlen(expected);
+    if (any)
+        return strncmp(next_line(lines), expected, key) == 0 ||
+               refuse(lines, "processor and its name", why);
+    kvmill_processor_words(expected + key);
+    return take_words(lines, expected, why);
+}
+
+/* A number is as it is printed. */
+static bool take_number(struct lines *lines, const struct calibration_number *number,
+                        struct calibration *calibration, char why[CALIBRATION_WHY]) {
+    char accepted[128] = "";
+    next_line(lines);
+    for (int i = 0; i < MOST_ACCEPTED && number->accepted[i] != 0; i++) {
+        char line[48];
+        snprintf(line, sizeof line, "%s %" PRId64, number->name, number->accepted[i]);
+        if (strcmp(lines->line, line) == 0) {
+            *kvmill_calibration_at(calibration, number) = number->accepted[i];
+            return true;
+        }
+        snprintf(accepted + strlen(accepted), sizeof accepted - strlen(accepted), "%s%s",
+                 i > 0 ? ", " : "", i > 0 ? strchr(line, ' ') + 1 : line);
+    }
+    return refuse(lines, accepted, why);
+}
+
+bool kvmill_calibration_parse(const char *text, bool any_processor, struct calibration *calibration,
+                              char why[CALIBRATION_WHY]) {
+    struct lines lines = {.rest = text};
+    bool done = take_words(&lines, first_line, why) && take_processor(&lines, any_processor, why);
+    for (int i = 0; done && i < CALIBRATION_NUMBERS; i++)
+        done = take_number(&lines, &kvmill_calibration_numbers[i], calibration, why);
+    return done && take_words(&lines, last_line, why);
+}
+
+/* ---- Files ---- */
+
+static bool refuse_file(const char *doing, char why[CALIBRATION_WHY]) {
+    snprintf(why, CALIBRATION_WHY, "cannot %s it: %s", doing, strerror(errno));
+    return false;
+}
+
+bool kvmill_calibration_read(const char *path, bool any_processor, struct calibration *calibration,
+                             char why[CALIBRATION_WHY]) {
+    char text[CALIBRATION_SIZE + 1];
+    FILE *stream = fopen(path, "re");
+    if (stream == NULL)
+        return refuse_file("open", why);
+    size_t length = fread(text, 1, CALIBRATION_SIZE, stream);
+    bool failed = ferror(stream) != 0;
+    if (failed)
+        refuse_file("read", why);
+    fclose(stream);
+    text[length] = '\0';
+    return !failed && kvmill_calibration_parse(text, any_processor, calibration, why);
+}
+
+static const char *named_file(void) {
+    return getenv("KVMILL_CALIBRATION");
+}
+
+bool kvmill_calibration_path(char path[CALIBRATION_PATH]) {
+    const char *named = named_file(), *home = getenv("HOME"), *config = getenv("XDG_CONFIG_HOME");
+    int length = 0;
+    if (named != NULL)
+        length = snprintf(path, CALIBRATION_PATH, "%s", named);
+    else if (config != NULL && *config == '/')
+        length = snprintf(path, CALIBRATION_PATH, "%s/kvmill/calibration", config);
+    else if (home != NULL && *home == '/')
+        length = snprintf(path, CALIBRATION_PATH, "%s/.config/kvmill/calibration", home);
+    return length > 0 && length < CALIBRATION_PATH;
+}
+
+/* ---- What plans take ---- */
+
+static struct {
+    pthread_once_t once;
+    struct calibration numbers;
+    bool from_file;
+    char path[CALIBRATION_PATH];
+} taken = {.once = PTHREAD_ONCE_INIT};
+
+static void take(void) {
+    char why[CALIBRATION_WHY];
+    struct calibration read = taken.numbers = kvmill_calibration_presets();
+    if (!kvmill_calibration_path(taken.path) ||
+        (named_file() == NULL && access(taken.path, F_OK) != 0))
+        return;
+    taken.from_file = kvmill_calibration_read(taken.path, false, &read, why);
+    if (taken.from_file)
+        taken.numbers = read;
+    else
+        fprintf(stderr, "kvmill: the calibration %s is not used: %s\n", taken.path, why);
+}
+
+const struct calibration *kvmill_calibration(void) {
+    pthread_once(&taken.once, take);
+    return &taken.numbers;
+}
+
+void kvmill_calibration_set(const struct calibration *calibration) {
+    pthread_once(&taken.once, take);
+    taken.numbers = *calibration;
+}
+
+const char *kvmill_calibration_file(void) {
+    return kvmill_calibration() != NULL && taken.from_file ? taken.path : NULL;
+}

@@ -1,0 +1,358 @@
+/* kvmill calibrate: measure what differs by processor, and keep it where the library finds it.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../base/json.h"
+#include "../base/output.h"
+#include "../base/text.h"
+#include "../bench/tune_work.h"
+#include "../gen/places.h"
+#include "../runtime/core/calibration.h"
+#include "../runtime/core/cpu.h"
+#include "../tune/statistics.h"
+#include "built_pack.h"
+#include "commands.h"
+#include "make.h"
+#include "tune_progress.h"
+
+static const struct option_help options[] = {
+    {"o", "FILE", "where the calibration goes (where the library looks for it)", &file_values},
+    {"budget", "TIME", "about how long to measure: 90, 90s, 10m, 2h (20s)", NULL},
+    COMPILE_OPTIONS,
+    JSON_OPTION,
+    {NULL, NULL, NULL, NULL},
+};
+
+/* ---- What is measured ---- */
+
+/* The problem of tune_problems that a number's specs are measured with. */
+static const char *const problem_of[CALIBRATION_NUMBERS] = {
+    "update 8 functional", "decode 1 on 4096", "gather", "update 8 functional"};
+enum { AROUND = CALIBRATION_NUMBERS - 1 };
+
+/* A value, and its speed over that of the value that held before. */
+struct trial {
+    int number;
+    int64_t value;
+    struct summary gain;
+};
+
+enum { MOST_TRIALS = CALIBRATION_NUMBERS * MOST_ACCEPTED, MOST_RACES = 6, LEAST_SAMPLES = 9 };
+
+struct calibrating {
+    bool json;
+    double end;
+    int races_left; /* about */
+    struct spec_list specs;
+    struct built_pack built;
+    struct calibration presets, best;
+    struct trial trials[MOST_TRIALS];
+    int trial_count;
+    struct tune_times times;
+};
+
+static const struct calibration_number *number_at(int i) {
+    return &kvmill_calibration_numbers[i];
+}
+
+static const struct tune_problem *problem_named(const char *words) {
+    const struct tune_problem *problem = tune_problems;
+    while (strcmp(problem->words, words) != 0)
+        problem++;
+    return problem;
+}
+
+/* The i-th spec whose purpose is the number's name, or NULL. */
+static const struct spec *spec_of(const struct calibrating *all, int number, int i) {
+    for (size_t s = 0; s < all->specs.count; s++)
+        if (strcmp(all->specs.items[s].purpose, number_at(number)->name) == 0 && i-- == 0)
+            return &all->specs.items[s];
+    return NULL;
+}
+
+/* ---- A race of a number's values ---- */
+
+static const kvmill_plan_options *options_of(const struct calibrating *all,
+                                             kvmill_plan_options *made) {
+    *made = (kvmill_plan_options){
+        .struct_size = sizeof *made, .packs = &all->built.pack, .pack_count = 1, .threads = 1};
+    return made;
+}
+
+/* A plan for each value, whose results are right; the calibration is then what held before. */
+static bool plan_all(const struct calibrating *all, struct tune_work *work, int number,
+                     const int64_t *values, int count, struct owned_plan *plans,
+                     struct error *error) {
+    kvmill_plan_options made;
+    bool done = true;
+    for (int i = 0; done && i < count; i++) {
+        struct calibration tried = all->best;
+        *kvmill_calibration_at(&tried, number_at(number)) = values[i];
+        kvmill_calibration_set(&tried);
+        done = tune_work_plan(work, options_of(all, &made), &plans[i], error) &&
+               tune_work_check(work, &plans[i], error);
+    }
+    kvmill_calibration_set(&all->best);
+    return done;
+}
+
+static double share_of_time(const struct calibrating *all) {
+    double now = timer_now(), left = all->end - now;
+    return now + (left > 0 ? left / all->races_left : 0);
+}
+
+static bool take_gains(struct calibrating *all, int number, const int64_t *values, int count,
+                       struct error *error) {
+    const struct tune_times *times = &all->times;
+    for (int i = 0; i < count; i++) {
+        struct trial *trial = &all->trials[all->trial_count++];
+        *trial = (struct trial){.number = number, .value = values[i]};
+        if (!summarise_ratio(times->preset, times->candidate[i], times->samples, count,
+                             &trial->gain))
+            return out_of_memory(error);
+    }
+    return true;
+}
+
+/* Adds a trial for each value, against what holds. */
+static bool race(struct calibrating *all, const struct spec *spec, int number,
+                 const int64_t *values, int count, struct error *error) {
+    struct owned_plan plans[MOST_ACCEPTED] = {{0}};
+    kvmill_calibration_set(&all->best);
+    struct tune_work *work =
+        tune_work_open(problem_named(problem_of[number]), spec, all->built.pack, 1, error);
+    const struct tune_length length = {LEAST_SAMPLES, MOST_SAMPLES, share_of_time(all)};
+    bool done =
+        work != NULL && plan_all(all, work, number, values, count, plans, error) &&
+        (tune_work_race(work, plans, count, &length, &all->times) || out_of_memory(error)) &&
+        take_gains(all, number, values, count, error);
+    for (int i = 0; i < count; i++)
+        owned_plan_close(&plans[i]);
+    tune_work_close(work);
+    all->races_left -= all->races_left > 1;
+    return done;
+}
+
+/* What of the last `count` trials is measurably faster than what held; that if none is. */
+static int64_t winner_of(const struct calibrating *all, int64_t holding, int count) {
+    struct contender_result results[MOST_ACCEPTED];
+    const struct trial *trials = &all->trials[all->trial_count - count];
+    char names[MOST_ACCEPTED][24];
+    for (int i = 0; i < count; i++) {
+        snprintf(names[i], sizeof names[i], "%020" PRId64, trials[i].value);
+        results[i] = (struct contender_result){.name = names[i], .gain = trials[i].gain};
+    }
+    struct choice choice = choose(results, count);
+    return choice.winner == NO_CONTENDER ? holding : trials[choice.winner].value;
+}
+
+/* ---- A number ---- */
+
+/* All values but the one that holds. */
+static bool measure_streams(struct calibrating *all, int number, struct error *error) {
+    int64_t *holding = kvmill_calibration_at(&all->best, number_at(number));
+    int64_t values[MOST_ACCEPTED];
+    int count = 0;
+    for (int i = 0; i < MOST_ACCEPTED && number_at(number)->accepted[i] != 0; i++)
+        if (number_at(number)->accepted[i] != *holding)
+            values[count++] = number_at(number)->accepted[i];
+    if (!race(all, spec_of(all, number, 0), number, values, count, error))
+        return false;
+    *holding = winner_of(all, *holding, count);
+    return true;
+}
+
+/* One step of the threshold: by a result of the smaller of both sizes, which goes around the caches
+   with one of them. */
+static bool step_around(struct calibrating *all, int step, bool *moved, struct error *error) {
+    const int64_t *accepted = number_at(AROUND)->accepted;
+    int64_t *holding = kvmill_calibration_at(&all->best, number_at(AROUND));
+    int at = 0;
+    while (accepted[at] != *holding)
+        at++;
+    *moved = false;
+    if (at + step < 0 || at + step == MOST_ACCEPTED || accepted[at + step] == 0)
+        return true;
+    if (!race(all, spec_of(all, AROUND, step < 0 ? at - 1 : at), AROUND, &accepted[at + step], 1,
+              error))
+        return false;
+    int64_t winner = winner_of(all, *holding, 1);
+    *moved = winner != *holding;
+    *holding = winner;
+    return true;
+}
+
+/* Up as long as that is faster, else down. */
+static bool measure_around(struct calibrating *all, struct error *error) {
+    bool moved, up = false, done = step_around(all, 1, &moved, error);
+    while (done && moved) {
+        up = true;
+        done = step_around(all, 1, &moved, error);
+    }
+    for (moved = !up; done && moved;)
+        done = step_around(all, -1, &moved, error);
+    return done;
+}
+
+/* ---- What is said ---- */
+
+static void print_number(const struct calibrating *all, int number) {
+    struct calibration best = all->best, presets = all->presets;
+    int64_t value = *kvmill_calibration_at(&best, number_at(number));
+    print_shown(stdout, "%-15s %9" PRId64 "%s", number_at(number)->name, value,
+                value == *kvmill_calibration_at(&presets, number_at(number)) ? ", the preset;"
+                                                                             : ";");
+    for (int i = 0; i < all->trial_count; i++)
+        if (all->trials[i].number == number)
+            print_shown(stdout, " with %" PRId64 " %.2f times as fast (%.2f to %.2f)",
+                        all->trials[i].value, all->trials[i].gain.median, all->trials[i].gain.low,
+                        all->trials[i].gain.high);
+    print_shown(stdout, "\n");
+    fflush(stdout);
+}
+
+static json_t *json_of_trials(const struct calibrating *all, int number) {
+    json_t *array = json_array();
+    for (int i = 0; i < all->trial_count; i++) {
+        const struct trial *trial = &all->trials[i];
+        if (trial->number == number)
+            json_array_append_new(array,
+                                  json_pack("{s:I, s:f, s:f, s:f}", "value",
+                                            (json_int_t)trial->value, "speed", trial->gain.median,
+                                            "least", trial->gain.low, "most", trial->gain.high));
+    }
+    return array;
+}
+
+static json_t *json_of(const struct calibrating *all, const char *path) {
+    struct calibration best = all->best, presets = all->presets;
+    char processor[PROCESSOR_SIZE];
+    json_t *numbers = json_array();
+    for (int i = 0; i < CALIBRATION_NUMBERS; i++)
+        json_array_append_new(
+            numbers, json_pack("{s:s, s:I, s:I, s:o}", "name", number_at(i)->name, "value",
+                               (json_int_t)*kvmill_calibration_at(&best, number_at(i)), "preset",
+                               (json_int_t)*kvmill_calibration_at(&presets, number_at(i)), "tried",
+                               json_of_trials(all, i)));
+    kvmill_processor_words(processor);
+    return json_pack("{s:s, s:s, s:o}", "file", path, "processor", processor, "numbers", numbers);
+}
+
+/* ---- The file ---- */
+
+/* The directory of a place that nobody named is made. */
+static bool write_calibration(const struct calibrating *all, const char *path, bool named,
+                              struct error *error) {
+    char printed[CALIBRATION_SIZE];
+    struct text text = {0};
+    char *slash = named ? NULL : strrchr(path, '/');
+    char *directory = slash != NULL ? strndup(path, (size_t)(slash - path)) : NULL;
+    kvmill_calibration_print(&all->best, printed);
+    bool done = (slash == NULL || directory != NULL) || out_of_memory(error);
+    done = done && (directory == NULL || output_make_directories(directory, error)) &&
+           (text_print(&text, "%s", printed) || out_of_memory(error)) &&
+           output_write_file(path, &text, error);
+    free(directory);
+    text_free(&text);
+    return done;
+}
+
+static bool place_of(const struct options *given, char path[CALIBRATION_PATH],
+                     struct error *error) {
+    const char *named = option_value(given, "o");
+    if (named == NULL)
+        return kvmill_calibration_path(path) ||
+               fail(error, EXIT_USER,
+                    "kvmill calibrate: no place for the calibration: KVMILL_CALIBRATION is empty, "
+                    "or there is no HOME; accepted: -o FILE");
+    if (*named == '\0' || strlen(named) >= CALIBRATION_PATH)
+        return fail(error, EXIT_USER, "-o: \"%.40s\"; accepted: a file", named);
+    strcpy(path, named);
+    return true;
+}
+
+/* ---- The command ---- */
+
+/* The best instruction set that may be used, without its extensions. */
+static bool list_isas(struct isa_list *isas, struct error *error) {
+    const char *name, *best = "scalar";
+    kvmill_error reason;
+    int cap;
+    if (kvmill_isa_cap(NULL, &cap, &reason) != KVMILL_OK)
+        return fail(error, EXIT_USER, "%s", reason.message);
+    for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++)
+        if (kvmill_isa_usable(name) && kvmill_isa_rank(name) <= cap)
+            best = kvmill_isa_plain(kvmill_isa_by_name(name, strlen(name)))->name;
+    return isa_list_parse(best, isas, error);
+}
+
+static bool open_pack(struct calibrating *all, struct error *error) {
+    struct isa_list isas;
+    struct pack pack = {.name = "calibrate", .specs = &all->specs};
+    char *path = path_join(data_directory(), "configs/calibrate.json");
+    bool done = (path != NULL || out_of_memory(error)) && list_isas(&isas, error) &&
+                specs_read(path, &all->specs, error) &&
+                specs_kernels(&all->specs, &isas, &pack.kernels, error) &&
+                built_pack_make(&pack, &all->built, error);
+    kernel_list_free(&pack.kernels);
+    free(path);
+    return done;
+}
+
+static bool measure_all(struct calibrating *all, struct error *error) {
+    bool done = true;
+    all->presets = all->best = kvmill_calibration_presets();
+    all->races_left = MOST_RACES;
+    for (int i = 0; done && i < CALIBRATION_NUMBERS; i++) {
+        if (isatty(STDERR_FILENO))
+            fprintf(stderr, "\rmeasuring %s ... ", number_at(i)->name);
+        done = i == AROUND ? measure_around(all, error) : measure_streams(all, i, error);
+        if (isatty(STDERR_FILENO))
+            fprintf(stderr, "\r%40s\r", "");
+        if (done && !all->json)
+            print_number(all, i);
+    }
+    return done;
+}
+
+static bool finish(const struct calibrating *all, const char *path, bool named,
+                   struct error *error) {
+    if (!write_calibration(all, path, named, error))
+        return false;
+    if (all->json)
+        return json_print(json_of(all, path), error);
+    print_shown(stdout, "%s: written\n", path);
+    return true;
+}
+
+static bool calibrate(const struct options *given, struct error *error) {
+    static struct calibrating all;
+    struct environment environment;
+    char path[CALIBRATION_PATH];
+    double budget = 20;
+    all = (struct calibrating){.json = option_value(given, "json") != NULL, .built = {.file = -1}};
+    if (!place_of(given, path, error) || !option_seconds(given, "budget", &budget, error) ||
+        !make_read_options(given, error))
+        return false;
+    all.end = timer_now() + budget;
+    environment_read("", &environment);
+    say_remarks(&environment, 1, "calibrate", "");
+    bool done = open_pack(&all, error) && measure_all(&all, error) &&
+                finish(&all, path, option_value(given, "o") != NULL, error);
+    built_pack_free(&all.built);
+    spec_list_free(&all.specs);
+    return done;
+}
+
+const struct command calibrate_command = {
+    .name = "calibrate",
+    .synopsis = "[-o FILE] [options]",
+    .summary = "Measure what differs by processor, once, for the library and generate.",
+    .options = options,
+    .run = calibrate,
+};

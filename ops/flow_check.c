@@ -190,7 +190,7 @@ static kvmill_status check_words(struct checker *checker) {
 static kvmill_status check_tail(struct checker *checker) {
     const struct kvmill_flow_problem *problem = checker->problem;
     stand_at(checker, "select/reserved_eos", -1);
-    if (problem->budget.eos > 0 || (problem->incremental && problem->geometry.page_size == 1))
+    if (problem->budget.eos > 0 || (problem->incremental && problem->block_size == 1))
         return KVMILL_OK;
     return REFUSE(checker, ATTRIBUTE,
                   "reserved_eos is 0; accepted: 1 or more, as the last page may be partial and "
@@ -219,9 +219,9 @@ static kvmill_status check_select(struct checker *checker) {
     return status == KVMILL_OK ? check_tail(checker) : status;
 }
 
-int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t pages) {
+int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t blocks) {
     int64_t reserved = budget->bos + budget->eos, most = budget->k + reserved;
-    int64_t share = budget->denominator ? pages * budget->numerator / budget->denominator : 0;
+    int64_t share = budget->denominator ? blocks * budget->numerator / budget->denominator : 0;
     if (share > most)
         most = share;
     int64_t cap = budget->cap > reserved ? budget->cap : reserved;
@@ -297,11 +297,11 @@ static kvmill_status check_appended(struct checker *checker, int i) {
     problem->fields[i].appended = -1;
     if (!kvmill_flow_is_appended(checker->flow, i))
         return KVMILL_OK;
-    if (field->rows != problem->geometry.page_size)
+    if (field->rows != problem->block_size)
         return REFUSE(checker, SHAPE,
                       "the shape is [%" PRId64 ", %" PRId64 "]; accepted of an appended field: a "
                       "row for each of the page's %" PRId64 " slots",
-                      field->rows, field->columns, problem->geometry.page_size);
+                      field->rows, field->columns, problem->block_size);
     if (problem->appended_count == KVMILL_MOST_FLOW_APPENDED)
         return REFUSE(checker, ATTRIBUTE, "is one of more than %d that are appended",
                       KVMILL_MOST_FLOW_APPENDED);
@@ -432,6 +432,14 @@ static kvmill_status check_layers(struct checker *checker) {
     return KVMILL_OK;
 }
 
+/* Without a word on it a block is a page. */
+static kvmill_status set_blocks(struct checker *checker) {
+    struct kvmill_flow_problem *problem = checker->problem;
+    problem->block_size = problem->geometry.page_size;
+    problem->page_blocks = 1;
+    return KVMILL_OK;
+}
+
 static kvmill_status set_group(struct checker *checker) {
     struct kvmill_flow_problem *problem = checker->problem;
     problem->group = problem->scope == KVMILL_SCOPE_QUERY_HEAD ? 1 : problem->geometry.ratio;
@@ -441,8 +449,9 @@ static kvmill_status set_group(struct checker *checker) {
 kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
                                 struct kvmill_flow_place *place, kvmill_error *error) {
     static kvmill_status (*const checks[])(struct checker *) = {
-        check_counts, check_attention, check_words,        set_group,
-        check_select, check_layers,    check_declarations, kvmill_flow_check_programs,
+        check_counts, check_attention, set_blocks,         check_words,
+        set_group,    check_select,    check_layers,       check_declarations,
+        kvmill_flow_check_programs,
     };
     struct checker checker = {.flow = flow, .problem = problem, .place = place, .error = error};
     memset(problem, 0, sizeof *problem);

@@ -28,21 +28,21 @@ static int64_t cache_row_bytes(const struct kvmill_format *format) {
 
 void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flow_layout *layout) {
     const struct kvmill_format *key = &problem->geometry.key, *value = &problem->geometry.value;
-    int64_t page = problem->geometry.page_size, elements = 0, bytes = 0;
+    int64_t block = problem->block_size, elements = 0, bytes = 0;
     for (int i = 0; i < problem->field_count; i++) {
         elements += problem->fields[i].rows * problem->fields[i].columns;
         bytes += problem->fields[i].bytes;
     }
-    layout->page_size = page;
+    layout->page_size = problem->geometry.page_size;
     layout->kv_heads = problem->geometry.kv_heads;
     layout->group = problem->group;
     bool view = problem->geometry.value_view;
     int64_t row = cache_row_bytes(key) + (view ? 0 : cache_row_bytes(value));
-    layout->page_bytes = page * row + bytes;
+    layout->page_bytes = problem->page_blocks * (block * row + bytes);
     layout->ratio_elements =
-        fraction(page * (key->dim + (view ? 0 : value->dim)) + elements, page * key->dim);
-    layout->ratio_bytes = fraction(layout->page_bytes, page * kvmill_format_row_bytes(key));
-    layout->ratio_fields = fraction(bytes, page * kvmill_format_row_bytes(key));
+        fraction(block * (key->dim + (view ? 0 : value->dim)) + elements, block * key->dim);
+    layout->ratio_bytes = fraction(block * row + bytes, block * kvmill_format_row_bytes(key));
+    layout->ratio_fields = fraction(bytes, block * kvmill_format_row_bytes(key));
 }
 
 /* ---- For the library's users ---- */

@@ -29,7 +29,7 @@ static int add_value(struct checker *checker, struct kvmill_flow_program *progra
 static void add_pages(struct checker *checker, struct kvmill_flow_program *program, bool index) {
     const struct kvmill_flow_problem *problem = checker->problem;
     const struct kvmill_cache_geometry *geometry = &problem->geometry;
-    struct kvmill_flow_shape shape = {index, !index, 1, geometry->page_size, geometry->key.dim};
+    struct kvmill_flow_shape shape = {index, !index, 1, problem->block_size, geometry->key.dim};
     add_value(checker, program, "k", KVMILL_FLOW_KEY, 0, shape);
     shape.columns = geometry->value.dim;
     add_value(checker, program, "v", KVMILL_FLOW_VALUE, 0, shape);

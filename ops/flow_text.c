@@ -241,11 +241,11 @@ bool kvmill_flow_text_make(const struct kvmill_flow_problem *problem, enum kvmil
         return kvmill_bounded_refuse(&writer.out, "it has no such program");
     kvmill_flow_schedule(problem, part, &writer.schedule);
     if (part == KVMILL_CACHE_PROGRAM)
-        kvmill_bounded_add(&writer.out, "cache %" PRId64 " %s", problem->geometry.page_size,
+        kvmill_bounded_add(&writer.out, "cache %" PRId64 " %s", problem->block_size,
                            problem->incremental ? "growing" : "whole");
     else
         kvmill_bounded_add(&writer.out, "index %d %" PRId64, writer.schedule.stages,
-                           problem->geometry.page_size);
+                           problem->block_size);
     add_program(&writer, part);
     int64_t floats = writer.schedule.floats + writer.schedule.page_floats;
     if (writer.out.length >= sizeof text->text)

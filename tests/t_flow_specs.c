@@ -228,7 +228,8 @@ static kvmill_flow_layout layout_of(int64_t page, int64_t dim, int element, int 
                                     int64_t rows, int64_t columns) {
     static struct kvmill_flow_problem problem;
     kvmill_flow_layout layout;
-    problem = (struct kvmill_flow_problem){.field_count = fields};
+    problem = (struct kvmill_flow_problem){
+        .block_size = page, .page_blocks = 1, .field_count = fields};
     problem.geometry.page_size = page;
     problem.geometry.key = problem.geometry.value =
         (struct kvmill_format){element, (int32_t)dim, 0, 0};

@@ -41,7 +41,8 @@ static void test_rows(void) {
 
 /* Ids of pages and heads that 32 bits do not count. */
 static void test_many_ids(void) {
-    struct kvmill_flow_problem problem = {.budget = {1, 1, 1, 0, 0, 0, 0}};
+    struct kvmill_flow_problem problem = {
+        .budget = {1, 1, 1, 0, 0, 0, 0}, .block_size = 4, .page_blocks = 1};
     const int64_t indptr[] = {0, 1}, length[] = {4};
     const int32_t ids[] = {0};
     const struct flow_batch batch = {1, INT32_MAX / 3 + 1, indptr, ids, length, 1, NULL};

@@ -75,7 +75,7 @@ static void run_page(const struct flow_run *run, int stage, int64_t number) {
 static struct flow_page page_of(const struct flow_run *run, const struct flow_scoring *scoring,
                                 int64_t number) {
     return (struct flow_page){run->problem, scoring->cache, scoring->ids[number], scoring->kv_head,
-                              run->problem->geometry.page_size};
+                              run->problem->block_size};
 }
 
 /* Whether a stage has to look at pages one by one. */
@@ -138,7 +138,7 @@ static void interpret(const struct flow_interpreted *interpreted, const void *pr
 }
 
 static struct kvmill_call_size size_of(const struct flow_run *run) {
-    return (struct kvmill_call_size){1, 1, run->pages * run->problem->geometry.page_size};
+    return (struct kvmill_call_size){1, 1, run->pages * run->problem->block_size};
 }
 
 static const struct kvmill_kernel *program_of(const struct flow_run *run,

@@ -51,15 +51,17 @@ static bool layer_words(const kvmill_flow *flow, struct text *text) {
 
 bool flow_words(const struct spec *spec, struct text *text) {
     const kvmill_flow *flow = flow_of_spec(spec);
-    return text_print(text, "pages of %" PRId64 ", ", flow->attention->page_size) &&
-           selection_words(&flow->select, text) && recall_words(flow, text) &&
-           union_words(flow, text) &&
-           layer_words(flow, text);
+    return text_print(text, "pages of %" PRId64, flow->attention->page_size) &&
+           (flow->block_size == 0 ||
+            text_print(text, " in blocks of %" PRId64, flow->block_size)) &&
+           text_print(text, ", ") && selection_words(&flow->select, text) &&
+           recall_words(flow, text) && union_words(flow, text) && layer_words(flow, text);
 }
 
 static bool field_words(const kvmill_flow *flow, struct text *text) {
     kvmill_flow_field field;
-    bool done = text_print(text, "\n  a page keeps for each kv head:");
+    bool done = text_print(
+        text, "\n  a %s keeps for each kv head:", flow->block_size == 0 ? "page" : "block");
     for (size_t i = 0; done && kvmill_flow_field_at(flow, i, &field); i++)
         done = text_print(text, "%s %s [%" PRId64 ", %" PRId64 "] %s", i ? "," : "", field.name,
                           field.rows, field.columns, kvmill_dtype_name(field.dtype));

@@ -149,6 +149,7 @@ enum kvmill_flow_source {
 struct kvmill_flow_value {
     enum kvmill_flow_source source;
     int number, uses;
+    int64_t sharers; /* kv heads next to each other for which it is the same */
     struct kvmill_flow_shape shape;
 };
 
@@ -189,7 +190,8 @@ struct kvmill_flow_constant_data {
 struct kvmill_flow_field_data {
     int element; /* KVMILL_F32, F16, BF16 */
     int64_t rows, columns;
-    int64_t bytes; /* of a block and kv head */
+    int64_t bytes; /* of one matrix */
+    int64_t heads; /* matrices of a block: kv heads, or a divisor, whose neighbours share one */
     bool saved;    /* state of the index program */
     int appended;  /* a row comes with each token, as the n-th tensor of such; -1: none does */
 };
@@ -239,6 +241,8 @@ kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_prob
 kvmill_status kvmill_flow_verify(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
                                  kvmill_error *error);
 
+int64_t kvmill_common_divisor(int64_t a, int64_t b);
+
 /* The layout of a checked flow, except struct_size. */
 void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flow_layout *layout);
 
@@ -249,6 +253,16 @@ int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t b
 
 /* Rows of a request: kv heads, query heads, or 1. */
 int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem);
+
+/* Which matrix of a field is that of a kv head; kv heads that share one. */
+static inline int64_t kvmill_flow_field_head(const struct kvmill_flow_problem *problem, int field,
+                                             int64_t kv_head) {
+    return kv_head * problem->fields[field].heads / problem->geometry.kv_heads;
+}
+
+static inline int64_t kvmill_flow_sharers(const struct kvmill_flow_problem *problem, int field) {
+    return problem->geometry.kv_heads / problem->fields[field].heads;
+}
 
 /* Whether some row has more blocks than are selected of it. */
 bool kvmill_flow_scores(const struct kvmill_flow_budget *budget);

@@ -154,7 +154,8 @@ static inline int64_t flow_first_row(const struct kvmill_flow_problem *problem,
 static inline unsigned char *flow_field_at(const struct kvmill_flow_problem *problem,
                                            const struct flow_cache *cache, int field, int64_t block,
                                            int64_t kv_head) {
-    int64_t number = block * problem->geometry.kv_heads + kv_head;
+    int64_t number =
+        block * problem->fields[field].heads + kvmill_flow_field_head(problem, field, kv_head);
     return cache->field[field] + number * problem->fields[field].bytes;
 }
 
@@ -298,9 +299,9 @@ int64_t kvmill_flow_list_workspace(const struct kvmill_flow_problem *problem, in
 /* Pages of request b that are scored; 0 where it is read whole. */
 int64_t kvmill_flow_candidates(const struct flow_index *index, int64_t b);
 
-/* One after the other for request b: its blocks; each head; spans of its pages, for all heads; the list of row
-   r, as many pages as kvmill_flow_count_rows says, and the scores of all its pages (or NULL), NaN
-   where there is none.  Rows of one kv head go one after the other. */
+/* One after the other for request b: its blocks; each head; spans of its pages, for all heads; the
+   list of row r, as many pages as kvmill_flow_count_rows says, and the scores of all its pages (or
+   NULL), NaN where there is none.  Rows of one kv head go one after the other. */
 void kvmill_flow_number_blocks(const struct flow_index *index, int64_t b);
 void kvmill_flow_prepare_head(const struct flow_index *index, int64_t b, int64_t head);
 void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,

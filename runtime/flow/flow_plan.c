@@ -103,8 +103,9 @@ static void lay_out(struct flow_plan *plan) {
     room->blocks = room->list + whole_lines(list);
     room->seen = room->blocks + whole_lines(blocks);
     room->scores = room->seen + whole_lines(seen);
-    room->head = kvmill_flow_head_workspace(&plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
-                                            most_blocks(plan));
+    if (heads > 0)
+        room->head = kvmill_flow_head_workspace(
+            &plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM], most_blocks(plan));
     room->slots = room->scores + room->head * heads;
     room->slot = whole_lines(SLOT_HEAD + slot_bytes(plan));
     room->attend = room->slots + room->slot * plan->base.threads;
@@ -153,8 +154,9 @@ static size_t say_selection(const struct flow_plan *plan, char *text, size_t siz
     if (plan->problem.skipped)
         count = snprintf(text, size, ", layer without fields");
     else if (kvmill_flow_scores(budget))
-        count = snprintf(text, size, ", %" PRId64 " + %" PRId64 " + %" PRId64 " pages selected",
-                         budget->bos, budget->k, budget->eos);
+        count = snprintf(text, size, ", %" PRId64 " + %" PRId64 " + %" PRId64 " %s selected",
+                         budget->bos, budget->k, budget->eos,
+                         plan->problem.page_blocks > 1 ? "blocks" : "pages");
     return (size_t)count;
 }
 
@@ -174,6 +176,9 @@ static void describe(struct flow_plan *plan) {
     size_t size = sizeof plan->base.description;
     size_t used = (size_t)snprintf(text, size, "flow, %s, pages of %" PRId64, steps[plan->step],
                                    plan->problem.geometry.page_size);
+    if (plan->problem.page_blocks > 1)
+        used += (size_t)snprintf(text + used, size - used, " in blocks of %" PRId64,
+                                 plan->problem.block_size);
     used += say_selection(plan, text + used, size - used);
     if (flow_fills_fields(plan) && plan->problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0)
         used += kvmill_flow_cache_words(&plan->kernels, text + used, size - used);

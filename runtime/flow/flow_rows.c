@@ -57,6 +57,18 @@ static kvmill_status check_length(const int64_t *length, int64_t b, kvmill_error
                                         b, length[b]);
 }
 
+/* Blocks are numbers of 31 bits. */
+static kvmill_status check_blocks(const struct kvmill_flow_problem *problem, const int64_t *length,
+                                  int64_t b, kvmill_error *error) {
+    int64_t size = problem->block_size;
+    return length[b] / size < INT32_MAX
+               ? KVMILL_OK
+               : kvmill_fail(error, KVMILL_E_OVERFLOW,
+                             "seq_len[%" PRId64 "] is %" PRId64
+                             "; accepted: less than 2^31 - 1 %s of %" PRId64,
+                             b, length[b], problem->page_blocks > 1 ? "blocks" : "pages", size);
+}
+
 static kvmill_status check_request(const struct kvmill_flow_problem *problem,
                                    const struct flow_batch *batch, int64_t b, kvmill_error *error) {
     int64_t first = batch->indptr[b], pages = batch->indptr[b + 1], length = batch->length[b];
@@ -76,7 +88,8 @@ static kvmill_status check_request(const struct kvmill_flow_problem *problem,
                            "seq_len[%" PRId64 "] is %" PRId64 ", in %" PRId64
                            " pages; accepted: %" PRId64 " pages of %" PRId64,
                            b, length, pages, needed, size);
-    return check_topk(problem, batch->topk, b, error);
+    status = check_blocks(problem, batch->length, b, error);
+    return status == KVMILL_OK ? check_topk(problem, batch->topk, b, error) : status;
 }
 
 static kvmill_status check_ids(const struct flow_batch *batch, kvmill_error *error) {
@@ -186,18 +199,13 @@ void kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
 
 /* ---- For the library's users ---- */
 
-/* Pages are numbers of 31 bits. */
 static kvmill_status check_counted(const struct kvmill_flow_problem *problem,
                                    const struct flow_batch *batch, kvmill_error *error) {
-    int64_t size = problem->block_size;
     kvmill_status status = KVMILL_OK;
     for (int64_t b = 0; status == KVMILL_OK && b < batch->batch; b++) {
         status = check_length(batch->length, b, error);
-        if (status == KVMILL_OK && batch->length[b] / size >= INT32_MAX)
-            status = kvmill_fail(error, KVMILL_E_OVERFLOW,
-                                 "seq_len[%" PRId64 "] is %" PRId64
-                                 "; accepted: less than 2^31 - 1 pages of %" PRId64,
-                                 b, batch->length[b], size);
+        if (status == KVMILL_OK)
+            status = check_blocks(problem, batch->length, b, error);
         if (status == KVMILL_OK)
             status = check_topk(problem, batch->topk, b, error);
     }

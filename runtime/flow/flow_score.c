@@ -1,9 +1,9 @@
 /* Scores of pages: the index program of a flow, page by page, in as many stages as it needs.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "flow_run.h"
 #include "../core/numbers.h"
 #include "../portable/portable.h"
+#include "flow_run.h"
 
 static bool ends(const struct kvmill_flow_step *step) {
     return step->output < 0;
@@ -162,17 +162,18 @@ static void run_atom(const struct flow_run *run, const struct flow_scoring *scor
                      const struct flow_span *span) {
     const struct kvmill_flow_atom *atom = &run->schedule->atoms.atom[i];
     const struct kvmill_score_shape shape = kvmill_flow_atom_shape(run->problem, atom);
-    int64_t bytes = run->problem->fields[atom->field[0]].bytes;
+    const struct kvmill_flow_field_data *field = &run->problem->fields[atom->field[0]];
     struct kvmill_score_pages pages = {
         .shape = &shape,
         .query = flow_place(run, atom->query, 0),
-        .stride = run->problem->geometry.kv_heads * bytes,
+        .stride = field->heads * field->bytes,
         .ids = scoring->ids,
         .pages = run->pages,
         .score = flow_place(run, atom->value, 0),
     };
     for (int k = 0; k < (atom->kind == KVMILL_ATOM_BOUND ? 2 : 1); k++)
-        pages.field[k] = scoring->cache->field[atom->field[k]] + scoring->kv_head * bytes;
+        pages.field[k] =
+            flow_field_at(run->problem, scoring->cache, atom->field[k], 0, scoring->kv_head);
     kernel_of(run, scoring, i)->run(&pages, span->first, span->last);
 }
 

@@ -213,6 +213,7 @@ class FlowProgram(Structure):
         index=POINTER(FlowOp),
         select=FlowSelect,
         layers_skip=POINTER(c_int64),
+        field_heads=POINTER(c_int64),
     )
 
 
@@ -227,6 +228,7 @@ class FlowLayout(Structure):
         ("struct_size", c_size_t),
         *[(name, c_int64) for name in ("page_size", "kv_heads", "group", "page_bytes")],
         *[(name, Fraction) for name in ("ratio_elements", "ratio_bytes", "ratio_fields")],
+        ("block_size", c_int64),
     ]
 
 

@@ -88,7 +88,7 @@ class Flow:
     ) -> None:
         spec = source if isinstance(source, dict) else json.loads(Path(source).read_text("utf-8"))
         keys = ("op", "purpose", "name", "attention", "fields", "constants", "cache", "index")
-        _known("flow", spec, *keys, "select", "summary", "layers_skip", "dims")
+        _known("flow", spec, *keys, "select", "summary", "layers_skip", "dims", "block_size")
         if spec.get("op") != "flow":
             raise ValueError(f"op is {spec.get('op')!r}; accepted: 'flow'")
         words = _known("dims", spec.get("dims", {}), *spec.get("dims", {}))
@@ -99,10 +99,13 @@ class Flow:
             attention=ctypes.pointer(self._attention._op),
             select=self._select(spec.get("select", {})),
             summary=spec.get("summary"),
+            block_size=spec.get("block_size", 0),
         )
         fields = list(spec.get("fields", ()))
         self._set("fields", "field_count", c.FlowField, map(self._field, fields))
         self._flow.appended = sum(bool(f.get("appended")) << i for i, f in enumerate(fields))
+        heads = integers("heads", [f.get("heads", 0) for f in fields])
+        self._flow.field_heads = (c_int64 * len(heads))(*heads)
         constants = map(self._constant, spec.get("constants", ()))
         self._set("constants", "constant_count", c.FlowConstant, constants)
         for program in ("cache", "index"):
@@ -135,6 +138,7 @@ class Flow:
             "head_dim": op.head_dim,
             "value_head_dim": op.value_head_dim if op.value_differs else op.head_dim,
             "page_size": op.page_size,
+            "block_size": self._flow.block_size or op.page_size,
             "group": 1 if alone else op.num_heads // max(op.num_kv_heads, 1),
         }
         sizes = {**self._words, **sizes}
@@ -149,7 +153,8 @@ class Flow:
         return product
 
     def _field(self, given: dict[str, Any]) -> c.FlowField:
-        _known("fields", given, "name", "shape", "dtype", "appended", needed=("name", "shape"))
+        known = ("name", "shape", "dtype", "appended", "heads")
+        _known("fields", given, *known, needed=("name", "shape"))
         rows, columns = map(self._dim, given["shape"])
         dtype = dtype_named(given.get("dtype", self._attention._types["T1"]))
         return make_struct(
@@ -235,8 +240,8 @@ class Flow:
         return Fraction(ratio.numerator, ratio.denominator)
 
     def get_cache_meta_info(self) -> dict[str, tuple[int, int]]:
-        """What a page keeps for each kv head, as vFlow's: the flow's fields in their order, then k
-        and v: (rows, columns).
+        """What a page, or block, keeps for each kv head, as vFlow's: the flow's fields in their
+        order, then k and v: (rows, columns).
         """
         field = c.FlowField()
         info: dict[str, tuple[int, int]] = {}
@@ -268,15 +273,24 @@ class Flow:
         lists = {b"request": 1, b"query_head": self._attention._op.num_heads}
         return int(lists.get(self._flow.select.scope, self._layout.kv_heads))
 
+    @property
+    def _page_blocks(self) -> int:
+        return int(self._layout.page_size // self._layout.block_size)
+
     def fields(self, pages: int) -> dict[str, np.ndarray]:
-        """New fields of so many pages, by their names: zeros; bfloat16 as uint16."""
+        """New fields of so many pages of the cache, by their names: zeros; bfloat16 as uint16."""
         numpy = {(2, 32): np.float32, (2, 16): np.float16, (4, 16): np.uint16}
         return {
             field.name.decode(): np.zeros(
-                (pages, self._layout.kv_heads, field.rows, field.columns),
+                (
+                    pages * self._page_blocks,
+                    self._flow.field_heads[i] or self._layout.kv_heads,
+                    field.rows,
+                    field.columns,
+                ),
                 numpy[field.dtype.code, field.dtype.bits],
             )
-            for field in self._flow.fields[: self._flow.field_count]
+            for i, field in enumerate(self._flow.fields[: self._flow.field_count])
         }
 
     def _own_tensors(self) -> dict[str, Any]:
@@ -419,4 +433,5 @@ class FlowStep(Attending):
         lists = self._flow._lists
         if name == "sel_indptr":
             return np.zeros(required(tensors, "seq_len", 1).size * lists + 1, np.int64)
-        return np.zeros(required(tensors, "page_ids", 1).size * lists, np.int32)
+        pages = required(tensors, "page_ids", 1).size
+        return np.zeros(pages * self._flow._page_blocks * lists, np.int32)

@@ -48,7 +48,7 @@ static bool attends(const struct flow_plan *plan) {
     return plan->step == FLOW_ATTEND || plan->step == FLOW_DECODE;
 }
 
-/* Of a request. */
+/* That a request may have. */
 static int64_t most_blocks(const struct flow_plan *plan) {
     return plan->limits.pages * plan->problem.page_blocks;
 }

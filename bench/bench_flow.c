@@ -50,8 +50,9 @@ static struct bench_result *add(struct bench *bench, const char *kind, enum scen
     char key[24], what[128];
     bench_format_name(&g->key, key);
     snprintf(what, sizeof what,
-             "%s, %" PRId64 "/%" PRId64 " x %d %s, %" PRId64 " of %" PRId64 " pages: %.40s", kind,
-             g->heads, g->kv_heads, g->key.dim, key, flow_selected(scene), scene->flow.pages,
+             "%s, %" PRId64 "/%" PRId64 " x %d %s, %" PRId64 " of %" PRId64 " %s: %.40s", kind,
+             g->heads, g->kv_heads, g->key.dim, key, flow_selected(scene), flow_blocks(scene),
+             scene->flow.problem.page_blocks > 1 ? "blocks" : "pages",
              bench_purpose(bench, "flow"));
     return bench_add(bench, what, step, words, team, seconds);
 }
@@ -74,7 +75,7 @@ static double traffic_bound(const struct team_race *race) {
 static double speed_up_bar(const struct scene *scene, const struct team_race *race) {
     double bound = traffic_bound(race) * 0.9, dense = scene_call_bytes(&race->calls[DENSE]);
     double asked = flow_index_bytes(scene) * 24 > dense ? 7.5 : 10;
-    bool is_asked = scene->flow.pages == 2048 && flow_selected(scene) == 128;
+    bool is_asked = flow_blocks(scene) == 2048 && flow_selected(scene) == 128;
     return is_asked && asked < bound ? asked : bound;
 }
 
@@ -124,7 +125,7 @@ static bool race_team(struct bench *bench, int team, double *decode, struct erro
 static void add_upkeep(struct bench *bench, double decode) {
     static struct scene_call calls[2];
     struct scene *scene = &bench->scene;
-    int64_t page = scene->flow.problem.geometry.page_size;
+    int64_t page = scene->flow.problem.block_size;
     struct contender contenders[2];
     for (int i = 0; i < 2; i++) {
         const struct run_size size = {1, i == 0 ? page - 1 : 0, scene->size.positions};

@@ -22,13 +22,18 @@ static const struct kvmill_cache_geometry *geometry_of(const struct scene *scene
 
 /* ---- Sizes ---- */
 
+int64_t flow_blocks(const struct scene *scene) {
+    int64_t size = scene->flow.problem.block_size;
+    return (scene->size.positions + size - 1) / size;
+}
+
 static int64_t pool_pages(const struct scene *scene) {
     return scene->flow.pages * scene->flow.requests;
 }
 
-double flow_attend_bytes(const struct scene *scene, int64_t pages) {
+double flow_attend_bytes(const struct scene *scene, int64_t blocks) {
     const struct kvmill_cache_geometry *g = geometry_of(scene);
-    return (double)(pages * g->page_size * attention_row_bytes(g));
+    return (double)(blocks * scene->flow.problem.block_size * attention_row_bytes(g));
 }
 
 static bool is_loaded(const struct kvmill_flow_program *program, int source, int number) {
@@ -47,21 +52,22 @@ double flow_index_bytes(const struct scene *scene) {
         if (is_loaded(program, KVMILL_FLOW_FIELD, i))
             bytes += problem->fields[i].bytes;
     if (is_loaded(program, KVMILL_FLOW_KEY, 0))
-        bytes += g->page_size * attention_format_bytes(&g->key);
+        bytes += problem->block_size * attention_format_bytes(&g->key);
     if (is_loaded(program, KVMILL_FLOW_VALUE, 0))
-        bytes += g->page_size * attention_format_bytes(&g->value);
+        bytes += problem->block_size * attention_format_bytes(&g->value);
     return (double)(bytes * g->kv_heads * flow_candidates(scene));
 }
 
 int64_t flow_selected(const struct scene *scene) {
-    int64_t most = kvmill_flow_budget_of(&scene->flow.problem.budget, scene->flow.pages);
-    return most < scene->flow.pages ? most : scene->flow.pages;
+    int64_t blocks = flow_blocks(scene);
+    int64_t most = kvmill_flow_budget_of(&scene->flow.problem.budget, blocks);
+    return most < blocks ? most : blocks;
 }
 
 int64_t flow_candidates(const struct scene *scene) {
     const struct kvmill_flow_budget *budget = &scene->flow.problem.budget;
-    bool scores = kvmill_flow_scores(budget) && flow_selected(scene) < scene->flow.pages;
-    return scores ? scene->flow.pages - budget->bos - budget->eos : 0;
+    bool scores = kvmill_flow_scores(budget) && flow_selected(scene) < flow_blocks(scene);
+    return scores ? flow_blocks(scene) - budget->bos - budget->eos : 0;
 }
 
 static double bytes(const struct scene_call *call) {
@@ -69,7 +75,7 @@ static double bytes(const struct scene_call *call) {
     if (call->step == STEP_INDEX)
         return flow_index_bytes(scene);
     if (call->step == STEP_ATTEND)
-        return flow_attend_bytes(scene, scene->flow.pages);
+        return flow_attend_bytes(scene, flow_blocks(scene));
     return flow_attend_bytes(scene, flow_selected(scene)) + flow_index_bytes(scene);
 }
 
@@ -90,7 +96,7 @@ static bool open(struct scene *scene, struct error *error) {
             own.kind == KVMILL_FLOW_TENSOR_FIELD ? USE_SAME : USE_INPUT;
     int64_t page = geometry_of(scene)->page_size;
     scene->flow.pages = (scene->size.positions + page - 1) / page;
-    double each = flow_attend_bytes(scene, scene->flow.pages);
+    double each = flow_attend_bytes(scene, scene->flow.pages * scene->flow.problem.page_blocks);
     scene->flow.requests = 1 + (int64_t)((double)scene->rotation / each);
     return each * (double)scene->flow.requests <= (double)most_bytes ||
            fail(error, EXIT_ENVIRONMENT, "not enough memory for %" PRId64 " pages",
@@ -125,7 +131,8 @@ static void shape_own(struct scene_call *call, int i, struct kvmill_flow_tensor 
     const bool used[] = {[KVMILL_FLOW_TENSOR_FIELD] = call->step != STEP_ATTEND,
                          [KVMILL_FLOW_TENSOR_ROWS] = call->step == STEP_APPEND,
                          [KVMILL_FLOW_TENSOR_INPUT] = scores};
-    own->dims[0] = own->kind == KVMILL_FLOW_TENSOR_FIELD ? pool_pages(call->scene) : 1;
+    int64_t blocks = pool_pages(call->scene) * call->scene->flow.problem.page_blocks;
+    own->dims[0] = own->kind == KVMILL_FLOW_TENSOR_FIELD ? blocks : 1;
     scene_set_tensor(call, KVMILL_FLOW_FIELDS + i, own->dtype, own->rank, own->dims);
     if (!used[own->kind])
         call->given[KVMILL_FLOW_FIELDS + i] = NULL;

@@ -6,12 +6,15 @@
 
 #include "scene.h"
 
-/* Pages that are selected of a request, and those that are scored. */
+/* Blocks of a request, those that are selected, and those that are scored: pages where a flow has
+   no other blocks. */
+int64_t flow_blocks(const struct scene *scene);
 int64_t flow_selected(const struct scene *scene);
 int64_t flow_candidates(const struct scene *scene);
 
-/* Bytes that a request's step reads: of so many pages' K and V, of what the index program loads. */
-double flow_attend_bytes(const struct scene *scene, int64_t pages);
+/* Bytes that a request's step reads: of so many blocks' K and V, of what the index program loads.
+ */
+double flow_attend_bytes(const struct scene *scene, int64_t blocks);
 double flow_index_bytes(const struct scene *scene);
 
 #endif

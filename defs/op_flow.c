@@ -26,6 +26,10 @@ static const struct op_member members[] = {
     {READ(layers_skip), .help = "Layers that read all pages and keep no fields."},
     {MEMBER(layers_skip_count, OP_SIZE)},
     {MEMBER(appended, OP_INTEGER)},
+    {MEMBER(field_heads, OP_POINTER)},
+    {MEMBER(block_size, OP_COUNT), .ops = 1,
+     .help = "Tokens of a block, which is summarised, scored and selected in place of a page; it "
+             "divides page_size; 0, the default: page_size."},
     {.name = "dims",
      .kind = OP_OWN,
      .source = OP_VFLOW,

@@ -77,6 +77,10 @@ static bool print_values(const kvmill_flow *flow, struct text *text) {
     return done;
 }
 
+static bool print_heads(const kvmill_flow *flow, size_t i, struct text *text) {
+    return text_print(text, "        %" PRId64 ",\n", flow->field_heads[i]);
+}
+
 static bool print_lists(const kvmill_flow *flow, struct text *text) {
     return print_values(flow, text) &&
            print_list("kvmill_flow_field", "fields", "field_count", flow, flow->field_count,
@@ -87,6 +91,8 @@ static bool print_lists(const kvmill_flow *flow, struct text *text) {
                       print_cache_op, text) &&
            print_list("kvmill_flow_op", "index", "index_count", flow, flow->index_count,
                       print_index_op, text) &&
+           print_list("int64_t", "field_heads", "", flow,
+                      flow->field_heads != NULL ? flow->field_count : 0, print_heads, text) &&
            print_list("int64_t", "layers_skip", "layers_skip_count", flow, flow->layers_skip_count,
                       print_layer, text);
 }
@@ -113,7 +119,8 @@ static bool print_select(const kvmill_flow *flow, struct text *text) {
            print_word("select.order", select->order, text) &&
            print_word("select.scope", select->scope, text) &&
            print_word("summary", flow->summary, text) &&
-           print_number("appended", flow->appended, text);
+           print_number("appended", flow->appended, text) &&
+           print_number("block_size", flow->block_size, text);
 }
 
 /* ---- The functions ---- */

@@ -51,18 +51,28 @@ static bool layer_words(const kvmill_flow *flow, struct text *text) {
 
 bool flow_words(const struct spec *spec, struct text *text) {
     const kvmill_flow *flow = flow_of_spec(spec);
-    return text_print(text, "pages of %" PRId64 ", ", flow->attention->page_size) &&
-           selection_words(&flow->select, text) && recall_words(flow, text) &&
-           union_words(flow, text) &&
-           layer_words(flow, text);
+    return text_print(text, "pages of %" PRId64, flow->attention->page_size) &&
+           (flow->block_size == 0 ||
+            text_print(text, " in blocks of %" PRId64, flow->block_size)) &&
+           text_print(text, ", ") && selection_words(&flow->select, text) &&
+           recall_words(flow, text) && union_words(flow, text) && layer_words(flow, text);
 }
 
-static bool field_words(const kvmill_flow *flow, struct text *text) {
+/* How many kv heads share a matrix of the field. */
+static bool sharer_words(const kvmill_flow *flow, size_t i, int64_t kv_heads, struct text *text) {
+    int64_t heads = i < flow->field_count && flow->field_heads != NULL ? flow->field_heads[i] : 0;
+    return heads == 0 || heads == kv_heads ||
+           text_print(text, " for %" PRId64 " kv heads", kv_heads / heads);
+}
+
+static bool field_words(const kvmill_flow *flow, int64_t kv_heads, struct text *text) {
     kvmill_flow_field field;
-    bool done = text_print(text, "\n  a page keeps for each kv head:");
+    bool done = text_print(
+        text, "\n  a %s keeps for each kv head:", flow->block_size == 0 ? "page" : "block");
     for (size_t i = 0; done && kvmill_flow_field_at(flow, i, &field); i++)
         done = text_print(text, "%s %s [%" PRId64 ", %" PRId64 "] %s", i ? "," : "", field.name,
-                          field.rows, field.columns, kvmill_dtype_name(field.dtype));
+                          field.rows, field.columns, kvmill_dtype_name(field.dtype)) &&
+               sharer_words(flow, i, kv_heads, text);
     return done;
 }
 
@@ -75,7 +85,7 @@ bool flow_layout_words(const struct spec *spec, struct text *text) {
     kvmill_flow_layout layout = {.struct_size = sizeof layout};
     const kvmill_flow *flow = flow_of_spec(spec);
     return kvmill_flow_describe(flow, &layout, NULL) != KVMILL_OK ||
-           (field_words(flow, text) &&
+           (field_words(flow, layout.kv_heads, text) &&
             ratio_words("\n  token ratio", &layout.ratio_elements, text) &&
             ratio_words(" in elements,", &layout.ratio_bytes, text) &&
             ratio_words(" in bytes, of which fields are", &layout.ratio_fields, text));

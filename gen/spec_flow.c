@@ -85,9 +85,19 @@ static bool read_dtype(const struct json_place *place, const kvmill_flow *flow, 
     return member.value == NULL || spec_read_type(&member, words, type, error);
 }
 
+/* Matrices for all kv heads. */
+static bool read_heads(const struct json_place *place, struct flow_spec *flow, size_t i,
+                       struct error *error) {
+    struct json_place heads = json_member(place, "heads");
+    if (heads.value == NULL)
+        return true;
+    flow->flow.field_heads = flow->field_heads;
+    return json_get_integer(&heads, INT32_MIN, INT32_MAX, &flow->field_heads[i], error);
+}
+
 static bool read_field(const struct json_place *place, struct flow_spec *flow, size_t i,
                        struct error *error) {
-    static const char *const known[] = {"name", "shape", "dtype", "appended", NULL};
+    static const char *const known[] = {"name", "shape", "dtype", "appended", "heads", NULL};
     struct json_place appended = json_member(place, "appended");
     kvmill_flow_field *field = &flow->fields[i];
     int32_t is_appended = 0;
@@ -95,7 +105,7 @@ static bool read_field(const struct json_place *place, struct flow_spec *flow, s
     struct json_place name = json_member(place, "name"), shape = json_member(place, "shape");
     if (!json_get_object(place, error) || !json_only_keys(place, known, error) ||
         !json_get_string(&name, &field->name, error) ||
-        !flow_read_dims(&shape, flow, 2, 2, dims, error) ||
+        !flow_read_dims(&shape, flow, 2, 2, dims, error) || !read_heads(place, flow, i, error) ||
         (appended.value != NULL && !spec_read_flag(&appended, &is_appended, error)))
         return false;
     flow->flow.appended |= (int64_t)(is_appended != 0) << i;

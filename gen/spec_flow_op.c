@@ -33,9 +33,10 @@ static int64_t factor_of(const struct flow_spec *flow, const char *text, size_t 
         {"head_dim", op->head_dim},
         {"value_head_dim", op->value_differs ? op->value_head_dim : op->head_dim},
         {"page_size", op->page_size},
+        {"block_size", flow->flow.block_size ? flow->flow.block_size : op->page_size},
         {"group", group_of(&flow->flow)},
     };
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strlen(words[i].word) == length && strncmp(words[i].word, text, length) == 0)
             return words[i].value;
     bool is_number = length > 0 && length < 10 && strspn(text, "0123456789") >= length;
@@ -66,11 +67,12 @@ static bool read_dim(const struct json_place *place, const struct flow_spec *flo
         return json_get_integer(place, INT32_MIN, INT32_MAX, dim, error);
     *dim = dim_of_words(flow, text);
     return *dim > 0 ||
-           json_fail(error, place,
-                     "is \"%.40s\"; accepted: a number, \"head_dim\", \"value_head_dim\", "
-                     "\"page_size\", \"group\", a word of dims, or a product of them, as "
-                     "\"group*head_dim/2\"",
-                     text);
+           json_fail(
+               error, place,
+               "is \"%.40s\"; accepted: a number, \"head_dim\", \"value_head_dim\", "
+               "\"page_size\", \"block_size\", \"group\", a word of dims, or a product of them, as "
+               "\"group*head_dim/2\"",
+               text);
 }
 
 bool flow_read_dims(const struct json_place *place, const struct flow_spec *flow, size_t least,
@@ -122,12 +124,11 @@ static bool check_op_keys(const struct json_place *place, const struct kvmill_fl
     static const struct {
         unsigned attribute;
         const char *key;
-    } keys[] = {{KVMILL_FLOW_ALPHA, "alpha"},        {KVMILL_FLOW_BETA, "beta"},
-                {KVMILL_FLOW_SCALE, "scale"},        {KVMILL_FLOW_DIMS, "dim"},
-                {KVMILL_FLOW_GROUP, "group"},        {KVMILL_FLOW_SLICE, "start"},
-                {KVMILL_FLOW_SLICE, "end"},          {KVMILL_FLOW_SHAPE, "shape"},
-                {KVMILL_FLOW_TOLERANCE, "tolerance"},
-                {KVMILL_FLOW_SECOND, "second"}};
+    } keys[] = {{KVMILL_FLOW_ALPHA, "alpha"},         {KVMILL_FLOW_BETA, "beta"},
+                {KVMILL_FLOW_SCALE, "scale"},         {KVMILL_FLOW_DIMS, "dim"},
+                {KVMILL_FLOW_GROUP, "group"},         {KVMILL_FLOW_SLICE, "start"},
+                {KVMILL_FLOW_SLICE, "end"},           {KVMILL_FLOW_SHAPE, "shape"},
+                {KVMILL_FLOW_TOLERANCE, "tolerance"}, {KVMILL_FLOW_SECOND, "second"}};
     const char *known[16] = {"op", "inputs", "output"};
     int count = 3;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)

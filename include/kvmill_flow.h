@@ -14,9 +14,14 @@ extern "C" {
    (Infini-AI-Lab/vortex_torch).  A page has page_size slots; each page has, for each kv head,
    matrices beside K and V, its *fields*.  The cache program fills them from a page; the index
    program scores pages for a query; the best are attended to.  A *row* is a list of pages: one for
-   each request and kv head (or as `scope` says). */
+   each request and kv head (or as `scope` says).
 
-/* "k" and "v" are fields of every flow, [page_size, head_dim] of the cache's types. */
+   With block_size a page of the cache is that of several *blocks*: `blocks` = page_size /
+   block_size of them, block n of a request being block n % blocks of its page n / blocks.  They are
+   pages in their own numbers: what is said of fields, programs, `select` and lists holds for blocks
+   then.  page_ids, page_indptr, slot_mapping and limits are of the cache's pages always. */
+
+/* "k" and "v" are fields of every flow, [block_size, head_dim] of the cache's types. */
 typedef struct kvmill_flow_field {
     const char *name; /* no other tensor's, as "cache" */
     int64_t rows, columns;
@@ -104,10 +109,15 @@ typedef struct kvmill_flow {
     /* Layers that read all pages and keep no fields, as attention's layer_idx counts them. */
     const int64_t *layers_skip;
     size_t layers_skip_count;
-    /* Bit i: field i, [page_size, columns], has a row of its own for each token, which append
+    /* Bit i: field i, [block_size, columns], has a row of its own for each token, which append
        stores as it stores K and V: keys of an indexer.  The cache program may read it, and does not
        write it. */
     int64_t appended;
+    int64_t block_size; /* tokens of a block, a divisor of page_size; 0: page_size */
+    /* Matrices that field i has for all kv heads, a divisor of their number: kv heads next to each
+       other share one, as keys of an indexer; 0, or NULL for all fields: one for each.  What is
+       written to it is made of fields that they share, too. */
+    const int64_t *field_heads;
 } kvmill_flow;
 
 /* A fraction in lowest terms. */
@@ -119,10 +129,12 @@ typedef struct kvmill_fraction {
 typedef struct kvmill_flow_layout {
     size_t struct_size; /* sizeof (kvmill_flow_layout) */
     int64_t page_size, kv_heads, group;
-    int64_t page_bytes;             /* of K, V and fields of a page and kv head, scales too */
+    int64_t page_bytes;             /* of K, V and fields of a page and kv head, scales too; of
+                                       fields that kv heads share, its part, rounded up */
     kvmill_fraction ratio_elements; /* elements of K, V and fields / (page_size * head_dim) */
-    kvmill_fraction ratio_bytes;    /* page_bytes / bytes of K's elements */
+    kvmill_fraction ratio_bytes;    /* bytes of K, V and fields / bytes of K's elements */
     kvmill_fraction ratio_fields;   /* of that, the fields alone */
+    int64_t block_size;
 } kvmill_flow_layout;
 
 /* The flow's attention is a struct of its own, which kvmill_cache_attention_init sets. */
@@ -138,9 +150,10 @@ kvmill_status kvmill_flow_describe(const kvmill_flow *flow, kvmill_flow_layout *
    0 when there is none, or something is NULL that must not be.  The name belongs to the flow. */
 int kvmill_flow_field_at(const kvmill_flow *flow, size_t i, kvmill_flow_field *field);
 
-/* How many pages each row of `batch` requests of seq_len[b] tokens will have, before anything runs:
-   sel_indptr[batch * R + 1] is set to what index gives (R as below); its last number is the length
-   that sel must have.  topk_vals: as below, or NULL.  Any thread; on error nothing is written. */
+/* How many pages (blocks) each row of `batch` requests of seq_len[b] tokens will have, before
+   anything runs: sel_indptr[batch * R + 1] is set to what index gives (R as below); its last number
+   is the length that sel must have.  topk_vals: as below, or NULL.  Any thread; on error nothing is
+   written. */
 kvmill_status kvmill_flow_count(const kvmill_flow *flow, int64_t batch, const int64_t *seq_len,
                                 const int64_t *topk_vals, int64_t *sel_indptr, kvmill_error *error);
 
@@ -172,17 +185,19 @@ void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
                                               counts them, the reserved first ones first, its last
                                               one last (or without it, where a page is one token);
                                               with a window they ascend
-   block_ids                  int32, int64    as vFlow has lists: page_ids[...] * KVH + kv head; of
+   block_ids                  int32, int64    as vFlow has lists: page_ids[...] * KVH + kv head, and
+                                              of blocks that * blocks + the block in its page; of
                                               scope request that of head 0; optional; [S], or
                                               [S, 1, 1]
-   scores                     float32         of all pages of each row, rows one after the other;
-                                              NaN: of a page that is not scored; of Union those of
-                                              x; optional
+   scores                     float32         of all pages of each row, rows one after the other, of
+                                              blocks all that the pages have room for; NaN: of what
+                                              is not scored; of Union those of x; optional
    topk_vals (B)              int64           what a request has in place of topk_val, topk_ratio
                                               and cap: -1: nothing, KVMILL_FLOW_ALL: it is read
                                               whole; optional
-   fields                                     (pages, KVH, rows, columns) in the flow's order,
-                                              row-major without gaps
+   fields                                     (pages * blocks, KVH, rows, columns) in the flow's
+                                              order, row-major without gaps; KVH here and in the
+                                              next one: field_heads where that says less
    current_FIELD (T, KVH, columns)            of append, for each field whose rows come with tokens,
                                               in their order, of the field's type; without gaps
    inputs (B, KVH, rows, columns)  float32    of index and decode, in the order of the constants

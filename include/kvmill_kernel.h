@@ -412,7 +412,7 @@ struct kvmill_flow_program_shape {
 
 /* The problem of FLOW_PROGRAM whose program is one of a cache: the fields of a page of which `rows`
    rows are there, all of them unless the program is one of growing pages.  A unit of work is a kv
-   head.  Field i of page p and kv head h is p * kv_heads + h fields after field[i]. */
+   head.  Field i of page p, kv head h is (p * kv_heads + h) / sharers fields after field[i]. */
 struct kvmill_flow_summary {
     const void *program;                 /* that the library's own kernel interprets */
     struct kvmill_cache_rows key, value; /* from the page's first row on */
@@ -431,7 +431,7 @@ struct kvmill_flow_scores {
     const unsigned char *query;
     int64_t query_stride;
     struct kvmill_cache_rows key, value; /* from the first row of page 0 on */
-    int64_t page_rows;                   /* row_strides from a page to the next */
+    int64_t page_rows;                   /* row_strides from a page of the cache on */
     unsigned char *const *field;
     const float *const *constant;
     const int32_t *ids;

@@ -104,15 +104,15 @@ struct kvmill_flow_kind {
 const struct kvmill_flow_kind *kvmill_flow_kind_at(int code);
 int kvmill_flow_code_by_name(const char *name); /* -1 when there is none */
 
-/* Whether pages are selected by what it takes. */
+/* Whether blocks are selected by what it takes. */
 static inline bool kvmill_flow_is_selection(int code) {
     return code == KVMILL_FLOW_TOPK || code == KVMILL_FLOW_APPROX_TOPK || code == KVMILL_FLOW_UNION;
 }
 
 /* ---- Shapes ---- */
 
-/* A matrix for each page that is scored, or one; `tokens`: its rows are the page's rows, of which
-   there may be fewer than page_size. */
+/* A matrix for each block that is scored, or one; `tokens`: its rows are the block's rows, of which
+   there may be fewer than block_size. */
 struct kvmill_flow_shape {
     bool ragged, tokens;
     int64_t taps, rows, columns;
@@ -149,6 +149,7 @@ enum kvmill_flow_source {
 struct kvmill_flow_value {
     enum kvmill_flow_source source;
     int number, uses;
+    int64_t sharers; /* kv heads next to each other for which it is the same */
     struct kvmill_flow_shape shape;
 };
 
@@ -174,7 +175,7 @@ struct kvmill_flow_program {
 
 enum kvmill_flow_scope { KVMILL_SCOPE_KV_HEAD, KVMILL_SCOPE_QUERY_HEAD, KVMILL_SCOPE_REQUEST };
 
-/* How many pages of a row are selected. */
+/* How many blocks of a row are selected. */
 struct kvmill_flow_budget {
     int64_t k, bos, eos, numerator, denominator, cap;
     int64_t dense_below; /* tokens; INT64_MAX: all rows are read whole */
@@ -189,7 +190,8 @@ struct kvmill_flow_constant_data {
 struct kvmill_flow_field_data {
     int element; /* KVMILL_F32, F16, BF16 */
     int64_t rows, columns;
-    int64_t bytes; /* of a page and kv head */
+    int64_t bytes; /* of one matrix */
+    int64_t heads; /* matrices of a block: kv heads, or a divisor, whose neighbours share one */
     bool saved;    /* state of the index program */
     int appended;  /* a row comes with each token, as the n-th tensor of such; -1: none does */
 };
@@ -197,13 +199,15 @@ struct kvmill_flow_field_data {
 /* A flow resolved. */
 struct kvmill_flow_problem {
     struct kvmill_cache_geometry geometry;
+    /* Tokens of a block, which is what is scored and selected, and blocks of a page. */
+    int64_t block_size, page_blocks;
     int64_t group; /* rows of "q" */
     int field_count, constant_count, appended_count, input_count;
     struct kvmill_flow_field_data fields[KVMILL_MOST_FLOW_FIELDS];
     struct kvmill_flow_constant_data constants[KVMILL_MOST_FLOW_CONSTANTS];
     struct kvmill_flow_program programs[KVMILL_FLOW_PROGRAMS];
     struct kvmill_flow_budget budget;
-    int64_t second; /* pages that are selected by the second score; 0: there is none */
+    int64_t second; /* blocks that are selected by the second score; 0: there is none */
     enum kvmill_flow_scope scope;
     bool by_score, incremental;
     bool writes[2]; /* the cache program: rows of K, of V */
@@ -237,21 +241,33 @@ kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_prob
 kvmill_status kvmill_flow_verify(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
                                  kvmill_error *error);
 
+int64_t kvmill_common_divisor(int64_t a, int64_t b);
+
 /* The layout of a checked flow, except struct_size. */
 void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flow_layout *layout);
 
-/* ---- Pages of a row ---- */
+/* ---- Blocks of a row ---- */
 
-/* Pages selected of a row of `pages` (less than 2^31), where it has more. */
-int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t pages);
+/* Blocks selected of a row of `blocks` (less than 2^31), where it has more. */
+int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t blocks);
 
 /* Rows of a request: kv heads, query heads, or 1. */
 int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem);
 
-/* Whether some row has more pages than are selected of it. */
+/* Which matrix of a field is that of a kv head; kv heads that share one. */
+static inline int64_t kvmill_flow_field_head(const struct kvmill_flow_problem *problem, int field,
+                                             int64_t kv_head) {
+    return kv_head * problem->fields[field].heads / problem->geometry.kv_heads;
+}
+
+static inline int64_t kvmill_flow_sharers(const struct kvmill_flow_problem *problem, int field) {
+    return problem->geometry.kv_heads / problem->fields[field].heads;
+}
+
+/* Whether some row has more blocks than are selected of it. */
 bool kvmill_flow_scores(const struct kvmill_flow_budget *budget);
 
-/* Whether the index program saves state: it moves although no page is to be selected. */
+/* Whether the index program saves state: it moves although no block is to be selected. */
 bool kvmill_flow_saves(const struct kvmill_flow_problem *problem);
 
 #endif

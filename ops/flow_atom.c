@@ -156,8 +156,8 @@ static bool is_uniform(const struct match *match) {
     const struct kvmill_flow_field_data *fields = match->problem->fields;
     const struct kvmill_flow_field_data *a = &fields[atom->field[0]], *b = &fields[atom->field[1]];
     const struct kvmill_flow_shape *query = &value_at(match, atom->query)->shape;
-    return (atom->kind == KVMILL_ATOM_DOT || (a->element == b->element && a->rows == b->rows)) &&
-           !query->ragged && query->rows == atom->heads;
+    bool alike = a->element == b->element && a->rows == b->rows && a->heads == b->heads;
+    return (atom->kind == KVMILL_ATOM_DOT || alike) && !query->ragged && query->rows == atom->heads;
 }
 
 bool kvmill_flow_match_atom(const struct kvmill_flow_problem *problem, int value,

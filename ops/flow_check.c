@@ -190,11 +190,12 @@ static kvmill_status check_words(struct checker *checker) {
 static kvmill_status check_tail(struct checker *checker) {
     const struct kvmill_flow_problem *problem = checker->problem;
     stand_at(checker, "select/reserved_eos", -1);
-    if (problem->budget.eos > 0 || (problem->incremental && problem->geometry.page_size == 1))
+    if (problem->budget.eos > 0 || (problem->incremental && problem->block_size == 1))
         return KVMILL_OK;
     return REFUSE(checker, ATTRIBUTE,
                   "reserved_eos is 0; accepted: 1 or more, as the last page may be partial and "
-                  "without a summary; 0 with page_size 1 and \"incremental\" summaries");
+                  "without a summary; 0 with page_size or block_size 1 and \"incremental\" "
+                  "summaries");
 }
 
 static kvmill_status check_select(struct checker *checker) {
@@ -219,9 +220,9 @@ static kvmill_status check_select(struct checker *checker) {
     return status == KVMILL_OK ? check_tail(checker) : status;
 }
 
-int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t pages) {
+int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t blocks) {
     int64_t reserved = budget->bos + budget->eos, most = budget->k + reserved;
-    int64_t share = budget->denominator ? pages * budget->numerator / budget->denominator : 0;
+    int64_t share = budget->denominator ? blocks * budget->numerator / budget->denominator : 0;
     if (share > most)
         most = share;
     int64_t cap = budget->cap > reserved ? budget->cap : reserved;
@@ -297,16 +298,30 @@ static kvmill_status check_appended(struct checker *checker, int i) {
     problem->fields[i].appended = -1;
     if (!kvmill_flow_is_appended(checker->flow, i))
         return KVMILL_OK;
-    if (field->rows != problem->geometry.page_size)
+    if (field->rows != problem->block_size)
         return REFUSE(checker, SHAPE,
                       "the shape is [%" PRId64 ", %" PRId64 "]; accepted of an appended field: a "
-                      "row for each of the page's %" PRId64 " slots",
-                      field->rows, field->columns, problem->geometry.page_size);
+                      "row for each of the %" PRId64 " slots of a page or block",
+                      field->rows, field->columns, problem->block_size);
     if (problem->appended_count == KVMILL_MOST_FLOW_APPENDED)
         return REFUSE(checker, ATTRIBUTE, "is one of more than %d that are appended",
                       KVMILL_MOST_FLOW_APPENDED);
     problem->fields[i].appended = problem->appended_count++;
     checker->written[i] = true;
+    return KVMILL_OK;
+}
+
+/* As many matrices as kv heads, or one for several of them. */
+static kvmill_status check_heads(struct checker *checker, int i) {
+    struct kvmill_flow_problem *problem = checker->problem;
+    int64_t kv_heads = problem->geometry.kv_heads;
+    int64_t heads = checker->flow->field_heads != NULL ? checker->flow->field_heads[i] : 0;
+    if (heads < 0 || (heads > 0 && kv_heads % heads != 0))
+        return REFUSE(checker, ATTRIBUTE,
+                      "heads is %" PRId64 "; accepted: a divisor of the %" PRId64
+                      " kv heads, or 0: a matrix for each",
+                      heads, kv_heads);
+    problem->fields[i].heads = heads > 0 ? heads : kv_heads;
     return KVMILL_OK;
 }
 
@@ -327,10 +342,13 @@ static kvmill_status check_field(struct checker *checker, int i) {
         return REFUSE(checker, DTYPE, "dtype is %s; accepted: float32, float16, bfloat16",
                       kvmill_dtype_name(field->dtype));
     checker->problem->fields[i] = (struct kvmill_flow_field_data){
-        element,        field->rows,
-        field->columns, kvmill_dtype_bytes(field->dtype, field->rows * field->columns),
-        false,          -1};
-    return check_appended(checker, i);
+        .element = element,
+        .rows = field->rows,
+        .columns = field->columns,
+        .bytes = kvmill_dtype_bytes(field->dtype, field->rows * field->columns),
+        .appended = -1};
+    status = check_heads(checker, i);
+    return status == KVMILL_OK ? check_appended(checker, i) : status;
 }
 
 /* What has no values is a tensor of each step. */
@@ -432,6 +450,20 @@ static kvmill_status check_layers(struct checker *checker) {
     return KVMILL_OK;
 }
 
+static kvmill_status set_blocks(struct checker *checker) {
+    struct kvmill_flow_problem *problem = checker->problem;
+    int64_t page = problem->geometry.page_size, block = checker->flow->block_size;
+    stand_at(checker, "block_size", -1);
+    if (block < 0 || (block > 0 && page % block != 0))
+        return REFUSE(checker, ATTRIBUTE,
+                      "is %" PRId64 "; accepted: a divisor of page_size, %" PRId64
+                      ", or 0: page_size",
+                      block, page);
+    problem->block_size = block > 0 ? block : page;
+    problem->page_blocks = page / problem->block_size;
+    return KVMILL_OK;
+}
+
 static kvmill_status set_group(struct checker *checker) {
     struct kvmill_flow_problem *problem = checker->problem;
     problem->group = problem->scope == KVMILL_SCOPE_QUERY_HEAD ? 1 : problem->geometry.ratio;
@@ -441,8 +473,9 @@ static kvmill_status set_group(struct checker *checker) {
 kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
                                 struct kvmill_flow_place *place, kvmill_error *error) {
     static kvmill_status (*const checks[])(struct checker *) = {
-        check_counts, check_attention, check_words,        set_group,
-        check_select, check_layers,    check_declarations, kvmill_flow_check_programs,
+        check_counts, check_attention,    set_blocks,
+        check_words,  set_group,          check_select,
+        check_layers, check_declarations, kvmill_flow_check_programs,
     };
     struct checker checker = {.flow = flow, .problem = problem, .place = place, .error = error};
     memset(problem, 0, sizeof *problem);

@@ -8,7 +8,7 @@
 
 /* ---- What a flow keeps ---- */
 
-static int64_t common_divisor(int64_t a, int64_t b) {
+int64_t kvmill_common_divisor(int64_t a, int64_t b) {
     while (b != 0) {
         int64_t rest = a % b;
         a = b;
@@ -18,7 +18,7 @@ static int64_t common_divisor(int64_t a, int64_t b) {
 }
 
 static kvmill_fraction fraction(int64_t numerator, int64_t denominator) {
-    int64_t divisor = common_divisor(numerator, denominator);
+    int64_t divisor = kvmill_common_divisor(numerator, denominator);
     return (kvmill_fraction){numerator / divisor, denominator / divisor};
 }
 
@@ -28,21 +28,24 @@ static int64_t cache_row_bytes(const struct kvmill_format *format) {
 
 void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flow_layout *layout) {
     const struct kvmill_format *key = &problem->geometry.key, *value = &problem->geometry.value;
-    int64_t page = problem->geometry.page_size, elements = 0, bytes = 0;
+    int64_t block = problem->block_size, elements = 0, bytes = 0;
     for (int i = 0; i < problem->field_count; i++) {
-        elements += problem->fields[i].rows * problem->fields[i].columns;
-        bytes += problem->fields[i].bytes;
+        elements += problem->fields[i].rows * problem->fields[i].columns * problem->fields[i].heads;
+        bytes += problem->fields[i].bytes * problem->fields[i].heads;
     }
-    layout->page_size = page;
+    layout->page_size = problem->geometry.page_size;
+    layout->block_size = block;
     layout->kv_heads = problem->geometry.kv_heads;
     layout->group = problem->group;
     bool view = problem->geometry.value_view;
     int64_t row = cache_row_bytes(key) + (view ? 0 : cache_row_bytes(value));
-    layout->page_bytes = page * row + bytes;
+    int64_t rows = block * problem->geometry.kv_heads; /* of a block */
+    layout->page_bytes = problem->geometry.page_size * row +
+                         (problem->page_blocks * bytes + layout->kv_heads - 1) / layout->kv_heads;
     layout->ratio_elements =
-        fraction(page * (key->dim + (view ? 0 : value->dim)) + elements, page * key->dim);
-    layout->ratio_bytes = fraction(layout->page_bytes, page * kvmill_format_row_bytes(key));
-    layout->ratio_fields = fraction(bytes, page * kvmill_format_row_bytes(key));
+        fraction(rows * (key->dim + (view ? 0 : value->dim)) + elements, rows * key->dim);
+    layout->ratio_bytes = fraction(rows * row + bytes, rows * kvmill_format_row_bytes(key));
+    layout->ratio_fields = fraction(bytes, rows * kvmill_format_row_bytes(key));
 }
 
 /* ---- For the library's users ---- */
@@ -73,9 +76,11 @@ kvmill_status kvmill_take_flow(const kvmill_flow *given, struct kvmill_own_flow 
 }
 
 /* K or V as a field. */
-static kvmill_flow_field cache_field(const kvmill_cache_attention *attention, bool is_value) {
+static kvmill_flow_field cache_field(const struct kvmill_own_flow *own, bool is_value) {
+    const kvmill_cache_attention *attention = &own->attention;
+    int64_t block = own->flow.block_size > 0 ? own->flow.block_size : attention->page_size;
     bool differs = is_value && attention->value_differs;
-    return (kvmill_flow_field){is_value ? "v" : "k", attention->page_size,
+    return (kvmill_flow_field){is_value ? "v" : "k", block,
                                differs && attention->value_head_dim ? attention->value_head_dim
                                                                     : attention->head_dim,
                                differs ? attention->value_T2 : attention->T2};
@@ -89,8 +94,8 @@ int kvmill_flow_field_at(const kvmill_flow *flow, size_t i, kvmill_flow_field *f
         return 0;
     if (i >= own.flow.field_count && i - own.flow.field_count > 1)
         return 0;
-    *field = i < own.flow.field_count ? own.flow.fields[i]
-                                      : cache_field(&own.attention, i > own.flow.field_count);
+    *field =
+        i < own.flow.field_count ? own.flow.fields[i] : cache_field(&own, i > own.flow.field_count);
     return 1;
 }
 

@@ -18,10 +18,12 @@ static int find_value(const struct checker *checker, const struct kvmill_flow_pr
     return value;
 }
 
+/* A kv head's own, until somebody says otherwise. */
 static int add_value(struct checker *checker, struct kvmill_flow_program *program, const char *name,
                      enum kvmill_flow_source source, int number, struct kvmill_flow_shape shape) {
     checker->names[program->value_count] = name;
-    program->values[program->value_count] = (struct kvmill_flow_value){source, number, 0, shape};
+    program->values[program->value_count] = (struct kvmill_flow_value){
+        .source = source, .number = number, .sharers = 1, .shape = shape};
     return program->value_count++;
 }
 
@@ -29,14 +31,17 @@ static int add_value(struct checker *checker, struct kvmill_flow_program *progra
 static void add_pages(struct checker *checker, struct kvmill_flow_program *program, bool index) {
     const struct kvmill_flow_problem *problem = checker->problem;
     const struct kvmill_cache_geometry *geometry = &problem->geometry;
-    struct kvmill_flow_shape shape = {index, !index, 1, geometry->page_size, geometry->key.dim};
+    struct kvmill_flow_shape shape = {index, !index, 1, problem->block_size, geometry->key.dim};
     add_value(checker, program, "k", KVMILL_FLOW_KEY, 0, shape);
     shape.columns = geometry->value.dim;
     add_value(checker, program, "v", KVMILL_FLOW_VALUE, 0, shape);
-    for (int i = 0; i < problem->field_count; i++)
-        add_value(checker, program, checker->flow->fields[i].name, KVMILL_FLOW_FIELD, i,
-                  (struct kvmill_flow_shape){index, !index && problem->fields[i].appended >= 0, 1,
-                                             problem->fields[i].rows, problem->fields[i].columns});
+    for (int i = 0; i < problem->field_count; i++) {
+        shape = (struct kvmill_flow_shape){index, !index && problem->fields[i].appended >= 0, 1,
+                                           problem->fields[i].rows, problem->fields[i].columns};
+        int value =
+            add_value(checker, program, checker->flow->fields[i].name, KVMILL_FLOW_FIELD, i, shape);
+        program->values[value].sharers = kvmill_flow_sharers(problem, i);
+    }
 }
 
 static void add_row_values(struct checker *checker, struct kvmill_flow_program *program) {
@@ -57,6 +62,7 @@ struct op_check {
     const struct kvmill_flow_kind *kind;
     struct kvmill_flow_program *program;
     struct kvmill_flow_step *step;
+    int64_t sharers; /* kv heads for which all of its inputs are the same */
 };
 
 static kvmill_status check_kind(struct checker *checker, struct op_check *check) {
@@ -137,6 +143,7 @@ static kvmill_status check_input(struct checker *checker, struct op_check *check
     struct kvmill_flow_value *value = &check->program->values[number];
     value->uses++;
     check->step->input[i] = number;
+    check->sharers = kvmill_common_divisor(check->sharers, value->sharers);
     typing->in[i] = value->shape;
     if (check->step->code == KVMILL_FLOW_CONV1D && i == 1 && value->source != KVMILL_FLOW_CONSTANT)
         return REFUSE(checker, ATTRIBUTE, "weights of Conv1d are \"%s\"; accepted: a constant",
@@ -179,10 +186,25 @@ static kvmill_status check_fits(struct checker *checker, const struct op_check *
     return KVMILL_OK;
 }
 
+/* A matrix of several kv heads cannot be made of what each has for itself. */
+static kvmill_status check_shared(struct checker *checker, const struct op_check *check) {
+    const struct kvmill_flow_problem *problem = checker->problem;
+    int64_t sharers = kvmill_flow_sharers(problem, check->step->field);
+    if (check->sharers % sharers == 0)
+        return KVMILL_OK;
+    return REFUSE(checker, ATTRIBUTE,
+                  "field \"%s\" is one for %" PRId64
+                  " kv heads, and written from what is one for %" PRId64
+                  "; accepted: fields that as many share",
+                  check->op->output, sharers, check->sharers);
+}
+
 static kvmill_status write_field(struct checker *checker, struct op_check *check,
                                  const struct kvmill_flow_shape *shape) {
     int field = check->step->field;
     kvmill_status status = check_fits(checker, check, shape);
+    if (status == KVMILL_OK)
+        status = check_shared(checker, check);
     if (status == KVMILL_OK) {
         checker->written[field] = true;
         checker->writer[field] = check->step->code;
@@ -206,6 +228,11 @@ static kvmill_status save_field(struct checker *checker, struct op_check *check,
         return REFUSE(checker, ATTRIBUTE,
                       "Save with scope \"query_head\": query heads of a group share their fields; "
                       "accepted: another scope");
+    if (kvmill_flow_sharers(checker->problem, check->step->field) > 1)
+        return REFUSE(checker, ATTRIBUTE,
+                      "Save to \"%s\", which kv heads share; accepted: a field with a matrix for "
+                      "each kv head",
+                      check->op->output);
     if (field->saved)
         return REFUSE(checker, ATTRIBUTE, "field \"%s\" is saved a second time", check->op->output);
     field->saved = true;
@@ -227,10 +254,12 @@ static kvmill_status check_new_value(struct checker *checker, struct op_check *c
     if (find_value(checker, check->program, name) >= 0)
         return refuse_output(checker, check, "a name that is not given yet");
     status = kvmill_flow_check_dims(checker, shape->rows, shape->columns);
-    if (status == KVMILL_OK)
-        check->step->output = add_value(checker, check->program, name, KVMILL_FLOW_RESULT,
-                                        check->program->step_count, *shape);
-    return status;
+    if (status != KVMILL_OK)
+        return status;
+    check->step->output = add_value(checker, check->program, name, KVMILL_FLOW_RESULT,
+                                    check->program->step_count, *shape);
+    check->program->values[check->step->output].sharers = check->sharers;
+    return KVMILL_OK;
 }
 
 /* From then on the name is that of what was stored. */
@@ -357,7 +386,8 @@ static kvmill_status check_ops(struct checker *checker, enum kvmill_flow_part pa
     struct kvmill_flow_program *program = &checker->problem->programs[part];
     kvmill_status status = KVMILL_OK;
     for (size_t i = 0; status == KVMILL_OK && i < count; i++) {
-        struct op_check check = {part, &ops[i], NULL, program, &program->steps[i]};
+        struct op_check check = {
+            part, &ops[i], NULL, program, &program->steps[i], checker->problem->geometry.kv_heads};
         stand_at(checker, list, (int)i);
         status = check_op(checker, &check);
         program->step_count++;

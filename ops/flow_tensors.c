@@ -28,8 +28,14 @@ static void set_matrix(struct kvmill_flow_tensor *tensor, const char *name, int6
     tensor->dims[3] = columns;
 }
 
+static int64_t heads_of_field(const kvmill_flow *flow, int field) {
+    int64_t heads = flow->field_heads != NULL ? flow->field_heads[field] : 0;
+    return heads > 0 ? heads : kv_heads_of(flow);
+}
+
 static void set_field(const kvmill_flow *flow, struct kvmill_flow_tensor *tensor) {
     const kvmill_flow_field *field = &flow->fields[tensor->number];
+    tensor->dims[1] = heads_of_field(flow, tensor->number);
     set_matrix(tensor, field->name, field->rows, field->columns);
     tensor->dtype = field->dtype;
 }
@@ -38,6 +44,7 @@ static void set_rows(const kvmill_flow *flow, struct kvmill_flow_tensor *tensor)
     const kvmill_flow_field *field = &flow->fields[tensor->number];
     snprintf(tensor->name, sizeof tensor->name, "current_%s", field->name);
     tensor->rank = 3;
+    tensor->dims[1] = heads_of_field(flow, tensor->number);
     tensor->dims[2] = field->columns;
     tensor->dtype = field->dtype;
 }

@@ -73,6 +73,14 @@ static void add_place(struct writer *writer, const char *word, int number, int e
     add_shape(writer, &writer->program->values[number].shape);
 }
 
+/* And how many kv heads share one. */
+static void add_field(struct writer *writer, int number, int field) {
+    int64_t sharers = kvmill_flow_sharers(writer->problem, field);
+    add_place(writer, "field", number, writer->problem->fields[field].element);
+    if (sharers > 1)
+        kvmill_bounded_add(&writer->out, " %" PRId64, sharers);
+}
+
 static void add_constant(struct writer *writer, int number) {
     const struct kvmill_flow_shape *shape = &writer->program->values[number].shape;
     kvmill_bounded_add(&writer->out, "; constant");
@@ -86,7 +94,7 @@ static void add_input(struct writer *writer, int number) {
     const struct kvmill_flow_value *value = &writer->program->values[number];
     const struct kvmill_cache_geometry *geometry = &writer->problem->geometry;
     if (value->source == KVMILL_FLOW_FIELD)
-        add_place(writer, "field", number, writer->problem->fields[value->number].element);
+        add_field(writer, number, value->number);
     if (!writer->schedule.loaded[number])
         return;
     switch (value->source) {
@@ -229,6 +237,15 @@ static bool writes_floats(const struct kvmill_flow_problem *problem, int side) {
     return !problem->writes[side] || (once && kvmill_is_activation(element));
 }
 
+/* What kernels know of where blocks are: those of a page, where rows of K or V are read. */
+static void add_index_head(struct writer *writer) {
+    const bool *loaded = writer->schedule.loaded;
+    kvmill_bounded_add(&writer->out, "index %d %" PRId64, writer->schedule.stages,
+                       writer->problem->block_size);
+    if (writer->problem->page_blocks > 1 && (loaded[0] || loaded[1]))
+        kvmill_bounded_add(&writer->out, " %" PRId64, writer->problem->page_blocks);
+}
+
 bool kvmill_flow_text_make(const struct kvmill_flow_problem *problem, enum kvmill_flow_part part,
                            struct kvmill_flow_text *text) {
     struct writer writer = {.problem = problem,
@@ -241,11 +258,10 @@ bool kvmill_flow_text_make(const struct kvmill_flow_problem *problem, enum kvmil
         return kvmill_bounded_refuse(&writer.out, "it has no such program");
     kvmill_flow_schedule(problem, part, &writer.schedule);
     if (part == KVMILL_CACHE_PROGRAM)
-        kvmill_bounded_add(&writer.out, "cache %" PRId64 " %s", problem->geometry.page_size,
+        kvmill_bounded_add(&writer.out, "cache %" PRId64 " %s", problem->block_size,
                            problem->incremental ? "growing" : "whole");
     else
-        kvmill_bounded_add(&writer.out, "index %d %" PRId64, writer.schedule.stages,
-                           problem->geometry.page_size);
+        add_index_head(&writer);
     add_program(&writer, part);
     int64_t floats = writer.schedule.floats + writer.schedule.page_floats;
     if (writer.out.length >= sizeof text->text)

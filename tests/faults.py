@@ -173,10 +173,10 @@ REGIONS = Kernels(
 
 
 def whole_programs(kernels: list[dict]) -> list[dict]:
-    """Flows with all ops: after the first seven are atoms, except those that write rows."""
+    """Flows with all ops: after the first seven are atoms, except those that write rows, and those of blocks."""
     flows = [kernel for kernel in kernels if kernel["op"] == "flow"]
     writes = [any(op.get("output") in ("k", "v") for op in flow.get("cache", [])) for flow in flows]
-    return [flow for i, flow in enumerate(flows) if i < 7 or writes[i]]
+    return [flow for i, flow in enumerate(flows) if i < 7 or writes[i] or "block_size" in flow]
 
 
 PROGRAMS = Kernels(

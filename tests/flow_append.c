@@ -13,8 +13,9 @@
 enum { CACHES = KVMILL_CACHE_ATTENTION_VALUE_SCALE - KVMILL_CACHE_ATTENTION_CACHE + 1 };
 
 void flow_pool_open(struct flow_step *step, struct flow_pool *pool) {
-    *pool = (struct flow_pool){.step = step, .pages = step->limits.cache_pages};
-    pool->rows = flow_step_take(pool->pages, sizeof *pool->rows);
+    *pool = (struct flow_pool){.step = step,
+                               .blocks = step->limits.cache_pages * flow_step_page_blocks(step)};
+    pool->rows = flow_step_take(pool->blocks, sizeof *pool->rows);
     for (size_t i = 0; i < step->flow.field_count; i++)
         pool->field[i] = flow_step_copy(step, KVMILL_FLOW_FIELDS + (int)i);
 }
@@ -62,22 +63,22 @@ void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t s
 /* Rows of fields that come with a token. */
 static void put_new_rows(struct flow_pool *pool, int64_t token, int64_t slot, int64_t head) {
     struct flow_step *step = pool->step;
-    int64_t size = step->attention.op.page_size;
+    int64_t size = flow_step_block_size(step);
     for (int f = 0; f < (int)step->flow.field_count; f++) {
         int64_t bytes = step->fields[f].columns * step->fields[f].dtype.bits / 8;
-        int64_t row = (slot / size * step->kv_heads + head) * size + slot % size;
+        int64_t row = flow_step_matrix(step, f, slot / size, head) * size + slot % size;
         if (step->flow.appended >> f & 1 && !step->skipped)
             memcpy(pool->field[f] + row * bytes, flow_step_new_row(step, f, token, head),
                    (size_t)bytes);
     }
 }
 
-static double *read_page(const struct flow_pool *pool, const struct oracle_attention *problem,
-                         int v, int64_t page, int64_t head) {
+static double *read_block(const struct flow_pool *pool, const struct oracle_attention *problem,
+                          int v, int64_t block, int64_t head) {
     int64_t dim = v ? problem->value.dim : problem->key.dim;
-    int64_t first = page * pool->step->attention.op.page_size;
-    double *numbers = flow_step_take(pool->rows[page] * dim, sizeof *numbers);
-    for (int64_t r = 0; r < pool->rows[page]; r++)
+    int64_t first = block * flow_step_block_size(pool->step);
+    double *numbers = flow_step_take(pool->rows[block] * dim, sizeof *numbers);
+    for (int64_t r = 0; r < pool->rows[block]; r++)
         flow_step_read_row(problem, v, first + r, head, numbers + r * dim);
     return numbers;
 }
@@ -102,36 +103,37 @@ static void keep_rows(const struct oracle_keeper *keeper, int v, double *numbers
     }
 }
 
-static void summarise(struct flow_pool *pool, const struct oracle_attention *problem, int64_t page,
+static void summarise(struct flow_pool *pool, const struct oracle_attention *problem, int64_t block,
                       int64_t head) {
     const struct rows_keeper keeper = {
-        {keep_rows}, problem, page * pool->step->attention.op.page_size, pool->rows[page], head};
+        {keep_rows}, problem, block * flow_step_block_size(pool->step), pool->rows[block], head};
     const kvmill_flow *flow = &pool->step->flow;
-    double *key = read_page(pool, problem, 0, page, head), *fields[MOST_STEP_FIELDS];
-    double *value = read_page(pool, problem, 1, page, head);
+    double *key = read_block(pool, problem, 0, block, head), *fields[MOST_STEP_FIELDS];
+    double *value = read_block(pool, problem, 1, block, head);
     for (size_t f = 0; f < flow->field_count; f++) {
         int64_t count = flow->fields[f].rows * flow->fields[f].columns;
         fields[f] = flow_step_take(count, 8);
         for (int64_t i = 0; flow->appended >> f & 1 && i < count; i++)
-            fields[f][i] = oracle_get(attention_type(flow->fields[f].dtype), pool->field[f],
-                                      (page * problem->kv_heads + head) * count + i);
+            fields[f][i] =
+                oracle_get(attention_type(flow->fields[f].dtype), pool->field[f],
+                           flow_step_matrix(pool->step, (int)f, block, head) * count + i);
     }
-    oracle_summarise(flow, pool->rows[page], key, value, fields, &keeper.keeper);
+    oracle_summarise(flow, pool->rows[block], key, value, fields, &keeper.keeper);
     for (size_t f = 0; f < flow->field_count; f++) {
         int64_t count = flow->fields[f].rows * flow->fields[f].columns;
         for (int64_t i = 0; !(flow->appended >> f & 1) && i < count; i++)
             oracle_put(attention_type(flow->fields[f].dtype), pool->field[f],
-                       (page * problem->kv_heads + head) * count + i, fields[f][i]);
+                       flow_step_matrix(pool->step, (int)f, block, head) * count + i, fields[f][i]);
         free(fields[f]);
     }
     free(key);
     free(value);
 }
 
-/* Those of the pages whose last rows are among the tokens'. */
+/* Those of the blocks whose last rows are among the tokens'. */
 static void expect_summaries(struct flow_pool *pool, const int64_t *slot, int64_t tokens) {
     struct flow_step *step = pool->step;
-    int64_t size = step->attention.op.page_size;
+    int64_t size = flow_step_block_size(step);
     const struct oracle_attention problem = attention_problem(&step->attention);
     bool grows = step->summary != NULL && strcmp(step->summary, "incremental") == 0;
     for (int64_t t = 0; t < tokens; t++) {
@@ -145,7 +147,7 @@ static void expect_summaries(struct flow_pool *pool, const int64_t *slot, int64_
 /* All tokens of a call one by one. */
 static void expect_append(struct flow_pool *pool, const int64_t *slot, int64_t tokens) {
     struct flow_step *step = pool->step;
-    int64_t size = step->attention.op.page_size;
+    int64_t size = flow_step_block_size(step);
     const struct oracle_attention problem = attention_problem(&step->attention);
     for (int64_t t = 0; t < tokens; t++)
         for (int64_t h = 0; slot[t] >= 0 && h < problem.kv_heads; h++) {
@@ -194,7 +196,8 @@ static double largest_of(enum oracle_type type, const unsigned char *numbers, in
 static bool is_field_right(struct flow_pool *pool, int f, bool is_score) {
     const kvmill_flow_field *field = &pool->step->fields[f];
     enum oracle_type type = attention_type(field->dtype);
-    int64_t count = pool->pages * pool->step->kv_heads * field->rows * field->columns;
+    int64_t count =
+        pool->blocks * flow_step_field_heads(pool->step, f) * field->rows * field->columns;
     double size = is_score ? largest_of(type, pool->field[f], count) : 0.01;
     double error = type == ORACLE_F16 ? 0x1p-10 : type == ORACLE_BF16 ? 0x1p-7 : 2e-5;
     const unsigned char *have = flow_step_data(pool->step, KVMILL_FLOW_FIELDS + f);
@@ -215,7 +218,7 @@ static bool is_field_right(struct flow_pool *pool, int f, bool is_score) {
 static void save_scores(struct flow_pool *pool, int64_t request, int64_t kv_head) {
     struct flow_step *step = pool->step;
     int64_t share = step->kv_heads / step->rows, bos = step->select.reserved_bos;
-    int64_t pages = flow_step_pages(step, request) - bos - step->select.reserved_eos;
+    int64_t pages = flow_step_blocks(step, request) - bos - step->select.reserved_eos;
     double *scores = flow_step_take(2 * pages, sizeof *scores), *saved[MOST_STEP_FIELDS];
     for (size_t f = 0; f < step->flow.field_count; f++) {
         int64_t count = step->fields[f].rows * step->fields[f].columns;
@@ -226,9 +229,10 @@ static void save_scores(struct flow_pool *pool, int64_t request, int64_t kv_head
     for (size_t f = 0; f < step->flow.field_count; f++) {
         int64_t count = step->fields[f].rows * step->fields[f].columns;
         for (int64_t i = 0; saved[f][0] != -INFINITY && i < pages * count; i++) {
-            int64_t page = *flow_step_page(step, request, bos + i / count);
+            int64_t block = flow_step_block(step, request, bos + i / count);
             oracle_put(attention_type(step->fields[f].dtype), pool->field[f],
-                       (page * step->kv_heads + kv_head) * count + i % count, saved[f][i]);
+                       flow_step_matrix(step, (int)f, block, kv_head) * count + i % count,
+                       saved[f][i]);
         }
         free(saved[f]);
     }

@@ -23,6 +23,7 @@ static void set_one(struct flow_step *step, const struct setting *setting) {
     static const struct wanted select[] = {
         PAGES(topk_val),          PAGES(reserved_bos), PAGES(reserved_eos), PAGES(ratio_numerator),
         PAGES(ratio_denominator), PAGES(cap),          PAGES(dense_below),  {.name = NULL}};
+    static const struct wanted blocks[] = {WANTED(struct flow_step, block_size), {.name = NULL}};
     struct attention *a = &step->attention;
     if (strcmp(setting->name, "start") == 0)
         a->sequences = setting_integers(setting->value, a->start, MOST_SEQUENCES);
@@ -41,6 +42,7 @@ static void set_one(struct flow_step *step, const struct setting *setting) {
     else if (strcmp(setting->name, "sinks") == 0)
         a->has_sinks = true;
     else if (!setting_want(setting, select, &step->select) &&
+             !setting_want(setting, blocks, step) &&
              !setting_apply(setting, &kvmill_cache_attention_attributes, &a->op))
         bail_out("a step of a flow has no %s", setting->name);
 }
@@ -135,6 +137,14 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
         set_value(op, &format, dim_for(&format, dice_range(dice, 0, 6)));
 }
 
+/* A divisor of the page, often without a word. */
+static int64_t choose_block(int64_t page_size, struct dice *dice) {
+    int64_t block = dice_range(dice, 1, page_size);
+    while (page_size % block != 0)
+        block++;
+    return dice_once_in(dice, 2) ? 0 : page_size > 8 && block < 4 ? 4 : block;
+}
+
 static void choose_select(struct flow_step *step, int64_t number, struct dice *dice) {
     kvmill_flow_select *select = &step->select;
     bool by_score = step->attention.op.left_window_size < 0 && dice_once_in(dice, 2);
@@ -172,6 +182,7 @@ void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice)
     struct attention *a = &step->attention;
     *step = (struct flow_step){.field_type = any_format(number).field};
     choose_attention(&a->op, number, dice);
+    step->block_size = choose_block(a->op.page_size, dice);
     choose_select(step, number, dice);
     a->sequences = a->op.num_heads * a->op.head_dim > 3000 ? 2 : dice_range(dice, 1, 5);
     a->has_sinks = dice_once_in(dice, 3);

@@ -39,7 +39,7 @@ static double *field_of(struct flow_step *step, const struct scorer *scorer, siz
             numbers[p * count + i] = oracle_get(
                 attention_type(step->fields[field].dtype),
                 flow_step_field(step, (int)field,
-                                *flow_step_page(step, scorer->request, scorer->first + p),
+                                flow_step_block(step, scorer->request, scorer->first + p),
                                 scorer->kv_head),
                 i);
     return numbers;
@@ -49,10 +49,10 @@ static double *field_of(struct flow_step *step, const struct scorer *scorer, siz
 static double *rows_of(struct flow_step *step, const struct scorer *scorer, int v) {
     const struct oracle_attention problem = attention_problem(&step->attention);
     const struct oracle_side *side = v ? &problem.value : &problem.key;
-    int64_t size = step->attention.op.page_size;
+    int64_t size = flow_step_block_size(step);
     double *numbers = flow_step_take(scorer->pages * size * side->dim, sizeof *numbers);
     for (int64_t r = 0; r < scorer->pages * size; r++) {
-        int64_t page = *flow_step_page(step, scorer->request, scorer->first + r / size);
+        int64_t page = flow_step_block(step, scorer->request, scorer->first + r / size);
         flow_step_read_row(&problem, v, page * size + r % size, scorer->kv_head,
                            numbers + r * side->dim);
     }
@@ -100,13 +100,14 @@ void flow_step_score(struct flow_step *step, int64_t request, int64_t row, int64
                                   first + n * ratio,
                                   step->rows > step->kv_heads ? 1 : ratio,
                                   bos,
-                                  flow_step_pages(step, request) - bos - step->select.reserved_eos};
+                                  flow_step_blocks(step, request) - bos -
+                                      step->select.reserved_eos};
     score(step, &scorer, scores, saved);
 }
 
 /* Row r of a request: the sum over as many kv heads as share it; both scores of Union. */
 static void score_row(struct flow_step *step, int64_t request, int64_t r, float *scores) {
-    int64_t pages = flow_step_pages(step, request), bos = step->select.reserved_bos;
+    int64_t pages = flow_step_blocks(step, request), bos = step->select.reserved_bos;
     int64_t candidates = pages - bos - step->select.reserved_eos;
     int64_t kinds = step->rows < step->kv_heads ? step->kv_heads : 1;
     double *own = flow_step_take(2 * pages, sizeof *own), *saved[MOST_STEP_FIELDS] = {NULL};
@@ -138,14 +139,14 @@ static kvmill_flow_select select_of(const struct flow_step *step, int64_t reques
 
 bool flow_step_is_whole(const struct flow_step *step, int64_t request) {
     const kvmill_flow_select select = select_of(step, request);
-    int64_t pages = flow_step_pages(step, request);
+    int64_t pages = flow_step_blocks(step, request);
     return step->skipped || step->length[request] < select.dense_below ||
            oracle_selected(&select, pages) == pages;
 }
 
 static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool dense,
                         int32_t *list) {
-    int64_t pages = flow_step_pages(step, request);
+    int64_t pages = flow_step_blocks(step, request);
     if (dense || flow_step_is_whole(step, request))
         return list_all(pages, list);
     float *scores = flow_step_take(2 * pages, sizeof *scores);
@@ -161,8 +162,9 @@ static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool
 static void expect_lists(struct flow_step *step, bool dense) {
     int64_t rows = step->attention.sequences * step->rows;
     step->starts = flow_step_take(rows + 1, sizeof *step->starts);
-    step->list =
-        flow_step_take(step->indptr[step->attention.sequences] * step->rows, sizeof *step->list);
+    step->list = flow_step_take(step->indptr[step->attention.sequences] *
+                                    flow_step_page_blocks(step) * step->rows,
+                                sizeof *step->list);
     for (int64_t row = 0; row < rows; row++)
         step->starts[row + 1] =
             step->starts[row] + list_row(step, row / step->rows, row % step->rows, dense,
@@ -192,14 +194,14 @@ static bool is_in_window(const struct flow_step *step, int64_t request, int64_t 
 
 static int64_t see_request(struct flow_step *step, int64_t request, int64_t r, int64_t *rows,
                            int64_t *distances) {
-    int64_t row = request * step->rows + r, size = step->attention.op.page_size, count = 0;
+    int64_t row = request * step->rows + r, size = flow_step_block_size(step), count = 0;
     for (int64_t i = step->starts[row]; i < step->starts[row + 1]; i++)
         for (int64_t j = 0; j < size; j++) {
             int64_t token = step->list[i] * size + j;
             if (token >= step->length[request] || !is_in_window(step, request, token))
                 continue;
             distances[count] = token - (step->length[request] - 1);
-            rows[count++] = *flow_step_page(step, request, step->list[i]) * size + j;
+            rows[count++] = flow_step_block(step, request, step->list[i]) * size + j;
         }
     return count;
 }
@@ -320,6 +322,13 @@ void flow_step_expect(struct flow_step *step, bool dense) {
 
 /* ---- Judging ---- */
 
+/* As vFlow numbers blocks: by pages, in them by heads. */
+static int64_t id_of(struct flow_step *step, int64_t request, int64_t kv_head, int64_t block) {
+    int64_t blocks = flow_step_page_blocks(step);
+    int64_t page = *flow_step_page(step, request, block / blocks);
+    return (page * step->kv_heads + kv_head) * blocks + block % blocks;
+}
+
 static bool is_list_right(struct flow_step *step, int64_t row) {
     const int32_t *list = flow_step_data(step, KVMILL_FLOW_SEL);
     const void *ids = flow_step_data(step, KVMILL_FLOW_BLOCK_IDS);
@@ -327,7 +336,7 @@ static bool is_list_right(struct flow_step *step, int64_t row) {
     int64_t request = row / step->rows;
     int64_t kv_head = row % step->rows * step->kv_heads / step->rows;
     for (int64_t i = step->starts[row]; i < step->starts[row + 1]; i++) {
-        int64_t id = *flow_step_page(step, request, step->list[i]) * step->kv_heads + kv_head;
+        int64_t id = id_of(step, request, kv_head, step->list[i]);
         int64_t have = wide ? ((const int64_t *)ids)[i] : ((const int32_t *)ids)[i];
         if (list[i] != step->list[i] || have != id) {
             diag("sel[%" PRId64 "] of row %" PRId64 " is %d, id %" PRId64 ", wanted %d, %" PRId64
@@ -341,21 +350,22 @@ static bool is_list_right(struct flow_step *step, int64_t row) {
 
 /* Those of Quest are exact; a row is scored where some of its pages are selected by score. */
 static bool are_scores_right(struct flow_step *step, int64_t row) {
-    int64_t request = row / step->rows, pages = flow_step_pages(step, request);
+    int64_t request = row / step->rows, pages = flow_step_blocks(step, request);
     int64_t bos = step->select.reserved_bos, eos = step->select.reserved_eos;
+    int64_t room = flow_step_page_blocks(step), own = flow_step_pages(step, request) * room;
     const float *have = (const float *)flow_step_data(step, KVMILL_FLOW_SCORES) +
-                        step->indptr[request] * step->rows + row % step->rows * pages;
+                        step->indptr[request] * room * step->rows + row % step->rows * own;
     bool scored =
         !flow_step_is_whole(step, request) && step->starts[row + 1] - step->starts[row] > bos + eos;
     float *wanted = flow_step_take(2 * pages, sizeof *wanted);
     bool right = true;
     if (scored)
         score_row(step, request, row % step->rows, wanted);
-    for (int64_t p = 0; right && p < pages; p++) {
+    for (int64_t p = 0; right && p < own; p++) {
         bool is_scored = scored && p >= bos && p < pages - eos && !isnan(wanted[p]);
         right = is_scored ? have[p] == wanted[p] : isnan(have[p]);
         if (!right)
-            diag("the score of page %" PRId64 " of row %" PRId64 " is %g, wanted %g%s; %s", p, row,
+            diag("the score of block %" PRId64 " of row %" PRId64 " is %g, wanted %g%s; %s", p, row,
                  have[p], wanted[p], is_scored ? "" : " (none)", step->attention.words);
     }
     free(wanted);

@@ -59,12 +59,25 @@ static bool are_floats_same(struct flow_scene *scene, int element, const unsigne
     return true;
 }
 
-/* ---- A cache ---- */
+/* ---- A cache: of as many blocks; a row that nobody has after each page ---- */
+
+static int64_t page_rows(const struct flow_scene *scene) {
+    return scene->problem.geometry.page_size + (scene->problem.page_blocks > 1);
+}
+
+static int64_t slots_of(const struct flow_scene *scene) {
+    return (scene->pool / scene->problem.page_blocks + 1) * page_rows(scene);
+}
+
+static int64_t row_of_block(const struct flow_scene *scene, int64_t block) {
+    int64_t blocks = scene->problem.page_blocks;
+    return block / blocks * page_rows(scene) + block % blocks * scene->problem.block_size;
+}
 
 static void open_side(struct flow_scene *scene, int v, bool is_strange, struct dice *dice) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
     const struct kvmill_format *format = v ? &geometry->value : &geometry->key;
-    int64_t slots = scene->pool * geometry->page_size, heads = geometry->kv_heads;
+    int64_t slots = slots_of(scene), heads = geometry->kv_heads;
     int64_t bytes = kvmill_format_row_bytes(format), scales = kvmill_format_scale_bytes(format);
     bool together = dice_once_in(dice, 2);
     for (int way = 0; way < FLOW_WAYS; way++)
@@ -88,7 +101,7 @@ static void open_side(struct flow_scene *scene, int v, bool is_strange, struct d
 static void open_fields(struct flow_scene *scene, bool is_strange, struct dice *dice) {
     for (int i = 0; i < scene->problem.field_count; i++) {
         const struct kvmill_flow_field_data *field = &scene->problem.fields[i];
-        size_t bytes = (size_t)(scene->pool * scene->problem.geometry.kv_heads * field->bytes);
+        size_t bytes = (size_t)(scene->pool * field->heads * field->bytes);
         for (int way = 0; way < FLOW_WAYS; way++) {
             fence_open(&scene->field[way][i], bytes, FENCE_FLUSH, FENCE_ABOVE, dice);
             scene->cache[way].field[i] = scene->field[way][i].data;
@@ -117,7 +130,7 @@ void flow_scene_open(struct flow_scene *scene, const kvmill_flow *flow, int64_t 
     open_side(scene, 1, is_strange, dice);
     open_fields(scene, is_strange, dice);
     for (int way = 0; way < FLOW_WAYS; way++)
-        scene->cache[way].page_rows = geometry->page_size;
+        scene->cache[way].page_rows = page_rows(scene);
     fence_open(&scene->query, (size_t)(geometry->heads * flow_scene_query_stride(scene)),
                FENCE_FLUSH, FENCE_ABOVE, dice);
     fill_floats(dice, geometry->activation, &scene->query, is_strange);
@@ -142,8 +155,7 @@ static bool are_fields_same(struct flow_scene *scene) {
     int64_t where;
     for (int i = 0; i < scene->problem.field_count; i++) {
         const struct kvmill_flow_field_data *field = &scene->problem.fields[i];
-        int64_t count =
-            scene->pool * scene->problem.geometry.kv_heads * field->rows * field->columns;
+        int64_t count = scene->pool * field->heads * field->rows * field->columns;
         if (!are_floats_same(scene, field->element, scene->field[0][i].data,
                              scene->field[1][i].data, count) ||
             !fence_is_intact(&scene->field[0][i], &where)) {
@@ -208,10 +220,10 @@ static bool are_rows_same(struct flow_scene *scene) {
 /* Rows that a growing page does not have yet are NaN: no result may depend on them. */
 static void hide_rows(const struct flow_scene *scene, int64_t page, int64_t rows) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
-    for (int64_t n = 2 * rows; n < 2 * geometry->page_size; n++)
+    for (int64_t n = 2 * rows; n < 2 * scene->problem.block_size; n++)
         for (int64_t head = 0; head < geometry->kv_heads; head++) {
             const struct kvmill_format *format = n % 2 ? &geometry->value : &geometry->key;
-            int64_t slot = page * geometry->page_size + n / 2;
+            int64_t slot = row_of_block(scene, page) + n / 2;
             for (int way = 0; way < FLOW_WAYS; way++)
                 memset(row_of(&scene->cache[way], n % 2, slot, head), 0xff,
                        (size_t)kvmill_format_row_bytes(format));
@@ -220,7 +232,7 @@ static void hide_rows(const struct flow_scene *scene, int64_t page, int64_t rows
 
 bool flow_scene_sums_up_same(struct flow_scene *scene, const struct flow_way way[FLOW_WAYS],
                              int64_t page, int64_t rows, struct dice *dice) {
-    const int64_t slot[] = {-1, page * scene->problem.geometry.page_size + rows - 1};
+    const int64_t slot[] = {-1, page * scene->problem.block_size + rows - 1};
     const struct flow_tokens tokens = {.slot = slot, .tokens = 2};
     const struct flow_span span = {0, 2};
     hide_rows(scene, page, rows);
@@ -277,8 +289,13 @@ bool flow_scene_scores_same(struct flow_scene *scene, const struct flow_way way[
 /* Scores and lists in one go, as the phases of a plan make them. */
 static void list_row(struct flow_scene *scene, const struct flow_way *way, int32_t *list) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
-    const int64_t indptr[] = {0, scene->pool}, length[] = {scene->pool * geometry->page_size};
-    const struct flow_batch batch = {1, scene->pool, indptr, scene->ids, length, scene->pool, NULL};
+    int64_t blocks = scene->problem.page_blocks, pages = scene->pool / blocks;
+    const int64_t indptr[] = {0, pages}, length[] = {pages * geometry->page_size};
+    int32_t ids[FLOW_MOST_POOL], numbers[FLOW_MOST_POOL];
+    const struct flow_batch batch = {1, pages, indptr, ids, length, pages, NULL};
+    for (int64_t i = 0, next = 0; i < scene->pool; i++)
+        if (scene->ids[i] < pages)
+            ids[next++] = scene->ids[i];
     struct flow_queries queries = {.data = scene->query.data,
                                    .head = flow_scene_query_stride(scene)};
     for (int i = 0; i < KVMILL_MOST_FLOW_INPUTS; i++)
@@ -290,12 +307,14 @@ static void list_row(struct flow_scene *scene, const struct flow_way *way, int32
         .cache = &scene->cache[0],
         .batch = &batch,
         .queries = &queries,
-        .row_bytes = kvmill_flow_head_workspace(&scene->problem, way->schedule, scene->pool)};
+        .row_bytes = kvmill_flow_head_workspace(&scene->problem, way->schedule, scene->pool),
+        .blocks = numbers};
     const struct flow_span all = {0, kvmill_flow_candidates(&index, 0)};
     int64_t heads = kvmill_flow_scored_heads(&scene->problem);
     index.workspace = calloc((size_t)(heads * index.row_bytes) + 1, 1);
     void *workspace =
         calloc((size_t)kvmill_flow_list_workspace(&scene->problem, scene->pool) + 1, 1);
+    kvmill_flow_number_blocks(&index, 0);
     for (int64_t head = 0; head < heads; head++)
         kvmill_flow_prepare_head(&index, 0, head);
     kvmill_flow_score_heads(&index, 0, &all);
@@ -305,8 +324,9 @@ static void list_row(struct flow_scene *scene, const struct flow_way *way, int32
 }
 
 bool flow_scene_lists_same(struct flow_scene *scene, const struct flow_way way[FLOW_WAYS]) {
-    int64_t size = scene->problem.geometry.page_size;
-    struct flow_row row = kvmill_flow_row_of(&scene->problem.budget, size, scene->pool * size);
+    int64_t size = scene->problem.block_size, blocks = scene->problem.page_blocks;
+    struct flow_row row =
+        kvmill_flow_row_of(&scene->problem.budget, size, scene->pool / blocks * blocks * size);
     int32_t list[FLOW_WAYS][FLOW_MOST_POOL] = {{0}};
     for (int w = 0; w < FLOW_WAYS; w++)
         list_row(scene, &way[w], list[w]);

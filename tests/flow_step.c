@@ -37,6 +37,26 @@ int64_t flow_step_pages(const struct flow_step *step, int64_t request) {
     return (step->length[request] + page_size(step) - 1) / page_size(step);
 }
 
+int64_t flow_step_block_size(const struct flow_step *step) {
+    return step->flow.block_size > 0 ? step->flow.block_size : page_size(step);
+}
+
+int64_t flow_step_page_blocks(const struct flow_step *step) {
+    return page_size(step) / flow_step_block_size(step);
+}
+
+int64_t flow_step_blocks(const struct flow_step *step, int64_t request) {
+    int64_t size = flow_step_block_size(step);
+    return (step->length[request] + size - 1) / size;
+}
+
+int64_t flow_step_block(struct flow_step *step, int64_t request, int64_t block) {
+    int64_t first = block * flow_step_block_size(step); /* token */
+    int64_t slot = *flow_step_page(step, request, first / page_size(step)) * page_size(step) +
+                   first % page_size(step);
+    return slot / flow_step_block_size(step);
+}
+
 static int64_t cache_pages(const struct flow_step *step) {
     return step->attention.capacity / page_size(step);
 }
@@ -78,6 +98,8 @@ static void set_flow(struct flow_step *step) {
     step->flow.fields = step->fields;
     step->flow.attention = &step->attention.op;
     step->flow.select = step->select;
+    if (step->own == NULL)
+        step->flow.block_size = step->block_size;
     step->flow.summary = step->summary;
     step->flow.layers_skip = &step->attention.op.layer_idx;
     step->flow.layers_skip_count = step->skipped;
@@ -189,16 +211,17 @@ static void open_requests(struct flow_step *step, struct dice *dice) {
         step->indptr[b + 1] = step->indptr[b] + flow_step_pages(step, b);
     }
     int64_t pages = step->indptr[a->sequences], rows = a->sequences * step->rows;
+    int64_t listed = pages * flow_step_page_blocks(step) * step->rows;
     open_int64s(step, KVMILL_FLOW_SEQ_LEN, a->sequences, step->length, dice);
     open_int64s(step, KVMILL_CACHE_ATTENTION_SEQSTARTS, a->sequences + 1, a->seqstarts, dice);
     open_int64s(step, KVMILL_FLOW_PAGE_INDPTR, a->sequences + 1, step->indptr, dice);
     open_numbers(step, KVMILL_FLOW_PAGE_IDS, i32, pages + dice_range(dice, 0, 3), dice);
     fill_page_ids(step);
     open_numbers(step, KVMILL_FLOW_SEL_INDPTR, i64, rows + 1, dice);
-    open_numbers(step, KVMILL_FLOW_SEL, i32, pages * step->rows + dice_range(dice, 0, 3), dice);
+    open_numbers(step, KVMILL_FLOW_SEL, i32, listed + dice_range(dice, 0, 3), dice);
     open_ranked(step, KVMILL_FLOW_BLOCK_IDS, dice_once_in(dice, 2) ? i32 : i64,
-                dice_once_in(dice, 2) ? 1 : 3, pages * step->rows + dice_range(dice, 0, 3), dice);
-    open_numbers(step, KVMILL_FLOW_SCORES, f32, pages * step->rows + dice_range(dice, 0, 3), dice);
+                dice_once_in(dice, 2) ? 1 : 3, listed + dice_range(dice, 0, 3), dice);
+    open_numbers(step, KVMILL_FLOW_SCORES, f32, listed + dice_range(dice, 0, 3), dice);
     if (step->has_topk)
         open_int64s(step, KVMILL_FLOW_TOPK_VALS, a->sequences, step->topk, dice);
     set_limits(step);
@@ -221,54 +244,67 @@ static void open_slots(struct flow_step *step, struct dice *dice) {
 
 /* ---- Fields ---- */
 
-static bool is_candidate(const struct flow_step *step, int64_t request, int64_t page) {
-    return page >= step->select.reserved_bos &&
-           page < flow_step_pages(step, request) - step->select.reserved_eos;
+static bool is_candidate(const struct flow_step *step, int64_t request, int64_t block) {
+    return block >= step->select.reserved_bos &&
+           block < flow_step_blocks(step, request) - step->select.reserved_eos;
 }
 
-unsigned char *flow_step_field(const struct flow_step *step, int i, int64_t page, int64_t kv_head) {
+int64_t flow_step_field_heads(const struct flow_step *step, int field) {
+    int64_t heads = step->flow.field_heads != NULL ? step->flow.field_heads[field] : 0;
+    return heads > 0 ? heads : step->kv_heads;
+}
+
+int64_t flow_step_matrix(const struct flow_step *step, int field, int64_t block, int64_t kv_head) {
+    int64_t heads = flow_step_field_heads(step, field);
+    return block * heads + kv_head / (step->kv_heads / heads);
+}
+
+unsigned char *flow_step_field(const struct flow_step *step, int i, int64_t block,
+                               int64_t kv_head) {
     const kvmill_flow_field *field = &step->fields[i];
-    int64_t number = (page * step->kv_heads + kv_head) * field->rows * field->columns;
+    int64_t number = flow_step_matrix(step, i, block, kv_head) * field->rows * field->columns;
     const DLTensor *tensor = &step->tensor[KVMILL_FLOW_FIELDS + i].dl;
     return (unsigned char *)tensor->data + tensor->byte_offset + number * field->dtype.bits / 8;
 }
 
-/* Scores of a page that are none, or beyond all others. */
-static void spoil(struct flow_step *step, int64_t page, int64_t kv_head, struct dice *dice) {
+/* Scores of a block that are none, or beyond all others. */
+static void spoil(struct flow_step *step, int64_t block, int64_t kv_head, struct dice *dice) {
     static const double rare[] = {NAN, INFINITY, -INFINITY};
     oracle_put(attention_type(step->field_type),
-               flow_step_field(step, (int)dice_range(dice, 0, 1), page, kv_head),
+               flow_step_field(step, (int)dice_range(dice, 0, 1), block, kv_head),
                dice_range(dice, 0, step->fields[0].columns - 1), rare[dice_range(dice, 0, 2)]);
 }
 
-static void fill_page(struct flow_step *step, int64_t page, struct dice *dice) {
+static void fill_block(struct flow_step *step, int64_t block, struct dice *dice) {
     enum oracle_type type = attention_type(step->field_type);
     int64_t most = step->few_kinds > 0 ? step->few_kinds - 1 : 9;
     for (int64_t h = 0; h < step->kv_heads; h++) {
         int64_t kind = dice_range(dice, 0, most);
         for (int64_t i = 0; i < step->fields[0].columns; i++) {
             double high = (double)((kind * (i + 1) + i) % 5 - 1);
-            oracle_put(type, flow_step_field(step, 0, page, h), i, high);
-            oracle_put(type, flow_step_field(step, 1, page, h), i, high - (double)((kind + i) % 3));
+            oracle_put(type, flow_step_field(step, 0, block, h), i, high);
+            oracle_put(type, flow_step_field(step, 1, block, h), i,
+                       high - (double)((kind + i) % 3));
         }
         if (dice_once_in(dice, 30))
-            spoil(step, page, h, dice);
+            spoil(step, block, h, dice);
     }
 }
 
-/* NaN except for pages that are scored; all of a flow that is the test's own. */
+/* NaN except for blocks that are scored; all of a flow that is the test's own. */
 static void open_fields(struct flow_step *step, struct dice *dice) {
     for (size_t i = 0; i < step->flow.field_count; i++) {
         const kvmill_flow_field *field = &step->fields[i];
         struct fenced_tensor *tensor = &step->tensor[KVMILL_FLOW_FIELDS + i];
-        const int64_t shape[] = {cache_pages(step), step->kv_heads, field->rows, field->columns};
+        const int64_t shape[] = {cache_pages(step) * flow_step_page_blocks(step),
+                                 flow_step_field_heads(step, (int)i), field->rows, field->columns};
         tensor_open(tensor, field->dtype, 4, shape, NULL, dice);
         memset(tensor->fence.data, 0xff, tensor->fence.size);
     }
     for (int64_t b = 0; step->own == NULL && b < step->attention.sequences; b++)
-        for (int64_t p = 0; p < flow_step_pages(step, b); p++)
-            if (is_candidate(step, b, p))
-                fill_page(step, *flow_step_page(step, b, p), dice);
+        for (int64_t n = 0; n < flow_step_blocks(step, b); n++)
+            if (is_candidate(step, b, n))
+                fill_block(step, flow_step_block(step, b, n), dice);
 }
 
 /* ---- Rows of new tokens for fields, inputs ---- */
@@ -289,7 +325,7 @@ static int input_tensor(const struct flow_step *step, size_t constant) {
 const unsigned char *flow_step_new_row(struct flow_step *step, int field, int64_t t, int64_t h) {
     const kvmill_flow_field *known = &step->fields[field];
     return (unsigned char *)flow_step_data(step, rows_tensor(step, field)) +
-           (t * step->kv_heads + h) * known->columns * known->dtype.bits / 8;
+           flow_step_matrix(step, field, t, h) * known->columns * known->dtype.bits / 8;
 }
 
 const float *flow_step_input(struct flow_step *step, size_t constant, int64_t request, int64_t h) {
@@ -314,7 +350,7 @@ static void open_extra(struct flow_step *step, int which, DLDataType type, int r
 static void open_extras(struct flow_step *step, struct dice *dice) {
     const struct attention *a = &step->attention;
     for (size_t i = 0; i < step->flow.field_count; i++) {
-        const int64_t shape[] = {a->seqstarts[a->sequences], step->kv_heads,
+        const int64_t shape[] = {a->seqstarts[a->sequences], flow_step_field_heads(step, (int)i),
                                  step->fields[i].columns};
         if (step->flow.appended >> i & 1)
             open_extra(step, rows_tensor(step, (int)i), step->fields[i].dtype, 3, shape, 0.125,

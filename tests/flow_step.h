@@ -34,6 +34,7 @@ struct flow_step {
     kvmill_flow_select select;
     const char *summary;
     DLDataType field_type;
+    int64_t block_size;     /* of Quest; 0: a page */
     bool skipped;           /* the layer */
     const kvmill_flow *own; /* a flow in place of Quest's: its fields and programs; all of its
                                tokens are new, none of them padding */
@@ -92,12 +93,24 @@ struct fenced_tensor *flow_step_tensor(struct flow_step *step, int which);
 int32_t *flow_step_page(struct flow_step *step, int64_t request, int64_t page);
 int64_t flow_step_pages(const struct flow_step *step, int64_t request);
 
-/* Element 0 of a tensor; element i of head h of request b, of query or output; a field of a page.
+/* Which of a field's matrices, one after the other, is that of a block and kv head. */
+int64_t flow_step_matrix(const struct flow_step *step, int field, int64_t block, int64_t kv_head);
+int64_t flow_step_field_heads(const struct flow_step *step, int field);
+
+/* What lists, scores and fields count: blocks of the flow, pages where it has none.  Tokens of one,
+   those of a page; those that a request has begun, and their numbers: block b is in slots b * size
+   to (b + 1) * size. */
+int64_t flow_step_block_size(const struct flow_step *step);
+int64_t flow_step_page_blocks(const struct flow_step *step);
+int64_t flow_step_blocks(const struct flow_step *step, int64_t request);
+int64_t flow_step_block(struct flow_step *step, int64_t request, int64_t block);
+
+/* Element 0 of a tensor; element i of head h of request b, of query or output; a field of a block.
  */
 void *flow_step_data(struct flow_step *step, int which);
 unsigned char *flow_step_element(struct flow_step *step, int which, int64_t b, int64_t h,
                                  int64_t i);
-unsigned char *flow_step_field(const struct flow_step *step, int i, int64_t page, int64_t kv_head);
+unsigned char *flow_step_field(const struct flow_step *step, int i, int64_t block, int64_t kv_head);
 
 /* Row t of kv head h of new tokens' rows for a field; the matrix of an input. */
 const unsigned char *flow_step_new_row(struct flow_step *step, int field, int64_t t, int64_t h);
@@ -114,7 +127,7 @@ void flow_step_expect(struct flow_step *step, bool dense);
 /* All pages are selected, and none is scored. */
 bool flow_step_is_whole(const struct flow_step *step, int64_t request);
 
-/* What the oracle says of the scores of a row's pages, from the first that is a candidate on, by
+/* What the oracle says of the scores of a row's blocks, from the first that is a candidate on, by
    the n-th of its kv heads, and after as many of what Union takes then; and of what is saved. */
 void flow_step_score(struct flow_step *step, int64_t request, int64_t row, int64_t n,
                      double *scores, double *const *saved);
@@ -154,10 +167,10 @@ bool flow_step_is_same(struct flow_step *step, int which);
 
 /* ---- Appending ---- */
 
-/* Rows that are in each page of the cache; what its fields hold, in their tensors' place. */
+/* Rows that are in each block of the cache; what its fields hold, in their tensors' place. */
 struct flow_pool {
     struct flow_step *step;
-    int64_t pages, *rows;
+    int64_t blocks, *rows;
     unsigned char *field[MOST_STEP_FIELDS];
 };
 

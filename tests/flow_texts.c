@@ -46,8 +46,9 @@ enum { CACHE, INDEX };
 struct draft {
     struct program program[2];
     const char *attention, *summary;
-    bool unites;   /* ends in Union */
-    bool rewrites; /* rows of K and V */
+    int block_size; /* 0: a page */
+    bool unites;    /* ends in Union */
+    bool rewrites;  /* rows of K and V */
     char fields[1024], constants[256];
 };
 
@@ -238,7 +239,10 @@ static void write_spec(const struct draft *draft, struct buffer *spec) {
                         : "",
         cache.text);
     write_index(draft, spec);
-    add(spec, "],\n'select': {'topk_val': 1}}");
+    if (draft->block_size > 0)
+        add(spec, "],\n'block_size': %d,\n'select': {'topk_val': 1}}", draft->block_size);
+    else
+        add(spec, "],\n'select': {'topk_val': 1}}");
     for (char *at = spec->text; (at = strchr(at, '\'')) != NULL;)
         *at = '"';
 }
@@ -255,10 +259,12 @@ static bool is_valid(const struct draft *draft, struct buffer *spec) {
 static void begin(struct dice *dice, struct draft *draft) {
     static const char *const summaries[] = {"on_complete", "incremental"};
     static const char *const types[] = {"float16", "bfloat16", "float32"};
+    static const int blocks[] = {0, 0, 1, 2, 4, 8};
     *draft = (struct draft){.attention = given.attention[dice_range(dice, 0, given.attentions - 1)],
                             .summary = ANY(dice, summaries),
                             .unites = dice_once_in(dice, 3),
-                            .rewrites = dice_once_in(dice, 3)};
+                            .rewrites = dice_once_in(dice, 3),
+                            .block_size = ANY(dice, blocks)};
     snprintf(draft->fields, sizeof draft->fields,
              "{'name': 'f', 'shape': [1, 'head_dim'], 'dtype': '%s'}, {'name': 'h', 'shape': [1, "
              "1], 'dtype': '%s'}",
@@ -276,6 +282,12 @@ static void begin(struct dice *dice, struct draft *draft) {
     }
 }
 
+/* Whether it divides the page. */
+static bool is_block(const struct draft *draft) {
+    int page = atoi(strstr(draft->attention, "'page_size': ") + strlen("'page_size': "));
+    return draft->block_size > 0 && page % draft->block_size == 0;
+}
+
 /* Constants of several numbers need an op of their own. */
 static void print_flow(struct dice *dice) {
     struct draft draft;
@@ -287,6 +299,7 @@ static void print_flow(struct dice *dice) {
              "'output': 'smooth'}");
     draft.program[INDEX].ops = 1;
     add_name(&draft.program[INDEX], "smooth");
+    draft.block_size = is_block(&draft) ? draft.block_size : 0;
     draft.rewrites = draft.rewrites && is_valid(&draft, &spec);
     if (!is_valid(&draft, &spec))
         bail_out("no flow: %s", spec.text);

@@ -431,6 +431,25 @@ static void test_order(void) {
     flow_step_close(&step);
 }
 
+/* Four to a page: pages that a field has not all blocks of, scores without the room of the last. */
+static void test_blocks(void) {
+    open_step("block_size=4");
+    int64_t most = 0, pages = step.indptr[4];
+    for (int64_t p = 0; p < pages; p++)
+        most = *flow_step_page(&step, 0, p) > most ? *flow_step_page(&step, 0, p) : most;
+    flow_step_give(&step, STEP_DECODE, true);
+    bend(KVMILL_FLOW_FIELDS + 1)->shape[0] = 4 * most + 3;
+    ok(is_refused(STEP_DECODE, "KVMILL_E_INDEX_RANGE", "page_ids["),
+       "decode: a page of which a field has three blocks of four");
+    flow_step_give(&step, STEP_DECODE, true);
+    bend(KVMILL_FLOW_SCORES)->shape[0] = 4 * pages * step.rows - 1;
+    ok(is_refused(STEP_DECODE, "KVMILL_E_SHAPE", "scores has "),
+       "decode: scores of all blocks but one");
+    flow_step_give(&step, STEP_DECODE, true);
+    ok(is_accepted(STEP_DECODE), "decode: blocks, accepted as they are");
+    flow_step_close(&step);
+}
+
 int main(void) {
     dice = dice_for(dice_seed(), "errors");
     test_valid();
@@ -445,5 +464,6 @@ int main(void) {
     ok(is_accepted(STEP_APPEND), "append: accepted as it was");
     flow_step_close(&step);
     test_order();
+    test_blocks();
     return done_testing();
 }

@@ -137,35 +137,35 @@ static void move_all(struct flow_step *step, struct dice *dice) {
     free(place);
 }
 
-/* ---- Pages that no list has ---- */
+/* ---- Blocks that no list has ---- */
 
 static bool is_listed(const struct flow_step *step, const struct decoded *decoded, int64_t request,
-                      int64_t kv_head, int64_t page) {
+                      int64_t kv_head, int64_t block) {
     const kvmill_cache_attention *op = &step->attention.op;
     int64_t ratio = op->num_heads / op->num_kv_heads;
     for (int64_t h = kv_head * ratio; h < (kv_head + 1) * ratio; h++) {
         const int64_t *starts =
             decoded->starts + request * step->rows + h * step->rows / op->num_heads;
         for (int64_t i = starts[0]; i < starts[1]; i++)
-            if (decoded->list[i] == page)
+            if (decoded->list[i] == block)
                 return true;
     }
     return false;
 }
 
-/* All ones: NaN in floats, in scales, and in the scales of blocks.  How many pages of heads were.
+/* All ones: NaN in floats, in scales, and in the scales of blocks.  How many blocks of heads were.
  */
 static int poison_rest(struct flow_step *step, const struct decoded *decoded) {
     const struct oracle_attention problem = attention_problem(&step->attention);
-    int64_t size = step->attention.op.page_size;
+    int64_t size = flow_step_block_size(step);
     int poisoned = 0;
     for (int64_t b = 0; b < step->attention.sequences; b++)
-        for (int64_t n = 0; n < flow_step_pages(step, b) * problem.kv_heads; n++) {
-            int64_t page = n / problem.kv_heads, head = n % problem.kv_heads;
-            if (is_listed(step, decoded, b, head, page))
+        for (int64_t n = 0; n < flow_step_blocks(step, b) * problem.kv_heads; n++) {
+            int64_t block = n / problem.kv_heads, head = n % problem.kv_heads;
+            if (is_listed(step, decoded, b, head, block))
                 continue;
             for (int64_t s = 0; s < PARTS * size; s++) {
-                int64_t slot = *flow_step_page(step, b, page) * size + s / PARTS;
+                int64_t slot = flow_step_block(step, b, block) * size + s / PARTS;
                 struct part part = part_of(&problem, (int)(s % PARTS), slot, head);
                 if (part.bytes > 0)
                     memset(part.data, 0xff, part.bytes);
@@ -261,7 +261,7 @@ static void test_moves(void) {
             right = test_case(test, n, &poisoned) && right;
         ok(right, "%s, %" PRId64 " cases", names[test], count);
     }
-    ok(poisoned > count, "%d pages held NaN", poisoned);
+    ok(poisoned > count, "%d blocks held NaN", poisoned);
 }
 
 /* ---- Scopes that mean the same ---- */

@@ -89,7 +89,7 @@ static bool threads_agree(struct run *run) {
 
 static bool is_whole(const struct flow_step *step, int64_t request) {
     const int64_t *starts = step->starts + request * step->rows;
-    return starts[1] - starts[0] == flow_step_pages(step, request);
+    return starts[1] - starts[0] == flow_step_blocks(step, request);
 }
 
 /* Dense attention is right, and a request that is whole has its bits. */
@@ -197,7 +197,8 @@ static void test_scenes(void) {
 static void choose_lists(struct flow_step *step, struct dice *dice) {
     int64_t next = 0;
     for (int64_t row = 0; row < step->attention.sequences * step->rows; row++) {
-        int64_t pages = flow_step_pages(step, row / step->rows), count = dice_range(dice, 0, pages);
+        int64_t pages = flow_step_blocks(step, row / step->rows),
+                count = dice_range(dice, 0, pages);
         step->starts[row] = next;
         for (int64_t i = 0; i < count; i++)
             step->list[next++] =

@@ -54,7 +54,7 @@ static struct flow_kernels kernels_of(const struct kvmill_kernel *kernel) {
 
 static bool is_cache_same(struct flow_scene *scene, const struct flow_way *ways,
                           struct dice *dice) {
-    int64_t size = scene->problem.geometry.page_size;
+    int64_t size = scene->problem.block_size;
     bool same = true;
     for (int i = 0; same && i < few_cases(6); i++) {
         int64_t rows = scene->problem.incremental ? dice_range(dice, 1, size) : size;

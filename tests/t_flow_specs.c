@@ -228,13 +228,18 @@ static kvmill_flow_layout layout_of(int64_t page, int64_t dim, int element, int 
                                     int64_t rows, int64_t columns) {
     static struct kvmill_flow_problem problem;
     kvmill_flow_layout layout;
-    problem = (struct kvmill_flow_problem){.field_count = fields};
+    problem =
+        (struct kvmill_flow_problem){.block_size = page, .page_blocks = 1, .field_count = fields};
     problem.geometry.page_size = page;
+    problem.geometry.kv_heads = 1;
     problem.geometry.key = problem.geometry.value =
         (struct kvmill_format){element, (int32_t)dim, 0, 0};
     for (int i = 0; i < fields; i++)
-        problem.fields[i] = (struct kvmill_flow_field_data){
-            .element = KVMILL_BF16, .rows = rows, .columns = columns, .bytes = 2 * rows * columns};
+        problem.fields[i] = (struct kvmill_flow_field_data){.element = KVMILL_BF16,
+                                                            .rows = rows,
+                                                            .columns = columns,
+                                                            .bytes = 2 * rows * columns,
+                                                            .heads = 1};
     kvmill_flow_layout_of(&problem, &layout);
     return layout;
 }

@@ -36,19 +36,30 @@ static void open_case(struct flow_step *step, int64_t number, struct dice *dice)
 /* What the rows of the pages of requests hold was there before. */
 static void count_old_rows(struct flow_pool *pool) {
     struct flow_step *step = pool->step;
-    int64_t size = step->attention.op.page_size;
+    int64_t size = flow_step_block_size(step);
     for (int64_t b = 0; b < step->attention.sequences; b++)
         for (int64_t t = 0; t < step->attention.start[b]; t++)
-            pool->rows[*flow_step_page(step, b, t / size)] = t % size + 1;
+            pool->rows[flow_step_block(step, b, t / size)] = t % size + 1;
+}
+
+/* Rows that are there from the page's first on, as far as its blocks are whole. */
+static int64_t rows_of_page(const struct flow_pool *pool, int64_t page) {
+    int64_t size = flow_step_block_size(pool->step), blocks = flow_step_page_blocks(pool->step);
+    int64_t rows = 0;
+    for (int64_t i = 0; i < blocks && rows == i * size; i++)
+        rows += pool->rows[page * blocks + i];
+    return rows;
 }
 
 /* Tokens to any pages, each continued, or begun anew somewhere before its end; some go nowhere. */
 static void choose_slots(struct flow_pool *pool, int64_t *slot, int64_t tokens, struct dice *dice) {
     int64_t size = pool->step->attention.op.page_size, done = 0;
-    int64_t *order = flow_step_take(pool->pages, sizeof *order);
-    dice_order(dice, order, pool->pages);
+    int64_t pages = pool->step->limits.cache_pages;
+    int64_t *order = flow_step_take(pages, sizeof *order);
+    dice_order(dice, order, pages);
     for (int64_t p = 0; done < tokens; p++) {
-        int64_t page = p < pool->pages ? order[p] : -1, rows = page < 0 ? size : pool->rows[page];
+        int64_t page = p < pages ? order[p] : -1;
+        int64_t rows = page < 0 ? size : rows_of_page(pool, page);
         int64_t first = rows == size || dice_once_in(dice, 4) ? dice_range(dice, 0, rows) : rows;
         int64_t count = dice_once_in(dice, 2) ? size - first : dice_range(dice, 0, size - first);
         for (int64_t i = 0; i < count && done < tokens; i++)

@@ -41,7 +41,8 @@ static void test_rows(void) {
 
 /* Ids of pages and heads that 32 bits do not count. */
 static void test_many_ids(void) {
-    struct kvmill_flow_problem problem = {.budget = {1, 1, 1, 0, 0, 0, 0}};
+    struct kvmill_flow_problem problem = {
+        .budget = {1, 1, 1, 0, 0, 0, 0}, .block_size = 4, .page_blocks = 1};
     const int64_t indptr[] = {0, 1}, length[] = {4};
     const int32_t ids[] = {0};
     const struct flow_batch batch = {1, INT32_MAX / 3 + 1, indptr, ids, length, 1, NULL};
@@ -58,6 +59,7 @@ struct seen {
     const kvmill_flow *given;
     kvmill_flow flow;
     kvmill_flow_field fields[MOST_STEP_FIELDS];
+    int64_t field_heads[MOST_STEP_FIELDS];
     kvmill_flow_op cache[KVMILL_MOST_FLOW_OPS], index[KVMILL_MOST_FLOW_OPS];
     size_t added; /* fields: one for each score */
     bool has_state;
@@ -98,12 +100,15 @@ static void see(struct seen *seen, const kvmill_flow *given, const kvmill_flow_s
         return;
     kvmill_flow_op selection = given->index[--seen->flow.index_count];
     memcpy(seen->fields, given->fields, given->field_count * sizeof *seen->fields);
+    if (given->field_heads != NULL)
+        memcpy(seen->field_heads, given->field_heads, given->field_count * sizeof(int64_t));
     memcpy(seen->cache, given->cache, given->cache_count * sizeof *seen->cache);
     memcpy(seen->index, given->index, seen->flow.index_count * sizeof *seen->index);
     for (int i = 0; i < 2 && selection.inputs[i] != NULL; i++)
         see_score(seen, i, &selection);
     seen->index[seen->flow.index_count++] = selection;
     seen->flow.fields = seen->fields;
+    seen->flow.field_heads = seen->field_heads;
     seen->flow.cache = seen->cache;
     seen->flow.index = seen->index;
 }
@@ -111,13 +116,12 @@ static void see(struct seen *seen, const kvmill_flow *given, const kvmill_flow_s
 /* The sums of what kv heads saved in a field, in their order. */
 static void take_field(struct flow_step *step, int field, int64_t request, int64_t row,
                        float *scores) {
-    int64_t kinds = step->kv_heads / step->rows, last = flow_step_pages(step, request);
+    int64_t kinds = step->kv_heads / step->rows, last = flow_step_blocks(step, request);
     for (int64_t p = step->select.reserved_bos; p < last - step->select.reserved_eos; p++)
         for (int64_t n = 0; n < kinds; n++) {
             float own;
             memcpy(&own,
-                   flow_step_field(step, field,
-                                   *flow_step_page(step, request, p), row * kinds + n),
+                   flow_step_field(step, field, flow_step_block(step, request, p), row * kinds + n),
                    sizeof own);
             scores[p] = n == 0 ? own : scores[p] + own;
         }
@@ -127,7 +131,7 @@ static void take_seen(struct flow_step *step, int64_t request, int64_t row, floa
     int fields = oracle_second(&step->flow) > 0 ? 2 : 1;
     for (int i = 0; i < fields; i++)
         take_field(step, (int)step->flow.field_count - fields + i, request, row,
-                   scores + i * flow_step_pages(step, request));
+                   scores + i * flow_step_blocks(step, request));
 }
 
 /* ---- Steps of a flow ---- */

@@ -122,20 +122,17 @@ static int64_t length_of(const struct npy *npy) {
 
 /* ---- Outputs ---- */
 
-/* Lists of pages that a request has, for a flow that has been checked. */
-static int64_t rows_of_request(const kvmill_flow *flow) {
-    struct kvmill_flow_problem problem;
-    bool valid = kvmill_flow_verify(flow, &problem, NULL) == KVMILL_OK;
-    return valid ? kvmill_flow_rows_of_request(&problem) : 0;
-}
-
-/* Lists with room for all pages; index always gives them, decode where somebody wants them. */
+/* Lists with room for all blocks of all pages; index always gives them, decode where somebody wants
+ * them. */
 static bool make_lists(const struct spec *spec, struct arrays *arrays, struct error *error) {
-    int64_t rows = rows_of_request(flow_of_spec(spec));
+    struct kvmill_flow_problem problem;
+    bool valid = kvmill_flow_verify(flow_of_spec(spec), &problem, NULL) == KVMILL_OK;
+    int64_t rows = valid ? kvmill_flow_rows_of_request(&problem) : 0;
     int64_t requests = length_of(&arrays->tensor[KVMILL_FLOW_SEQ_LEN]);
     int64_t pages = length_of(&arrays->tensor[KVMILL_FLOW_PAGE_IDS]);
     struct described described = described_step(spec);
-    int64_t starts = requests * rows + 1, numbers = pages * rows;
+    int64_t starts = requests * rows + 1;
+    int64_t numbers = valid ? pages * problem.page_blocks * rows : 0;
     bool wanted = runs(spec, OP_FLOW_INDEX) || arrays->output[KVMILL_FLOW_SEL_INDPTR] != NULL ||
                   arrays->output[KVMILL_FLOW_SEL] != NULL ||
                   arrays->output[KVMILL_FLOW_BLOCK_IDS] != NULL;

@@ -8,8 +8,10 @@ static int64_t first_row(const struct attend_pages *pages, int64_t page) {
         return pages->start;
     if (pages->ring > 0)
         page %= pages->ring;
-    int64_t number = number_at(&pages->numbers, pages->list != NULL ? pages->list[page] : page);
-    return number / pages->unit * pages->rows;
+    page = pages->list != NULL ? pages->list[page] : page;
+    int64_t part = pages->parts > 1 ? page % pages->parts : 0;
+    int64_t number = number_at(&pages->numbers, pages->parts > 1 ? page / pages->parts : page);
+    return number / pages->unit * pages->rows + part * pages->size;
 }
 
 int64_t kvmill_left_out(const struct attend_pages *pages, int64_t position) {

@@ -30,7 +30,8 @@ static inline struct number_array numbers_from(const struct number_array *number
 }
 
 /* Pages of `size` positions, whose rows lie side by side.  A page has a number, and begins at row
-   number / unit * rows.  A slot is a page of one row.  Without numbers all
+   number / unit * rows.  A number may stand for `parts` pages one after the other, which follow each
+   other in memory, too.  A slot is a page of one row.  Without numbers all
    positions are in one page, which begins at row `start`; in a ring it follows itself, as numbers
    do. */
 struct attend_pages {
@@ -38,7 +39,7 @@ struct attend_pages {
     struct number_array numbers;
     int64_t ring;        /* so many numbers are a ring; 0: they are none */
     const int32_t *list; /* the pages that are attended to, as indices of numbers; NULL: all */
-    int64_t unit, rows;
+    int64_t unit, rows, parts; /* parts 0: 1 */
     int64_t start;
 };
 

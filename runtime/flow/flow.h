@@ -11,21 +11,24 @@
 
 /* ---- Pages of a row ---- */
 
-/* What one request has: pages, how many of them are selected, and the rows of the last one. */
+/* Lists, scores and programs know blocks: pages of block_size tokens, that many of each page of the
+   cache.  Where nothing is said of them they are its pages, and are called so below.
+
+   What one request has: pages, how many of them are selected, and the rows of the last one. */
 struct flow_row {
     int64_t pages, selected, last_rows;
 };
 
 /* length 0: no pages. */
-struct flow_row kvmill_flow_row_of(const struct kvmill_flow_budget *budget, int64_t page_size,
+struct flow_row kvmill_flow_row_of(const struct kvmill_flow_budget *budget, int64_t block_size,
                                    int64_t length);
 
 static inline bool flow_is_whole(const struct flow_row *row) {
     return row->selected == row->pages;
 }
 
-/* The requests of a call: request b has pages [indptr[b], indptr[b + 1]) of ids, which are below
-   page_count, and length[b] tokens. */
+/* The requests of a call: request b has the cache's pages [indptr[b], indptr[b + 1]) of ids, which
+   are below page_count, and length[b] tokens. */
 struct flow_batch {
     int64_t batch, page_count;
     const int64_t *indptr;
@@ -34,6 +37,18 @@ struct flow_batch {
     int64_t id_count;    /* of ids, used or not */
     const int64_t *topk; /* of requests, or NULL: pages to select; -1: as the flow says */
 };
+
+/* Blocks that fit into the pages of request b, and into those of all before it. */
+int64_t kvmill_flow_room_of(const struct kvmill_flow_problem *problem,
+                            const struct flow_batch *batch, int64_t b);
+int64_t kvmill_flow_room_before(const struct kvmill_flow_problem *problem,
+                                const struct flow_batch *batch, int64_t b);
+
+/* The number in the cache of a block of the request whose pages are `ids`. */
+static inline int64_t flow_block_of(const struct kvmill_flow_problem *problem, const int32_t *ids,
+                                    int64_t block) {
+    return ids[block / problem->page_blocks] * problem->page_blocks + block % problem->page_blocks;
+}
 
 /* That of request b. */
 struct flow_row kvmill_flow_row_at(const struct kvmill_flow_problem *problem,
@@ -92,9 +107,11 @@ struct flow_ids {
     bool wide;
 };
 
-/* As vFlow has them: ids[list[i]] * kv_heads + head, to entries from `first` on. */
-void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids, int64_t kv_heads,
-                          int64_t head, const struct flow_ids *absolute, int64_t first);
+/* As vFlow has them: of page p, kv head h and the page's block r (p * kv_heads + h) * page_blocks +
+   r, to entries from `first` on. */
+void kvmill_flow_absolute(const struct kvmill_flow_problem *problem, const int32_t *list,
+                          int64_t count, const int32_t *ids, int64_t head,
+                          const struct flow_ids *absolute, int64_t first);
 
 /* ---- Programs ---- */
 
@@ -119,13 +136,28 @@ void kvmill_flow_eval(const struct flow_eval *eval);
    page gets a matrix; in[1] are weights [taps, rows, columns]. */
 void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t taps);
 
-/* The cache and the fields of a layer.  Field i of page p and kv head h is (p * kv_heads + h) *
-   fields[i].bytes after field[i]. */
+/* The cache and the fields of a layer. */
 struct flow_cache {
     struct kvmill_cache_rows key, value;
     int64_t page_rows; /* row_strides from a page to the next */
     unsigned char *field[KVMILL_MOST_FLOW_FIELDS];
 };
+
+/* The first row of a block. */
+static inline int64_t flow_first_row(const struct kvmill_flow_problem *problem,
+                                     const struct flow_cache *cache, int64_t block) {
+    return block / problem->page_blocks * cache->page_rows +
+           block % problem->page_blocks * problem->block_size;
+}
+
+/* A field of a block and kv head. */
+static inline unsigned char *flow_field_at(const struct kvmill_flow_problem *problem,
+                                           const struct flow_cache *cache, int field, int64_t block,
+                                           int64_t kv_head) {
+    int64_t number =
+        block * problem->fields[field].heads + kvmill_flow_field_head(problem, field, kv_head);
+    return cache->field[field] + number * problem->fields[field].bytes;
+}
 
 /* ---- New tokens ---- */
 
@@ -251,6 +283,9 @@ struct flow_index {
     const struct flow_queries *queries;
     unsigned char *workspace;
     int64_t row_bytes;
+    /* Where a page has several blocks: numbers of those of each request, so many apart. */
+    int32_t *blocks;
+    int64_t blocks_apart;
 };
 
 /* Heads of a request that are scored, and bytes for each, of requests of so many pages at most. */
@@ -264,9 +299,10 @@ int64_t kvmill_flow_list_workspace(const struct kvmill_flow_problem *problem, in
 /* Pages of request b that are scored; 0 where it is read whole. */
 int64_t kvmill_flow_candidates(const struct flow_index *index, int64_t b);
 
-/* One after the other for request b: each head; spans of its pages, for all heads; the list of row
-   r, as many pages as kvmill_flow_count_rows says, and the scores of all its pages (or NULL), NaN
-   where there is none.  Rows of one kv head go one after the other. */
+/* One after the other for request b: its blocks; each head; spans of its pages, for all heads; the
+   list of row r, as many pages as kvmill_flow_count_rows says, and the scores of all its pages (or
+   NULL), NaN where there is none.  Rows of one kv head go one after the other. */
+void kvmill_flow_number_blocks(const struct flow_index *index, int64_t b);
 void kvmill_flow_prepare_head(const struct flow_index *index, int64_t b, int64_t head);
 void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,
                              const struct flow_span *span);

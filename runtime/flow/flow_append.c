@@ -84,8 +84,7 @@ static int64_t row_of(const void *context, int64_t t) {
     const struct paged_tokens *paged = context;
     const struct flow_writer *writer = paged->writer;
     int64_t slot = paged->tokens->slot[t];
-    return slot < 0 ? -1
-                    : slot / writer->page_size * writer->page_rows + slot % writer->page_size;
+    return slot < 0 ? -1 : slot / writer->page_size * writer->page_rows + slot % writer->page_size;
 }
 
 void kvmill_flow_write(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
@@ -109,12 +108,12 @@ void kvmill_flow_write_field(const struct kvmill_flow_problem *problem,
                              const struct flow_cache *cache, const struct flow_tokens *tokens,
                              int field, const struct flow_span *span) {
     const struct kvmill_flow_field_data *known = &problem->fields[field];
-    int64_t heads = problem->geometry.kv_heads, size = problem->geometry.page_size;
-    int64_t row = known->bytes / known->rows;
+    int64_t heads = known->heads, size = problem->block_size, row = known->bytes / known->rows;
+    int64_t sharers = kvmill_flow_sharers(problem, field);
     for (int64_t t = span->first; t < span->last; t++)
         for (int64_t h = 0; h < heads && tokens->slot[t] >= 0; h++) {
-            int64_t page = tokens->slot[t] / size, slot = tokens->slot[t] % size;
-            memcpy(cache->field[field] + (page * heads + h) * known->bytes + slot * row,
+            int64_t block = tokens->slot[t] / size, slot = tokens->slot[t] % size;
+            memcpy(flow_field_at(problem, cache, field, block, h * sharers) + slot * row,
                    tokens->rows[known->appended] + (t * heads + h) * row, (size_t)row);
         }
 }

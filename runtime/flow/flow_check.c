@@ -61,13 +61,15 @@ static kvmill_status check_room(const struct checked *checked, int which, int64_
 static void set_field(struct checked *checked, int i, int64_t *pages) {
     const DLTensor *tensor = tensor_of(checked, KVMILL_FLOW_FIELDS + i);
     checked->call->cache.field[i] = tensor_data(tensor);
-    *pages = tensor->shape[0] < *pages ? tensor->shape[0] : *pages;
+    int64_t held = tensor->shape[0] / checked->plan->problem.page_blocks;
+    *pages = held < *pages ? held : *pages;
 }
 
 /* Pages that the caches and all fields have. */
 static kvmill_status check_pools(struct checked *checked) {
     const struct kvmill_cache_geometry *geometry = &checked->plan->problem.geometry;
-    int64_t pages = INT32_MAX / geometry->kv_heads;
+    int64_t blocks = checked->plan->problem.page_blocks;
+    int64_t pages = INT32_MAX / geometry->kv_heads / blocks;
     kvmill_status status = kvmill_check_caches(&checked->given);
     if (checked->given.capacity / geometry->page_size < pages)
         pages = checked->given.capacity / geometry->page_size;
@@ -245,10 +247,12 @@ static kvmill_status check_given_lists(struct checked *checked) {
                                    error_of(checked));
 }
 
-/* All pages of all rows. */
-static int64_t page_rows(const struct checked *checked) {
+/* All blocks of the pages of all rows. */
+static int64_t room_of_rows(const struct checked *checked) {
+    const struct kvmill_flow_problem *problem = &checked->plan->problem;
     const struct flow_batch *batch = &checked->call->batch;
-    return batch->indptr[batch->batch] * kvmill_flow_rows_of_request(&checked->plan->problem);
+    return kvmill_flow_room_before(problem, batch, batch->batch) *
+           kvmill_flow_rows_of_request(problem);
 }
 
 /* [S], or as vFlow has them [S, 1, 1]. */
@@ -284,7 +288,7 @@ static kvmill_status count_lists(struct checked *checked) {
     if (status == KVMILL_OK)
         status = check_block_ids(checked, total);
     if (status == KVMILL_OK)
-        status = check_room(checked, KVMILL_FLOW_SCORES, page_rows(checked));
+        status = check_room(checked, KVMILL_FLOW_SCORES, room_of_rows(checked));
     set_lists(checked);
     return status;
 }

@@ -66,6 +66,22 @@ static void set_constants(const struct flow_index *index, int64_t b, struct flow
     }
 }
 
+/* The numbers of a request's blocks, from the first candidate on. */
+static const int32_t *ids_of(const struct flow_index *index, int64_t b) {
+    const struct flow_batch *batch = index->batch;
+    const int32_t *ids = index->problem->page_blocks > 1 ? index->blocks + b * index->blocks_apart
+                                                         : batch->ids + batch->indptr[b];
+    return ids + index->problem->budget.bos;
+}
+
+void kvmill_flow_number_blocks(const struct flow_index *index, int64_t b) {
+    const int32_t *ids = index->batch->ids + index->batch->indptr[b];
+    int64_t blocks = index->problem->page_blocks > 1 ? row_of(index, b).pages : 0;
+    for (int64_t i = 0; i < blocks; i++)
+        index->blocks[b * index->blocks_apart + i] =
+            (int32_t)flow_block_of(index->problem, ids, i);
+}
+
 static struct flow_scoring scoring_of(const struct flow_index *index, int64_t b, int64_t head) {
     const struct kvmill_flow_problem *problem = index->problem;
     int64_t ratio = problem->geometry.ratio;
@@ -78,7 +94,7 @@ static struct flow_scoring scoring_of(const struct flow_index *index, int64_t b,
         .query = index->queries->data + b * index->queries->request +
                  head * (alone ? 1 : ratio) * index->queries->head,
         .query_stride = index->queries->head,
-        .ids = index->batch->ids + index->batch->indptr[b] + problem->budget.bos,
+        .ids = ids_of(index, b),
         .pages = kvmill_flow_candidates(index, b),
         .kv_head = alone ? head / ratio : head,
     };
@@ -131,10 +147,10 @@ static struct flow_scores finish_row(const struct flow_index *index, int64_t b, 
                                                          : finish_head(index, b, r);
 }
 
-/* `candidates` are scored. */
-static void tell_scores(const struct flow_index *index, const struct flow_row *row,
+/* `candidates` are scored, of as many as pages have room for. */
+static void tell_scores(const struct flow_index *index, int64_t room,
                         int64_t candidates, const float *scored, float *scores) {
-    for (int64_t p = 0; p < row->pages; p++)
+    for (int64_t p = 0; p < room; p++)
         scores[p] = NAN;
     if (candidates > 0)
         memcpy(scores + index->problem->budget.bos, scored, (size_t)candidates * sizeof *scores);
@@ -160,7 +176,8 @@ void kvmill_flow_list_row(const struct flow_index *index, int64_t b, int64_t r, 
     const struct flow_scores scored =
         candidates > 0 ? finish_row(index, b, r, workspace) : (struct flow_scores){0};
     if (scores != NULL)
-        tell_scores(index, &row, candidates, scored.first, scores);
+        tell_scores(index, kvmill_flow_room_of(index->problem, index->batch, b), candidates,
+                    scored.first, scores);
     if (flow_is_whole(&row))
         kvmill_flow_list_all(&row, list);
     else

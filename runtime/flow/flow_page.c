@@ -10,7 +10,7 @@
 
 static void load_rows(const struct flow_page *page, const struct kvmill_cache_rows *cache,
                       const struct kvmill_format *format, float *data) {
-    int64_t first = page->number * page->cache->page_rows;
+    int64_t first = flow_first_row(page->problem, page->cache, page->number);
     for (int64_t r = 0; r < page->rows; r++) {
         int64_t slot = first + r;
         const unsigned char *row =
@@ -26,7 +26,7 @@ static void load_rows(const struct flow_page *page, const struct kvmill_cache_ro
 /* The row of the cache that row r of a page is. */
 static int64_t row_of(const void *context, int64_t r) {
     const struct flow_page *page = context;
-    return page->number * page->cache->page_rows + r;
+    return flow_first_row(page->problem, page->cache, page->number) + r;
 }
 
 void kvmill_flow_store_rows(const struct flow_page *page, int v, float *data) {
@@ -52,8 +52,7 @@ void kvmill_flow_store_rows(const struct flow_page *page, int v, float *data) {
 /* ---- Fields ---- */
 
 static unsigned char *field_at(const struct flow_page *page, int field) {
-    int64_t number = page->number * page->problem->geometry.kv_heads + page->kv_head;
-    return page->cache->field[field] + number * page->problem->fields[field].bytes;
+    return flow_field_at(page->problem, page->cache, field, page->number, page->kv_head);
 }
 
 static void load_field(const struct flow_page *page, int field, float *data) {

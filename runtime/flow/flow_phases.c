@@ -111,6 +111,8 @@ static struct flow_index index_of(const struct flow_call *call) {
         .queries = &call->queries,
         .workspace = room_at(call, plan->room.scores),
         .row_bytes = plan->room.head,
+        .blocks = (int32_t *)(void *)room_at(call, plan->room.blocks),
+        .blocks_apart = plan->limits.pages * plan->problem.page_blocks,
     };
 }
 
@@ -124,6 +126,8 @@ static void prepare_part(const struct call *base, int64_t part) {
     const struct flow_call *call = call_of(base);
     const struct flow_index index = index_of(call);
     int64_t heads = kvmill_flow_scored_heads(index.problem);
+    if (part % heads == 0)
+        kvmill_flow_number_blocks(&index, part / heads);
     kvmill_flow_prepare_head(&index, part / heads, part % heads);
 }
 
@@ -177,13 +181,14 @@ static void list_row(const struct flow_call *call, int64_t b, int64_t r, void *w
     const struct flow_index index = index_of(call);
     int64_t rows = kvmill_flow_rows_of_request(problem), row = b * rows + r;
     int64_t first = call->starts[row], count = call->starts[row + 1] - first;
-    int64_t before = call->batch.indptr[b], pages = call->batch.indptr[b + 1] - before;
+    int64_t before = kvmill_flow_room_before(problem, &call->batch, b) * rows +
+                     r * kvmill_flow_room_of(problem, &call->batch, b);
     kvmill_flow_list_row(&index, b, r, workspace, call->list + first,
-                         call->scores == NULL ? NULL : call->scores + before * rows + r * pages);
+                         call->scores == NULL ? NULL : call->scores + before);
     if (call->block_ids.data != NULL)
-        kvmill_flow_absolute(call->list + first, count, call->batch.ids + before,
-                             problem->geometry.kv_heads, r * problem->geometry.kv_heads / rows,
-                             &call->block_ids, first);
+        kvmill_flow_absolute(problem, call->list + first, count,
+                             call->batch.ids + call->batch.indptr[b],
+                             r * problem->geometry.kv_heads / rows, &call->block_ids, first);
 }
 
 static void publish_starts(const struct flow_call *call) {

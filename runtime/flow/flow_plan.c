@@ -48,6 +48,11 @@ static bool attends(const struct flow_plan *plan) {
     return plan->step == FLOW_ATTEND || plan->step == FLOW_DECODE;
 }
 
+/* That a request may have. */
+static int64_t most_blocks(const struct flow_plan *plan) {
+    return plan->limits.pages * plan->problem.page_blocks;
+}
+
 static int64_t slot_bytes(const struct flow_plan *plan) {
     const struct flow_schedule *schedules = plan->schedules;
     switch (plan->step) {
@@ -57,7 +62,7 @@ static int64_t slot_bytes(const struct flow_plan *plan) {
     case FLOW_ATTEND:
         return -SLOT_HEAD;
     default:
-        return kvmill_flow_list_workspace(&plan->problem, plan->limits.pages);
+        return kvmill_flow_list_workspace(&plan->problem, most_blocks(plan));
     }
 }
 
@@ -65,8 +70,8 @@ static int64_t slot_bytes(const struct flow_plan *plan) {
    64 bits. */
 static double most_bytes(const struct flow_plan *plan) {
     double heads = (double)plan->limits.batch * (double)plan->problem.geometry.heads;
-    double kept = (double)plan->schedules[KVMILL_INDEX_PROGRAM].page_floats + 3;
-    double each = (double)plan->limits.pages * kept * sizeof(float);
+    double kept = (double)plan->schedules[KVMILL_INDEX_PROGRAM].page_floats + 4;
+    double each = (double)most_blocks(plan) * kept * sizeof(float);
     return has_lists(plan) ? (heads + plan->base.threads) * each : 0;
 }
 
@@ -86,16 +91,21 @@ static void lay_out(struct flow_plan *plan) {
     int64_t rows = plan->limits.batch * kvmill_flow_rows_of_request(&plan->problem);
     int64_t starts = has_lists(plan) ? (rows + 1) * (int64_t)sizeof(int64_t) : 0;
     int64_t list =
-        plan->step == FLOW_DECODE ? rows * plan->limits.pages * (int64_t)sizeof(int32_t) : 0;
+        plan->step == FLOW_DECODE ? rows * most_blocks(plan) * (int64_t)sizeof(int32_t) : 0;
+    int64_t blocks = has_lists(plan) && plan->problem.page_blocks > 1
+                         ? plan->limits.batch * most_blocks(plan) * (int64_t)sizeof(int32_t)
+                         : 0;
     int64_t heads = has_lists(plan) && !plan->problem.skipped
                         ? plan->limits.batch * kvmill_flow_scored_heads(&plan->problem)
                         : 0;
     int64_t seen = flow_fills_fields(plan) ? plan->limits.cache_pages / 8 + 1 : 0;
     room->list = room->starts + whole_lines(starts);
-    room->seen = room->list + whole_lines(list);
+    room->blocks = room->list + whole_lines(list);
+    room->seen = room->blocks + whole_lines(blocks);
     room->scores = room->seen + whole_lines(seen);
-    room->head = kvmill_flow_head_workspace(&plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM],
-                                            plan->limits.pages);
+    if (heads > 0)
+        room->head = kvmill_flow_head_workspace(
+            &plan->problem, &plan->schedules[KVMILL_INDEX_PROGRAM], most_blocks(plan));
     room->slots = room->scores + room->head * heads;
     room->slot = whole_lines(SLOT_HEAD + slot_bytes(plan));
     room->attend = room->slots + room->slot * plan->base.threads;
@@ -144,8 +154,9 @@ static size_t say_selection(const struct flow_plan *plan, char *text, size_t siz
     if (plan->problem.skipped)
         count = snprintf(text, size, ", layer without fields");
     else if (kvmill_flow_scores(budget))
-        count = snprintf(text, size, ", %" PRId64 " + %" PRId64 " + %" PRId64 " pages selected",
-                         budget->bos, budget->k, budget->eos);
+        count = snprintf(text, size, ", %" PRId64 " + %" PRId64 " + %" PRId64 " %s selected",
+                         budget->bos, budget->k, budget->eos,
+                         plan->problem.page_blocks > 1 ? "blocks" : "pages");
     return (size_t)count;
 }
 
@@ -165,6 +176,9 @@ static void describe(struct flow_plan *plan) {
     size_t size = sizeof plan->base.description;
     size_t used = (size_t)snprintf(text, size, "flow, %s, pages of %" PRId64, steps[plan->step],
                                    plan->problem.geometry.page_size);
+    if (plan->problem.page_blocks > 1)
+        used += (size_t)snprintf(text + used, size - used, " in blocks of %" PRId64,
+                                 plan->problem.block_size);
     used += say_selection(plan, text + used, size - used);
     if (flow_fills_fields(plan) && plan->problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0)
         used += kvmill_flow_cache_words(&plan->kernels, text + used, size - used);

@@ -17,6 +17,7 @@ enum flow_step { FLOW_APPEND, FLOW_INDEX, FLOW_ATTEND, FLOW_DECODE, FLOW_SUMMARI
 /* Where things lie in the workspace, in bytes. */
 struct flow_room {
     int64_t starts, list; /* of lists */
+    int64_t blocks;       /* their numbers, where a page has several */
     int64_t seen;         /* a bit for each page */
     int64_t scores, head; /* of heads that are scored, each that long */
     int64_t slots, slot;  /* of threads, likewise */

@@ -7,12 +7,22 @@
 
 #include "../../ops/fail.h"
 
-struct flow_row kvmill_flow_row_of(const struct kvmill_flow_budget *budget, int64_t page_size,
+struct flow_row kvmill_flow_row_of(const struct kvmill_flow_budget *budget, int64_t block_size,
                                    int64_t length) {
-    int64_t pages = length / page_size + (length % page_size != 0);
+    int64_t pages = length / block_size + (length % block_size != 0);
     int64_t most = length < budget->dense_below ? pages : kvmill_flow_budget_of(budget, pages);
     return (struct flow_row){pages, pages < most ? pages : most,
-                             pages == 0 ? 0 : length - (pages - 1) * page_size};
+                             pages == 0 ? 0 : length - (pages - 1) * block_size};
+}
+
+int64_t kvmill_flow_room_of(const struct kvmill_flow_problem *problem,
+                            const struct flow_batch *batch, int64_t b) {
+    return (batch->indptr[b + 1] - batch->indptr[b]) * problem->page_blocks;
+}
+
+int64_t kvmill_flow_room_before(const struct kvmill_flow_problem *problem,
+                                const struct flow_batch *batch, int64_t b) {
+    return batch->indptr[b] * problem->page_blocks;
 }
 
 /* What a request says itself is in place of topk_val, topk_ratio and cap. */
@@ -23,7 +33,7 @@ struct flow_row kvmill_flow_row_at(const struct kvmill_flow_problem *problem,
         budget.k = batch->topk[b];
         budget.numerator = budget.cap = 0;
     }
-    return kvmill_flow_row_of(&budget, problem->geometry.page_size, batch->length[b]);
+    return kvmill_flow_row_of(&budget, problem->block_size, batch->length[b]);
 }
 
 /* ---- Validation ---- */
@@ -47,6 +57,18 @@ static kvmill_status check_length(const int64_t *length, int64_t b, kvmill_error
                                         b, length[b]);
 }
 
+/* Blocks are numbers of 31 bits. */
+static kvmill_status check_blocks(const struct kvmill_flow_problem *problem, const int64_t *length,
+                                  int64_t b, kvmill_error *error) {
+    int64_t size = problem->block_size;
+    return length[b] / size < INT32_MAX
+               ? KVMILL_OK
+               : kvmill_fail(error, KVMILL_E_OVERFLOW,
+                             "seq_len[%" PRId64 "] is %" PRId64
+                             "; accepted: less than 2^31 - 1 %s of %" PRId64,
+                             b, length[b], problem->page_blocks > 1 ? "blocks" : "pages", size);
+}
+
 static kvmill_status check_request(const struct kvmill_flow_problem *problem,
                                    const struct flow_batch *batch, int64_t b, kvmill_error *error) {
     int64_t first = batch->indptr[b], pages = batch->indptr[b + 1], length = batch->length[b];
@@ -66,7 +88,8 @@ static kvmill_status check_request(const struct kvmill_flow_problem *problem,
                            "seq_len[%" PRId64 "] is %" PRId64 ", in %" PRId64
                            " pages; accepted: %" PRId64 " pages of %" PRId64,
                            b, length, pages, needed, size);
-    return check_topk(problem, batch->topk, b, error);
+    status = check_blocks(problem, batch->length, b, error);
+    return status == KVMILL_OK ? check_topk(problem, batch->topk, b, error) : status;
 }
 
 static kvmill_status check_ids(const struct flow_batch *batch, kvmill_error *error) {
@@ -86,12 +109,12 @@ static kvmill_status check_ids(const struct flow_batch *batch, kvmill_error *err
 /* Absolute ids are 32 bits wide. */
 kvmill_status kvmill_flow_check_batch(const struct kvmill_flow_problem *problem,
                                       const struct flow_batch *batch, kvmill_error *error) {
-    int64_t kv_heads = problem->geometry.kv_heads;
-    if (batch->page_count > INT32_MAX / kv_heads)
+    int64_t kv_heads = problem->geometry.kv_heads, blocks = problem->page_blocks;
+    if (batch->page_count > INT32_MAX / kv_heads / blocks)
         return kvmill_fail(error, KVMILL_E_OVERFLOW,
-                           "%" PRId64 " pages of %" PRId64 " kv heads; accepted: less than 2^31 "
+                           "%" PRId64 " blocks of %" PRId64 " kv heads; accepted: less than 2^31 "
                            "together",
-                           batch->page_count, kv_heads);
+                           batch->page_count * blocks, kv_heads);
     if (batch->indptr[0] != 0)
         return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
                            "page_indptr[0] is %" PRId64 "; accepted: 0", batch->indptr[0]);
@@ -153,9 +176,9 @@ kvmill_status kvmill_flow_check_lists(const struct kvmill_flow_problem *problem,
         const struct listed listed = {lists->list + first,
                                       first,
                                       end < first ? -1 : end - first,
-                                      batch->indptr[b + 1] - batch->indptr[b],
+                                      kvmill_flow_row_at(problem, batch, b).pages,
                                       problem->geometry.window > 0,
-                                      problem->geometry.page_size > 1};
+                                      problem->block_size > 1};
         status = check_list(lists, row, &listed, error);
     }
     return status;
@@ -176,18 +199,13 @@ void kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
 
 /* ---- For the library's users ---- */
 
-/* Pages are numbers of 31 bits. */
 static kvmill_status check_counted(const struct kvmill_flow_problem *problem,
                                    const struct flow_batch *batch, kvmill_error *error) {
-    int64_t size = problem->geometry.page_size;
     kvmill_status status = KVMILL_OK;
     for (int64_t b = 0; status == KVMILL_OK && b < batch->batch; b++) {
         status = check_length(batch->length, b, error);
-        if (status == KVMILL_OK && batch->length[b] / size >= INT32_MAX)
-            status = kvmill_fail(error, KVMILL_E_OVERFLOW,
-                                 "seq_len[%" PRId64 "] is %" PRId64
-                                 "; accepted: less than 2^31 - 1 pages of %" PRId64,
-                                 b, batch->length[b], size);
+        if (status == KVMILL_OK)
+            status = check_blocks(problem, batch->length, b, error);
         if (status == KVMILL_OK)
             status = check_topk(problem, batch->topk, b, error);
     }

@@ -1,9 +1,9 @@
 /* Scores of pages: the index program of a flow, page by page, in as many stages as it needs.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "flow_run.h"
 #include "../core/numbers.h"
 #include "../portable/portable.h"
+#include "flow_run.h"
 
 static bool ends(const struct kvmill_flow_step *step) {
     return step->output < 0;
@@ -75,7 +75,7 @@ static void run_page(const struct flow_run *run, int stage, int64_t number) {
 static struct flow_page page_of(const struct flow_run *run, const struct flow_scoring *scoring,
                                 int64_t number) {
     return (struct flow_page){run->problem, scoring->cache, scoring->ids[number], scoring->kv_head,
-                              run->problem->geometry.page_size};
+                              run->problem->block_size};
 }
 
 /* Whether a stage has to look at pages one by one. */
@@ -138,7 +138,7 @@ static void interpret(const struct flow_interpreted *interpreted, const void *pr
 }
 
 static struct kvmill_call_size size_of(const struct flow_run *run) {
-    return (struct kvmill_call_size){1, 1, run->pages * run->problem->geometry.page_size};
+    return (struct kvmill_call_size){1, 1, run->pages * run->problem->block_size};
 }
 
 static const struct kvmill_kernel *program_of(const struct flow_run *run,
@@ -162,17 +162,18 @@ static void run_atom(const struct flow_run *run, const struct flow_scoring *scor
                      const struct flow_span *span) {
     const struct kvmill_flow_atom *atom = &run->schedule->atoms.atom[i];
     const struct kvmill_score_shape shape = kvmill_flow_atom_shape(run->problem, atom);
-    int64_t bytes = run->problem->fields[atom->field[0]].bytes;
+    const struct kvmill_flow_field_data *field = &run->problem->fields[atom->field[0]];
     struct kvmill_score_pages pages = {
         .shape = &shape,
         .query = flow_place(run, atom->query, 0),
-        .stride = run->problem->geometry.kv_heads * bytes,
+        .stride = field->heads * field->bytes,
         .ids = scoring->ids,
         .pages = run->pages,
         .score = flow_place(run, atom->value, 0),
     };
     for (int k = 0; k < (atom->kind == KVMILL_ATOM_BOUND ? 2 : 1); k++)
-        pages.field[k] = scoring->cache->field[atom->field[k]] + scoring->kv_head * bytes;
+        pages.field[k] =
+            flow_field_at(run->problem, scoring->cache, atom->field[k], 0, scoring->kv_head);
     kernel_of(run, scoring, i)->run(&pages, span->first, span->last);
 }
 

@@ -126,10 +126,13 @@ void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct fl
     list_run(row->pages - eos, eos, list + bos + wanted);
 }
 
-void kvmill_flow_absolute(const int32_t *list, int64_t count, const int32_t *ids, int64_t kv_heads,
-                          int64_t head, const struct flow_ids *absolute, int64_t first) {
+void kvmill_flow_absolute(const struct kvmill_flow_problem *problem, const int32_t *list,
+                          int64_t count, const int32_t *ids, int64_t head,
+                          const struct flow_ids *absolute, int64_t first) {
+    int64_t blocks = problem->page_blocks;
     for (int64_t i = 0; i < count; i++) {
-        int64_t id = ids[list[i]] * kv_heads + head;
+        int64_t page = ids[list[i] / blocks] * problem->geometry.kv_heads + head;
+        int64_t id = page * blocks + list[i] % blocks;
         if (absolute->wide)
             ((int64_t *)absolute->data)[first + i] = id;
         else

@@ -63,7 +63,7 @@ void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
 static int64_t rows_told(const struct kvmill_flow_problem *problem,
                          const struct flow_tokens *tokens, int64_t t) {
     const int64_t *slot = tokens->slot;
-    int64_t size = problem->geometry.page_size;
+    int64_t size = problem->block_size;
     if (slot[t] < 0)
         return 0;
     if (!problem->incremental)
@@ -109,7 +109,7 @@ static const struct kvmill_kernel *kernel_of(const struct flow_kernels *kernels,
 static void summarise_page(const struct summaries *known, const struct flow_kernels *kernels,
                            int64_t page, int64_t rows, float *workspace) {
     const struct kvmill_cache_geometry *geometry = &known->problem->geometry;
-    int64_t row = page * known->cache->page_rows;
+    int64_t row = flow_first_row(known->problem, known->cache, page);
     const struct kvmill_flow_summary summary = {
         .program = known,
         .key = rows_from(&known->cache->key, row),
@@ -132,7 +132,6 @@ void kvmill_flow_summarise_span(const struct kvmill_flow_problem *problem,
     for (int64_t t = span->first; t < span->last; t++) {
         int64_t rows = rows_told(problem, tokens, t);
         if (rows > 0)
-            summarise_page(&known, kernels, tokens->slot[t] / problem->geometry.page_size, rows,
-                           workspace);
+            summarise_page(&known, kernels, tokens->slot[t] / problem->block_size, rows, workspace);
     }
 }

@@ -12,8 +12,12 @@ static const struct flow_call *call_of_view(const struct attend_view *view) {
                                                     offsetof(struct flow_call, attend.base.view));
 }
 
+static const struct kvmill_flow_problem *problem_of(const struct flow_call *call) {
+    return &flow_plan_of(call)->problem;
+}
+
 static const struct kvmill_cache_geometry *geometry_of(const struct flow_call *call) {
-    return &flow_plan_of(call)->problem.geometry;
+    return &problem_of(call)->geometry;
 }
 
 /* ---- Lists ---- */
@@ -25,11 +29,11 @@ struct list {
 };
 
 static int64_t pages_of(const struct flow_call *call, int64_t b) {
-    return call->batch.indptr[b + 1] - call->batch.indptr[b];
+    return kvmill_flow_row_at(problem_of(call), &call->batch, b).pages;
 }
 
 static struct list list_of(const struct flow_call *call, int64_t b, int64_t head) {
-    int64_t rows = kvmill_flow_rows_of_request(&flow_plan_of(call)->problem);
+    int64_t rows = kvmill_flow_rows_of_request(problem_of(call));
     int64_t row = b * rows + head * rows / geometry_of(call)->heads;
     if (call->starts == NULL)
         return (struct list){NULL, pages_of(call, b)};
@@ -37,7 +41,7 @@ static struct list list_of(const struct flow_call *call, int64_t b, int64_t head
 }
 
 static int64_t left_out(const struct flow_call *call, int64_t b, const struct list *list) {
-    return (pages_of(call, b) - list->count) * geometry_of(call)->page_size;
+    return (pages_of(call, b) - list->count) * problem_of(call)->block_size;
 }
 
 /* Positions along a list. */
@@ -61,7 +65,7 @@ static int64_t find_entry(const struct list *list, int64_t page) {
 /* The first position along a list that a window begins with, which leaves the last `window` tokens
    of the request. */
 static int64_t first_in_window(const struct flow_call *call, int64_t b, const struct list *list) {
-    int64_t size = geometry_of(call)->page_size;
+    int64_t size = problem_of(call)->block_size;
     int64_t first = call->batch.length[b] - geometry_of(call)->window, page = first / size;
     if (first <= 0)
         return 0;
@@ -75,26 +79,28 @@ static void look(const struct attend_view *view, int64_t b, int64_t head,
                  struct attend_sequence *sequence) {
     const struct flow_call *call = call_of_view(view);
     const struct list list = list_of(call, b, head);
+    bool listed = list.pages != NULL;
     *sequence = whole_sequence(length_of(call, b, &list));
     sequence->origin = sequence->length - count_of(&view->tokens, b);
     sequence->left_out = left_out(call, b, &list);
     sequence->right = kvmill_is_causal(&call->attend, b) ? 0 : -1;
-    if (view->window > 0 && list.pages != NULL)
+    if (view->window > 0 && listed)
         sequence->first = first_in_window(call, b, &list);
     else
         sequence->left = view->window > 0 ? view->window - 1 : -1;
     sequence->pages[0] = (struct attend_pages){
-        .size = geometry_of(call)->page_size,
+        .size = listed ? problem_of(call)->block_size : geometry_of(call)->page_size,
         .numbers = {call->batch.ids + call->batch.indptr[b], 32, 1},
         .list = list.pages,
         .unit = 1,
         .rows = call->cache.page_rows,
+        .parts = listed ? problem_of(call)->page_blocks : 1,
     };
 }
 
 static int64_t longest(const struct flow_call *call) {
     int64_t length = 0, heads = geometry_of(call)->heads;
-    int64_t rows = call->starts ? kvmill_flow_rows_of_request(&flow_plan_of(call)->problem) : 1;
+    int64_t rows = call->starts ? kvmill_flow_rows_of_request(problem_of(call)) : 1;
     for (int64_t n = 0; n < call->batch.batch * rows; n++) {
         const struct list list = list_of(call, n / rows, n % rows * heads / rows);
         length = kvmill_max(length, length_of(call, n / rows, &list));
@@ -109,5 +115,5 @@ void kvmill_flow_set_view(struct flow_call *call) {
     bool one_each = view->tokens.starts.data == NULL;
     view->look = look;
     view->longest = longest(call);
-    view->heads_apart = one_each && flow_plan_of(call)->problem.scope == KVMILL_SCOPE_QUERY_HEAD;
+    view->heads_apart = one_each && problem_of(call)->scope == KVMILL_SCOPE_QUERY_HEAD;
 }

@@ -32,12 +32,12 @@ m4_define(«km_flow_values», «    static const float values$1[] = {$2};
 m4_dnl km_flow_row(MEMBERS) -- one item of a list.
 m4_define(«km_flow_row», «        {$1},
 »)
-m4_dnl km_flow_list(TYPE, MEMBER, COUNT, ROWS) -- a list of the flow, and how many there are.
+m4_dnl km_flow_list(TYPE, MEMBER, COUNT, ROWS) -- a list of the flow, and how many there are, where a member says that.
 m4_define(«km_flow_list», «    static const $1 $2[] = {
 $4    };
     flow->$2 = $2;
-    flow->$3 = sizeof $2 / sizeof $2[0];
-»)
+m4_ifelse(«$3», «», «», «    flow->$3 = sizeof $2 / sizeof $2[0];
+»)»)
 m4_dnl km_flow_set(MEMBER, VALUE) -- a member of the flow that is not 0.
 m4_define(«km_flow_set», «    flow->$1 = $2;
 »)

@@ -47,6 +47,8 @@ class Request:
         self.rng, self.flow = rng, flow
         self.heads, self.kv_heads = sizes["num_heads"], sizes["num_kv_heads"]
         self.size, self.head_dim = sizes["page_size"], sizes["head_dim"]
+        self.block = spec.get("block_size", self.size)
+        self.index_heads = spec["fields"][0].get("heads", self.kv_heads)
         self.value_dim = sizes.get("value_head_dim", self.head_dim)
         self.is_view = "value_view" in sizes
         pages = -(-TOKENS // self.size)
@@ -56,7 +58,7 @@ class Request:
         self.cache = np.full(rows, np.nan, np.float32)
         self.key = self.numbers(TOKENS, self.kv_heads, self.head_dim)
         self.value = self.numbers(TOKENS, self.kv_heads, self.value_dim)
-        self.index_keys = self.numbers(TOKENS, self.kv_heads, DIM)
+        self.index_keys = self.numbers(TOKENS, self.index_heads, DIM)
         if self.is_view:
             self.value = self.key[..., : self.value_dim]
 
@@ -82,9 +84,9 @@ class Request:
         asked = {"query": query, "cache": self.cache, "seq_len": [TOKENS]}
         return {**asked, "page_indptr": pages, "page_ids": self.ids}
 
-    def attended(self, query: np.ndarray, head: int, pages: Sequence[int]) -> np.ndarray:
-        size = self.size
-        tokens = [t for p in pages for t in range(p * size, min((p + 1) * size, TOKENS))]
+    def attended(self, query: np.ndarray, head: int, blocks: Sequence[int]) -> np.ndarray:
+        size = self.block
+        tokens = [t for p in blocks for t in range(p * size, min((p + 1) * size, TOKENS))]
         scores = query @ self.key[tokens, head].T.astype(np.float64) / np.sqrt(self.head_dim)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         return weights / weights.sum(-1, keepdims=True) @ self.value[tokens, head]
@@ -113,17 +115,16 @@ def against_numpy(
     given = {name: request.numbers(1, request.kv_heads, rows, columns) for name, rows, columns in inputs}
     if spec["select"].get("scope") == "request":
         given = {name: np.repeat(x[:, :1], request.kv_heads, 1) for name, x in given.items()}
-        request.index_keys[:] = request.index_keys[:, :1]
-        fields = request.append()
     asked = {**request.asked(), **given, **fields}
     plans = (flow.plan(step, pages=POOL, portable="allow") for step in ("index", "decode"))
     (indptr, lists), output = (plan.run(**asked) for plan in plans)
-    group, size = request.heads // request.kv_heads, request.size
-    eos, pages = spec["select"]["reserved_eos"], len(request.ids)
+    group, size = request.heads // request.kv_heads, request.block
+    eos, blocks = spec["select"]["reserved_eos"], -(-TOKENS // request.block)
     for head in range(request.kv_heads):
-        keys = request.index_keys[: (pages - eos) * size, head].reshape(-1, size, DIM)
+        shared = head * request.index_heads // request.kv_heads
+        keys = request.index_keys[: (blocks - eos) * size, shared].reshape(-1, size, DIM)
         best = np.argsort(-scores(keys, *(x[0, head] for x in given.values())), kind="stable")[:k]
-        want = sorted({*best.tolist(), *range(pages - eos, pages)})
+        want = sorted({*best.tolist(), *range(blocks - eos, blocks)})
         row = min(head, len(indptr) - 2)
         assert lists[indptr[row] : indptr[row + 1]].tolist() == want, head
         heads = slice(head * group, (head + 1) * group)
@@ -160,7 +161,7 @@ def run(tap: Tap, seed: int) -> None:
     rng = np.random.default_rng(seed)
     queries, weights = ("index_queries", INDEX_HEADS, DIM), ("index_weights", 1, INDEX_HEADS)
     msa = spec_of("msa", 8, num_heads=6, num_kv_heads=2, head_dim=32)
-    qsa = spec_of("qsa", 4, num_heads=6, num_kv_heads=2, head_dim=32)
+    qsa = spec_of("qsa", 16, num_heads=6, num_kv_heads=2, head_dim=32)
     tap.run("DSA", partial(against_numpy, rng, dsa(), dsa_scores, 20, queries, weights))
     tap.run("MSA", partial(against_numpy, rng, msa, msa_scores, 4, ("index_query", 1, DIM)))
     tap.run("QSA", partial(against_numpy, rng, qsa, qsa_scores, 6, queries))

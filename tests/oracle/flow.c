@@ -404,9 +404,10 @@ static void add_inputs(const kvmill_flow *flow, int64_t group, int64_t pages, co
                        const double *k, const double *v, double *const *fields,
                        struct oracle_values *values) {
     const kvmill_cache_attention *attention = flow->attention;
+    int64_t rows = flow->block_size > 0 ? flow->block_size : attention->page_size;
     oracle_add_value(values, "q", 1, group, attention->head_dim, q);
-    oracle_add_value(values, "k", pages, attention->page_size, attention->head_dim, k);
-    oracle_add_value(values, "v", pages, attention->page_size, value_dim(attention), v);
+    oracle_add_value(values, "k", pages, rows, attention->head_dim, k);
+    oracle_add_value(values, "v", pages, rows, value_dim(attention), v);
     for (size_t i = 0; i < flow->field_count; i++)
         oracle_add_value(values, flow->fields[i].name, pages, flow->fields[i].rows,
                          flow->fields[i].columns, fields[i]);

@@ -63,9 +63,9 @@ struct oracle_keeper {
 void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, const double *v,
                       double *const *fields, const struct oracle_keeper *keeper);
 
-/* Scores of `pages` pages: q [group, head_dim], k [pages, page_size, head_dim], v likewise,
-   fields[i] [pages, rows, columns].  Those that Union takes then are scores[pages ...].  saved[i],
-   where a field is saved, gets its new values; other elements of saved may be NULL. */
+/* Scores of `pages` pages, or blocks: q [group, head_dim], k [pages, their rows, head_dim], v
+   likewise, fields[i] [pages, rows, columns].  Those that Union takes then are scores[pages ...].
+   saved[i], where a field is saved, gets its new values; other elements of saved may be NULL. */
 void oracle_score(const kvmill_flow *flow, int64_t group, int64_t pages, const double *q,
                   const double *k, const double *v, double *const *fields, double *scores,
                   double *const *saved);

@@ -237,6 +237,7 @@ class FlowProgram(Structure):
         index=POINTER(FlowOp),
         select=FlowSelect,
         layers_skip=POINTER(c_int64),
+        field_heads=POINTER(c_int64),
     )
 
 
@@ -251,6 +252,7 @@ class FlowLayout(Structure):
         ("struct_size", c_size_t),
         *[(name, c_int64) for name in ("page_size", "kv_heads", "group", "page_bytes")],
         *[(name, Fraction) for name in ("ratio_elements", "ratio_bytes", "ratio_fields")],
+        ("block_size", c_int64),
     ]
 
 

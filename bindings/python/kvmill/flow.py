@@ -123,8 +123,8 @@ class Flow:
         return Fraction(ratio.numerator, ratio.denominator)
 
     def get_cache_meta_info(self) -> dict[str, tuple[int, int]]:
-        """What a page keeps for each kv head, as vFlow's: the flow's fields in their order, then k
-        and v: (rows, columns).
+        """What a page, or block, keeps for each kv head, as vFlow's: the flow's fields in their
+        order, then k and v: (rows, columns).
         """
         field = c.FlowField()
         info: dict[str, tuple[int, int]] = {}
@@ -156,15 +156,24 @@ class Flow:
         lists = {b"request": 1, b"query_head": self._attention.num_heads}
         return int(lists.get(self._flow.select.scope, self._layout.kv_heads))
 
+    @property
+    def _page_blocks(self) -> int:
+        return int(self._layout.page_size // self._layout.block_size)
+
     def fields(self, pages: int) -> dict[str, np.ndarray]:
-        """New fields of so many pages, by their names: zeros; bfloat16 as uint16."""
+        """New fields of so many pages of the cache, by their names: zeros; bfloat16 as uint16."""
         numpy = {(2, 32): np.float32, (2, 16): np.float16, (4, 16): np.uint16}
         return {
             field.name.decode(): np.zeros(
-                (pages, self._layout.kv_heads, field.rows, field.columns),
+                (
+                    pages * self._page_blocks,
+                    self._flow.field_heads[i] or self._layout.kv_heads,
+                    field.rows,
+                    field.columns,
+                ),
                 numpy[field.dtype.code, field.dtype.bits],
             )
-            for field in self._flow.fields[: self._flow.field_count]
+            for i, field in enumerate(self._flow.fields[: self._flow.field_count])
         }
 
     def _own_tensors(self) -> dict[str, Any]:
@@ -310,4 +319,5 @@ class FlowStep(Attending):
         lists = self._flow._lists
         if name == "sel_indptr":
             return np.zeros(required(tensors, "seq_len", 1).size * lists + 1, np.int64)
-        return np.zeros(required(tensors, "page_ids", 1).size * lists, np.int32)
+        pages = required(tensors, "page_ids", 1).size
+        return np.zeros(pages * self._flow._page_blocks * lists, np.int32)

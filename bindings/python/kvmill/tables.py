@@ -159,7 +159,7 @@ STRUCTS = {
         ("update_elements", "pointer", 176),
         ("result_elements", "pointer", 184),
     ]),
-    "kvmill_flow": (184, [
+    "kvmill_flow": (200, [
         ("struct_size", "size", 0),
         ("attention", "pointer", 8),
         ("fields", "pointer", 16),
@@ -175,6 +175,8 @@ STRUCTS = {
         ("layers_skip", "pointer", 160),
         ("layers_skip_count", "size", 168),
         ("appended", "int64", 176),
+        ("block_size", "int64", 184),
+        ("field_heads", "pointer", 192),
     ]),
     "kvmill_attention": (176, [
         ("struct_size", "size", 0),

@@ -20,10 +20,12 @@ m4_define(«_km_shape», «m4_define(«_km_rows_$1», «$2»)m4_define(«_km_col
 
 m4_dnl What later passes look up.  An index program's steps begin with when they are done.
 m4_define(«_km_fact_cache», «m4_define(«km_page», «$1»)m4_define(«km_is_growing», m4_ifelse(«$2», «growing», 1, 0))»)
-m4_define(«_km_fact_index», «m4_define(«km_stages», «$1»)m4_define(«km_page», «$2»)m4_define(«km_is_growing», 0)»)
+m4_define(«_km_fact_index», «m4_define(«km_stages», «$1»)m4_define(«km_page», «$2»)m4_define(«km_is_growing»,
+    0)m4_define(«km_page_blocks», m4_ifelse(«$3», «», 1, «$3»))»)
 m4_define(«_km_fact_rows», «_km_shape(«$1», «$5», «$6»)_km_note_load(«$2»)_km_note_load(«$3»)»)
 m4_define(«_km_fact_field»,
-    «_km_shape(«$1», «$3», «$4»)m4_define(«_km_type_$1», «$2»)_km_note_load(«$2»)_km_note_store(«$2»)»)
+    «_km_shape(«$1», «$3», «$4»)m4_define(«_km_type_$1», «$2»)m4_define(«_km_sharers_$1»,
+    m4_ifelse(«$5», «», 1, «$5»))_km_note_load(«$2»)_km_note_store(«$2»)»)
 m4_define(«_km_fact_write», «_km_note_store(«$3»)»)
 m4_define(«_km_fact_query», «_km_shape(«$1», «$3», «$4»)_km_note_load(«$2»)»)
 m4_define(«_km_fact_constant», «_km_shape(«$1», «$3», «$4»)m4_define(«_km_taps_$1», «$2»)»)
@@ -196,10 +198,12 @@ m4_define(«km_load_rows»,
             «p->SIDE.scale + ($7 + r) * p->SIDE.scale_row_stride + $8 * p->SIDE.scale_head_stride»));
 m4_popdef(«SIDE»)»)
 
-m4_dnl km_field_at(FIELD, PAGE, HEAD) -- its address.
+m4_dnl km_field_at(FIELD, PAGE, HEAD) -- its address; km_shared(FIELD, HEADS) -- of heads, those that share none of it.
+m4_define(«km_shared», «m4_ifelse(m4_indir(«_km_sharers_$1»), 1, «$2», «($2 / m4_indir(«_km_sharers_$1»))»)»)
 m4_define(«km_field_at»,
     «p->field[m4_substr(«$1»,
-    1)] + ($2 * p->kv_heads + $3) * m4_eval(km_size_of(«$1») * km_size(m4_indir(«_km_type_$1»)))»)
+    1)] + ($2 * km_shared(«$1», «p->kv_heads») + km_shared(«$1»,
+    «$3»)) * m4_eval(km_size_of(«$1») * km_size(m4_indir(«_km_type_$1»)))»)
 
 m4_dnl ---- Arithmetic ----
 

@@ -3,7 +3,10 @@ m4_dnl What a stage reads of pages, and what is kept of them.
 m4_define(«_km_is_loaded»,
     «m4_ifdef(«_km_kept_$1», «m4_eval(STAGE == 0)», «m4_ifdef(«_km_need_»STAGE«_$1», 1, 0)»)»)m4_dnl
 m4_define(«_km_load_rows»,
-    «m4_ifelse(_km_is_loaded(«$1»), 1, «km_load_rows($@, «page * p->page_rows», «p->kv_head»)»)»)m4_dnl
+    «m4_ifelse(_km_is_loaded(«$1»), 1, «km_load_rows($@, «_km_first_row», «p->kv_head»)»)»)m4_dnl
+m4_dnl What is called a page may be a block of one of the cache's.
+m4_define(«_km_first_row», «m4_ifelse(km_page_blocks, 1, «page * p->page_rows»,
+    «(page / km_page_blocks * p->page_rows + page % km_page_blocks * km_page)»)»)m4_dnl
 m4_define(«_km_load_field», «m4_ifelse(_km_is_loaded(«$1»), 1,
     «    km_load_floats(«$2», «km_place(«$1»)», «km_field_at(«$1», «page», «p->kv_head»)», «km_size_of(«$1»)»);
 »)»)m4_dnl

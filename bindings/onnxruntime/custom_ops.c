@@ -39,7 +39,7 @@ static unsigned get_type(const struct ort_custom_op *op, size_t index) {
 }
 
 static size_t count_inputs(const struct ort_custom_op *op) {
-    return (size_t)node_op_inputs(custom_of(op)->op);
+    return (size_t)custom_of(op)->op->inputs.count;
 }
 
 static size_t count_outputs(const struct ort_custom_op *op) {
@@ -48,7 +48,7 @@ static size_t count_outputs(const struct ort_custom_op *op) {
 
 static unsigned get_input_kind(const struct ort_custom_op *op, size_t index) {
     const struct node_op *node = custom_of(op)->op;
-    return node->required >> node_op_input(node, (int)index) & 1 ? ORT_REQUIRED : ORT_OPTIONAL;
+    return node->required >> node->inputs.tensor[index] & 1 ? ORT_REQUIRED : ORT_OPTIONAL;
 }
 
 static unsigned get_output_kind(const struct ort_custom_op *op, size_t index) {
@@ -83,10 +83,10 @@ static OrtStatus *set_places(const OrtKernelInfo *info, struct node *node) {
         status = ort->KernelInfo_GetOutputCount(info, &outputs);
     for (size_t i = 0; status == NULL && i < inputs; i++)
         if (has_name(ort->KernelInfo_GetInputName, info, i))
-            node->place[node_op_input(node->op, (int)i)] = (int)i;
+            node->place[node->op->inputs.tensor[i]] = (int)i;
     for (size_t i = 0; status == NULL && i < outputs; i++)
         if (has_name(ort->KernelInfo_GetOutputName, info, i))
-            node->place[node->op->first_output + (int)i] = (int)i;
+            node->place[node->op->outputs.tensor[i]] = (int)i;
     return status;
 }
 

@@ -37,9 +37,9 @@ static void read_inputs(struct inference *inference) {
         count = 0;
     for (int i = 0; i < MOST_TENSORS; i++)
         inference->input[i] = (struct known_tensor){.rank = -1};
-    for (size_t i = 0; i < count && (int)i < node_op_inputs(inference->op); i++) {
+    for (size_t i = 0; i < count && (int)i < inference->op->inputs.count; i++) {
         OrtTensorTypeAndShapeInfo *info = NULL;
-        struct known_tensor *known = &inference->input[node_op_input(inference->op, (int)i)];
+        struct known_tensor *known = &inference->input[inference->op->inputs.tensor[i]];
         if (runtime_succeeded(
                 ort->ShapeInferContext_GetInputTypeShape(inference->context, i, &info)) &&
             info != NULL && !runtime_succeeded(infer_known(info, known)))
@@ -67,7 +67,7 @@ static bool has_shapes(const struct inference *inference) {
     int rank = input[KVMILL_ATTENTION_Q].rank;
     bool known =
         rank == 4 || (rank == 3 && attention->q_num_heads > 0 && attention->kv_num_heads > 0);
-    for (int i = 0; known && i < inference->op->first_output; i++)
+    for (int i = 0; known && i < inference->op->outputs.tensor[0]; i++)
         if (inference->op->required >> i & 1)
             known = input[i].rank == rank || (input[i].rank == 1 && i > KVMILL_ATTENTION_V);
     bool past = input[KVMILL_ATTENTION_PAST_KEY].type.bits != 0;
@@ -120,7 +120,7 @@ static int typed_as(int tensor) {
 }
 
 static OrtStatus *set_output(const struct inference *inference, size_t index) {
-    int tensor = inference->op->first_output + (int)index;
+    int tensor = inference->op->outputs.tensor[index];
     unsigned type = value_type_number(inference->input[typed_as(tensor)].type);
     OrtTensorTypeAndShapeInfo *info = NULL;
     if (type == 0 || !has_shapes(inference))

@@ -40,11 +40,16 @@ struct node_run {
     int64_t dims[MOST_TENSORS][MOST_RANK]; /* of outputs */
 };
 
-/* An op.  The runtime counts inputs and outputs apart: its inputs are tensors 0 and on, and those
-   after the outputs. */
+/* Tensors in the order in which the runtime has a node's inputs, or its outputs. */
+struct tensor_list {
+    int count;
+    unsigned char tensor[MOST_TENSORS];
+};
+
 struct node_op {
     const char *name;
-    int tensors, first_output, outputs;
+    int tensors;
+    struct tensor_list inputs, outputs;
     bool needs_kernels; /* portable ones are slower than the runtime's own; they copy as well */
     unsigned required;  /* inputs that must be there, a bit for each tensor */
 
@@ -77,13 +82,11 @@ struct node {
     struct workspaces workspaces;
 };
 
-/* The tensor that is input i, as the runtime counts them.  Output i is first_output + i. */
-static inline int node_op_input(const struct node_op *op, int i) {
-    return i < op->first_output ? i : i + op->outputs;
-}
-
-static inline int node_op_inputs(const struct node_op *op) {
-    return op->tensors - op->outputs;
+static inline bool node_op_gives(const struct node_op *op, int tensor) {
+    bool gives = false;
+    for (int i = 0; i < op->outputs.count; i++)
+        gives = gives || op->outputs.tensor[i] == tensor;
+    return gives;
 }
 
 /* A node without places; NULL: out of memory.  node_close also takes NULL. */

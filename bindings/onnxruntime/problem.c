@@ -94,23 +94,23 @@ const struct node_op *problem_op_of(const OrtNode *node) {
     return NULL;
 }
 
-/* Values that have a name; false: one is beyond the first `most`. */
-static bool set_side(struct problem *problem, struct values values, int most, bool output) {
+/* Values that have a name; false: one is beyond the list. */
+static bool set_side(struct problem *problem, struct values values,
+                     const struct tensor_list *list) {
     bool fits = true;
     for (int i = 0; i < (int)values.count; i++) {
         bool named = *value_name(values.items[i]) != '\0';
-        int tensor = output ? problem->op->first_output + i : node_op_input(problem->op, i);
-        if (named && i < most)
-            problem->value[tensor] = values.items[i];
-        fits = fits && (!named || i < most);
+        if (named && i < list->count)
+            problem->value[list->tensor[i]] = values.items[i];
+        fits = fits && (!named || i < list->count);
     }
     free(values.items);
     return fits;
 }
 
 static bool set_values(struct problem *problem, const OrtNode *node) {
-    bool inputs = set_side(problem, problem_inputs_of(node), node_op_inputs(problem->op), false);
-    return set_side(problem, problem_outputs_of(node), problem->op->outputs, true) && inputs;
+    bool inputs = set_side(problem, problem_inputs_of(node), &problem->op->inputs);
+    return set_side(problem, problem_outputs_of(node), &problem->op->outputs) && inputs;
 }
 
 bool problem_of_node(const OrtNode *node, struct problem *problem, struct reason *reason) {
@@ -123,7 +123,7 @@ bool problem_of_node(const OrtNode *node, struct problem *problem, struct reason
         return decline_for(reason, status);
     if (!set_values(problem, node))
         return decline(reason, "it has inputs or outputs that kvmill does not know");
-    return problem->value[problem->op->first_output] != NULL ||
+    return problem->value[problem->op->outputs.tensor[0]] != NULL ||
            decline(reason, "its first output has no name");
 }
 
@@ -232,16 +232,12 @@ static int place_of(const OrtValueInfo *value, const struct values *values) {
     return value != NULL && values == NULL ? 0 : -1;
 }
 
-static bool is_output(const struct problem *problem, int i) {
-    return i >= problem->op->first_output && i < problem->op->first_output + problem->op->outputs;
-}
-
 static bool has_plan(const struct problem *problem, struct node *node, struct reason *reason) {
     struct known_tensor known[MOST_TENSORS];
     kvmill_error error;
     for (int i = 0; i < MOST_TENSORS; i++) {
         known[i] = (struct known_tensor){.rank = -1};
-        if (problem->value[i] != NULL && !is_output(problem, i) &&
+        if (problem->value[i] != NULL && !node_op_gives(problem->op, i) &&
             !read_known(problem->value[i], &known[i], reason))
             return false;
     }
@@ -261,7 +257,7 @@ struct node *problem_open(const struct problem *problem, const struct settings *
         return NULL;
     }
     for (int i = 0; i < MOST_TENSORS; i++)
-        node->place[i] = place_of(problem->value[i], is_output(problem, i) ? outputs : inputs);
+        node->place[i] = place_of(problem->value[i], node_op_gives(problem->op, i) ? outputs : inputs);
     if (has_plan(problem, node, reason))
         return node;
     node_close(node);

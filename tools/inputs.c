@@ -177,10 +177,18 @@ static bool read_model(const struct options *options, const char *file, struct i
 /* Ops of the nodes that bindings/onnxruntime takes. */
 static bool is_for_ort(const struct spec *spec) {
     return spec_is(spec, OP_TENSOR_SCATTER) || spec_is(spec, OP_ATTENTION) ||
-           spec_is(spec, OP_CACHE_ATTEND);
+           spec_is(spec, OP_CACHE_ATTEND) || spec_is(spec, OP_CACHE_ATTENTION);
 }
 
-/* CacheAttend alone has a kind of arithmetic. */
+static void set_math(struct spec *spec, const char *math) {
+    bool scores = kvmill_op_member(spec->op->parts[0], "math") != NULL &&
+                  kvmill_op_member(spec->op->parts[0], "math")->ops & kvmill_op_bit(spec->op);
+    if (scores && spec_is(spec, OP_CACHE_ATTEND))
+        spec->cache_attend.math = math;
+    if (scores && spec_is(spec, OP_CACHE_ATTENTION))
+        spec->attention.op.math = math;
+}
+
 static bool read_ort(const struct options *options, const char *file, struct inputs *inputs,
                      struct error *error) {
     struct cache_choice *choice = &inputs->choice;
@@ -189,11 +197,10 @@ static bool read_ort(const struct options *options, const char *file, struct inp
         return false;
     spec_list_keep(specs, is_for_ort);
     for (size_t i = 0; i < specs->count; i++)
-        if (spec_is(&specs->items[i], OP_CACHE_ATTEND))
-            specs->items[i].cache_attend.math = choice->math;
+        set_math(&specs->items[i], choice->math);
     return specs->count > 0 ||
            fail(error, EXIT_USER, "%s: no node that ONNX Runtime gives to kvmill; accepted: %s",
-                file, "TensorScatter, Attention, GroupQueryAttention");
+                file, "TensorScatter, Attention, GroupQueryAttention, those of PMX");
 }
 
 /* ---- Sources ---- */

@@ -74,13 +74,13 @@ static uint64_t outputs_of(const struct node *node) {
     return outputs;
 }
 
-kvmill_status node_try(const struct node *node, const struct known_tensor *inputs,
+kvmill_status node_try(const struct node *node, const struct known_tensor *inputs, bool fast,
                        kvmill_error *error) {
     const struct node_op *op = node->op;
     kvmill_plan_options options = plan_options_of(&node->settings.packs);
     struct plan_key key;
     kvmill_plan *plan;
-    if (op->needs_kernels && !node->settings.portable)
+    if (fast)
         options.least_isa = plan_least_isa();
     start_key(&key, op, outputs_of(node));
     for (int i = 0; i < op->tensors; i++)

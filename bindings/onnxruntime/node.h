@@ -51,7 +51,9 @@ struct node_op {
     int tensors;
     struct tensor_list inputs, outputs;
     bool needs_kernels; /* portable ones are slower than the runtime's own; they copy as well */
+    bool only_here;     /* the runtime has no such op, and portable ones will do */
     unsigned required;  /* inputs that must be there, a bit for each tensor */
+    unsigned updated;   /* inputs that a run writes to */
 
     /* Dims that plans are made for, a bit each; the others are left open. */
     unsigned (*fixed)(const struct node *node, int tensor, int rank);
@@ -95,9 +97,9 @@ struct node *node_open(const struct node_op *op, const struct attributes *attrib
 void node_close(struct node *node);
 
 /* Whether kvmill has a plan for a node with these inputs, by tensors, and the outputs that have
-   places: KVMILL_OK, or why not.  KVMILL_E_KERNEL: it would be slow, and the session has not
-   allowed that. */
-kvmill_status node_try(const struct node *node, const struct known_tensor *inputs,
+   places: KVMILL_OK, or why not.  fast: KVMILL_E_KERNEL refuses what no pack has fast kernels for.
+ */
+kvmill_status node_try(const struct node *node, const struct known_tensor *inputs, bool fast,
                        kvmill_error *error);
 
 /* Run in the runtime's threads.  Any thread. */

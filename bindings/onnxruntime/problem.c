@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "infer.h"
+#include "pmx.h"
 
 __attribute__((format(printf, 2, 3))) static bool decline(struct reason *reason, const char *format,
                                                           ...) {
@@ -91,7 +92,10 @@ const struct node_op *problem_op_of(const OrtNode *node) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].domain, domain) == 0 && strcmp(known[i].op->name, name) == 0)
             return known[i].op;
-    return NULL;
+    size_t inputs = 0;
+    return runtime_succeeded(ort->Node_GetNumInputs(node, &inputs))
+               ? pmx_op_of_node(domain, name, inputs)
+               : NULL;
 }
 
 /* Values that have a name; false: one is beyond the list. */
@@ -113,18 +117,45 @@ static bool set_values(struct problem *problem, const OrtNode *node) {
     return set_side(problem, problem_outputs_of(node), &problem->op->outputs) && inputs;
 }
 
+static bool is_constant(const OrtValueInfo *value) {
+    bool constant = false;
+    return runtime_succeeded(ort->ValueInfo_IsConstantInitializer(value, &constant)) && constant;
+}
+
+static bool check_input(const struct problem *problem, int i, struct reason *reason) {
+    int tensor = problem->op->inputs.tensor[i];
+    const OrtValueInfo *value = problem->value[tensor];
+    if (problem->op->required >> tensor & 1 && value == NULL)
+        return decline(reason, "input %d is not there; accepted: one", i);
+    if (problem->op->updated >> tensor & 1 && value != NULL && is_constant(value))
+        return decline(reason, "input %d is a constant; accepted: what a run may write to", i);
+    return true;
+}
+
+/* What the runtime checks of ops that it has itself. */
+static bool check_values(const struct problem *problem, struct reason *reason) {
+    const struct node_op *op = problem->op;
+    bool right = true;
+    for (int i = 0; right && i < op->inputs.count; i++)
+        right = check_input(problem, i, reason);
+    for (int i = 0; right && i < (op->only_here ? op->outputs.count : 1); i++)
+        if (problem->value[op->outputs.tensor[i]] == NULL)
+            right = decline(reason, "its output %d has no name", i);
+    return right;
+}
+
 bool problem_of_node(const OrtNode *node, struct problem *problem, struct reason *reason) {
     const struct attribute_source source = attributes_of_node(node);
     *problem = (struct problem){.op = problem_op_of(node), .parts = {node}, .part_count = 1};
-    OrtStatus *status = attributes_check_names(node);
+    unsigned pmx = pmx_bit(problem->op);
+    OrtStatus *status = attributes_check(node, pmx);
     if (status == NULL)
-        status = attributes_read(&problem->attributes, &source, version_of(node));
+        status = attributes_read(&problem->attributes, &source, version_of(node), pmx);
     if (status != NULL)
         return decline_for(reason, status);
     if (!set_values(problem, node))
         return decline(reason, "it has inputs or outputs that kvmill does not know");
-    return problem->value[problem->op->outputs.tensor[0]] != NULL ||
-           decline(reason, "its first output has no name");
+    return check_values(problem, reason);
 }
 
 /* ---- Three nodes ---- */
@@ -204,7 +235,8 @@ bool problem_of_step(const OrtNode *attention, const OrtNode *const *nodes, size
 
 /* ---- Plans ---- */
 
-static bool read_known(const OrtValueInfo *value, struct known_tensor *known,
+/* open: the rank may be left to the run. */
+static bool read_known(const OrtValueInfo *value, bool open, struct known_tensor *known,
                        struct reason *reason) {
     const OrtTypeInfo *type = NULL;
     const OrtTensorTypeAndShapeInfo *info = NULL;
@@ -217,6 +249,8 @@ static bool read_known(const OrtValueInfo *value, struct known_tensor *known,
         status = infer_known(info, known);
     if (status != NULL)
         return decline_for(reason, status);
+    if (open && known->rank < 0)
+        known->rank = 0;
     return (known->type.bits != 0 && known->rank >= 0) ||
            decline(reason,
                    "\"%.80s\" has no known type and rank; accepted: types that kvmill has, "
@@ -232,18 +266,27 @@ static int place_of(const OrtValueInfo *value, const struct values *values) {
     return value != NULL && values == NULL ? 0 : -1;
 }
 
+static const char no_kernels[] =
+    "no pack has fast kernels of its shape: kvmill generate makes them";
+
+/* reason: also what there is to say of a plan. */
 static bool has_plan(const struct problem *problem, struct node *node, struct reason *reason) {
     struct known_tensor known[MOST_TENSORS];
     kvmill_error error;
     for (int i = 0; i < MOST_TENSORS; i++) {
         known[i] = (struct known_tensor){.rank = -1};
         if (problem->value[i] != NULL && !node_op_gives(problem->op, i) &&
-            !read_known(problem->value[i], &known[i], reason))
+            !read_known(problem->value[i], problem->op->only_here, &known[i], reason))
             return false;
     }
-    kvmill_status status = node_try(node, known, &error);
+    const struct node_op *op = problem->op;
+    kvmill_status status =
+        node_try(node, known, op->needs_kernels && !node->settings.portable, &error);
+    if (status == KVMILL_OK && op->only_here &&
+        node_try(node, known, true, &error) == KVMILL_E_KERNEL)
+        decline(reason, ", in portable code: %s", no_kernels);
     if (status == KVMILL_E_KERNEL)
-        return decline(reason, "no pack has fast kernels of its shape: kvmill generate makes them");
+        return decline(reason, "%s", no_kernels);
     return status == KVMILL_OK ||
            decline(reason, "%s (%s)", error.message, kvmill_status_name(status));
 }
@@ -252,12 +295,14 @@ struct node *problem_open(const struct problem *problem, const struct settings *
                           const struct values *inputs, const struct values *outputs,
                           struct reason *reason) {
     struct node *node = node_open(problem->op, &problem->attributes, settings);
+    reason->text[0] = '\0';
     if (node == NULL) {
         decline(reason, "out of memory for a node");
         return NULL;
     }
     for (int i = 0; i < MOST_TENSORS; i++)
-        node->place[i] = place_of(problem->value[i], node_op_gives(problem->op, i) ? outputs : inputs);
+        node->place[i] =
+            place_of(problem->value[i], node_op_gives(problem->op, i) ? outputs : inputs);
     if (has_plan(problem, node, reason))
         return node;
     node_close(node);

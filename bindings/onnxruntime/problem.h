@@ -34,7 +34,8 @@ bool problem_of_step(const OrtNode *attention, const OrtNode *const *nodes, size
                      struct problem *problem);
 
 /* A node for the problem, which has a plan.  inputs, outputs: what the runtime will run it on;
-   NULL: places do not matter yet.  NULL: why not. */
+   NULL: places do not matter yet.  NULL: why not; else the reason is empty, or what the log should
+   say of it. */
 struct values {
     const OrtValueInfo **items;
     size_t count;

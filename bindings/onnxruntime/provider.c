@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "custom_ops.h"
 #include "problem.h"
 
 static const char *const provider_name = "KvmillExecutionProvider";
@@ -41,21 +42,24 @@ static void set_taken(const struct claim *claim, const struct problem *problem) 
             claim->taken[i] = claim->taken[i] || claim->nodes[i] == problem->parts[j];
 }
 
-static OrtStatus *take(const struct claim *claim, const struct problem *problem,
-                       struct node *node) {
+static OrtStatus *take(const struct claim *claim, const struct problem *problem, struct node *node,
+                       const struct reason *remark) {
     const OrtNode *first = problem->parts[0];
-    runtime_log(claim->provider->logger, ORT_LOG_INFO, "takes node \"%.80s\" (%s) as %s",
-                problem_node_name(first), problem_node_op(first), problem->op->name);
+    runtime_log(claim->provider->logger, ORT_LOG_INFO, "takes node \"%.80s\" (%s) as %s%s",
+                problem_node_name(first), problem_node_op(first), problem->op->name, remark->text);
     node_close(node);
     set_taken(claim, problem);
     return provider_api->EpGraphSupportInfo_AddNodesToFuse(claim->info, problem->parts,
                                                            problem->part_count, NULL);
 }
 
+/* Without a node that the runtime does not have, there is no session. */
 static OrtStatus *leave(const struct claim *claim, const OrtNode *node,
                         const struct reason *reason) {
-    runtime_log(claim->provider->logger, ORT_LOG_INFO, "leaves node \"%.80s\" (%s): %s",
-                problem_node_name(node), problem_node_op(node), reason->text);
+    bool fatal = problem_op_of(node)->only_here;
+    runtime_log(claim->provider->logger, fatal ? ORT_LOG_WARNING : ORT_LOG_INFO,
+                "leaves node \"%.80s\" (%s): %s", problem_node_name(node), problem_node_op(node),
+                reason->text);
     return NULL;
 }
 
@@ -67,7 +71,7 @@ static OrtStatus *consider_step(const struct claim *claim, const OrtNode *node) 
         !problem_of_step(node, claim->nodes, claim->count, &problem))
         return NULL;
     struct node *made = problem_open(&problem, &claim->provider->settings, NULL, NULL, &reason);
-    return made != NULL ? take(claim, &problem, made) : NULL;
+    return made != NULL ? take(claim, &problem, made, &reason) : NULL;
 }
 
 static OrtStatus *consider_node(const struct claim *claim, const OrtNode *node) {
@@ -78,7 +82,7 @@ static OrtStatus *consider_node(const struct claim *claim, const OrtNode *node) 
         return NULL;
     if (problem_of_node(node, &problem, &reason))
         made = problem_open(&problem, &claim->provider->settings, NULL, NULL, &reason);
-    return made != NULL ? take(claim, &problem, made) : leave(claim, node, &reason);
+    return made != NULL ? take(claim, &problem, made, &reason) : leave(claim, node, &reason);
 }
 
 static OrtStatus *consider(const struct claim *claim) {
@@ -304,6 +308,18 @@ static bool is_stream_aware(const OrtEpFactory *factory) {
     return false;
 }
 
+/* PMX's: the runtime loads no model with ops that it has never heard of. */
+static OrtStatus *count_domains(OrtEpFactory *factory, size_t *count) {
+    (void)factory;
+    *count = PMX_DOMAINS;
+    return NULL;
+}
+
+static OrtStatus *get_domains(OrtEpFactory *factory, OrtCustomOpDomain **domains, size_t count) {
+    (void)factory;
+    return custom_ops_claimed(domains, count);
+}
+
 static const struct ort_ep_factory factory = {
     .ort_version_supported = ORT_VERSION,
     .GetName = get_factory_name,
@@ -316,6 +332,8 @@ static const struct ort_ep_factory factory = {
     .ReleaseAllocator = release_allocator,
     .CreateDataTransfer = create_transfer,
     .IsStreamAware = is_stream_aware,
+    .GetNumCustomOpDomains = count_domains,
+    .GetCustomOpDomains = get_domains,
 };
 
 /* ---- What the runtime looks for ---- */

@@ -5,7 +5,7 @@
 
    portable: 1, the provider takes nodes that no pack has fast kernels for, too; 0.
 
-   math: f32, near or fast, the arithmetic of GroupQueryAttention; f32.
+   math: f32, near or fast, the arithmetic of GroupQueryAttention and of PMX's nodes; f32.
 
    The key of an entry is kvmill.NAME; as an option of the provider, NAME.
 

@@ -115,34 +115,47 @@ static bool is_of(size_t i, unsigned pmx) {
     return list[i].pmx == pmx || (list[i].pmx & pmx) != 0;
 }
 
+/* As the runtime gives it. */
+union value {
+    int64_t integer;
+    float number;
+    char word[ATTRIBUTE_WORD];
+};
+
 /* false: there is none of that name and kind. */
-static bool read_one(struct attributes *attributes, const struct attribute_source *source,
-                     size_t i) {
-    union {
-        int64_t integer;
-        float number;
-        char word[ATTRIBUTE_WORD];
-    } value;
+static bool read_value(const struct attribute_source *source, size_t i, union value *value) {
+    static const size_t sizes[] = {[INT64] = sizeof value->integer,
+                                   [INT32] = sizeof value->integer,
+                                   [DOUBLE] = sizeof value->number,
+                                   [WORD] = sizeof value->word};
+    return source->read(source->node, list[i].name, attribute_kind(list[i].kind), value,
+                        sizes[list[i].kind]);
+}
+
+static void set_member(struct attributes *attributes, size_t i, const union value *value) {
     void *place = (char *)attributes + list[i].place;
-    if (!source->read(source->node, list[i].name, attribute_kind(list[i].kind), &value,
-                      list[i].kind == WORD     ? sizeof value.word
-                      : list[i].kind == DOUBLE ? sizeof value.number
-                                               : sizeof value.integer))
-        return false;
     switch (list[i].kind) {
     case INT64:
-        *(int64_t *)place = value.integer;
+        *(int64_t *)place = value->integer;
         break;
     case INT32:
-        *(int32_t *)place = value.integer != 0;
+        *(int32_t *)place = value->integer != 0;
         break;
     case DOUBLE:
-        *(double *)place = (double)value.number;
+        *(double *)place = (double)value->number;
         break;
     case WORD:
-        memcpy(place, value.word, sizeof value.word);
+        memcpy(place, value->word, sizeof value->word);
     }
-    return true;
+}
+
+void attributes_each(const struct attribute_source *source, unsigned pmx,
+                     void (*take)(void *data, const char *name, unsigned kind, const void *value),
+                     void *data) {
+    union value value;
+    for (size_t i = 0; i < ATTRIBUTES; i++)
+        if (is_of(i, pmx) && read_value(source, i, &value))
+            take(data, list[i].name, attribute_kind(list[i].kind), &value);
 }
 
 static void set_defaults(struct attributes *attributes, int64_t opset) {
@@ -163,10 +176,11 @@ static void set_defaults(struct attributes *attributes, int64_t opset) {
 
 OrtStatus *attributes_read(struct attributes *attributes, const struct attribute_source *source,
                            int64_t opset, unsigned pmx) {
+    union value value;
     set_defaults(attributes, opset);
     for (size_t i = 0; i < ATTRIBUTES; i++)
-        if (is_of(i, pmx))
-            read_one(attributes, source, i);
+        if (is_of(i, pmx) && read_value(source, i, &value))
+            set_member(attributes, i, &value);
     attributes->is_circular = strcmp(attributes->mode, "circular") == 0;
     if (!attributes->is_circular && strcmp(attributes->mode, "linear") != 0)
         return runtime_fail(ORT_IS_INVALID_ARGUMENT,
@@ -178,10 +192,10 @@ OrtStatus *attributes_read(struct attributes *attributes, const struct attribute
 /* ---- Names ---- */
 
 static bool is_known(const char *name, const struct attribute_source *source, unsigned pmx) {
-    struct attributes unused;
+    union value value;
     bool known = false;
     for (size_t i = 0; !known && i < ATTRIBUTES; i++)
-        known = strcmp(list[i].name, name) == 0 && is_of(i, pmx) && read_one(&unused, source, i);
+        known = strcmp(list[i].name, name) == 0 && is_of(i, pmx) && read_value(source, i, &value);
     for (size_t i = 0; !known && i < sizeof idle / sizeof *idle; i++)
         known = pmx == 0 && strcmp(idle[i], name) == 0;
     return known;

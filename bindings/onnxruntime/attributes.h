@@ -44,6 +44,11 @@ struct attribute_source attributes_of_node(const OrtNode *node);
    change what the node computes.  pmx: the bit of PMX's op, or 0, as below. */
 OrtStatus *attributes_check(const OrtNode *node, unsigned pmx);
 
+/* Those of an op that are there, with values of the kind: an int64_t, a float, or a text. */
+void attributes_each(const struct attribute_source *source, unsigned pmx,
+                     void (*take)(void *data, const char *name, unsigned kind, const void *value),
+                     void *data);
+
 /* All of them, or their defaults.  opset: of Attention, where no attribute "opset" says it. */
 OrtStatus *attributes_read(struct attributes *attributes, const struct attribute_source *source,
                            int64_t opset, unsigned pmx);

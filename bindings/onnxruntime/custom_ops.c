@@ -101,7 +101,7 @@ static OrtStatus *set_places(const OrtKernelInfo *info, struct node *node) {
 static OrtStatus *read_settings(const OrtKernelInfo *info, struct settings *settings) {
     OrtKeyValuePairs *entries = NULL;
     OrtStatus *status = ort->KernelInfo_GetConfigEntries(info, &entries);
-    return status != NULL ? status : settings_take(settings, entries);
+    return status != NULL ? status : settings_take(settings, NULL, entries);
 }
 
 static OrtStatus *find_op(const struct custom_op *custom, const OrtKernelInfo *info,
@@ -152,8 +152,13 @@ static void destroy(void *kernel) {
     node_close(kernel);
 }
 
-static OrtStatus *infer(const struct ort_custom_op *op, OrtShapeInferContext *context) {
-    return infer_outputs(custom_of(op)->op, custom_of(op)->outputs, context);
+static OrtStatus *infer(const struct ort_custom_op *custom, OrtShapeInferContext *context) {
+    const struct node_op *op = custom_of(custom)->op;
+    size_t inputs = 0;
+    OrtStatus *status = ort->ShapeInferContext_GetInputCount(context, &inputs);
+    if (pmx_bit(op) != 0)
+        op = pmx_op_with(op, inputs);
+    return status != NULL ? status : infer_outputs(op, custom_of(custom)->outputs, context);
 }
 
 /* ---- The ops ---- */

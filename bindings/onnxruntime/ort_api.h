@@ -148,7 +148,10 @@ struct ort_api {
     void *unused_325[5];
     OrtStatus *(*ValueInfo_IsGraphOutput)(const OrtValueInfo *value, bool *out);
     OrtStatus *(*ValueInfo_IsConstantInitializer)(const OrtValueInfo *value, bool *out);
-    void *unused_332[6];
+    void *unused_332[4];
+    OrtStatus *(*Graph_GetNumOperatorSets)(const OrtGraph *graph, size_t *out);
+    OrtStatus *(*Graph_GetOperatorSets)(const OrtGraph *graph, const char **domains,
+                                        int64_t *versions, size_t count);
     OrtStatus *(*Graph_GetNumInputs)(const OrtGraph *graph, size_t *out);
     OrtStatus *(*Graph_GetInputs)(const OrtGraph *graph, const OrtValueInfo **out, size_t count);
     OrtStatus *(*Graph_GetNumOutputs)(const OrtGraph *graph, size_t *out);

@@ -120,12 +120,12 @@ static int64_t last_number(const DLTensor *tensor) {
    outputs of some size for that. */
 static int64_t rows_read(const struct node *node, const DLTensor *const *inputs, int64_t added) {
     bool dynamic = is_dynamic(node->op);
+    const DLTensor *cache = inputs[KVMILL_CACHE_ATTENTION_CACHE];
     int64_t last = last_number(
         inputs[dynamic ? KVMILL_CACHE_ATTENTION_KVSTARTS : KVMILL_CACHE_ATTENTION_START_POS]);
-    int64_t most = value_count(inputs[KVMILL_CACHE_ATTENTION_CACHE]);
-    if (inputs[KVMILL_CACHE_ATTENTION_CACHE]->data == NULL)
+    if (cache == NULL || cache->data == NULL) /* no run yet */
         return KVMILL_DYNAMIC;
-    if (last < 0 || last > most)
+    if (last < 0 || last > value_count(cache))
         return added;
     return dynamic ? last : last + added;
 }

@@ -9,8 +9,7 @@
 #include "infer.h"
 #include "pmx.h"
 
-__attribute__((format(printf, 2, 3))) static bool decline(struct reason *reason, const char *format,
-                                                          ...) {
+bool problem_decline(struct reason *reason, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(reason->text, sizeof reason->text, format, arguments);
@@ -20,7 +19,7 @@ __attribute__((format(printf, 2, 3))) static bool decline(struct reason *reason,
 
 /* The runtime's own words; the status is forgotten. */
 static bool decline_for(struct reason *reason, OrtStatus *status) {
-    decline(reason, "%s", ort->GetErrorMessage(status));
+    problem_decline(reason, "%s", ort->GetErrorMessage(status));
     ort->ReleaseStatus(status);
     return false;
 }
@@ -42,15 +41,19 @@ const char *problem_node_op(const OrtNode *node) {
     return text_of(ort->Node_GetOperatorType, node);
 }
 
-static const char *value_name(const OrtValueInfo *value) {
+const char *problem_node_domain(const OrtNode *node) {
+    return text_of(ort->Node_GetDomain, node);
+}
+
+const char *problem_value_name(const OrtValueInfo *value) {
     const char *name = NULL;
     bool known = value != NULL && runtime_succeeded(ort->GetValueInfoName(value, &name));
     return known && name != NULL ? name : "";
 }
 
 static bool is_same(const OrtValueInfo *one, const OrtValueInfo *other) {
-    const char *name = value_name(one);
-    return *name != '\0' && strcmp(name, value_name(other)) == 0;
+    const char *name = problem_value_name(one);
+    return *name != '\0' && strcmp(name, problem_value_name(other)) == 0;
 }
 
 typedef OrtStatus *(*get_count)(const OrtNode *node, size_t *out);
@@ -74,6 +77,14 @@ struct values problem_outputs_of(const OrtNode *node) {
     return values_of(ort->Node_GetNumOutputs, ort->Node_GetOutputs, node);
 }
 
+bool problem_known(const OrtValueInfo *value, struct known_tensor *known) {
+    const OrtTypeInfo *type = NULL;
+    const OrtTensorTypeAndShapeInfo *info = NULL;
+    return runtime_succeeded(ort->GetValueInfoTypeInfo(value, &type)) &&
+           runtime_succeeded(ort->CastTypeInfoToTensorInfo(type, &info)) && info != NULL &&
+           runtime_succeeded(infer_known(info, known));
+}
+
 /* ---- One node ---- */
 
 static int version_of(const OrtNode *node) {
@@ -86,7 +97,7 @@ const struct node_op *problem_op_of(const OrtNode *node) {
         const char *domain;
         const struct node_op *op;
     } known[] = {{"", &tensor_scatter_op}, {"", &attention_op}, {"com.microsoft", &group_query_op}};
-    const char *domain = text_of(ort->Node_GetDomain, node), *name = problem_node_op(node);
+    const char *domain = problem_node_domain(node), *name = problem_node_op(node);
     if (strcmp(domain, "ai.onnx") == 0)
         domain = "";
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -103,7 +114,7 @@ static bool set_side(struct problem *problem, struct values values,
                      const struct tensor_list *list) {
     bool fits = true;
     for (int i = 0; i < (int)values.count; i++) {
-        bool named = *value_name(values.items[i]) != '\0';
+        bool named = *problem_value_name(values.items[i]) != '\0';
         if (named && i < list->count)
             problem->value[list->tensor[i]] = values.items[i];
         fits = fits && (!named || i < list->count);
@@ -126,9 +137,10 @@ static bool check_input(const struct problem *problem, int i, struct reason *rea
     int tensor = problem->op->inputs.tensor[i];
     const OrtValueInfo *value = problem->value[tensor];
     if (problem->op->required >> tensor & 1 && value == NULL)
-        return decline(reason, "input %d is not there; accepted: one", i);
+        return problem_decline(reason, "input %d is not there; accepted: one", i);
     if (problem->op->updated >> tensor & 1 && value != NULL && is_constant(value))
-        return decline(reason, "input %d is a constant; accepted: what a run may write to", i);
+        return problem_decline(reason, "input %d is a constant; accepted: what a run may write to",
+                               i);
     return true;
 }
 
@@ -140,7 +152,7 @@ static bool check_values(const struct problem *problem, struct reason *reason) {
         right = check_input(problem, i, reason);
     for (int i = 0; right && i < (op->only_here ? op->outputs.count : 1); i++)
         if (problem->value[op->outputs.tensor[i]] == NULL)
-            right = decline(reason, "its output %d has no name", i);
+            right = problem_decline(reason, "its output %d has no name", i);
     return right;
 }
 
@@ -154,7 +166,7 @@ bool problem_of_node(const OrtNode *node, struct problem *problem, struct reason
     if (status != NULL)
         return decline_for(reason, status);
     if (!set_values(problem, node))
-        return decline(reason, "it has inputs or outputs that kvmill does not know");
+        return problem_decline(reason, "it has inputs or outputs that kvmill does not know");
     return check_values(problem, reason);
 }
 
@@ -177,14 +189,8 @@ static const OrtNode *maker_of(const OrtValueInfo *value, const OrtNode *const *
 /* Next to last, which is also the default. */
 static bool has_cache_axis(const struct problem *scatter) {
     struct known_tensor known;
-    const OrtTypeInfo *type = NULL;
-    const OrtTensorTypeAndShapeInfo *info = NULL;
-    if (scatter->attributes.axis == -2)
-        return true;
-    return runtime_succeeded(ort->GetValueInfoTypeInfo(scatter->value[0], &type)) &&
-           runtime_succeeded(ort->CastTypeInfoToTensorInfo(type, &info)) && info != NULL &&
-           runtime_succeeded(infer_known(info, &known)) &&
-           scatter->attributes.axis == known.rank - 2;
+    return scatter->attributes.axis == -2 ||
+           (problem_known(scatter->value[0], &known) && scatter->attributes.axis == known.rank - 2);
 }
 
 /* The cache is what the model gives, and nobody else reads it. */
@@ -238,24 +244,15 @@ bool problem_of_step(const OrtNode *attention, const OrtNode *const *nodes, size
 /* open: the rank may be left to the run. */
 static bool read_known(const OrtValueInfo *value, bool open, struct known_tensor *known,
                        struct reason *reason) {
-    const OrtTypeInfo *type = NULL;
-    const OrtTensorTypeAndShapeInfo *info = NULL;
-    OrtStatus *status = ort->GetValueInfoTypeInfo(value, &type);
-    if (status == NULL)
-        status = ort->CastTypeInfoToTensorInfo(type, &info);
-    if (status == NULL && info == NULL)
-        return decline(reason, "\"%.80s\" is no tensor", value_name(value));
-    if (status == NULL)
-        status = infer_known(info, known);
-    if (status != NULL)
-        return decline_for(reason, status);
+    if (!problem_known(value, known))
+        return problem_decline(reason, "\"%.80s\" is no tensor", problem_value_name(value));
     if (open && known->rank < 0)
         known->rank = 0;
     return (known->type.bits != 0 && known->rank >= 0) ||
-           decline(reason,
-                   "\"%.80s\" has no known type and rank; accepted: types that kvmill has, "
-                   "ranks up to %d",
-                   value_name(value), MOST_RANK);
+           problem_decline(reason,
+                           "\"%.80s\" has no known type and rank; accepted: types that kvmill has, "
+                           "ranks up to %d",
+                           problem_value_name(value), MOST_RANK);
 }
 
 /* Where a value is among others; -1: it is not there. */
@@ -280,24 +277,24 @@ static bool has_plan(const struct problem *problem, struct node *node, struct re
             return false;
     }
     const struct node_op *op = problem->op;
-    kvmill_status status =
-        node_try(node, known, op->needs_kernels && !node->settings.portable, &error);
-    if (status == KVMILL_OK && op->only_here &&
-        node_try(node, known, true, &error) == KVMILL_E_KERNEL)
-        decline(reason, ", in portable code: %s", no_kernels);
-    if (status == KVMILL_E_KERNEL)
-        return decline(reason, "%s", no_kernels);
-    return status == KVMILL_OK ||
-           decline(reason, "%s (%s)", error.message, kvmill_status_name(status));
+    bool fast = op->needs_kernels || op->only_here;
+    kvmill_status status = node_try(node, known, false, &error);
+    if (status != KVMILL_OK)
+        return problem_decline(reason, "%s (%s)", error.message, kvmill_status_name(status));
+    reason->slow = fast && node_try(node, known, true, &error) == KVMILL_E_KERNEL;
+    if (reason->slow && op->only_here)
+        problem_decline(reason, ", in portable code: %s", no_kernels);
+    return !reason->slow || op->only_here || node->settings.portable ||
+           problem_decline(reason, "%s", no_kernels);
 }
 
 struct node *problem_open(const struct problem *problem, const struct settings *settings,
                           const struct values *inputs, const struct values *outputs,
                           struct reason *reason) {
     struct node *node = node_open(problem->op, &problem->attributes, settings);
-    reason->text[0] = '\0';
+    *reason = (struct reason){.slow = false};
     if (node == NULL) {
-        decline(reason, "out of memory for a node");
+        problem_decline(reason, "out of memory for a node");
         return NULL;
     }
     for (int i = 0; i < MOST_TENSORS; i++)

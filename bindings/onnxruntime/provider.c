@@ -4,9 +4,10 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "custom_ops.h"
-#include "problem.h"
+#include "making.h"
 
 static const char *const provider_name = "KvmillExecutionProvider";
 
@@ -14,6 +15,7 @@ static const char *const provider_name = "KvmillExecutionProvider";
 struct provider {
     struct ort_ep base;
     struct settings settings;
+    struct making making;
     const OrtLogger *logger;
 };
 
@@ -95,6 +97,68 @@ static OrtStatus *consider(const struct claim *claim) {
     return status;
 }
 
+/* ---- Kernels that are made ---- */
+
+static bool is_slow(const struct claim *claim, const struct problem *problem) {
+    struct reason reason;
+    node_close(problem_open(problem, &claim->provider->settings, NULL, NULL, &reason));
+    return reason.slow;
+}
+
+static void mark_slow(const struct claim *claim, const OrtNode *node, bool *slow) {
+    struct problem step, problem;
+    struct reason reason;
+    const struct node_op *op = problem_op_of(node);
+    bool is_step = op == &attention_op &&
+                   problem_of_step(node, claim->nodes, claim->count, &step) &&
+                   is_slow(claim, &step);
+    bool alone = op != NULL && problem_of_node(node, &problem, &reason) && is_slow(claim, &problem);
+    for (size_t i = 0; i < claim->count; i++) {
+        slow[i] = slow[i] || (alone && claim->nodes[i] == node);
+        for (size_t j = 0; is_step && j < step.part_count; j++)
+            slow[i] = slow[i] || claim->nodes[i] == step.parts[j];
+    }
+}
+
+/* Those that kvmill would take, or for which it has nothing but portable code, in their order. */
+static size_t find_slow(const struct claim *claim, bool *slow, const OrtNode **found) {
+    size_t count = 0;
+    memset(slow, 0, claim->count * sizeof *slow);
+    for (size_t i = 0; i < claim->count; i++)
+        mark_slow(claim, claim->nodes[i], slow);
+    for (size_t i = 0; i < claim->count; i++)
+        if (slow[i])
+            found[count++] = claim->nodes[i];
+    return count;
+}
+
+/* Without them the session goes on as if it had not been asked to.  It tries once. */
+static void make_for(struct provider *provider, const OrtGraph *graph, const OrtNode *const *slow,
+                     size_t count) {
+    struct reason reason;
+    runtime_log(provider->logger, ORT_LOG_INFO, "makes kernels for %zu nodes", count);
+    provider->making.allowed =
+        making_add_pack(graph, slow, count, &provider->making, &provider->settings, &reason);
+    if (!provider->making.allowed)
+        runtime_log(provider->logger, ORT_LOG_WARNING, "makes no kernels: %s", reason.text);
+}
+
+static void make_kernels(struct provider *provider, const OrtGraph *graph,
+                         const struct claim *claim) {
+    bool *slow = calloc(claim->count + 1, sizeof *slow);
+    const OrtNode **found = calloc(claim->count + 1, sizeof *found);
+    size_t count = slow != NULL && found != NULL ? find_slow(claim, slow, found) : 0;
+    if (count > 0) {
+        make_for(provider, graph, found, count);
+        provider->making.allowed =
+            provider->making.allowed && find_slow(claim, slow, found) < count;
+    }
+    free(slow);
+    free(found);
+}
+
+/* ---- A graph ---- */
+
 /* The nodes of a graph; to be freed, also after a failure. */
 static OrtStatus *nodes_of(const OrtGraph *graph, const OrtNode ***nodes, size_t *count) {
     OrtStatus *status = ort->Graph_GetNumNodes(graph, count);
@@ -108,8 +172,11 @@ static OrtStatus *nodes_of(const OrtGraph *graph, const OrtNode ***nodes, size_t
 }
 
 static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSupportInfo *info) {
-    struct claim claim = {.provider = (const struct provider *)(const void *)ep, .info = info};
+    struct provider *provider = (struct provider *)(void *)ep;
+    struct claim claim = {.provider = provider, .info = info};
     OrtStatus *status = nodes_of(graph, &claim.nodes, &claim.count);
+    if (status == NULL && provider->making.allowed)
+        make_kernels(provider, graph, &claim);
     claim.taken = status == NULL ? calloc(claim.count + 1, sizeof *claim.taken) : NULL;
     if (status == NULL)
         status = claim.taken != NULL ? consider(&claim)
@@ -174,7 +241,7 @@ static struct node *compile_nodes(const struct provider *provider, const OrtNode
 
 static OrtStatus *compile_one(const struct provider *provider, const OrtGraph *graph,
                               const OrtNode *fused, OrtNodeComputeInfo **info) {
-    struct reason reason = {"its nodes are no step"};
+    struct reason reason = {.text = "its nodes are no step"};
     const OrtNode **nodes;
     size_t count = 0;
     struct node *node = NULL;
@@ -259,10 +326,10 @@ static OrtStatus *get_devices(OrtEpFactory *factory, const OrtHardwareDevice *co
     return status;
 }
 
-static OrtStatus *read_settings(const OrtSessionOptions *options, struct settings *settings) {
+static OrtStatus *read_settings(const OrtSessionOptions *options, struct provider *provider) {
     OrtKeyValuePairs *entries = NULL;
     OrtStatus *status = ort->GetSessionOptionsConfigEntries(options, &entries);
-    return status != NULL ? status : settings_take(settings, entries);
+    return status != NULL ? status : settings_take(&provider->settings, &provider->making, entries);
 }
 
 static OrtStatus *create(OrtEpFactory *factory, const OrtHardwareDevice *const *devices,
@@ -272,7 +339,7 @@ static OrtStatus *create(OrtEpFactory *factory, const OrtHardwareDevice *const *
     (void)factory, (void)devices, (void)metadata, (void)count;
     if (provider == NULL)
         return runtime_fail(ORT_IS_FAILED, "out of memory for a provider");
-    OrtStatus *status = read_settings(options, &provider->settings);
+    OrtStatus *status = read_settings(options, provider);
     if (status != NULL) {
         free(provider);
         return status;

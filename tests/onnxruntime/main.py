@@ -26,6 +26,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
+import making
 import ml_dtypes
 import numpy as np
 import onnx
@@ -507,10 +508,10 @@ def rewrite_tests(tap: Tap) -> None:
     tap.run("kvmill rewrite: which nodes become which, and all else stays", check)
 
 
-def all_models() -> onnx.ModelProto:
-    """A step, a node of ONNX Runtime's own, and one of PMX's."""
-    step = step_model(8, 2, 64)
-    others = group_query_model(step_case(np.random.default_rng(0))), pmx_nodes.node_model()
+def all_models(heads: int = 8, kv_heads: int = 2, dim: int = 64) -> onnx.ModelProto:
+    """A step with such heads, a node of ONNX Runtime's own, and one of PMX's."""
+    step, rng = step_model(heads, kv_heads, dim), np.random.default_rng(0)
+    others = group_query_model(step_case(rng)), pmx_nodes.node_model()
     for model in others:
         model = onnx.compose.add_prefix(model, f"{model.graph.node[0].op_type}_")
         for field in ("node", "input", "output"):
@@ -553,6 +554,7 @@ def main() -> int:
     group_query_tests(tap, seed, provider_session)
     group_query_claim_tests(tap)
     pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"])
+    making.run(tap, all_models(5, 1, 24))
     claim_tests(tap)
     shape_tests(tap)
     rewrite_tests(tap)

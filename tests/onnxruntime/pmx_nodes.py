@@ -130,8 +130,8 @@ def refused_in_a_run(library: str, op: str, start: int, words: str) -> None:
         session.run(None, node_arrays(model, 3))
 
 
-def repeated(library: str) -> None:
-    model = node_model("KeyValueCache", num_repeat=3)
+def repeated(library: str, domain: str) -> None:
+    model = node_model("KeyValueCache", domain, num_repeat=3)
     for session in (alone_session(model), library_session(library, model)):
         arrays = node_arrays(model, 4)
         for number, got in enumerate(session.run(None, arrays)):
@@ -203,7 +203,9 @@ def run(tap: Tap, seed: int, library: str, *, quick: bool = False) -> None:
                 partial(refused_in_a_run, library, op, start, f"kvmill: start_pos is {start}"),
             )
     tap.run("both doors in one session", partial(both_doors, library))
-    tap.run("both: KeyValueCache repeats heads", partial(repeated, library))
+    for domain in ("opmx", "opmx.dynamic_batching"):
+        what = f"both: KeyValueCache of {domain} repeats heads"
+        tap.run(what, partial(repeated, library, domain))
     for model, words in (
         (constant_cache(), "input 4 is a constant; accepted: what a run may write to"),
         (fewer_inputs(), "input 4 is not there; accepted: one"),

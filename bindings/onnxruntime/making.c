@@ -193,7 +193,7 @@ static void keep(void *data, const char *words) {
     problem_decline(data, "%s", words);
 }
 
-bool making_add_pack(const OrtGraph *graph, const OrtNode *const *nodes, size_t count,
+static bool add_pack(const OrtGraph *graph, const OrtNode *const *nodes, size_t count,
                      const struct making *making, struct settings *settings,
                      struct reason *reason) {
     struct nodes_file model = nodes_file_of(graph, nodes, count);
@@ -212,4 +212,71 @@ bool making_add_pack(const OrtGraph *graph, const OrtNode *const *nodes, size_t 
     reason->text[0] = '\0';
     packs_add_file(&settings->packs, path, "make_kernels", keep, reason);
     return reason->text[0] == '\0';
+}
+
+/* ---- Nodes that lack kernels ---- */
+
+struct nodes {
+    const struct settings *settings;
+    const OrtNode *const *all;
+    size_t count;
+};
+
+static bool is_slow(const struct nodes *nodes, const struct problem *problem) {
+    struct reason reason;
+    node_close(problem_open(problem, nodes->settings, NULL, NULL, &reason));
+    return reason.slow;
+}
+
+/* A step may be slow where its nodes alone are not. */
+static void mark_slow(const struct nodes *nodes, size_t at, bool *slow) {
+    const OrtNode *node = nodes->all[at];
+    const struct node_op *op = problem_op_of(node);
+    struct problem problem;
+    struct reason reason;
+    if (op == NULL)
+        return;
+    slow[at] = slow[at] || (problem_of_node(node, &problem, &reason) && is_slow(nodes, &problem));
+    if (op != &attention_op || !problem_of_step(node, nodes->all, nodes->count, &problem) ||
+        !is_slow(nodes, &problem))
+        return;
+    for (size_t i = 0; i < nodes->count; i++)
+        for (size_t j = 0; j < problem.part_count; j++)
+            slow[i] = slow[i] || nodes->all[i] == problem.parts[j];
+}
+
+/* Those that kvmill would take, or for which it has nothing but portable code, in their order. */
+static size_t find_slow(const struct nodes *nodes, bool *slow, const OrtNode **found) {
+    size_t count = 0;
+    memset(slow, 0, nodes->count * sizeof *slow);
+    for (size_t i = 0; i < nodes->count; i++)
+        mark_slow(nodes, i, slow);
+    for (size_t i = 0; i < nodes->count; i++)
+        if (slow[i])
+            found[count++] = nodes->all[i];
+    return count;
+}
+
+static bool make_for(const OrtGraph *graph, const OrtNode *const *slow, size_t count,
+                     const struct making *making, struct settings *settings,
+                     const OrtLogger *logger) {
+    struct reason reason;
+    runtime_log(logger, ORT_LOG_INFO, "makes kernels for %zu nodes", count);
+    bool made = add_pack(graph, slow, count, making, settings, &reason);
+    if (!made)
+        runtime_log(logger, ORT_LOG_WARNING, "makes no kernels: %s", reason.text);
+    return made;
+}
+
+void making_kernels(struct making *making, struct settings *settings, const OrtLogger *logger,
+                    const OrtGraph *graph, const OrtNode *const *all, size_t count) {
+    const struct nodes nodes = {settings, all, count};
+    bool *slow = calloc(count + 1, sizeof *slow);
+    const OrtNode **found = calloc(count + 1, sizeof *found);
+    size_t lacking = slow != NULL && found != NULL ? find_slow(&nodes, slow, found) : 0;
+    if (lacking > 0)
+        making->allowed = make_for(graph, found, lacking, making, settings, logger) &&
+                          find_slow(&nodes, slow, found) < lacking;
+    free(slow);
+    free(found);
 }

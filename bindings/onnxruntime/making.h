@@ -7,8 +7,10 @@
 
 #include "nodes_file.h"
 
-/* A pack with kernels for the nodes becomes one of the session's.  false: why not. */
-bool making_add_pack(const OrtGraph *graph, const OrtNode *const *nodes, size_t count,
-                     const struct making *making, struct settings *settings, struct reason *reason);
+/* Where nodes of the graph lack kernels, a pack of such becomes one of the session's.  Where that
+   fails a warning says why, the session goes on as if it had not been asked to, and making.allowed
+   becomes false. */
+void making_kernels(struct making *making, struct settings *settings, const OrtLogger *logger,
+                    const OrtGraph *graph, const OrtNode *const *all, size_t count);
 
 #endif

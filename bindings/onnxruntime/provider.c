@@ -4,7 +4,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "custom_ops.h"
 #include "making.h"
@@ -97,66 +96,6 @@ static OrtStatus *consider(const struct claim *claim) {
     return status;
 }
 
-/* ---- Kernels that are made ---- */
-
-static bool is_slow(const struct claim *claim, const struct problem *problem) {
-    struct reason reason;
-    node_close(problem_open(problem, &claim->provider->settings, NULL, NULL, &reason));
-    return reason.slow;
-}
-
-static void mark_slow(const struct claim *claim, const OrtNode *node, bool *slow) {
-    struct problem step, problem;
-    struct reason reason;
-    const struct node_op *op = problem_op_of(node);
-    bool is_step = op == &attention_op &&
-                   problem_of_step(node, claim->nodes, claim->count, &step) &&
-                   is_slow(claim, &step);
-    bool alone = op != NULL && problem_of_node(node, &problem, &reason) && is_slow(claim, &problem);
-    for (size_t i = 0; i < claim->count; i++) {
-        slow[i] = slow[i] || (alone && claim->nodes[i] == node);
-        for (size_t j = 0; is_step && j < step.part_count; j++)
-            slow[i] = slow[i] || claim->nodes[i] == step.parts[j];
-    }
-}
-
-/* Those that kvmill would take, or for which it has nothing but portable code, in their order. */
-static size_t find_slow(const struct claim *claim, bool *slow, const OrtNode **found) {
-    size_t count = 0;
-    memset(slow, 0, claim->count * sizeof *slow);
-    for (size_t i = 0; i < claim->count; i++)
-        mark_slow(claim, claim->nodes[i], slow);
-    for (size_t i = 0; i < claim->count; i++)
-        if (slow[i])
-            found[count++] = claim->nodes[i];
-    return count;
-}
-
-/* Without them the session goes on as if it had not been asked to.  It tries once. */
-static void make_for(struct provider *provider, const OrtGraph *graph, const OrtNode *const *slow,
-                     size_t count) {
-    struct reason reason;
-    runtime_log(provider->logger, ORT_LOG_INFO, "makes kernels for %zu nodes", count);
-    provider->making.allowed =
-        making_add_pack(graph, slow, count, &provider->making, &provider->settings, &reason);
-    if (!provider->making.allowed)
-        runtime_log(provider->logger, ORT_LOG_WARNING, "makes no kernels: %s", reason.text);
-}
-
-static void make_kernels(struct provider *provider, const OrtGraph *graph,
-                         const struct claim *claim) {
-    bool *slow = calloc(claim->count + 1, sizeof *slow);
-    const OrtNode **found = calloc(claim->count + 1, sizeof *found);
-    size_t count = slow != NULL && found != NULL ? find_slow(claim, slow, found) : 0;
-    if (count > 0) {
-        make_for(provider, graph, found, count);
-        provider->making.allowed =
-            provider->making.allowed && find_slow(claim, slow, found) < count;
-    }
-    free(slow);
-    free(found);
-}
-
 /* ---- A graph ---- */
 
 /* The nodes of a graph; to be freed, also after a failure. */
@@ -176,7 +115,8 @@ static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSup
     struct claim claim = {.provider = provider, .info = info};
     OrtStatus *status = nodes_of(graph, &claim.nodes, &claim.count);
     if (status == NULL && provider->making.allowed)
-        make_kernels(provider, graph, &claim);
+        making_kernels(&provider->making, &provider->settings, provider->logger, graph, claim.nodes,
+                       claim.count);
     claim.taken = status == NULL ? calloc(claim.count + 1, sizeof *claim.taken) : NULL;
     if (status == NULL)
         status = claim.taken != NULL ? consider(&claim)

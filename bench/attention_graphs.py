@@ -5,14 +5,15 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import numpy as np
 import onnxruntime
 from attention_problems import Arrays, Problem
-from onnx import helper
-
-Run = Callable[[], None]
+from onnx import TensorProto, helper
+from turns import Run
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Graph:
     nodes: list
     outputs: dict[str, str]
     inputs: dict[str, str] = field(default_factory=dict)
+    constants: Mapping[str, np.ndarray] = field(default_factory=dict)  # weights
 
 
 def attention_node(problem: Problem, key: str, value: str):
@@ -83,9 +85,18 @@ def graphs_of(problem: Problem) -> dict[str, Graph]:
 
 def inputs_of(graph: Graph) -> dict[str, str]:
     """Names that no node makes, with those of their arrays."""
-    made = {name for node in graph.nodes for name in node.output}
+    made = {name for node in graph.nodes for name in node.output} | set(graph.constants)
     used = [name for node in graph.nodes for name in node.input if name and name not in made]
     return {name: graph.inputs.get(name, name) for name in used}
+
+
+def constant(name: str, array: np.ndarray) -> TensorProto:
+    """Without its elements, which the session is given: messages are of 2 GiB at most."""
+    kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+    tensor = TensorProto(name=name, data_type=kind, dims=array.shape)
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="memory")
+    return tensor
 
 
 def make_model(graph: Graph, arrays: Arrays) -> bytes:
@@ -97,7 +108,13 @@ def make_model(graph: Graph, arrays: Arrays) -> bytes:
             for name, a in names.items()
         ]
 
-    made = helper.make_graph(graph.nodes, "step", info(inputs_of(graph)), info(graph.outputs))
+    made = helper.make_graph(
+        graph.nodes,
+        "step",
+        info(inputs_of(graph)),
+        info(graph.outputs),
+        [constant(name, array) for name, array in graph.constants.items()],
+    )
     opsets = [helper.make_opsetid("", 24), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(made, opset_imports=opsets, ir_version=11).SerializeToString()
 
@@ -120,17 +137,36 @@ def devices() -> list:
     return [device for device in onnxruntime.get_ep_devices() if device.ep_name == name]
 
 
+def register(library: str) -> None:
+    """libkvmill_ort.so, once."""
+    onnxruntime.register_execution_provider_library("kvmill", str(Path(library).resolve()))
+
+
 def onnxruntime_runs(
-    graph: Graph, sets: Sequence[Arrays], threads: int, *, provider: bool = False
+    graph: Graph,
+    sets: Sequence[Arrays],
+    threads: int,
+    *,
+    provider: dict[str, str] | None = None,
+    others: bool = False,
 ) -> list[Run]:
-    """provider: all nodes are kvmill's, by its provider, or there is an error."""
+    """provider: options of kvmill's.  All nodes are its, unless there are others, or there is an
+    error."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    weights = [
+        onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in graph.constants.values()
+    ]
+    if weights:
+        options.add_external_initializers(list(graph.constants), weights)
     model = make_model(graph, sets[0])
-    if provider:
-        options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
-        options.add_provider_for_devices(devices(), {})
+    if provider is not None:
+        options.add_session_config_entry(
+            "session.disable_cpu_ep_fallback", "0" if others else "1"
+        )
+        options.add_provider_for_devices(devices(), provider)
         session = onnxruntime.InferenceSession(model, options)
     else:
         providers = ["CPUExecutionProvider"]

@@ -36,25 +36,20 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
 
 import kvmill
 import numpy as np
 import onnxruntime
-from attention_graphs import Run, graphs_of, onnxruntime_runs, step_graph
+from attention_graphs import graphs_of, onnxruntime_runs, register
 from attention_problems import INT8_SCALE, SPECS, Arrays, Problem, problems_of, sets_of
 from sides import packs_of, parse_arguments, write_results
+from turns import Contender, times_of
 
-ROUND_SECONDS = 0.004
-PAUSE_SECONDS = 0.005
-MOST_WAITED = 0.02  # of a turn
-TRIES = 4
 THREADS = (1, 2)
 TOLERANCE = {"float32": 1e-4, "float16": 4e-3, "int8": 2e-2}  # of the largest output
 
@@ -174,18 +169,6 @@ def require_kernels(problem: Problem, side: Side) -> str:
 # ---- Verifying ----
 
 
-@dataclass(frozen=True)
-class Contender:
-    whose: str
-    name: str
-    runs: list[Run]  # on each set of arrays
-    result: str
-
-    @property
-    def stores(self) -> bool:
-        return self.name != "attention"
-
-
 def by_token(output: np.ndarray) -> np.ndarray:
     """The result as numbers by token, head and channel, whichever layout it has."""
     if output.ndim == 4:
@@ -233,21 +216,6 @@ def require_equal(problem: Problem, contenders: Sequence[Contender], arrays: Arr
 # ---- Measuring ----
 
 
-def wait_until_idle() -> None:
-    """Threads of the turn before may still look for work: ONNX Runtime's do so for some 50 ms."""
-    busy = PAUSE_SECONDS
-    while busy > PAUSE_SECONDS / 10:
-        before = time.process_time()
-        time.sleep(PAUSE_SECONDS)
-        busy = time.process_time() - before
-
-
-def seconds_waited() -> float:
-    """How long threads of this process have been kept from running by others; Linux says."""
-    threads = Path("/proc/self/task").glob("*/schedstat")
-    return sum(int(path.read_text("ascii").split()[1]) for path in threads) / 1e9
-
-
 @dataclass(frozen=True)
 class Setup:
     """How problems are measured."""
@@ -257,58 +225,6 @@ class Setup:
     rounds: int
     has_provider: bool
     clock: Callable[[], float]
-
-
-def take_turn(runs: Iterator[Run], count: int, clock: Callable[[], float]) -> tuple[float, float]:
-    """Seconds per run, and the share of the time that threads were kept waiting."""
-    wait_until_idle()
-    next(runs)()
-    turn = [next(runs) for _ in range(count)]
-    waited, begin = seconds_waited(), clock()
-    for run in turn:
-        run()
-    seconds = clock() - begin
-    return seconds / count, (seconds_waited() - waited) / seconds
-
-
-def take_quiet_turn(
-    runs: Iterator[Run], count: int, clock: Callable[[], float]
-) -> tuple[float, bool]:
-    """Seconds per run, and whether all turns that were tried were disturbed.  Processor time does
-    not count what a thread waits."""
-    for _ in range(TRIES):
-        seconds, waited = take_turn(runs, count, clock)
-        if waited <= MOST_WAITED or clock is time.thread_time:
-            return seconds, False
-    return seconds, True
-
-
-class Walk:
-    """Contenders' runs on one set of arrays after the other, whoever's turn it is."""
-
-    def __init__(self, count: int) -> None:
-        self._numbers = cycle(range(count))
-
-    def runs(self, contender: Contender) -> Iterator[Run]:
-        return (contender.runs[number] for number in self._numbers)
-
-
-def times_of(
-    contenders: Sequence[Contender], sets: Sequence[Arrays], setup: Setup
-) -> tuple[dict[str, dict[str, float]], int]:
-    """Medians, and how many turns were disturbed by other processes."""
-    walk = Walk(len(sets))
-    sides = [walk.runs(contender) for contender in contenders]
-    clock = setup.clock
-    counts = [max(1, round(ROUND_SECONDS / take_quiet_turn(side, 1, clock)[0])) for side in sides]
-    turns = list(zip(sides, counts, strict=True))
-    times = [
-        [take_quiet_turn(side, count, clock) for side, count in turns] for _ in range(setup.rounds)
-    ]
-    medians: dict[str, dict[str, float]] = {"kvmill": {}, "onnxruntime": {}}
-    for contender, side in zip(contenders, zip(*times, strict=True), strict=True):
-        medians[contender.whose][contender.name] = statistics.median(time for time, _ in side)
-    return medians, sum(disturbed for turn in times for _, disturbed in turn)
 
 
 def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
@@ -330,7 +246,7 @@ def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
         Contender(
             "kvmill",
             f"provider {name}",
-            onnxruntime_runs(graphs[name], sets, threads, provider=True),
+            onnxruntime_runs(graphs[name], sets, threads, provider={}),
             "output" if name == "gqa" else "Y",
         )
         for name in by_provider
@@ -346,7 +262,7 @@ def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
     ]
     contenders = ours + theirs
     require_equal(problem, contenders, sets[0])
-    medians, disturbed = times_of(contenders, sets, setup)
+    medians, disturbed = times_of(contenders, setup.rounds, setup.clock)
     turns = setup.rounds * len(contenders)
     return Row(
         problem.name, threads, len(sets), kernels["step"], **medians, disturbed=disturbed / turns
@@ -389,8 +305,7 @@ def main() -> None:
     )
     clock = time.thread_time if arguments.clock == "thread" else time.perf_counter
     if arguments.ort:
-        library = str(Path(arguments.ort).resolve())
-        onnxruntime.register_execution_provider_library("kvmill", library)
+        register(arguments.ort)
     packs = packs_of(arguments)
     rows = []
     print_head()

@@ -211,6 +211,19 @@ DLDataType kvmill_op_other_type(const struct op *op, const void *types,
 /* The tensor with that index, NULL when the op's family has none. */
 const struct op_tensor *kvmill_op_tensor(const struct op *op, int index);
 
+/* ---- What the op's source has of it, without what is kvmill's own ---- */
+
+/* Input or output number i; NULL: there are no more.  What is updated in place is an input alone.
+ */
+const struct op_tensor *kvmill_op_source_tensor(const struct op *op, bool out, int i);
+
+/* Whether nodes must have that input, whatever their attributes are. */
+bool kvmill_op_source_needs(const struct op *op, const struct op_tensor *tensor);
+
+/* Whether a member of the op's first struct is an attribute of nodes: types are those of their
+   tensors. */
+bool kvmill_op_source_has(const struct op *op, const struct op_member *member);
+
 /* ---- Shapes ---- */
 
 /* What a word of capital letters stands for in a shape; lists of them end with NULL. */

@@ -218,6 +218,25 @@ bool kvmill_op_gives(const struct op *op, const void *base, const struct op_tens
            kvmill_op_holds(op->parts[0], base, &tensor->used);
 }
 
+const struct op_tensor *kvmill_op_source_tensor(const struct op *op, bool out, int i) {
+    for (int t = 0; t < op->tensor_count; t++) {
+        const struct op_tensor *tensor = &op->tensors[t];
+        op_set ops = out ? tensor->out & ~tensor->in : tensor->in;
+        if (!tensor->ours && (ops & kvmill_op_bit(op)) != 0 && i-- == 0)
+            return tensor;
+    }
+    return NULL;
+}
+
+bool kvmill_op_source_needs(const struct op *op, const struct op_tensor *tensor) {
+    return (tensor->needed & kvmill_op_bit(op)) != 0 && tensor->used.names[0] == NULL;
+}
+
+bool kvmill_op_source_has(const struct op *op, const struct op_member *member) {
+    op_set ops = member->ops & ~member->ours;
+    return ops & kvmill_op_bit(op) && member->source == op->source && member->kind != OP_TYPE;
+}
+
 const struct op_struct *kvmill_op_types(const struct op *op) {
     for (int i = 0; i < OP_PARTS && op->parts[i] != NULL; i++)
         if (op->parts[i]->name == NULL)

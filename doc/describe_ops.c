@@ -1,5 +1,6 @@
-/* What the descriptions of ops give other languages: the lists of attributes and tensors in
-   kvmill-specs(5), and the tables of the Python binding.  doc/refresh-tables.sh puts both in place.
+/* What the descriptions of ops give others: the lists of attributes and tensors in
+   kvmill-specs(5), the tables of the Python binding, and PMX's signatures for ONNX Runtime.
+   doc/refresh-tables.sh puts all in place.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -226,9 +227,10 @@ static void print_types(void) {
 /* Tiles of keys, which are those that positions are multiples of, are the first of their word. */
 static void print_formats(void) {
     const struct kvmill_format_parts *parts;
-    printf("# word of a cache format: (element type of rows, bits of a code, \"groups\" or\n"
-           "# \"blocks\" that share a scale or \"\", elements and bytes of a block, rows of a tile)\n"
-           "FORMATS = {\n");
+    printf(
+        "# word of a cache format: (element type of rows, bits of a code, \"groups\" or\n"
+        "# \"blocks\" that share a scale or \"\", elements and bytes of a block, rows of a tile)\n"
+        "FORMATS = {\n");
     for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++)
         if (kvmill_format_of_word(parts->word, KVMILL_ANY_SCALES) == i)
             printf("    \"%s\": (\"%s\", %d, \"%s\", %d, %d, %d),\n", parts->word,
@@ -271,13 +273,80 @@ static void print_python(void) {
     printf("}\n");
 }
 
+/* ---- C, for nodes of PMX's domains ---- */
+
+static void print_places(const struct op *op, bool out) {
+    const struct op_tensor *tensor;
+    int count = 0;
+    while (kvmill_op_source_tensor(op, out, count) != NULL)
+        count++;
+    printf(".%s = {%d, {", out ? "outputs" : "inputs", count);
+    for (int i = 0; (tensor = kvmill_op_source_tensor(op, out, i)) != NULL; i++)
+        printf("%s%d", i ? ", " : "", tensor->index);
+    printf("}}");
+}
+
+static void print_signature(const struct op *op) {
+    const struct op_tensor *tensor;
+    unsigned required = 0;
+    for (int i = 0; (tensor = kvmill_op_source_tensor(op, false, i)) != NULL; i++)
+        if (kvmill_op_source_needs(op, tensor))
+            required |= 1u << tensor->index;
+    const char *dot = strchr(op->name, '.');
+    printf("#define PMX_SIGNATURE_%d .name = \"%s\", .required = 0x%x, ", op->number,
+           dot != NULL ? dot + 1 : op->name, required);
+    print_places(op, false);
+    printf(", ");
+    print_places(op, true);
+    printf("\n");
+}
+
+/* The ops that have an attribute, a bit for the number of each. */
+static op_set ops_with(const struct op_member *member) {
+    op_set ops = 0;
+    for (int i = 0; kvmill_ops[i] != NULL; i++)
+        if (kvmill_ops[i]->family == OP_CACHE_ATTENTION &&
+            kvmill_op_source_has(kvmill_ops[i], member))
+            ops |= kvmill_op_bit(kvmill_ops[i]);
+    return ops;
+}
+
+static void print_pmx(void) {
+    const struct op_struct *part = kvmill_op_of(OP_CACHE_ATTENTION, 0)->parts[0];
+    printf("/* PMX's ops and their attributes as nodes of its domains have them, from the "
+           "descriptions in\n"
+           "   defs/.  Printed by doc/describe_ops; not edited.\n\n"
+           "   SPDX-License-Identifier: Apache-2.0 */\n"
+           "#ifndef KVMILL_ONNXRUNTIME_PMX_SIGNATURES_H\n"
+           "#define KVMILL_ONNXRUNTIME_PMX_SIGNATURES_H\n\n"
+           "/* clang-format off */\n"
+           "/* Members of struct node_op, by the number of an op; those from 3 on are of dynamic "
+           "batching. */\n");
+    for (int i = 0; kvmill_ops[i] != NULL; i++)
+        if (kvmill_ops[i]->family == OP_CACHE_ATTENTION)
+            print_signature(kvmill_ops[i]);
+    printf("\n/* Members of kvmill_cache_attention; the ops that have it, a bit for the number of "
+           "each. */\n"
+           "#define PMX_ATTRIBUTES");
+    for (int i = 0; i < part->member_count; i++)
+        if (ops_with(&part->members[i]) != 0)
+            printf(" \\\n    PMX_%s(%s, 0x%x),",
+                   part->members[i].kind == OP_FLAG ? "FLAG" : "INTEGER", part->members[i].name,
+                   ops_with(&part->members[i]));
+    printf("\n/* clang-format on */\n\n#endif\n");
+}
+
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "python") == 0) {
         print_python();
         return 0;
     }
+    if (argc == 2 && strcmp(argv[1], "pmx") == 0) {
+        print_pmx();
+        return 0;
+    }
     if (argc == 3 && strcmp(argv[1], "manual") == 0 && print_manual(argv[2]))
         return 0;
-    fprintf(stderr, "usage: describe_ops python | describe_ops manual OP\n");
+    fprintf(stderr, "usage: describe_ops python | describe_ops pmx | describe_ops manual OP\n");
     return 1;
 }

@@ -1,11 +1,12 @@
 #!/bin/sh
-# refresh-tables.sh DESCRIBE [OUT]: what DESCRIBE (doc/describe_ops of a build) prints, put into the manual page and the Python
-# binding, or into copies of them below OUT.  SPDX-License-Identifier: Apache-2.0
+# refresh-tables.sh DESCRIBE [OUT]: what DESCRIBE (doc/describe_ops of a build) prints, put into the manual page, the Python
+# binding and the one for ONNX Runtime, or into copies of them below OUT.  SPDX-License-Identifier: Apache-2.0
 set -e
 top=$(dirname "$0")/..
 out=${2:-$top}
-mkdir -p "$out/doc" "$out/bindings/python/kvmill"
+mkdir -p "$out/doc" "$out/bindings/python/kvmill" "$out/bindings/onnxruntime"
 "$1" python >"$out/bindings/python/kvmill/tables.py"
+"$1" pmx >"$out/bindings/onnxruntime/pmx_signatures.h"
 awk -v describe="$1" '
     /^\.\\" End of what describe_ops prints/ { inside = 0 }
     !inside { print }

@@ -2,6 +2,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "../base/terminal.h"
@@ -11,6 +12,7 @@
 #include "commands.h"
 #include "inputs.h"
 #include "make.h"
+#include "pack_cache.h"
 #include "tuned.h"
 
 static const struct option_help options[] = {
@@ -20,6 +22,8 @@ static const struct option_help options[] = {
     {"force", NULL, "into any directory: files that have names of the pack's are overwritten",
      NULL},
     {"build", NULL, "compile it too: make -C DIR", NULL},
+    {"keep", NULL,
+     "compile it where such packs are kept, once, and print its library's path: no -o", NULL},
     COMPILE_OPTIONS,
     {"ffi", NULL, "a handler for each gather and scatter, too, that jitted JAX can call", NULL},
     {"tuned", "DB", "take what won in this database, text or directory; may be given several times",
@@ -51,6 +55,22 @@ static bool write_pack(const struct inputs *inputs, const char *directory, struc
                     written, output.count);
     if (done)
         print_handlers(&inputs->pack);
+    output_free(&output);
+    return done;
+}
+
+/* Standard output is the path alone. */
+static bool keep_pack(const struct inputs *inputs, struct error *error) {
+    struct output output = {0};
+    struct pack_cache cache = {.directory = -1};
+    char *path = NULL;
+    if (pack_files(&inputs->pack, &output, error) && pack_cache_open(&cache, error))
+        path = pack_cache_keep(&cache, &output, inputs->name, error);
+    bool done = path != NULL;
+    if (done)
+        print_shown(stdout, "%s\n", path);
+    free(path);
+    pack_cache_close(&cache);
     output_free(&output);
     return done;
 }
@@ -87,23 +107,39 @@ static bool build(const char *directory, const char *name, struct error *error) 
     return done;
 }
 
+static bool deliver(const struct options *given, const char *directory, const struct inputs *inputs,
+                    struct error *error) {
+    bool done = write_pack(inputs, directory, error);
+    fflush(stdout);
+    bool built = option_value(given, "build") != NULL;
+    done = done && (!built || build(directory, inputs->name, error));
+    if (done)
+        say_next(built ? "kvmill bench" : "make -C", directory, "");
+    return done;
+}
+
+/* -o DIR, or --keep and nothing that is about DIR. */
+static bool check_target(const struct options *given, const char *directory, struct error *error) {
+    bool keep = option_value(given, "keep") != NULL;
+    if (directory == NULL && !keep)
+        return fail(error, EXIT_USER, "no target; accepted: -o DIR");
+    if (keep && (directory || option_value(given, "force") || option_value(given, "build")))
+        return fail(error, EXIT_USER,
+                    "--keep says where the pack goes; accepted without -o, "
+                    "--force and --build");
+    return keep || option_value(given, "force") || pack_target_check(directory, error);
+}
+
 static bool generate(const struct options *given, struct error *error) {
     struct inputs inputs = {0};
     const char *directory = option_value(given, "o");
     const char *calibration = option_value(given, "calibration");
-    if (directory == NULL)
-        return fail(error, EXIT_USER, "no target; accepted: -o DIR");
-    bool done = (option_value(given, "force") || pack_target_check(directory, error)) &&
-                make_read_options(given, error) && inputs_read(given, directory, &inputs, error) &&
-                choose_handlers(given, &inputs, error) &&
-                (option_value(given, "tuned") == NULL || apply_tuned(given, &inputs, error)) &&
-                (calibration == NULL || calibrated_apply(calibration, &inputs.pack, error)) &&
-                write_pack(&inputs, directory, error);
-    fflush(stdout);
-    bool built = option_value(given, "build") != NULL;
-    done = done && (!built || build(directory, inputs.name, error));
-    if (done)
-        say_next(built ? "kvmill bench" : "make -C", directory, "");
+    bool done =
+        check_target(given, directory, error) && make_read_options(given, error) &&
+        inputs_read(given, directory, &inputs, error) && choose_handlers(given, &inputs, error) &&
+        (option_value(given, "tuned") == NULL || apply_tuned(given, &inputs, error)) &&
+        (calibration == NULL || calibrated_apply(calibration, &inputs.pack, error)) &&
+        (directory != NULL ? deliver(given, directory, &inputs, error) : keep_pack(&inputs, error));
     inputs_free(&inputs);
     return done;
 }

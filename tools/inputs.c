@@ -177,10 +177,52 @@ static bool read_model(const struct options *options, const char *file, struct i
 /* Ops of the nodes that bindings/onnxruntime takes. */
 static bool is_for_ort(const struct spec *spec) {
     return spec_is(spec, OP_TENSOR_SCATTER) || spec_is(spec, OP_ATTENTION) ||
-           spec_is(spec, OP_CACHE_ATTEND);
+           spec_is(spec, OP_CACHE_ATTEND) || spec_is(spec, OP_CACHE_ATTENTION);
 }
 
-/* CacheAttend alone has a kind of arithmetic. */
+/* Dims without a bit of `kept` are left to the run. */
+static void open_dims(DLTensor *tensor, unsigned kept) {
+    for (int d = 0; d < tensor->ndim; d++)
+        if (!(kept >> d & 1))
+            tensor->shape[d] = KVMILL_DYNAMIC;
+}
+
+/* The provider plans for sizes and numbers of heads alone, whatever else a model says: kernels for
+   one batch or capacity would not be taken. */
+static void open_scatter(struct scatter_spec *scatter) {
+    int rank = scatter->past_cache.ndim;
+    int64_t axis = scatter->op.axis < 0 ? scatter->op.axis + rank : scatter->op.axis;
+    unsigned rows = ~0u << (axis + 1);
+    open_dims(&scatter->past_cache, rows);
+    open_dims(&scatter->update, rows);
+    open_dims(&scatter->write_indices, 0);
+}
+
+static void open_attention(struct onnx_attention_spec *attention) {
+    for (int i = 0; i < KVMILL_ATTENTION_Y; i++) {
+        bool rows = i <= KVMILL_ATTENTION_V || i == KVMILL_ATTENTION_PAST_KEY ||
+                    i == KVMILL_ATTENTION_PAST_VALUE;
+        DLTensor *tensor = &attention->tensor[i];
+        open_dims(tensor, !rows ? 0 : tensor->ndim == 4 ? 1u << 1 | 1u << 3 : 1u << 2);
+    }
+}
+
+static void open_shapes(struct spec *spec) {
+    if (spec_is(spec, OP_TENSOR_SCATTER))
+        open_scatter(&spec->scatter);
+    if (spec_is(spec, OP_ATTENTION))
+        open_attention(&spec->onnx_attention);
+}
+
+static void set_math(struct spec *spec, const char *math) {
+    bool scores = kvmill_op_member(spec->op->parts[0], "math") != NULL &&
+                  kvmill_op_member(spec->op->parts[0], "math")->ops & kvmill_op_bit(spec->op);
+    if (scores && spec_is(spec, OP_CACHE_ATTEND))
+        spec->cache_attend.math = math;
+    if (scores && spec_is(spec, OP_CACHE_ATTENTION))
+        spec->attention.op.math = math;
+}
+
 static bool read_ort(const struct options *options, const char *file, struct inputs *inputs,
                      struct error *error) {
     struct cache_choice *choice = &inputs->choice;
@@ -188,12 +230,13 @@ static bool read_ort(const struct options *options, const char *file, struct inp
     if (!read_math(options, choice, error) || !specs_read(file, specs, error))
         return false;
     spec_list_keep(specs, is_for_ort);
-    for (size_t i = 0; i < specs->count; i++)
-        if (spec_is(&specs->items[i], OP_CACHE_ATTEND))
-            specs->items[i].cache_attend.math = choice->math;
+    for (size_t i = 0; i < specs->count; i++) {
+        open_shapes(&specs->items[i]);
+        set_math(&specs->items[i], choice->math);
+    }
     return specs->count > 0 ||
            fail(error, EXIT_USER, "%s: no node that ONNX Runtime gives to kvmill; accepted: %s",
-                file, "TensorScatter, Attention, GroupQueryAttention");
+                file, "TensorScatter, Attention, GroupQueryAttention, those of PMX");
 }
 
 /* ---- Sources ---- */

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -394,15 +395,57 @@ static bool name_entry(struct entry *entry, const struct output *output, const c
            out_of_memory(error);
 }
 
+static void free_entry(struct entry *entry) {
+    free(entry->target);
+    free(entry->ours);
+    free(entry->log);
+}
+
+static int find_or_build(struct entry *entry, const struct output *output, const char *name,
+                         double seconds, struct error *error) {
+    int library = -1;
+    if (name_entry(entry, output, name, error) && (library = find_kept(entry)) < 0 &&
+        build_time_check(output, seconds, error))
+        library = build(entry, output, error);
+    return library;
+}
+
 int pack_cache_library(const struct pack_cache *cache, const struct output *output,
                        const char *name, double seconds, struct error *error) {
     struct entry entry = {.cache = cache};
-    int library = -1;
-    if (name_entry(&entry, output, name, error) && (library = find_kept(&entry)) < 0 &&
-        build_time_check(output, seconds, error))
-        library = build(&entry, output, error);
-    free(entry.target);
-    free(entry.ours);
-    free(entry.log);
+    int library = find_or_build(&entry, output, name, seconds, error);
+    free_entry(&entry);
     return library;
+}
+
+static char *path_of(const struct entry *entry, struct error *error) {
+    char *path = path_join(entry->target, entry->library);
+    if (path == NULL)
+        out_of_memory(error);
+    else if (access(path, R_OK) != 0) {
+        fail_errno(error, "find compiled kernels at", path);
+        free(path);
+        path = NULL;
+    }
+    return path;
+}
+
+char *pack_cache_keep(const struct pack_cache *cache, const struct output *output, const char *name,
+                      struct error *error) {
+    struct entry entry = {.cache = cache};
+    char *path = NULL;
+    if (cache->scratch.directory != NULL) {
+        fail(
+            error, EXIT_ENVIRONMENT,
+            "compiled kernels are kept where nobody else may write, which is said above; accepted: "
+            "XDG_CACHE_HOME with a directory of your own");
+        return NULL;
+    }
+    int library = find_or_build(&entry, output, name, INFINITY, error);
+    if (library >= 0) {
+        path = path_of(&entry, error);
+        close(library);
+    }
+    free_entry(&entry);
+    return path;
 }

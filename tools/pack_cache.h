@@ -28,4 +28,9 @@ void pack_cache_close(struct pack_cache *cache);
 int pack_cache_library(const struct pack_cache *cache, const struct output *output,
                        const char *name, double seconds, struct error *error);
 
+/* The path of that library, which stays there: a temporary directory is refused.  The caller's;
+   NULL after an error. */
+char *pack_cache_keep(const struct pack_cache *cache, const struct output *output, const char *name,
+                      struct error *error);
+
 #endif

@@ -71,16 +71,22 @@ void packs_add(struct packs *packs, const kvmill_pack *pack, packs_refuse refuse
         packs->pack[packs->count++] = pack;
 }
 
+void packs_add_file(struct packs *packs, const char *path, const char *origin, packs_refuse refuse,
+                    void *data) {
+    const struct listener listener = {origin, refuse, data};
+    const kvmill_pack *pack = load(path, &listener);
+    if (pack != NULL)
+        packs_add(packs, pack, refuse, data);
+}
+
 void packs_add_named(struct packs *packs, const char *paths, const char *origin,
                      packs_refuse refuse, void *data) {
     const struct listener listener = {origin, refuse, data};
     char *copy = strdup(paths), *rest = copy, *path;
     if (copy == NULL)
         tell(&listener, "out of memory for %s", "paths");
-    while (copy != NULL && (path = strsep(&rest, ":")) != NULL) {
-        const kvmill_pack *pack = *path != '\0' ? load(path, &listener) : NULL;
-        if (pack != NULL)
-            packs_add(packs, pack, refuse, data);
-    }
+    while (copy != NULL && (path = strsep(&rest, ":")) != NULL)
+        if (*path != '\0')
+            packs_add_file(packs, path, origin, refuse, data);
     free(copy);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pmx_signatures.h"
+
 /* ---- Sources ---- */
 
 /* A text that is too long is none that is known. */
@@ -51,18 +53,34 @@ struct attribute_source attributes_of_node(const OrtNode *node) {
 
 /* ---- The list ---- */
 
+/* What a member of the struct is. */
+enum kind { INT64, INT32, DOUBLE, WORD };
+
+static unsigned attribute_kind(enum kind kind) {
+    static const unsigned kinds[] = {[INT64] = ORT_ATTRIBUTE_INTEGER,
+                                     [INT32] = ORT_ATTRIBUTE_INTEGER,
+                                     [DOUBLE] = ORT_ATTRIBUTE_FLOAT,
+                                     [WORD] = ORT_ATTRIBUTE_STRING};
+    return kinds[kind];
+}
+
 static const struct {
     const char *name;
-    unsigned kind;
+    enum kind kind;
     size_t place;
+    unsigned pmx; /* bits of PMX's ops; 0: of the others */
 } list[] = {
 #define PLACE(member) offsetof(struct attributes, member)
 #define INTEGER(name)                                                                              \
-    { #name, ORT_ATTRIBUTE_INTEGER, PLACE(attention.name) }
+    { #name, INT64, PLACE(attention.name), 0 }
 #define FLOATING(name)                                                                             \
-    { #name, ORT_ATTRIBUTE_FLOAT, PLACE(attention.name) }
+    { #name, DOUBLE, PLACE(attention.name), 0 }
 #define GROUP_QUERY(name)                                                                          \
-    { #name, ORT_ATTRIBUTE_INTEGER, PLACE(group_query.name) }
+    { #name, INT64, PLACE(group_query.name), 0 }
+#define PMX_INTEGER(name, ops)                                                                     \
+    { #name, INT64, PLACE(cache_attention.name), ops }
+#define PMX_FLAG(name, ops)                                                                        \
+    { #name, INT32, PLACE(cache_attention.name), ops }
     INTEGER(opset),
     INTEGER(is_causal),
     INTEGER(q_num_heads),
@@ -73,8 +91,8 @@ static const struct {
     INTEGER(qk_matmul_output_mode),
     INTEGER(left_window_size),
     INTEGER(right_window_size),
-    {"axis", ORT_ATTRIBUTE_INTEGER, PLACE(axis)},
-    {"mode", ORT_ATTRIBUTE_STRING, PLACE(mode)},
+    {"axis", INT64, PLACE(axis), 0},
+    {"mode", WORD, PLACE(mode), 0},
     GROUP_QUERY(num_heads),
     GROUP_QUERY(kv_num_heads),
     GROUP_QUERY(do_rotary),
@@ -85,27 +103,59 @@ static const struct {
     GROUP_QUERY(qk_output),
     GROUP_QUERY(sliding_window_cache),
     GROUP_QUERY(kv_cache_bit_width),
-    {"k_quant_type", ORT_ATTRIBUTE_STRING, PLACE(group_query.k_quant_type)},
-    {"v_quant_type", ORT_ATTRIBUTE_STRING, PLACE(group_query.v_quant_type)},
-};
+    {"k_quant_type", WORD, PLACE(group_query.k_quant_type), 0},
+    {"v_quant_type", WORD, PLACE(group_query.v_quant_type), 0},
+    PMX_ATTRIBUTES};
 enum { ATTRIBUTES = sizeof list / sizeof *list };
 
 /* They count only with inputs that are refused. */
 static const char *const idle[] = {"qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon"};
 
-static void read_one(struct attributes *attributes, const struct attribute_source *source,
-                     size_t i) {
-    void *place = (char *)attributes + list[i].place;
+static bool is_of(size_t i, unsigned pmx) {
+    return list[i].pmx == pmx || (list[i].pmx & pmx) != 0;
+}
+
+/* As the runtime gives it. */
+union value {
     int64_t integer;
     float number;
-    if (list[i].kind == ORT_ATTRIBUTE_INTEGER &&
-        source->read(source->node, list[i].name, list[i].kind, &integer, sizeof integer))
-        *(int64_t *)place = integer;
-    if (list[i].kind == ORT_ATTRIBUTE_STRING)
-        source->read(source->node, list[i].name, list[i].kind, place, ATTRIBUTE_WORD);
-    if (list[i].kind == ORT_ATTRIBUTE_FLOAT &&
-        source->read(source->node, list[i].name, list[i].kind, &number, sizeof number))
-        *(double *)place = (double)number;
+    char word[ATTRIBUTE_WORD];
+};
+
+/* false: there is none of that name and kind. */
+static bool read_value(const struct attribute_source *source, size_t i, union value *value) {
+    static const size_t sizes[] = {[INT64] = sizeof value->integer,
+                                   [INT32] = sizeof value->integer,
+                                   [DOUBLE] = sizeof value->number,
+                                   [WORD] = sizeof value->word};
+    return source->read(source->node, list[i].name, attribute_kind(list[i].kind), value,
+                        sizes[list[i].kind]);
+}
+
+static void set_member(struct attributes *attributes, size_t i, const union value *value) {
+    void *place = (char *)attributes + list[i].place;
+    switch (list[i].kind) {
+    case INT64:
+        *(int64_t *)place = value->integer;
+        break;
+    case INT32:
+        *(int32_t *)place = value->integer != 0;
+        break;
+    case DOUBLE:
+        *(double *)place = (double)value->number;
+        break;
+    case WORD:
+        memcpy(place, value->word, sizeof value->word);
+    }
+}
+
+void attributes_each(const struct attribute_source *source, unsigned pmx,
+                     void (*take)(void *data, const char *name, unsigned kind, const void *value),
+                     void *data) {
+    union value value;
+    for (size_t i = 0; i < ATTRIBUTES; i++)
+        if (is_of(i, pmx) && read_value(source, i, &value))
+            take(data, list[i].name, attribute_kind(list[i].kind), &value);
 }
 
 static void set_defaults(struct attributes *attributes, int64_t opset) {
@@ -120,13 +170,17 @@ static void set_defaults(struct attributes *attributes, int64_t opset) {
     group_query->causal = 1;
     strcpy(group_query->k_quant_type, "NONE");
     strcpy(group_query->v_quant_type, "NONE");
+    kvmill_cache_attention_init(&attributes->cache_attention, sizeof attributes->cache_attention);
+    attributes->cache_attention.num_layer = PMX_LAYERS_UNSAID;
 }
 
 OrtStatus *attributes_read(struct attributes *attributes, const struct attribute_source *source,
-                           int64_t opset) {
+                           int64_t opset, unsigned pmx) {
+    union value value;
     set_defaults(attributes, opset);
     for (size_t i = 0; i < ATTRIBUTES; i++)
-        read_one(attributes, source, i);
+        if (is_of(i, pmx) && read_value(source, i, &value))
+            set_member(attributes, i, &value);
     attributes->is_circular = strcmp(attributes->mode, "circular") == 0;
     if (!attributes->is_circular && strcmp(attributes->mode, "linear") != 0)
         return runtime_fail(ORT_IS_INVALID_ARGUMENT,
@@ -137,25 +191,28 @@ OrtStatus *attributes_read(struct attributes *attributes, const struct attribute
 
 /* ---- Names ---- */
 
-static bool is_known(const char *name) {
+static bool is_known(const char *name, const struct attribute_source *source, unsigned pmx) {
+    union value value;
     bool known = false;
     for (size_t i = 0; !known && i < ATTRIBUTES; i++)
-        known = strcmp(list[i].name, name) == 0;
+        known = strcmp(list[i].name, name) == 0 && is_of(i, pmx) && read_value(source, i, &value);
     for (size_t i = 0; !known && i < sizeof idle / sizeof *idle; i++)
-        known = strcmp(idle[i], name) == 0;
+        known = pmx == 0 && strcmp(idle[i], name) == 0;
     return known;
 }
 
-static OrtStatus *check_name(const OrtOpAttr *attribute) {
+static OrtStatus *check_one(const OrtNode *node, const OrtOpAttr *attribute, unsigned pmx) {
+    const struct attribute_source source = attributes_of_node(node);
     const char *name = "";
     OrtStatus *status = ort->OpAttr_GetName(attribute, &name);
-    if (status != NULL || is_known(name))
+    if (status != NULL || is_known(name, &source, pmx))
         return status;
-    return runtime_fail(ORT_IS_INVALID_ARGUMENT, "attribute %.80s; accepted: those that kvmill has",
-                        name);
+    return runtime_fail(
+        ORT_IS_INVALID_ARGUMENT,
+        "attribute %.80s; accepted: those that the op has, with values of their kind", name);
 }
 
-OrtStatus *attributes_check_names(const OrtNode *node) {
+OrtStatus *attributes_check(const OrtNode *node, unsigned pmx) {
     size_t count = 0;
     OrtStatus *status = ort->Node_GetNumAttributes(node, &count);
     const OrtOpAttr **attributes = calloc(count + 1, sizeof *attributes);
@@ -164,7 +221,7 @@ OrtStatus *attributes_check_names(const OrtNode *node) {
     if (status == NULL)
         status = ort->Node_GetAttributes(node, attributes, count);
     for (size_t i = 0; status == NULL && i < count; i++)
-        status = check_name(attributes[i]);
+        status = check_one(node, attributes[i], pmx);
     free(attributes);
     return status;
 }

@@ -23,7 +23,11 @@ struct attributes {
     char mode[ATTRIBUTE_WORD];
     bool is_circular;
     struct group_query group_query;
+    kvmill_cache_attention cache_attention; /* PMX's; element types are not set */
 };
+
+/* num_layer where no attribute says it: the cache does. */
+enum { PMX_LAYERS_UNSAID = INT32_MIN };
 
 /* Where attributes are: a custom op's kernel info, or a node of a graph. */
 struct attribute_source {
@@ -36,11 +40,17 @@ struct attribute_source {
 struct attribute_source attributes_of_kernel(const OrtKernelInfo *info);
 struct attribute_source attributes_of_node(const OrtNode *node);
 
-/* Refused: an attribute of the node that is none of them, which may change what it computes. */
-OrtStatus *attributes_check_names(const OrtNode *node);
+/* Refused: an attribute of the node that is none of them, or has no value of its kind: it may
+   change what the node computes.  pmx: the bit of PMX's op, or 0, as below. */
+OrtStatus *attributes_check(const OrtNode *node, unsigned pmx);
+
+/* Those of an op that are there, with values of the kind: an int64_t, a float, or a text. */
+void attributes_each(const struct attribute_source *source, unsigned pmx,
+                     void (*take)(void *data, const char *name, unsigned kind, const void *value),
+                     void *data);
 
 /* All of them, or their defaults.  opset: of Attention, where no attribute "opset" says it. */
 OrtStatus *attributes_read(struct attributes *attributes, const struct attribute_source *source,
-                           int64_t opset);
+                           int64_t opset, unsigned pmx);
 
 #endif

@@ -1,11 +1,14 @@
-/* Custom ops of the domain "kvmill": register_custom_ops_library.
+/* Custom ops of the domain "kvmill", and of PMX's domains: register_custom_ops_library.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "custom_ops.h"
+
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "infer.h"
 
-/* ---- The ops ---- */
+/* ---- An op ---- */
 
 /* One of them.  The runtime does not tell an inference how many outputs a node has, and takes types
    of others for its own memory: so each number of them is an op, whose last output must be there.
@@ -16,6 +19,7 @@ struct custom_op {
     const struct node_op *op;
     size_t outputs;
     unsigned required_outputs; /* a bit each */
+    bool claimed;              /* by the provider: there is no other kernel */
 };
 
 static const struct custom_op *custom_of(const struct ort_custom_op *op) {
@@ -39,16 +43,20 @@ static unsigned get_type(const struct ort_custom_op *op, size_t index) {
 }
 
 static size_t count_inputs(const struct ort_custom_op *op) {
-    return (size_t)node_op_inputs(custom_of(op)->op);
+    return (size_t)custom_of(op)->op->inputs.count;
 }
 
 static size_t count_outputs(const struct ort_custom_op *op) {
     return custom_of(op)->outputs;
 }
 
+/* All ops of PMX have three inputs at least, and nodes of dynamic batching may be of the op without
+   it, which has fewer. */
 static unsigned get_input_kind(const struct ort_custom_op *op, size_t index) {
     const struct node_op *node = custom_of(op)->op;
-    return node->required >> node_op_input(node, (int)index) & 1 ? ORT_REQUIRED : ORT_OPTIONAL;
+    if (pmx_bit(node) != 0)
+        return index < 3 ? ORT_REQUIRED : ORT_OPTIONAL;
+    return node->required >> node->inputs.tensor[index] & 1 ? ORT_REQUIRED : ORT_OPTIONAL;
 }
 
 static unsigned get_output_kind(const struct ort_custom_op *op, size_t index) {
@@ -83,31 +91,49 @@ static OrtStatus *set_places(const OrtKernelInfo *info, struct node *node) {
         status = ort->KernelInfo_GetOutputCount(info, &outputs);
     for (size_t i = 0; status == NULL && i < inputs; i++)
         if (has_name(ort->KernelInfo_GetInputName, info, i))
-            node->place[node_op_input(node->op, (int)i)] = (int)i;
+            node->place[node->op->inputs.tensor[i]] = (int)i;
     for (size_t i = 0; status == NULL && i < outputs; i++)
         if (has_name(ort->KernelInfo_GetOutputName, info, i))
-            node->place[node->op->first_output + (int)i] = (int)i;
+            node->place[node->op->outputs.tensor[i]] = (int)i;
     return status;
 }
 
 static OrtStatus *read_settings(const OrtKernelInfo *info, struct settings *settings) {
     OrtKeyValuePairs *entries = NULL;
     OrtStatus *status = ort->KernelInfo_GetConfigEntries(info, &entries);
-    return status != NULL ? status : settings_take(settings, entries);
+    return status != NULL ? status : settings_take(settings, NULL, entries);
 }
 
-static OrtStatus *create(const struct ort_custom_op *op, const struct ort_api *api,
+static OrtStatus *find_op(const struct custom_op *custom, const OrtKernelInfo *info,
+                          const struct node_op **op) {
+    size_t inputs = 0;
+    *op = custom->op;
+    OrtStatus *status = ort->KernelInfo_GetInputCount(info, &inputs);
+    if (status == NULL && custom->claimed)
+        return runtime_fail(ORT_IS_INVALID_ARGUMENT,
+                            "the provider has left a %s node; accepted: what the log's line "
+                            "\"leaves node\" says",
+                            custom->name);
+    if (status == NULL && pmx_bit(custom->op) != 0)
+        *op = pmx_op_with(custom->op, inputs);
+    return status;
+}
+
+static OrtStatus *create(const struct ort_custom_op *custom, const struct ort_api *api,
                          const OrtKernelInfo *info, void **kernel) {
     const struct attribute_source source = attributes_of_kernel(info);
+    const struct node_op *op;
     struct attributes attributes;
     struct settings settings;
     (void)api;
-    OrtStatus *status = read_settings(info, &settings);
+    OrtStatus *status = find_op(custom_of(custom), info, &op);
     if (status == NULL)
-        status = attributes_read(&attributes, &source, 25);
+        status = read_settings(info, &settings);
+    if (status == NULL)
+        status = attributes_read(&attributes, &source, 25, pmx_bit(op));
     if (status != NULL)
         return status;
-    struct node *node = node_open(custom_of(op)->op, &attributes, &settings);
+    struct node *node = node_open(op, &attributes, &settings);
     if (node == NULL)
         return runtime_fail(ORT_IS_FAILED, "out of memory for a node");
     status = set_places(info, node);
@@ -126,11 +152,16 @@ static void destroy(void *kernel) {
     node_close(kernel);
 }
 
-static OrtStatus *infer(const struct ort_custom_op *op, OrtShapeInferContext *context) {
-    return infer_outputs(custom_of(op)->op, custom_of(op)->outputs, context);
+static OrtStatus *infer(const struct ort_custom_op *custom, OrtShapeInferContext *context) {
+    const struct node_op *op = custom_of(custom)->op;
+    size_t inputs = 0;
+    OrtStatus *status = ort->ShapeInferContext_GetInputCount(context, &inputs);
+    if (pmx_bit(op) != 0)
+        op = pmx_op_with(op, inputs);
+    return status != NULL ? status : infer_outputs(op, custom_of(custom)->outputs, context);
 }
 
-/* ---- The library ---- */
+/* ---- The ops ---- */
 
 #define BASE                                                                                       \
     {                                                                                              \
@@ -143,33 +174,88 @@ static OrtStatus *infer(const struct ort_custom_op *op, OrtShapeInferContext *co
         .GetEndVersion = first_version,                                                            \
     }
 
-static const struct custom_op ops[] = {
-    {BASE, "TensorScatter", &tensor_scatter_op, 1, 1},
-    {BASE, "Attention", &attention_op, 1, 1},
-    {BASE, "AttentionPresent", &attention_op, 3, 1 << 0 | 1 << 2},
-    {BASE, "AttentionScores", &attention_op, 4, 1 << 0 | 1 << 3},
-    {BASE, "TensorScatterAttention", &step_op, 3, 1 << 0 | 1 << 1 | 1 << 2},
+static const struct custom_op kvmill_ops[] = {
+    {BASE, "TensorScatter", &tensor_scatter_op, 1, 1, false},
+    {BASE, "Attention", &attention_op, 1, 1, false},
+    {BASE, "AttentionPresent", &attention_op, 3, 1 << 0 | 1 << 2, false},
+    {BASE, "AttentionScores", &attention_op, 4, 1 << 0 | 1 << 3, false},
+    {BASE, "TensorScatterAttention", &step_op, 3, 1 << 0 | 1 << 1 | 1 << 2, false},
+};
+enum { KVMILL_OPS = sizeof kvmill_ops / sizeof *kvmill_ops };
+
+/* ---- Domains, made once ---- */
+
+struct domains {
+    struct custom_op pmx_ops[PMX_OPS];
+    OrtCustomOpDomain *pmx[PMX_DOMAINS], *kvmill;
 };
 
-static OrtStatus *add_ops(OrtCustomOpDomain *domain) {
+static void add_ops(OrtCustomOpDomain *domain, const struct custom_op *ops, int count,
+                    OrtStatus **status) {
+    for (int i = 0; *status == NULL && i < count; i++)
+        *status = ort->CustomOpDomain_Add(domain, (const OrtCustomOp *)(const void *)&ops[i].base);
+}
+
+static void add_domain(const char *name, const struct custom_op *ops, int count,
+                       OrtCustomOpDomain **domain, OrtStatus **status) {
+    if (*status == NULL)
+        *status = ort->CreateCustomOpDomain(name, domain);
+    if (*status == NULL)
+        add_ops(*domain, ops, count, status);
+}
+
+static struct domains *new_domains(bool claimed, OrtStatus **status) {
+    struct domains *domains = calloc(1, sizeof *domains);
+    if (domains == NULL)
+        *status = runtime_fail(ORT_IS_FAILED, "out of memory for custom ops");
+    for (int i = 0; *status == NULL && i < PMX_OPS; i++)
+        domains->pmx_ops[i] = (struct custom_op){BASE,
+                                                 pmx_ops[i].name,
+                                                 &pmx_ops[i],
+                                                 (size_t)pmx_ops[i].outputs.count,
+                                                 (1u << pmx_ops[i].outputs.count) - 1,
+                                                 claimed};
+    for (int i = 0; *status == NULL && i < PMX_DOMAINS; i++)
+        add_domain(pmx_domains[i].name,
+                   domains->pmx_ops + (pmx_domains[i].dynamic ? PMX_STATIC_OPS : 0), PMX_STATIC_OPS,
+                   &domains->pmx[i], status);
+    add_domain("kvmill", kvmill_ops, KVMILL_OPS, domains != NULL ? &domains->kvmill : NULL, status);
+    return domains;
+}
+
+/* Sessions have their addresses: what could not be made whole is not freed, either. */
+static const struct domains *find_domains(bool claimed, OrtStatus **status) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static struct domains *made[2];
+    pthread_mutex_lock(&mutex);
+    if (made[claimed] == NULL) {
+        struct domains *domains = new_domains(claimed, status);
+        made[claimed] = *status == NULL ? domains : NULL;
+    }
+    const struct domains *found = made[claimed];
+    pthread_mutex_unlock(&mutex);
+    return found;
+}
+
+OrtStatus *custom_ops_claimed(OrtCustomOpDomain **domains, size_t count) {
     OrtStatus *status = NULL;
-    for (size_t i = 0; status == NULL && i < sizeof ops / sizeof *ops; i++)
-        status = ort->CustomOpDomain_Add(domain, (const OrtCustomOp *)(const void *)&ops[i].base);
+    const struct domains *found = find_domains(true, &status);
+    for (size_t i = 0; found != NULL && i < count && i < PMX_DOMAINS; i++)
+        domains[i] = found->pmx[i];
     return status;
 }
 
-/* What the runtime looks for. */
+/* ---- What the runtime looks for ---- */
+
 __attribute__((visibility("default"))) OrtStatus *RegisterCustomOps(
     OrtSessionOptions *options, const struct ort_api_base *base);
 
 OrtStatus *RegisterCustomOps(OrtSessionOptions *options, const struct ort_api_base *base) {
-    OrtCustomOpDomain *domain = NULL;
     OrtStatus *status = runtime_open(base);
+    const struct domains *domains = status == NULL ? find_domains(false, &status) : NULL;
     if (status == NULL)
-        status = ort->CreateCustomOpDomain("kvmill", &domain);
-    if (status == NULL)
-        status = add_ops(domain);
-    if (status == NULL)
-        status = ort->AddCustomOpDomain(options, domain);
+        status = ort->AddCustomOpDomain(options, domains->kvmill);
+    for (int i = 0; status == NULL && i < PMX_DOMAINS; i++)
+        status = ort->AddCustomOpDomain(options, domains->pmx[i]);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "pmx.h"
 #include "values.h"
 
 /* ---- Inputs ---- */
@@ -37,9 +38,9 @@ static void read_inputs(struct inference *inference) {
         count = 0;
     for (int i = 0; i < MOST_TENSORS; i++)
         inference->input[i] = (struct known_tensor){.rank = -1};
-    for (size_t i = 0; i < count && (int)i < node_op_inputs(inference->op); i++) {
+    for (size_t i = 0; i < count && (int)i < inference->op->inputs.count; i++) {
         OrtTensorTypeAndShapeInfo *info = NULL;
-        struct known_tensor *known = &inference->input[node_op_input(inference->op, (int)i)];
+        struct known_tensor *known = &inference->input[inference->op->inputs.tensor[i]];
         if (runtime_succeeded(
                 ort->ShapeInferContext_GetInputTypeShape(inference->context, i, &info)) &&
             info != NULL && !runtime_succeeded(infer_known(info, known)))
@@ -60,6 +61,8 @@ static bool read_attribute(const void *node, const char *name, unsigned kind, vo
 
 /* Ranks are the op's, and heads are said where they must be; more the plan checks. */
 static bool has_shapes(const struct inference *inference) {
+    if (pmx_bit(inference->op) != 0)
+        return inference->input[inference->op->inputs.tensor[0]].rank >= 0;
     const kvmill_attention *attention = &inference->node.attributes.attention;
     const struct known_tensor *input = inference->input;
     if (inference->op == &tensor_scatter_op)
@@ -67,7 +70,7 @@ static bool has_shapes(const struct inference *inference) {
     int rank = input[KVMILL_ATTENTION_Q].rank;
     bool known =
         rank == 4 || (rank == 3 && attention->q_num_heads > 0 && attention->kv_num_heads > 0);
-    for (int i = 0; known && i < inference->op->first_output; i++)
+    for (int i = 0; known && i < inference->op->outputs.tensor[0]; i++)
         if (inference->op->required >> i & 1)
             known = input[i].rank == rank || (input[i].rank == 1 && i > KVMILL_ATTENTION_V);
     bool past = input[KVMILL_ATTENTION_PAST_KEY].type.bits != 0;
@@ -103,7 +106,7 @@ static OrtStatus *set_dims(OrtTensorTypeAndShapeInfo *info, const struct inferen
     int rank = shape_with(inference, tensor, (int64_t)1 << 20, dims);
     shape_with(inference, tensor, (int64_t)3 << 20, others);
     for (int d = 0; d < rank; d++) {
-        bool known = dims[d] == others[d];
+        bool known = dims[d] == others[d] && dims[d] != KVMILL_DYNAMIC;
         snprintf(text[d], NAME, "kvmill_%lu", known ? 0 : atomic_fetch_add(&names, 1) + 1);
         name[d] = known ? "" : text[d];
         dims[d] = known ? dims[d] : -1;
@@ -115,13 +118,14 @@ static OrtStatus *set_dims(OrtTensorTypeAndShapeInfo *info, const struct inferen
 /* ---- Outputs ---- */
 
 /* The input whose type an output has. */
-static int typed_as(int tensor) {
-    return tensor == KVMILL_ATTENTION_PRESENT_VALUE ? KVMILL_ATTENTION_V : 0;
+static int typed_as(const struct node_op *op, int tensor) {
+    bool value = pmx_bit(op) == 0 && tensor == KVMILL_ATTENTION_PRESENT_VALUE;
+    return value ? KVMILL_ATTENTION_V : op->inputs.tensor[0];
 }
 
 static OrtStatus *set_output(const struct inference *inference, size_t index) {
-    int tensor = inference->op->first_output + (int)index;
-    unsigned type = value_type_number(inference->input[typed_as(tensor)].type);
+    int tensor = inference->op->outputs.tensor[index];
+    unsigned type = value_type_number(inference->input[typed_as(inference->op, tensor)].type);
     OrtTensorTypeAndShapeInfo *info = NULL;
     if (type == 0 || !has_shapes(inference))
         return NULL; /* the runtime has the type of the first input then */
@@ -139,7 +143,9 @@ static OrtStatus *set_output(const struct inference *inference, size_t index) {
 OrtStatus *infer_outputs(const struct node_op *op, size_t outputs, OrtShapeInferContext *context) {
     struct inference inference = {.op = op, .context = context};
     const struct attribute_source source = {read_attribute, context};
-    OrtStatus *status = attributes_read(&inference.node.attributes, &source, 25);
+    OrtStatus *status =
+        attributes_read(&inference.node.attributes, &source, 25, pmx_bit(inference.op));
+    inference.node.op = op;
     read_inputs(&inference);
     for (size_t i = 0; status == NULL && i < outputs; i++)
         status = set_output(&inference, i);

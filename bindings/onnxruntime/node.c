@@ -10,10 +10,6 @@
 /* Bytes that take no longer than sharing them out among threads. */
 static const int64_t least_bytes = 128 << 10;
 
-static bool is_output(const struct node_op *op, int i) {
-    return i >= op->first_output && i < op->first_output + op->outputs;
-}
-
 /* ---- Plans ---- */
 
 static const DLTensor *prototype_of(struct known_tensor *known, DLTensor *tensor) {
@@ -63,7 +59,7 @@ static OrtStatus *find_plan(struct node *node, const struct node_op *op,
     kvmill_error error;
     start_key(&key, op, outputs);
     for (int i = 0; i < op->tensors; i++)
-        if (given[i] != NULL && !is_output(op, i))
+        if (given[i] != NULL && !node_op_gives(op, i))
             set_known(&key.input[i], given[i]->dtype, given[i]->ndim, given[i]->shape,
                       op->fixed(node, i, given[i]->ndim));
     return runtime_refuse(plan_cache_find(&node->plans, &key, plan, &error), &error);
@@ -73,22 +69,22 @@ static OrtStatus *find_plan(struct node *node, const struct node_op *op,
 static uint64_t outputs_of(const struct node *node) {
     uint64_t outputs = 0;
     for (int i = 0; i < node->op->tensors; i++)
-        if (is_output(node->op, i) && node->place[i] >= 0)
+        if (node_op_gives(node->op, i) && node->place[i] >= 0)
             outputs |= (uint64_t)1 << i;
     return outputs;
 }
 
-kvmill_status node_try(const struct node *node, const struct known_tensor *inputs,
+kvmill_status node_try(const struct node *node, const struct known_tensor *inputs, bool fast,
                        kvmill_error *error) {
     const struct node_op *op = node->op;
     kvmill_plan_options options = plan_options_of(&node->settings.packs);
     struct plan_key key;
     kvmill_plan *plan;
-    if (op->needs_kernels && !node->settings.portable)
+    if (fast)
         options.least_isa = plan_least_isa();
     start_key(&key, op, outputs_of(node));
     for (int i = 0; i < op->tensors; i++)
-        if (inputs[i].rank >= 0 && !is_output(op, i))
+        if (inputs[i].rank >= 0 && !node_op_gives(op, i))
             set_known(&key.input[i], inputs[i].type, inputs[i].rank, inputs[i].dims,
                       op->fixed(node, i, inputs[i].rank));
     kvmill_status status = plan_for(node, &key, &options, &plan, error);
@@ -149,7 +145,7 @@ OrtStatus *node_run_op(const struct node_run *run, const struct node_op *op,
     const kvmill_plan *plan;
     uint64_t outputs = 0;
     for (int i = 0; i < op->tensors; i++)
-        if (is_output(op, i) && given[i] != NULL)
+        if (node_op_gives(op, i) && given[i] != NULL)
             outputs |= (uint64_t)1 << i;
     OrtStatus *status = find_plan(run->node, op, given, outputs, &plan);
     return status != NULL ? status : node_run_plan(run, op, plan, given);
@@ -204,12 +200,12 @@ static OrtStatus *take_tensors(struct node_run *run, const kvmill_plan **plan) {
     struct node *node = run->node;
     OrtStatus *status = NULL;
     for (int i = 0; status == NULL && i < node->op->tensors; i++)
-        if (!is_output(node->op, i))
+        if (!node_op_gives(node->op, i))
             status = take_input(run, i);
     if (status == NULL)
         status = find_plan(node, node->op, run->given, outputs_of(node), plan);
     for (int i = 0; status == NULL && i < node->op->tensors; i++)
-        if (is_output(node->op, i))
+        if (node_op_gives(node->op, i))
             status = take_output(run, i);
     return status;
 }

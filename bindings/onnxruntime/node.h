@@ -40,13 +40,20 @@ struct node_run {
     int64_t dims[MOST_TENSORS][MOST_RANK]; /* of outputs */
 };
 
-/* An op.  The runtime counts inputs and outputs apart: its inputs are tensors 0 and on, and those
-   after the outputs. */
+/* Tensors in the order in which the runtime has a node's inputs, or its outputs. */
+struct tensor_list {
+    int count;
+    unsigned char tensor[MOST_TENSORS];
+};
+
 struct node_op {
     const char *name;
-    int tensors, first_output, outputs;
+    int tensors;
+    struct tensor_list inputs, outputs;
     bool needs_kernels; /* portable ones are slower than the runtime's own; they copy as well */
+    bool only_here;     /* the runtime has no such op, and portable ones will do */
     unsigned required;  /* inputs that must be there, a bit for each tensor */
+    unsigned updated;   /* inputs that a run writes to */
 
     /* Dims that plans are made for, a bit each; the others are left open. */
     unsigned (*fixed)(const struct node *node, int tensor, int rank);
@@ -77,13 +84,11 @@ struct node {
     struct workspaces workspaces;
 };
 
-/* The tensor that is input i, as the runtime counts them.  Output i is first_output + i. */
-static inline int node_op_input(const struct node_op *op, int i) {
-    return i < op->first_output ? i : i + op->outputs;
-}
-
-static inline int node_op_inputs(const struct node_op *op) {
-    return op->tensors - op->outputs;
+static inline bool node_op_gives(const struct node_op *op, int tensor) {
+    bool gives = false;
+    for (int i = 0; i < op->outputs.count; i++)
+        gives = gives || op->outputs.tensor[i] == tensor;
+    return gives;
 }
 
 /* A node without places; NULL: out of memory.  node_close also takes NULL. */
@@ -92,9 +97,9 @@ struct node *node_open(const struct node_op *op, const struct attributes *attrib
 void node_close(struct node *node);
 
 /* Whether kvmill has a plan for a node with these inputs, by tensors, and the outputs that have
-   places: KVMILL_OK, or why not.  KVMILL_E_KERNEL: it would be slow, and the session has not
-   allowed that. */
-kvmill_status node_try(const struct node *node, const struct known_tensor *inputs,
+   places: KVMILL_OK, or why not.  fast: KVMILL_E_KERNEL refuses what no pack has fast kernels for.
+ */
+kvmill_status node_try(const struct node *node, const struct known_tensor *inputs, bool fast,
                        kvmill_error *error);
 
 /* Run in the runtime's threads.  Any thread. */

@@ -60,8 +60,10 @@ static OrtStatus *run_scatter(struct node_run *run, const kvmill_plan *plan) {
 const struct node_op tensor_scatter_op = {
     .name = "TensorScatter",
     .tensors = KVMILL_TENSOR_SCATTER_TENSORS,
-    .first_output = KVMILL_TENSOR_SCATTER_PRESENT_CACHE,
-    .outputs = 1,
+    .inputs = {3,
+               {KVMILL_TENSOR_SCATTER_PAST_CACHE, KVMILL_TENSOR_SCATTER_UPDATE,
+                KVMILL_TENSOR_SCATTER_WRITE_INDICES}},
+    .outputs = {1, {KVMILL_TENSOR_SCATTER_PRESENT_CACHE}},
     .required = 1u << KVMILL_TENSOR_SCATTER_PAST_CACHE | 1u << KVMILL_TENSOR_SCATTER_UPDATE,
     .fixed = fixed_of_scatter,
     .plan = plan_scatter,
@@ -71,6 +73,13 @@ const struct node_op tensor_scatter_op = {
 };
 
 /* ---- Attention ---- */
+
+#define ATTENTION_INPUTS                                                                           \
+    KVMILL_ATTENTION_Q, KVMILL_ATTENTION_K, KVMILL_ATTENTION_V, KVMILL_ATTENTION_ATTN_MASK,        \
+        KVMILL_ATTENTION_PAST_KEY, KVMILL_ATTENTION_PAST_VALUE, KVMILL_ATTENTION_NONPAD_KV_SEQLEN
+#define ATTENTION_OUTPUTS                                                                          \
+    KVMILL_ATTENTION_Y, KVMILL_ATTENTION_PRESENT_KEY, KVMILL_ATTENTION_PRESENT_VALUE,              \
+        KVMILL_ATTENTION_QK_MATMUL_OUTPUT
 
 enum {
     QUERIES_KEYS_VALUES =
@@ -174,8 +183,8 @@ const struct node_op attention_op = {
     .name = "Attention",
     .needs_kernels = true,
     .tensors = KVMILL_ATTENTION_TENSORS,
-    .first_output = KVMILL_ATTENTION_Y,
-    .outputs = 4,
+    .inputs = {7, {ATTENTION_INPUTS}},
+    .outputs = {4, {ATTENTION_OUTPUTS}},
     .required = QUERIES_KEYS_VALUES,
     .fixed = fixed_of_attention,
     .plan = plan_attention,
@@ -264,8 +273,8 @@ const struct node_op step_op = {
     .name = "TensorScatterAttention",
     .needs_kernels = true,
     .tensors = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS,
-    .first_output = KVMILL_ATTENTION_Y,
-    .outputs = 4, /* qk_matmul_output is never there */
+    .inputs = {8, {ATTENTION_INPUTS, KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES}},
+    .outputs = {4, {ATTENTION_OUTPUTS}}, /* qk_matmul_output is never there */
     .required = QUERIES_KEYS_VALUES | 1u << KVMILL_ATTENTION_PAST_KEY |
                 1u << KVMILL_ATTENTION_PAST_VALUE | 1u << KVMILL_ATTENTION_NONPAD_KV_SEQLEN,
     .fixed = fixed_of_attention,

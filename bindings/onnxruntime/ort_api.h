@@ -147,7 +147,11 @@ struct ort_api {
     OrtStatus *(*ValueInfo_GetValueNumConsumers)(const OrtValueInfo *value, size_t *out);
     void *unused_325[5];
     OrtStatus *(*ValueInfo_IsGraphOutput)(const OrtValueInfo *value, bool *out);
-    void *unused_331[7];
+    OrtStatus *(*ValueInfo_IsConstantInitializer)(const OrtValueInfo *value, bool *out);
+    void *unused_332[4];
+    OrtStatus *(*Graph_GetNumOperatorSets)(const OrtGraph *graph, size_t *out);
+    OrtStatus *(*Graph_GetOperatorSets)(const OrtGraph *graph, const char **domains,
+                                        int64_t *versions, size_t count);
     OrtStatus *(*Graph_GetNumInputs)(const OrtGraph *graph, size_t *out);
     OrtStatus *(*Graph_GetInputs)(const OrtGraph *graph, const OrtValueInfo **out, size_t count);
     OrtStatus *(*Graph_GetNumOutputs)(const OrtGraph *graph, size_t *out);
@@ -268,7 +272,10 @@ struct ort_ep_factory {
     void (*ReleaseAllocator)(OrtEpFactory *factory, OrtAllocator *allocator);
     OrtStatus *(*CreateDataTransfer)(OrtEpFactory *factory, OrtDataTransferImpl **out);
     bool (*IsStreamAware)(const OrtEpFactory *factory);
-    void *unused[5];
+    void *unused_memory[3]; /* streams; why devices are unfit; memory of others */
+    OrtStatus *(*GetNumCustomOpDomains)(OrtEpFactory *factory, size_t *count);
+    OrtStatus *(*GetCustomOpDomains)(OrtEpFactory *factory, OrtCustomOpDomain **domains,
+                                     size_t count);
 };
 
 #endif

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "infer.h"
+#include "pmx.h"
 
-__attribute__((format(printf, 2, 3))) static bool decline(struct reason *reason, const char *format,
-                                                          ...) {
+bool problem_decline(struct reason *reason, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(reason->text, sizeof reason->text, format, arguments);
@@ -19,7 +19,7 @@ __attribute__((format(printf, 2, 3))) static bool decline(struct reason *reason,
 
 /* The runtime's own words; the status is forgotten. */
 static bool decline_for(struct reason *reason, OrtStatus *status) {
-    decline(reason, "%s", ort->GetErrorMessage(status));
+    problem_decline(reason, "%s", ort->GetErrorMessage(status));
     ort->ReleaseStatus(status);
     return false;
 }
@@ -41,15 +41,19 @@ const char *problem_node_op(const OrtNode *node) {
     return text_of(ort->Node_GetOperatorType, node);
 }
 
-static const char *value_name(const OrtValueInfo *value) {
+const char *problem_node_domain(const OrtNode *node) {
+    return text_of(ort->Node_GetDomain, node);
+}
+
+const char *problem_value_name(const OrtValueInfo *value) {
     const char *name = NULL;
     bool known = value != NULL && runtime_succeeded(ort->GetValueInfoName(value, &name));
     return known && name != NULL ? name : "";
 }
 
 static bool is_same(const OrtValueInfo *one, const OrtValueInfo *other) {
-    const char *name = value_name(one);
-    return *name != '\0' && strcmp(name, value_name(other)) == 0;
+    const char *name = problem_value_name(one);
+    return *name != '\0' && strcmp(name, problem_value_name(other)) == 0;
 }
 
 typedef OrtStatus *(*get_count)(const OrtNode *node, size_t *out);
@@ -73,6 +77,14 @@ struct values problem_outputs_of(const OrtNode *node) {
     return values_of(ort->Node_GetNumOutputs, ort->Node_GetOutputs, node);
 }
 
+bool problem_known(const OrtValueInfo *value, struct known_tensor *known) {
+    const OrtTypeInfo *type = NULL;
+    const OrtTensorTypeAndShapeInfo *info = NULL;
+    return runtime_succeeded(ort->GetValueInfoTypeInfo(value, &type)) &&
+           runtime_succeeded(ort->CastTypeInfoToTensorInfo(type, &info)) && info != NULL &&
+           runtime_succeeded(infer_known(info, known));
+}
+
 /* ---- One node ---- */
 
 static int version_of(const OrtNode *node) {
@@ -85,46 +97,77 @@ const struct node_op *problem_op_of(const OrtNode *node) {
         const char *domain;
         const struct node_op *op;
     } known[] = {{"", &tensor_scatter_op}, {"", &attention_op}, {"com.microsoft", &group_query_op}};
-    const char *domain = text_of(ort->Node_GetDomain, node), *name = problem_node_op(node);
+    const char *domain = problem_node_domain(node), *name = problem_node_op(node);
     if (strcmp(domain, "ai.onnx") == 0)
         domain = "";
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].domain, domain) == 0 && strcmp(known[i].op->name, name) == 0)
             return known[i].op;
-    return NULL;
+    size_t inputs = 0;
+    return runtime_succeeded(ort->Node_GetNumInputs(node, &inputs))
+               ? pmx_op_of_node(domain, name, inputs)
+               : NULL;
 }
 
-/* Values that have a name; false: one is beyond the first `most`. */
-static bool set_side(struct problem *problem, struct values values, int most, bool output) {
+/* Values that have a name; false: one is beyond the list. */
+static bool set_side(struct problem *problem, struct values values,
+                     const struct tensor_list *list) {
     bool fits = true;
     for (int i = 0; i < (int)values.count; i++) {
-        bool named = *value_name(values.items[i]) != '\0';
-        int tensor = output ? problem->op->first_output + i : node_op_input(problem->op, i);
-        if (named && i < most)
-            problem->value[tensor] = values.items[i];
-        fits = fits && (!named || i < most);
+        bool named = *problem_value_name(values.items[i]) != '\0';
+        if (named && i < list->count)
+            problem->value[list->tensor[i]] = values.items[i];
+        fits = fits && (!named || i < list->count);
     }
     free(values.items);
     return fits;
 }
 
 static bool set_values(struct problem *problem, const OrtNode *node) {
-    bool inputs = set_side(problem, problem_inputs_of(node), node_op_inputs(problem->op), false);
-    return set_side(problem, problem_outputs_of(node), problem->op->outputs, true) && inputs;
+    bool inputs = set_side(problem, problem_inputs_of(node), &problem->op->inputs);
+    return set_side(problem, problem_outputs_of(node), &problem->op->outputs) && inputs;
+}
+
+static bool is_constant(const OrtValueInfo *value) {
+    bool constant = false;
+    return runtime_succeeded(ort->ValueInfo_IsConstantInitializer(value, &constant)) && constant;
+}
+
+static bool check_input(const struct problem *problem, int i, struct reason *reason) {
+    int tensor = problem->op->inputs.tensor[i];
+    const OrtValueInfo *value = problem->value[tensor];
+    if (problem->op->required >> tensor & 1 && value == NULL)
+        return problem_decline(reason, "input %d is not there; accepted: one", i);
+    if (problem->op->updated >> tensor & 1 && value != NULL && is_constant(value))
+        return problem_decline(reason, "input %d is a constant; accepted: what a run may write to",
+                               i);
+    return true;
+}
+
+/* What the runtime checks of ops that it has itself. */
+static bool check_values(const struct problem *problem, struct reason *reason) {
+    const struct node_op *op = problem->op;
+    bool right = true;
+    for (int i = 0; right && i < op->inputs.count; i++)
+        right = check_input(problem, i, reason);
+    for (int i = 0; right && i < (op->only_here ? op->outputs.count : 1); i++)
+        if (problem->value[op->outputs.tensor[i]] == NULL)
+            right = problem_decline(reason, "its output %d has no name", i);
+    return right;
 }
 
 bool problem_of_node(const OrtNode *node, struct problem *problem, struct reason *reason) {
     const struct attribute_source source = attributes_of_node(node);
     *problem = (struct problem){.op = problem_op_of(node), .parts = {node}, .part_count = 1};
-    OrtStatus *status = attributes_check_names(node);
+    unsigned pmx = pmx_bit(problem->op);
+    OrtStatus *status = attributes_check(node, pmx);
     if (status == NULL)
-        status = attributes_read(&problem->attributes, &source, version_of(node));
+        status = attributes_read(&problem->attributes, &source, version_of(node), pmx);
     if (status != NULL)
         return decline_for(reason, status);
     if (!set_values(problem, node))
-        return decline(reason, "it has inputs or outputs that kvmill does not know");
-    return problem->value[problem->op->first_output] != NULL ||
-           decline(reason, "its first output has no name");
+        return problem_decline(reason, "it has inputs or outputs that kvmill does not know");
+    return check_values(problem, reason);
 }
 
 /* ---- Three nodes ---- */
@@ -146,14 +189,8 @@ static const OrtNode *maker_of(const OrtValueInfo *value, const OrtNode *const *
 /* Next to last, which is also the default. */
 static bool has_cache_axis(const struct problem *scatter) {
     struct known_tensor known;
-    const OrtTypeInfo *type = NULL;
-    const OrtTensorTypeAndShapeInfo *info = NULL;
-    if (scatter->attributes.axis == -2)
-        return true;
-    return runtime_succeeded(ort->GetValueInfoTypeInfo(scatter->value[0], &type)) &&
-           runtime_succeeded(ort->CastTypeInfoToTensorInfo(type, &info)) && info != NULL &&
-           runtime_succeeded(infer_known(info, &known)) &&
-           scatter->attributes.axis == known.rank - 2;
+    return scatter->attributes.axis == -2 ||
+           (problem_known(scatter->value[0], &known) && scatter->attributes.axis == known.rank - 2);
 }
 
 /* The cache is what the model gives, and nobody else reads it. */
@@ -204,24 +241,18 @@ bool problem_of_step(const OrtNode *attention, const OrtNode *const *nodes, size
 
 /* ---- Plans ---- */
 
-static bool read_known(const OrtValueInfo *value, struct known_tensor *known,
+/* open: the rank may be left to the run. */
+static bool read_known(const OrtValueInfo *value, bool open, struct known_tensor *known,
                        struct reason *reason) {
-    const OrtTypeInfo *type = NULL;
-    const OrtTensorTypeAndShapeInfo *info = NULL;
-    OrtStatus *status = ort->GetValueInfoTypeInfo(value, &type);
-    if (status == NULL)
-        status = ort->CastTypeInfoToTensorInfo(type, &info);
-    if (status == NULL && info == NULL)
-        return decline(reason, "\"%.80s\" is no tensor", value_name(value));
-    if (status == NULL)
-        status = infer_known(info, known);
-    if (status != NULL)
-        return decline_for(reason, status);
+    if (!problem_known(value, known))
+        return problem_decline(reason, "\"%.80s\" is no tensor", problem_value_name(value));
+    if (open && known->rank < 0)
+        known->rank = 0;
     return (known->type.bits != 0 && known->rank >= 0) ||
-           decline(reason,
-                   "\"%.80s\" has no known type and rank; accepted: types that kvmill has, "
-                   "ranks up to %d",
-                   value_name(value), MOST_RANK);
+           problem_decline(reason,
+                           "\"%.80s\" has no known type and rank; accepted: types that kvmill has, "
+                           "ranks up to %d",
+                           problem_value_name(value), MOST_RANK);
 }
 
 /* Where a value is among others; -1: it is not there. */
@@ -232,36 +263,43 @@ static int place_of(const OrtValueInfo *value, const struct values *values) {
     return value != NULL && values == NULL ? 0 : -1;
 }
 
-static bool is_output(const struct problem *problem, int i) {
-    return i >= problem->op->first_output && i < problem->op->first_output + problem->op->outputs;
-}
+static const char no_kernels[] =
+    "no pack has fast kernels of its shape: kvmill generate makes them";
 
+/* reason: also what there is to say of a plan. */
 static bool has_plan(const struct problem *problem, struct node *node, struct reason *reason) {
     struct known_tensor known[MOST_TENSORS];
     kvmill_error error;
     for (int i = 0; i < MOST_TENSORS; i++) {
         known[i] = (struct known_tensor){.rank = -1};
-        if (problem->value[i] != NULL && !is_output(problem, i) &&
-            !read_known(problem->value[i], &known[i], reason))
+        if (problem->value[i] != NULL && !node_op_gives(problem->op, i) &&
+            !read_known(problem->value[i], problem->op->only_here, &known[i], reason))
             return false;
     }
-    kvmill_status status = node_try(node, known, &error);
-    if (status == KVMILL_E_KERNEL)
-        return decline(reason, "no pack has fast kernels of its shape: kvmill generate makes them");
-    return status == KVMILL_OK ||
-           decline(reason, "%s (%s)", error.message, kvmill_status_name(status));
+    const struct node_op *op = problem->op;
+    bool fast = op->needs_kernels || op->only_here;
+    kvmill_status status = node_try(node, known, false, &error);
+    if (status != KVMILL_OK)
+        return problem_decline(reason, "%s (%s)", error.message, kvmill_status_name(status));
+    reason->slow = fast && node_try(node, known, true, &error) == KVMILL_E_KERNEL;
+    if (reason->slow && op->only_here)
+        problem_decline(reason, ", in portable code: %s", no_kernels);
+    return !reason->slow || op->only_here || node->settings.portable ||
+           problem_decline(reason, "%s", no_kernels);
 }
 
 struct node *problem_open(const struct problem *problem, const struct settings *settings,
                           const struct values *inputs, const struct values *outputs,
                           struct reason *reason) {
     struct node *node = node_open(problem->op, &problem->attributes, settings);
+    *reason = (struct reason){.slow = false};
     if (node == NULL) {
-        decline(reason, "out of memory for a node");
+        problem_decline(reason, "out of memory for a node");
         return NULL;
     }
     for (int i = 0; i < MOST_TENSORS; i++)
-        node->place[i] = place_of(problem->value[i], is_output(problem, i) ? outputs : inputs);
+        node->place[i] =
+            place_of(problem->value[i], node_op_gives(problem->op, i) ? outputs : inputs);
     if (has_plan(problem, node, reason))
         return node;
     node_close(node);

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "problem.h"
+#include "custom_ops.h"
+#include "making.h"
 
 static const char *const provider_name = "KvmillExecutionProvider";
 
@@ -13,6 +14,7 @@ static const char *const provider_name = "KvmillExecutionProvider";
 struct provider {
     struct ort_ep base;
     struct settings settings;
+    struct making making;
     const OrtLogger *logger;
 };
 
@@ -41,21 +43,24 @@ static void set_taken(const struct claim *claim, const struct problem *problem) 
             claim->taken[i] = claim->taken[i] || claim->nodes[i] == problem->parts[j];
 }
 
-static OrtStatus *take(const struct claim *claim, const struct problem *problem,
-                       struct node *node) {
+static OrtStatus *take(const struct claim *claim, const struct problem *problem, struct node *node,
+                       const struct reason *remark) {
     const OrtNode *first = problem->parts[0];
-    runtime_log(claim->provider->logger, ORT_LOG_INFO, "takes node \"%.80s\" (%s) as %s",
-                problem_node_name(first), problem_node_op(first), problem->op->name);
+    runtime_log(claim->provider->logger, ORT_LOG_INFO, "takes node \"%.80s\" (%s) as %s%s",
+                problem_node_name(first), problem_node_op(first), problem->op->name, remark->text);
     node_close(node);
     set_taken(claim, problem);
     return provider_api->EpGraphSupportInfo_AddNodesToFuse(claim->info, problem->parts,
                                                            problem->part_count, NULL);
 }
 
+/* Without a node that the runtime does not have, there is no session. */
 static OrtStatus *leave(const struct claim *claim, const OrtNode *node,
                         const struct reason *reason) {
-    runtime_log(claim->provider->logger, ORT_LOG_INFO, "leaves node \"%.80s\" (%s): %s",
-                problem_node_name(node), problem_node_op(node), reason->text);
+    bool fatal = problem_op_of(node)->only_here;
+    runtime_log(claim->provider->logger, fatal ? ORT_LOG_WARNING : ORT_LOG_INFO,
+                "leaves node \"%.80s\" (%s): %s", problem_node_name(node), problem_node_op(node),
+                reason->text);
     return NULL;
 }
 
@@ -67,7 +72,7 @@ static OrtStatus *consider_step(const struct claim *claim, const OrtNode *node) 
         !problem_of_step(node, claim->nodes, claim->count, &problem))
         return NULL;
     struct node *made = problem_open(&problem, &claim->provider->settings, NULL, NULL, &reason);
-    return made != NULL ? take(claim, &problem, made) : NULL;
+    return made != NULL ? take(claim, &problem, made, &reason) : NULL;
 }
 
 static OrtStatus *consider_node(const struct claim *claim, const OrtNode *node) {
@@ -78,7 +83,7 @@ static OrtStatus *consider_node(const struct claim *claim, const OrtNode *node) 
         return NULL;
     if (problem_of_node(node, &problem, &reason))
         made = problem_open(&problem, &claim->provider->settings, NULL, NULL, &reason);
-    return made != NULL ? take(claim, &problem, made) : leave(claim, node, &reason);
+    return made != NULL ? take(claim, &problem, made, &reason) : leave(claim, node, &reason);
 }
 
 static OrtStatus *consider(const struct claim *claim) {
@@ -90,6 +95,8 @@ static OrtStatus *consider(const struct claim *claim) {
             status = consider_node(claim, claim->nodes[i]);
     return status;
 }
+
+/* ---- A graph ---- */
 
 /* The nodes of a graph; to be freed, also after a failure. */
 static OrtStatus *nodes_of(const OrtGraph *graph, const OrtNode ***nodes, size_t *count) {
@@ -104,8 +111,12 @@ static OrtStatus *nodes_of(const OrtGraph *graph, const OrtNode ***nodes, size_t
 }
 
 static OrtStatus *get_capability(OrtEp *ep, const OrtGraph *graph, OrtEpGraphSupportInfo *info) {
-    struct claim claim = {.provider = (const struct provider *)(const void *)ep, .info = info};
+    struct provider *provider = (struct provider *)(void *)ep;
+    struct claim claim = {.provider = provider, .info = info};
     OrtStatus *status = nodes_of(graph, &claim.nodes, &claim.count);
+    if (status == NULL && provider->making.allowed)
+        making_kernels(&provider->making, &provider->settings, provider->logger, graph, claim.nodes,
+                       claim.count);
     claim.taken = status == NULL ? calloc(claim.count + 1, sizeof *claim.taken) : NULL;
     if (status == NULL)
         status = claim.taken != NULL ? consider(&claim)
@@ -170,7 +181,7 @@ static struct node *compile_nodes(const struct provider *provider, const OrtNode
 
 static OrtStatus *compile_one(const struct provider *provider, const OrtGraph *graph,
                               const OrtNode *fused, OrtNodeComputeInfo **info) {
-    struct reason reason = {"its nodes are no step"};
+    struct reason reason = {.text = "its nodes are no step"};
     const OrtNode **nodes;
     size_t count = 0;
     struct node *node = NULL;
@@ -255,10 +266,10 @@ static OrtStatus *get_devices(OrtEpFactory *factory, const OrtHardwareDevice *co
     return status;
 }
 
-static OrtStatus *read_settings(const OrtSessionOptions *options, struct settings *settings) {
+static OrtStatus *read_settings(const OrtSessionOptions *options, struct provider *provider) {
     OrtKeyValuePairs *entries = NULL;
     OrtStatus *status = ort->GetSessionOptionsConfigEntries(options, &entries);
-    return status != NULL ? status : settings_take(settings, entries);
+    return status != NULL ? status : settings_take(&provider->settings, &provider->making, entries);
 }
 
 static OrtStatus *create(OrtEpFactory *factory, const OrtHardwareDevice *const *devices,
@@ -268,7 +279,7 @@ static OrtStatus *create(OrtEpFactory *factory, const OrtHardwareDevice *const *
     (void)factory, (void)devices, (void)metadata, (void)count;
     if (provider == NULL)
         return runtime_fail(ORT_IS_FAILED, "out of memory for a provider");
-    OrtStatus *status = read_settings(options, &provider->settings);
+    OrtStatus *status = read_settings(options, provider);
     if (status != NULL) {
         free(provider);
         return status;
@@ -304,6 +315,18 @@ static bool is_stream_aware(const OrtEpFactory *factory) {
     return false;
 }
 
+/* PMX's: the runtime loads no model with ops that it has never heard of. */
+static OrtStatus *count_domains(OrtEpFactory *factory, size_t *count) {
+    (void)factory;
+    *count = PMX_DOMAINS;
+    return NULL;
+}
+
+static OrtStatus *get_domains(OrtEpFactory *factory, OrtCustomOpDomain **domains, size_t count) {
+    (void)factory;
+    return custom_ops_claimed(domains, count);
+}
+
 static const struct ort_ep_factory factory = {
     .ort_version_supported = ORT_VERSION,
     .GetName = get_factory_name,
@@ -316,6 +339,8 @@ static const struct ort_ep_factory factory = {
     .ReleaseAllocator = release_allocator,
     .CreateDataTransfer = create_transfer,
     .IsStreamAware = is_stream_aware,
+    .GetNumCustomOpDomains = count_domains,
+    .GetCustomOpDomains = get_domains,
 };
 
 /* ---- What the runtime looks for ---- */

@@ -40,6 +40,34 @@ static OrtStatus *read_math(const OrtKeyValuePairs *entries, const char **math) 
     return NULL;
 }
 
+/* ---- Making kernels ---- */
+
+static OrtStatus *read_directory(const char *value, struct making *making) {
+    size_t length = value != NULL ? strlen(value) : 0;
+    bool directory = length > 0 && *value == '/' && length < sizeof making->directory;
+    making->allowed = value != NULL && strcmp(value, "0") != 0;
+    making->directory[0] = '\0';
+    if (directory)
+        memcpy(making->directory, value, length + 1);
+    if (making->allowed && !directory && strcmp(value, "1") != 0)
+        return runtime_fail(ORT_IS_INVALID_ARGUMENT,
+                            "make_kernels is \"%.80s\"; accepted: 0, 1 or the absolute path of a "
+                            "directory of at most %zu bytes",
+                            value, sizeof making->directory - 1);
+    return NULL;
+}
+
+static OrtStatus *read_seconds(const char *value, int *seconds) {
+    enum { DEFAULT = 600, MOST = 1000000 };
+    char *end = NULL;
+    long number = value != NULL ? strtol(value, &end, 10) : DEFAULT;
+    *seconds = (int)number;
+    if (value == NULL || (end != value && *end == '\0' && number >= 1 && number <= MOST))
+        return NULL;
+    return runtime_fail(ORT_IS_INVALID_ARGUMENT, "make_seconds is \"%.80s\"; accepted: 1 to %d",
+                        value, MOST);
+}
+
 /* ---- Packs ---- */
 
 /* The first reason is the one that is told. */
@@ -61,12 +89,17 @@ static OrtStatus *read_packs(const OrtKeyValuePairs *entries, struct packs *pack
     return status;
 }
 
-OrtStatus *settings_take(struct settings *settings, OrtKeyValuePairs *entries) {
+OrtStatus *settings_take(struct settings *settings, struct making *making,
+                         OrtKeyValuePairs *entries) {
     OrtStatus *status = read_packs(entries, &settings->packs);
     if (status == NULL)
         status = read_flag(entries, "portable", &settings->portable);
     if (status == NULL)
         status = read_math(entries, &settings->math);
+    if (status == NULL && making != NULL)
+        status = read_directory(value_of(entries, "make_kernels"), making);
+    if (status == NULL && making != NULL)
+        status = read_seconds(value_of(entries, "make_seconds"), &making->seconds);
     ort->ReleaseKeyValuePairs(entries);
     return status;
 }

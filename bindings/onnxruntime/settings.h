@@ -5,7 +5,12 @@
 
    portable: 1, the provider takes nodes that no pack has fast kernels for, too; 0.
 
-   math: f32, near or fast, the arithmetic of GroupQueryAttention; f32.
+   math: f32, near or fast, the arithmetic of GroupQueryAttention and of PMX's nodes; f32.
+
+   make_kernels: 1, or a directory: what the provider finds no fast kernels for, it makes some for,
+   in the user's directory for caches, or this one; 0.
+
+   make_seconds: how long that may take; 600.
 
    The key of an entry is kvmill.NAME; as an option of the provider, NAME.
 
@@ -22,8 +27,16 @@ struct settings {
     const char *math; /* NULL: f32 */
 };
 
+/* How the provider makes kernels. */
+struct making {
+    bool allowed;
+    char directory[512]; /* "": the user's */
+    int seconds;
+};
+
 /* Read the entries, and release them.  A pack that cannot be used, and any other value, is refused.
- */
-OrtStatus *settings_take(struct settings *settings, OrtKeyValuePairs *entries);
+   making: NULL, nobody is going to. */
+OrtStatus *settings_take(struct settings *settings, struct making *making,
+                         OrtKeyValuePairs *entries);
 
 #endif

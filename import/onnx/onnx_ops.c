@@ -35,22 +35,12 @@ const struct op *onnx_spec_op(const struct onnx_call *call) {
     return call->op->spec != NULL ? kvmill_op_by_name(call->op->spec) : onnx_pmx_op(call->node);
 }
 
-static const struct op_tensor *tensor_at(const struct op *op, bool out, int i) {
-    for (int t = 0; t < op->tensor_count; t++) {
-        const struct op_tensor *tensor = &op->tensors[t];
-        op_set ops = out ? tensor->out & ~tensor->in : tensor->in;
-        if (!tensor->ours && (ops & kvmill_op_bit(op)) != 0 && i-- == 0)
-            return tensor;
-    }
-    return NULL;
-}
-
 const struct op_tensor *onnx_input_of(const struct op *op, int i) {
-    return tensor_at(op, false, i);
+    return kvmill_op_source_tensor(op, false, i);
 }
 
 const struct op_tensor *onnx_output_of(const struct op *op, int i) {
-    return tensor_at(op, true, i);
+    return kvmill_op_source_tensor(op, true, i);
 }
 
 static const char *name_of(const struct op_tensor *tensor) {
@@ -73,7 +63,7 @@ bool onnx_is_updated(const struct onnx_call *call, int i) {
 
 static int count_tensors(const struct op *op, bool out) {
     int count = 0;
-    while (tensor_at(op, out, count) != NULL)
+    while (kvmill_op_source_tensor(op, out, count) != NULL)
         count++;
     return count;
 }
@@ -356,8 +346,7 @@ static bool check_inputs(const struct onnx_call *call, struct error *error) {
                          call->node->input_count, most);
     for (int i = 0; i < most; i++) {
         const struct op_tensor *tensor = onnx_input_of(op, i);
-        bool needed = (tensor->needed & kvmill_op_bit(op)) != 0 && tensor->used.names[0] == NULL;
-        if (onnx_input(call, i) == NULL && needed)
+        if (onnx_input(call, i) == NULL && kvmill_op_source_needs(op, tensor))
             return onnx_fail(error, call->model, call->node,
                              "input %d is not there; accepted: one that is, %s", i, tensor->name);
     }
@@ -381,17 +370,14 @@ static bool check_opset(const struct onnx_call *call, struct error *error) {
 
 enum { MOST_ATTRIBUTES = 32 };
 
-/* Those of the first struct that the source has, without types, which tensors have, and the opset,
-   which the model has. */
+/* Those of the source; the opset is the model's. */
 static const char *const *attributes_of(const struct onnx_call *call,
                                         const char *names[MOST_ATTRIBUTES + 1]) {
     const struct op *op = onnx_spec_op(call);
     int count = 0;
     for (int i = 0; i < op->parts[0]->member_count && count < MOST_ATTRIBUTES; i++) {
         const struct op_member *member = &op->parts[0]->members[i];
-        op_set ops = member->ops & ~member->ours;
-        if (ops & kvmill_op_bit(op) && member->source == op->source && member->kind != OP_TYPE &&
-            strcmp(member->name, "opset") != 0)
+        if (kvmill_op_source_has(op, member) && strcmp(member->name, "opset") != 0)
             names[count++] = member->name;
     }
     names[count] = NULL;

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -143,7 +143,40 @@ def empty_for_none(
             arrays[name] = np.zeros(0, reference.STORAGE[dtype])
 
 
-def check_case(command: str, rng: np.random.Generator) -> None:
+DOMAINS = ("opmx", "pmx", "opmx.dynamic_batching", "pmx.dynamic_batching")
+
+
+class ModelCase(NamedTuple):
+    """A model of the three ops, what goes in, and what is right."""
+
+    case: pmx.Answer
+    arrays: dict[str, np.ndarray]
+    model: onnx.ModelProto
+
+    @property
+    def caches(self) -> list[str]:
+        """Inputs that are updated."""
+        quantised = self.case.attributes.quant_bit != 0
+        return ["cache", "cache_2"] + (["scale", "scale_2"] if quantised else [])
+
+    def check(self, outputs: Sequence[np.ndarray], caches: Sequence[np.ndarray]) -> None:
+        attributes, after = self.case.attributes, self.case.after
+        storage = reference.STORAGE[attributes.T1]
+        fused, apart, key = (array.view(storage) for array in outputs)
+        pmx.check_outputs(self.case, fused)
+        pmx.check_outputs(self.case, apart)
+        pmx.same_bits(key, self.keys, "key")
+        for name, array in zip(self.caches, caches, strict=True):
+            pmx.same_bits(array, getattr(after, name.removesuffix("_2")), name)
+
+    @property
+    def keys(self) -> np.ndarray:
+        """What KeyValueCache reads back."""
+        attributes = self.case.attributes
+        return reference.encode(attributes.T1, pmx.joined(attributes, self.case.after.keys))
+
+
+def make_case(rng: np.random.Generator) -> ModelCase:
     attributes = random_attributes(rng)
     case = pmx.answer(attributes, pmx.random_tensors(rng, attributes))
     arrays = arrays_of(attributes, case.tensors)
@@ -166,19 +199,16 @@ def check_case(command: str, rng: np.random.Generator) -> None:
             [info_of(rng, attributes, name, array) for name, array in arrays.items()],
             [helper.make_tensor_value_info(n, T1, None) for n in ("fused", "apart", "key")],
         ),
-        opset_imports=[helper.make_opsetid("opmx", 1)],
+        opset_imports=[helper.make_opsetid(domain, 1) for domain in DOMAINS],
         ir_version=IR_VERSION,
     )
-    caches = ["cache", "cache_2"] + (["scale", "scale_2"] if attributes.quant_bit else [])
-    results = run_model(command, ("--portable",), model, arrays, caches)
-    storage = reference.STORAGE[attributes.T1]
-    fused, apart, key = (array.view(storage) for array in results[:3])
-    pmx.check_outputs(case, fused)
-    pmx.check_outputs(case, apart)
-    loaded = reference.encode(attributes.T1, pmx.joined(attributes, case.after.keys))
-    pmx.same_bits(key, loaded, "key")
-    for name, array in zip(caches, results[3:], strict=True):
-        pmx.same_bits(array, getattr(case.after, name.removesuffix("_2")), name)
+    return ModelCase(case, arrays, model)
+
+
+def check_case(command: str, rng: np.random.Generator) -> None:
+    made = make_case(rng)
+    results = run_model(command, ("--portable",), made.model, made.arrays, made.caches)
+    made.check(results[:3], results[3:])
 
 
 def check_all(command: str, seed: int) -> None:

@@ -9,7 +9,7 @@ Environment:
     KVMILL_LIBRARY  libkvmill.so: the binding's, whose tests lend their cases
     KVMILL_BAD_PACK libold.so, a pack of another version
     KVMILL_ORT_FAULT  set: the quick ones, which notice planted faults; "group_query": those of
-                    GroupQueryAttention
+                    GroupQueryAttention; "pmx": those of PMX's domains
     KVMILL_SEED     seed of the random cases; default 24
 
 SPDX-License-Identifier: Apache-2.0
@@ -26,12 +26,15 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
+import making
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.compose
 import onnx_attention
 import onnx_backend
 import onnxruntime
+import pmx_nodes
 from group_query import (
     group_query_claim_tests,
     group_query_model,
@@ -505,18 +508,21 @@ def rewrite_tests(tap: Tap) -> None:
     tap.run("kvmill rewrite: which nodes become which, and all else stays", check)
 
 
-def both_models() -> onnx.ModelProto:
-    """A step, and a node of ONNX Runtime's own."""
-    step, node = step_model(8, 2, 64), group_query_model(step_case(np.random.default_rng(0)))
-    for field in ("node", "input", "output"):
-        getattr(step.graph, field).extend(getattr(node.graph, field))
-    step.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+def all_models(heads: int = 8, kv_heads: int = 2, dim: int = 64) -> onnx.ModelProto:
+    """A step with such heads, a node of ONNX Runtime's own, and one of PMX's."""
+    step, rng = step_model(heads, kv_heads, dim), np.random.default_rng(0)
+    others = group_query_model(step_case(rng)), pmx_nodes.node_model()
+    for model in others:
+        model = onnx.compose.add_prefix(model, f"{model.graph.node[0].op_type}_")
+        for field in ("node", "input", "output"):
+            getattr(step.graph, field).extend(getattr(model.graph, field))
+        step.opset_import.append(helper.make_opsetid(model.graph.node[0].domain, 1))
     return step
 
 
 def main() -> int:
     if sys.argv[1:2] == ["--model"]:
-        Path(sys.argv[2]).write_bytes(both_models().SerializeToString())
+        Path(sys.argv[2]).write_bytes(all_models().SerializeToString())
         return 0
     tap, seed = Tap(), int(os.environ.get("KVMILL_SEED", "24"))
     tap.comment(f"ONNX Runtime {onnxruntime.__version__}, onnx {onnx.__version__}, seed {seed}")
@@ -525,6 +531,9 @@ def main() -> int:
     fault = os.environ.get("KVMILL_ORT_FAULT")
     if fault == "group_query":
         group_query_tests(tap, seed, provider_session)
+        return tap.finish()
+    if fault == "pmx":
+        pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"], quick=True)
         return tap.finish()
     if fault:  # what is quick
         claim_tests(tap)
@@ -544,6 +553,8 @@ def main() -> int:
         refusal_tests(tap, seed, name, open_session)
     group_query_tests(tap, seed, provider_session)
     group_query_claim_tests(tap)
+    pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"])
+    making.run(tap, all_models(5, 1, 24))
     claim_tests(tap)
     shape_tests(tap)
     rewrite_tests(tap)

@@ -163,11 +163,12 @@ class Flow:
     def fields(self, pages: int) -> dict[str, np.ndarray]:
         """New fields of so many pages of the cache, by their names: zeros; bfloat16 as uint16."""
         numpy = {(2, 32): np.float32, (2, 16): np.float16, (4, 16): np.uint16}
+        shared, kv_heads = self._flow.field_heads, self._layout.kv_heads
         return {
             field.name.decode(): np.zeros(
                 (
                     pages * self._page_blocks,
-                    self._flow.field_heads[i] or self._layout.kv_heads,
+                    (shared and shared[i]) or kv_heads,
                     field.rows,
                     field.columns,
                 ),

@@ -1,0 +1,19 @@
+/* Nodes of a graph as an ONNX model of their own, without weights: what `kvmill generate` reads.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_ONNXRUNTIME_NODES_FILE_H
+#define KVMILL_ONNXRUNTIME_NODES_FILE_H
+
+#include "problem.h"
+
+/* The message's bytes; data NULL: there was no memory, or the runtime did not tell.  The caller's.
+ */
+struct nodes_file {
+    unsigned char *data;
+    size_t size;
+};
+
+/* Nodes that problem_of_node takes. */
+struct nodes_file nodes_file_of(const OrtGraph *graph, const OrtNode *const *nodes, size_t count);
+
+#endif

@@ -53,9 +53,9 @@ static const struct field attend_fields[] = {
 };
 
 /* codes: scores by integer products of codes; pairs: by products of 16 bits; words: codes that
-   become floats in registers, for few query rows; quads: few query rows, in the lanes; columns:
-   positions in the lanes.  In order of preference. */
-static const char *const variants[] = {"codes", "pairs", "words", "quads", "columns", NULL};
+   become floats in registers, for few query rows; dims: dims in the lanes, for few query rows, too;
+   quads: few query rows, in the lanes; columns: positions in the lanes.  In order of preference. */
+static const char *const variants[] = {"codes", "pairs", "words", "dims", "quads", "columns", NULL};
 
 static bool is(const struct kernel *kernel, const char *variant) {
     return strcmp(kernel->variant, variant) == 0;
@@ -63,7 +63,7 @@ static bool is(const struct kernel *kernel, const char *variant) {
 
 /* ---- What an instruction set can do ---- */
 
-enum { MOST_QUAD_ROWS = 8 };
+enum { QUAD = 4, MOST_FEW_ROWS = 8 };
 
 static bool has(const struct isa *isa, unsigned what) {
     return kvmill_isa_giving(isa, what) != NULL;
@@ -110,7 +110,7 @@ static bool keys_can_be_turned(const struct kernel *kernel) {
 
 static bool keys_can_be_words(const struct kernel *kernel) {
     return keys_can_be_turned(kernel) &&
-           (kernel->value[ROWS] <= MOST_QUAD_ROWS || in_tiles(kernel, KEY));
+           (kernel->value[ROWS] <= MOST_FEW_ROWS || in_tiles(kernel, KEY));
 }
 
 /* Sums of a group of any codes fit 32 bits. */
@@ -174,7 +174,9 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
         return keys_can_be_words(kernel);
     if (in_tiles(kernel, KEY)) /* which are not turned, nor spread */
         return false;
-    return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_QUAD_ROWS;
+    if (strcmp(variant, "dims") == 0 && kernel->isa->lanes == QUAD) /* which quads do */
+        return false;
+    return strcmp(variant, "columns") == 0 || kernel->value[ROWS] <= MOST_FEW_ROWS;
 }
 
 /* With 16 registers, where three digits of four rows leave none, and where other ways are AVX2's.
@@ -189,8 +191,7 @@ static int64_t least_group_of_few_registers(const struct kernel *kernel, bool fa
 /* The least group of codes that pay: each group costs what turns its digits into a number, and
    nibbles have to be taken apart. */
 static int64_t least_group(const struct kernel *kernel) {
-    bool fast = kernel->value[MATH] >= KVMILL_MATH_NEAR,
-         few = kernel->value[ROWS] <= MOST_QUAD_ROWS;
+    bool fast = kernel->value[MATH] >= KVMILL_MATH_NEAR, few = kernel->value[ROWS] <= MOST_FEW_ROWS;
     if (kernel->isa->registers <= 16)
         return least_group_of_few_registers(kernel, fast, few);
     if (in_tiles(kernel, KEY)) /* nothing is taken apart but nibbles */
@@ -200,7 +201,16 @@ static int64_t least_group(const struct kernel *kernel) {
     return !fast ? 64 : few ? 1 : 32;
 }
 
+/* Keys are loaded once for all rows that registers have sums for, and again for the next ones. */
+static bool dims_pay(const struct kernel *kernel) {
+    const struct kvmill_format_parts *key = kvmill_format_parts((int)kernel->value[KEY]);
+    return kernel->value[ROWS] <= kernel->isa->registers / 8 ||
+           (key->activation && key->bits == 16);
+}
+
 static bool pays(const struct kernel *kernel, const char *variant) {
+    if (strcmp(variant, "dims") == 0)
+        return dims_pay(kernel);
     return strcmp(variant, "codes") != 0 || group_of(kernel, KEY) >= least_group(kernel);
 }
 
@@ -339,6 +349,8 @@ static void explain_how(const struct kernel *kernel, FILE *stream) {
         fprintf(stream, "%s\n%s",
                 is(kernel, "words")   ? "Codes become floats in registers, where a vector holds "
                                         "positions."
+                : is(kernel, "dims")  ? "Each key is multiplied where it lies, its dims in the "
+                                        "lanes."
                 : is(kernel, "quads") ? "Each key is read once, for all query rows together, which "
                                         "lie side by side in vectors."
                                       : "A block of keys is turned, so that a vector holds "
@@ -360,8 +372,8 @@ static void explain(const struct kernel *kernel, FILE *stream) {
 }
 
 static const char *const attend_libraries[] = {
-    "attend",     "load",        "prefetch",         "softmax",
-    "accumulate", "run",         "accumulate_codes", "accumulate_halves",
+    "attend",     "load",  "prefetch",         "softmax",
+    "accumulate", "run",   "accumulate_codes", "accumulate_halves",
     "turned",     "units", "accumulate_pairs", NULL};
 
 const struct family attend_family = {

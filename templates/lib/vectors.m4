@@ -266,6 +266,11 @@ km_word(«sum_quads», «vf», «vf a, vf b, vf c, vf d», «
     vf cd = _km_unpack(«c», «d», 0) + _km_unpack(«c», «d», 2);
     return _km_low_pairs(«ab», «cd») + _km_high_pairs(«ab», «cd»);
 »)
+m4_dnl add_quads(a, b) -- the sum of quads 0 and 1 of a, of 2 and 3, and so on; then those of b.
+km_word(«add_quads», «vf», «vf a, vf b», «
+    return _km_every_other_quad(0) + _km_every_other_quad(4);
+»)
+m4_define(«_km_every_other_quad», «__builtin_shufflevector(a, b, km_lane_list(«m4_eval(L / 4 * 8 + L % 4 + $1)»))»)
 m4_define(«_km_low_pairs»,
     «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + L % 2 + (L % 4 > 1) * km_lanes)»))»)
 m4_define(«_km_high_pairs»,

@@ -11,8 +11,8 @@ km_need_all(«the definitions», «km_symbol», «km_activation», «km_key», �
     «km_key_quant_group», «km_value_quant_group», «km_key_scale», «km_value_scale», «km_rows», «km_terms», «km_math»)
 km_check_tuning
 
-m4_dnl Rows come in whole tiles, or in whole vectors of quads.
-m4_define(«km_row_multiple», «km_if(km_quads, «m4_eval(km_lanes / 4)», «km_tile»)»)
+m4_dnl Rows come in whole tiles, in whole vectors of quads, or in whole groups.
+m4_define(«km_row_multiple», «km_if(km_quads, «m4_eval(km_lanes / 4)», «km_if(km_dims, km_group_rows, «km_tile»)»)»)
 
 m4_dnl Vectors of a value, and the first dim that is not in a whole vector of a key.
 m4_define(«km_value_vectors», «m4_eval((km_value_dim + km_lanes - 1) / km_lanes)»)
@@ -119,6 +119,13 @@ $1    }
 
 m4_dnl km_each_sum(VECTORS, BODY) -- BODY for every row R and vector V of a tile.
 m4_define(«km_each_sum», «km_times(«R», km_tile, «km_times(«V», $1, «$2»)»)»)
+
+m4_dnl km_set_query_in_turn -- defines set_query: the dims of a query row one after the other.
+m4_define(«km_set_query_in_turn», «km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
+{
+    memcpy(w->query[r], x, sizeof w->query[r]);
+}
+»)
 
 m4_dnl km_score_strips(VECTORS) -- defines score, by strips of so many vectors of positions.
 m4_define(«km_score_strips», «km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)

@@ -5,11 +5,7 @@ m4_define(«km_query_and_key», «    float query[ROWS][KEY_PADDED];
     float key[KEY_PADDED][BLOCK];
 »)
 
-m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
-{
-    memcpy(w->query[r], x, sizeof w->query[r]);
-}
-»)
+m4_define(«km_set_query», «km_set_query_in_turn»)
 
 m4_dnl _km_columns(DIM, COUNT) -- COUNT elements from DIM on of LANES keys.
 m4_define(«_km_columns», «km_times(«I», km_lanes, «            x[I] = km_load(«key», «row[I]», «t + I», «$1», $2);

@@ -2,8 +2,12 @@ m4_divert(-1)
 m4_dnl attend_tunables.m4 -- what kernels that attend leave open.
 km_need_all(«the generator», «km_registers», «km_summing_codes», «km_summing_halves», «km_summing_pairs»)
 
-m4_dnl Rows come in whole vectors where they share them; quads are one tile.
+m4_dnl Rows come in whole vectors where they share them; quads are one tile, and so are rows beside dims in the lanes.
 m4_define(«km_quads», «m4_ifelse(km_variant, «quads», 1, 0)»)
+m4_define(«km_dims», «m4_ifelse(km_variant, «dims», 1, 0)»)
+m4_define(«km_single_tile», «(km_quads || km_dims)»)
+m4_dnl km_group_rows -- query rows that are multiplied with four keys at a time, whose sums are half of the registers.
+m4_define(«km_group_rows», «km_least(km_rows, km_registers / 8)»)
 m4_define(«km_codes», «m4_ifelse(km_variant, «codes», 1, 0)»)
 m4_dnl Keys are turned: positions in the lanes, a word of codes of each.
 m4_define(«km_in_words», «m4_ifelse(km_variant, «words», 1, km_variant, «pairs», 1, 0)»)
@@ -11,13 +15,13 @@ m4_define(«km_most_sums», «(km_registers * 3 / 4)»)
 m4_define(«km_most_of», «km_if(($1) > ($2), «m4_eval($1)», «m4_eval($2)»)»)
 m4_define(«km_least», «km_if(($1) < ($2), «m4_eval($1)», «m4_eval($2)»)»)
 
-m4_define(«km_usual_tile», «km_if(km_quads, km_rows, «km_if(km_codes || km_in_words, 4, 6)»)»)
-km_tunable(«tile», «km_least(km_rows, km_usual_tile)», «km_if(km_quads, km_rows, «1, 2, 3, 4, 5, 6, 8, 12»)»,
+m4_define(«km_usual_tile», «km_if(km_single_tile, km_rows, «km_if(km_codes || km_in_words, 4, 6)»)»)
+km_tunable(«tile», «km_least(km_rows, km_usual_tile)», «km_if(km_single_tile, km_rows, «1, 2, 3, 4, 5, 6, 8, 12»)»,
     «query rows of a register tile»)
 km_limit(«km_tile <= km_rows», «a tile has more rows than the kernel»)
 
 m4_define(«km_sums_of_row», «m4_eval(km_most_sums / km_preset_tile)»)
-m4_define(«km_usual_strip», «km_if(km_sums_of_row >= 4, 4, «km_if(km_sums_of_row >= 2, 2, 1)»)»)
+m4_define(«km_usual_strip», «km_if(km_dims && km_sums_of_row >= 8, 8, «km_if(km_sums_of_row >= 4, 4, «km_if(km_sums_of_row >= 2, 2, 1)»)»)»)
 km_tunable(«strip», «km_usual_strip», «1, 2, 4, 8», «vectors of a register tile»)
 km_limit(«km_tile * km_strip <= km_most_sums || km_strip == 1», «the sums of a tile leave too few registers»)
 
@@ -26,7 +30,7 @@ m4_dnl of a register tile; columns have code for strips of all lengths.  What el
 m4_define(«km_products_of_dim», «m4_eval(4 * km_tile * km_if(km_codes, «km_words * km_limbs / 4»,
     «km_if(km_in_words, «km_words», «2 * km_strip»)»))»)
 m4_define(«km_key_products», «m4_eval(km_key_dim * km_if(km_quads, «km_positions * km_sums_of_position»,
-    «km_products_of_dim») / 4)»)
+    «km_if(km_dims, «16 * km_group_rows / km_lanes», «km_products_of_dim»)») / 4)»)
 m4_define(«km_value_products», «m4_eval(4 * km_tile * (km_value_dim + km_lanes - 1) / km_lanes)»)
 km_tunable(«unroll», 0, «0, 1, 2, 3»,
     «straight-line code over no dims (0), those of keys (1), of values (2), of both (3)»)
@@ -43,7 +47,7 @@ m4_dnl promised.
 m4_define(«km_is_small», «((km_quads && m4_ifelse(km_key, «f32», 1, 0)) || (km_codes && km_summing_halves))»)
 km_tunable_when(«!km_unroll», «block», «km_if(km_is_small, 32, 64)», «16, 32, 64, 128»,
     «positions that are scored, go through softmax and are summed up together»)
-km_limit(«km_if(km_quads || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
+km_limit(«km_if(km_single_tile || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
     «a strip is longer than the block»)
 
 km_tunable_when(«!km_unroll», «inner», 8, «0, 4, 8, 16», «rows ahead that are brought into the first cache»)

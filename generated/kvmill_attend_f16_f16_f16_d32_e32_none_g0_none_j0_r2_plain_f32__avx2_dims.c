@@ -1,0 +1,582 @@
+/* Attend: scores and sums in float32, dims in the lanes.
+   Generated; to reproduce:
+   kvmill explain --source kvmill_attend_f16_f16_f16_d32_e32_none_g0_none_j0_r2_plain_f32__avx2_dims */
+#include <immintrin.h>
+#include "kvmill_kernel.h"
+
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+enum { QUADS = LANES / 4 };
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c")))
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm256_cvtph_ps((__m128i)h);
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED vf
+sum_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13) +
+        __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+    vf cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13) +
+        __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
+    return __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) +
+           __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+INLINED vf
+add_quads(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+INLINED vf
+hide_outside(vf x, int64_t low, int64_t high)
+{
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+INLINED vf
+fraction_of(vf x)
+{
+    x = max_f32(broadcast(-150.f), x);
+    return x - _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+INLINED vf
+times_power(vf x, vf n)
+{
+    __m256i exponent = _mm256_cvtps_epi32(n);
+    __m256 power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
+    __m256 gone = _mm256_cmp_ps(n, _mm256_set1_ps(-125.f), _CMP_LT_OQ);
+    return _mm256_andnot_ps(gone, _mm256_mul_ps(x, power));
+}
+
+INLINED vf
+power_of_2(vf x)
+{
+    vf f = fraction_of(x);
+    vf y = broadcast(0.0001534581201f);
+    y = y * f + 0.001339993122f;
+    y = y * f + 0.009618488957f;
+    y = y * f + 0.05550328777f;
+    y = y * f + 0.2402264689f;
+    y = y * f + 0.6931472057f;
+    y = y * f + 1.0f;
+    return times_power(y, x - f);
+}
+
+INLINED float
+largest_of(vf x)
+{
+    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
+}
+
+INLINED float
+sum_of(vf x)
+{
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
+}
+
+enum {
+    KEY_DIM = 32,
+    KEY_PADDED = 32,
+    VALUE_DIM = 32,
+    VALUE_PADDED = 32,
+    ROWS = 2,
+    ALL_ROWS = 8,
+    TILE = 2,
+    STRIP = 32,
+    BLOCK = 64,
+    INNER = 8, /* rows ahead that are brought into the first cache */
+    OUTER = 64, /* and into the second */
+    PIECE = 8, /* rows of a step that fetches */
+    SPARE = 72,
+    FOUND = BLOCK + SPARE,
+};
+
+struct work {
+    _Alignas(64) float query[ROWS][KEY_PADDED];
+    _Alignas(64) float sum[ROWS][VALUE_PADDED];
+    _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
+    /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
+    const unsigned char *key_row[FOUND];
+    const unsigned char *value_row[FOUND];
+    const struct kvmill_extent *extent;
+    int64_t passed;
+    int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+};
+
+static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+
+INLINED int64_t
+smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+INLINED void
+fetch_key_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->key_row[t];
+        __builtin_prefetch(row, 0, 2);
+    }
+}
+
+INLINED void
+fetch_value_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->value_row[t];
+        __builtin_prefetch(row, 0, 2);
+    }
+}
+
+INLINED void
+fetch_inner_key_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->key_row[t];
+        __builtin_prefetch(row, 0, 3);
+    }
+}
+
+INLINED void
+fetch_inner_value_rows(const struct work *w, int64_t first, int64_t count)
+{
+    for (int64_t t = first; t < first + count; t++) {
+        const unsigned char *row = w->value_row[t];
+        __builtin_prefetch(row, 0, 3);
+    }
+}
+
+INLINED void
+set_rows(const unsigned char **row, const unsigned char *first, int64_t stride, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        row[i] = first + i * stride;
+}
+
+/* Rows [t, t + n) of the list are those from `slot` on, or all the same.  */
+INLINED void
+note_rows(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int moves)
+{
+    set_rows(w->key_row + t, p->key + slot * p->key_stride, moves ? p->key_stride : 0, n);
+    set_rows(w->value_row + t, p->value + slot * p->value_stride, moves ? p->value_stride : 0, n);
+}
+
+/* Rows [t, FOUND) of the list; after the last extent its last row again.  */
+INLINED void
+find_from(const struct kvmill_attend *p, struct work *w, int64_t t)
+{
+    while (t < FOUND) {
+        int ends = w->passed == w->extent->count, moves = !ends || w->extent[1].count > 0;
+        if (ends && moves) {
+            w->extent++;
+            w->passed = 0;
+        }
+        int64_t n = moves ? smaller(FOUND - t, w->extent->count - w->passed) : FOUND - t;
+        note_rows(p, w, t, n, w->extent->slot + w->passed - !moves, moves);
+        w->passed += moves ? n : 0;
+        t += n;
+    }
+}
+
+INLINED void
+find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    if (at == 0) {
+        w->extent = p->extent;
+        w->passed = 0;
+        find_from(p, w, 0);
+    } else {
+        memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
+        memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
+        find_from(p, w, SPARE);
+    }
+    for (int64_t t = n; t < BLOCK; t++) {
+        w->key_row[t] = w->key_row[n - 1];
+        w->value_row[t] = w->value_row[n - 1];
+    }
+}
+
+INLINED void
+load_values(struct work *w, int64_t n)
+{
+    (void)w;
+    (void)n;
+}
+
+/* Query times key for some rows from r on and four positions from t on: of each row a vector, whose quads together
+   are the scores of these.  */
+INLINED void
+score_four(const struct work *w, int64_t r, int64_t t, vf sums[2])
+{
+    const unsigned char *key_0 = w->key_row[t];
+    const unsigned char *key_1 = w->key_row[t + 1];
+    const unsigned char *key_2 = w->key_row[t + 2];
+    const unsigned char *key_3 = w->key_row[t + 3];
+    vf s_0_0 = broadcast(0.f);
+    vf s_0_1 = broadcast(0.f);
+    vf s_0_2 = broadcast(0.f);
+    vf s_0_3 = broadcast(0.f);
+    vf s_1_0 = broadcast(0.f);
+    vf s_1_1 = broadcast(0.f);
+    vf s_1_2 = broadcast(0.f);
+    vf s_1_3 = broadcast(0.f);
+    for (int d = 0; d < 32; d += LANES) {
+        vf k_0 = load_f16(key_0 + d * 2);
+        vf k_1 = load_f16(key_1 + d * 2);
+        vf k_2 = load_f16(key_2 + d * 2);
+        vf k_3 = load_f16(key_3 + d * 2);
+        vf q_0 = load_f32(w->query[r] + d);
+        s_0_0 += q_0 * k_0;
+        s_0_1 += q_0 * k_1;
+        s_0_2 += q_0 * k_2;
+        s_0_3 += q_0 * k_3;
+        vf q_1 = load_f32(w->query[r + 1] + d);
+        s_1_0 += q_1 * k_0;
+        s_1_1 += q_1 * k_1;
+        s_1_2 += q_1 * k_2;
+        s_1_3 += q_1 * k_3;
+    }
+    sums[0] = sum_quads(s_0_0, s_0_1, s_0_2, s_0_3);
+    sums[1] = sum_quads(s_1_0, s_1_1, s_1_2, s_1_3);
+}
+
+INLINED void
+score(struct work *w, int64_t unused, int64_t n)
+{
+    vf sums[QUADS][2];
+    (void)unused;
+    for (int64_t t = 0; t < n; t += LANES)
+        for (int64_t r = 0; r < ROWS; r += 2) {
+            for (int64_t q = 0; q < QUADS; q++) {
+                if (r == 0) {
+                    fetch_inner_key_rows(w, t + 4 * q + INNER, 4);
+                    fetch_key_rows(w, t + 4 * q + OUTER, 4);
+                }
+                score_four(w, r, t + 4 * q, sums[q]);
+            }
+            store_f32(w->score[r] + t, add_quads(sums[0][0], sums[1][0]));
+            store_f32(w->score[r + 1] + t, add_quads(sums[0][1], sums[1][1]));
+        }
+}
+
+/* Sums of a tile, 4 vectors from dim v on: add weight times value, position by position.  */
+INLINED void
+accumulate_strip_4(struct work *w, int64_t r, int64_t v, int64_t n)
+{
+    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
+    __auto_type s_0_1 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 8);
+    __auto_type s_0_2 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 16);
+    __auto_type s_0_3 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 24);
+    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
+    __auto_type s_1_1 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 8);
+    __auto_type s_1_2 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 16);
+    __auto_type s_1_3 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 24);
+    for (int64_t next = 0; next < n; next += PIECE) {
+        if (r == 0 && v == 0)
+            fetch_inner_value_rows(w, next + INNER, PIECE);
+        if (r == 0)
+            fetch_value_rows(w, next + v / 32 * 8 + OUTER, 8);
+        for (int64_t k = next, end = smaller(next + PIECE, n); k < end; k++) {
+            __auto_type b_0 = load_f16(w->value_row[k] + v * 2);
+            __auto_type b_1 = load_f16(w->value_row[k] + (v + 8) * 2);
+            __auto_type b_2 = load_f16(w->value_row[k] + (v + 16) * 2);
+            __auto_type b_3 = load_f16(w->value_row[k] + (v + 24) * 2);
+            __auto_type a_0 = broadcast(w->score[r][k]);
+            s_0_0 += a_0 * b_0;
+            s_0_1 += a_0 * b_1;
+            s_0_2 += a_0 * b_2;
+            s_0_3 += a_0 * b_3;
+            __auto_type a_1 = broadcast(w->score[r + 1][k]);
+            s_1_0 += a_1 * b_0;
+            s_1_1 += a_1 * b_1;
+            s_1_2 += a_1 * b_2;
+            s_1_3 += a_1 * b_3;
+        }
+    }
+    store_f32(w->sum[r] + v, s_0_0);
+    store_f32(w->sum[r] + v + 8, s_0_1);
+    store_f32(w->sum[r] + v + 16, s_0_2);
+    store_f32(w->sum[r] + v + 24, s_0_3);
+    store_f32(w->sum[r + 1] + v, s_1_0);
+    store_f32(w->sum[r + 1] + v + 8, s_1_1);
+    store_f32(w->sum[r + 1] + v + 16, s_1_2);
+    store_f32(w->sum[r + 1] + v + 24, s_1_3);
+}
+
+INLINED void
+accumulate(struct work *w, int64_t r, int64_t n)
+{
+    for (int64_t v = 0; v < 32; v += STRIP)
+        accumulate_strip_4(w, r, v, n);
+}
+
+/* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
+INLINED vf
+finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    vf top = broadcast(-__builtin_inff());
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load_f32(w->score[r] + t);
+        if (low > t || high < t + LANES)
+            x = hide_outside(x, low - t, high - t);
+        store_f32(w->score[r] + t, x);
+        top = max_f32(top, x);
+    }
+    return top;
+}
+
+/* Scores of row r become weights; the sums of each lane.  */
+INLINED vf
+exponentials(struct work *w, int64_t r, float base)
+{
+    vf total = broadcast(0.f);
+    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
+        vf x = power_of_2(load_f32(w->score[r] + t) - base);
+        store_f32(w->score[r] + t, x);
+        total += x;
+    }
+    return total;
+}
+
+INLINED vf
+largest_of_each(vf x[LANES])
+{
+    float y[LANES] = {0};
+    for (int i = 0; i < ROWS; i++)
+        y[i] = largest_of(x[i]);
+    return load_f32(y);
+}
+
+INLINED vf
+sum_of_each(vf x[LANES])
+{
+    float y[LANES] = {0};
+    for (int i = 0; i < ROWS; i++)
+        y[i] = sum_of(x[i]);
+    return load_f32(y);
+}
+
+/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+INLINED void
+softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    int64_t rows = smaller(LANES, p->rows - r);
+    vf x[LANES];
+    for (int64_t i = 0; i < LANES; i++)
+        x[i] = broadcast(-__builtin_inff());
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = finish_scores(p, w, r + i, from);
+    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
+    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    float bases[LANES];
+    store_f32(bases, base);
+    for (int64_t i = 0; i < rows; i++) {
+        x[i] = exponentials(w, r + i, bases[i]);
+    }
+    for (int64_t i = rows; i < LANES; i++)
+        x[i] = broadcast(0.f);
+    store_f32(w->largest + r, largest);
+    store_f32(w->grow + r, grow);
+    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+}
+
+INLINED void
+set_query(struct work *w, int64_t r, const float *x)
+{
+    memcpy(w->query[r], x, sizeof w->query[r]);
+}
+
+INLINED void
+begin(const struct kvmill_attend *p, struct work *w)
+{
+    vf factor = broadcast(p->scale * log2_e);
+    memset(w->query, 0, sizeof w->query);
+    memset(w->sum, 0, sizeof w->sum);
+    for (int64_t r = 0; r < ALL_ROWS; r++) {
+        w->grow[r] = 1.f;
+        w->total[r] = 0.f;
+        w->largest[r] = -__builtin_inff();
+    }
+    for (int64_t r = 0; r < p->rows; r++) {
+        const unsigned char *query = p->row[r].query;
+        float x[KEY_PADDED];
+        for (int d = 0; d < 32; d += LANES)
+            store_f32(x + d, load_f16(query + d * 2) * factor);
+        set_query(w, r, x);
+        if (p->row[r].sink > -__builtin_inff()) {
+            w->largest[r] = p->row[r].sink * log2_e;
+            w->total[r] = 1.f;
+        }
+    }
+}
+
+INLINED void
+end(const struct kvmill_attend *p, struct work *w)
+{
+    enum { WHOLE = VALUE_DIM / LANES * LANES };
+    for (int64_t r = 0; r < p->rows; r++) {
+        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
+        if (p->partial != NULL) {
+            float *to = p->partial + r * (2 + VALUE_DIM);
+            to[0] = w->largest[r] * ln_2;
+            to[1] = w->total[r];
+            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            continue;
+        }
+        unsigned char *to = p->row[r].output;
+        for (int d = 0; d < WHOLE; d += LANES)
+            store_f16(to + d * 2, load_f32(w->sum[r] + d) * factor + empty);
+    }
+}
+
+/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+INLINED int64_t
+seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+        first = smaller(first, p->row[i].first);
+        last = last > p->row[i].last ? last : p->row[i].last;
+    }
+    return first >= from + n || last <= from ? 0 : smaller(n, last - from);
+}
+
+/* The n positions of a block, from `at` on.  Its keys and values are laid out in the workspace, if they are not read
+   where they lie; then all query rows use them: scores, softmax, weights times values.  */
+INLINED void
+attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    find_rows(p, w, at, n);
+    load_values(w, n);
+    /* Score: query times key, a tile of TILE query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += TILE) {
+        int64_t seen = seen_by(p, r, p->first + at, n);
+        for (int64_t i = r; i < r + TILE; i++)
+            w->seen[i] = seen;
+        if (seen > 0)
+            score(w, r, seen);
+    }
+    /* Softmax: scores become weights; LANES query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += LANES)
+        softmax(p, w, r, p->first + at);
+    /* Accumulate: weight times value is added to the sums of a tile.  */
+    for (int64_t r = 0; r < p->rows; r += TILE)
+        if (w->seen[r] > 0)
+            accumulate(w, r, w->seen[r]);
+}
+
+/* The positions of one kv head, BLOCK at a time, for all query rows that share it.  A call may be a part of that: the
+   first one begins, the last one ends.  */
+__attribute__((target("avx2,fma,f16c")))
+static void
+kvmill_attend_f16_f16_f16_d32_e32_none_g0_none_j0_r2_plain_f32__avx2_dims_run(const void *problem, int64_t first,
+                                                                              int64_t last)
+{
+    const struct kvmill_attend *p = problem;
+    struct work *w = p->workspace;
+    (void)first;
+    (void)last;
+    if (p->begin)
+        begin(p, w);
+    for (int64_t at = 0; at < p->count; at += BLOCK)
+        attend_block(p, w, at, smaller(BLOCK, p->count - at));
+    if (p->end)
+        end(p, w);
+}
+
+static const struct kvmill_attend_shape shape = {
+    .activation = KVMILL_F16,
+    .key = {KVMILL_F16, 32, 0, 0},
+    .value = {KVMILL_F16, 32, 0, 0},
+    .rows = 2,
+    .math = KVMILL_MATH_F32,
+    .terms = 0,
+    .workspace = sizeof(struct work),
+};
+
+const struct kvmill_kernel kvmill_attend_f16_f16_f16_d32_e32_none_g0_none_j0_r2_plain_f32__avx2_dims = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_ATTEND,
+    .symbol = "kvmill_attend_f16_f16_f16_d32_e32_none_g0_none_j0_r2_plain_f32__avx2_dims",
+    .isa = "avx2",
+    .shape = &shape,
+    .whole_batch = 0,
+    .run = kvmill_attend_f16_f16_f16_d32_e32_none_g0_none_j0_r2_plain_f32__avx2_dims_run,
+};

@@ -1,0 +1,55 @@
+m4_divert(-1)
+m4_dnl attend_dims -- dims in the lanes: for few query rows.  Each key is multiplied where it lies, and nothing of it is laid
+m4_dnl out anew; the lanes of the sums are added for as many positions together as there are lanes.
+
+m4_define(«km_query_and_key», «    km_aligned float query[ROWS][KEY_PADDED];
+»)
+m4_define(«km_set_query», «km_set_query_in_turn»)
+
+m4_dnl _km_products(DIM, COUNT) -- LANES dims from DIM on, of which COUNT exist: of four keys, by the rows of a group.
+m4_define(«_km_products», «km_times(«T», 4, «        vf km_named(k, T) = km_load(«key», «km_named(key, T)», «t + T», «$1», $2);
+»)km_times(«R», km_group_rows, «        vf km_named(q, R) = load_f32(w->query[r + R] + $1);
+km_times(«T», 4, «        km_named(s, R, T) += km_named(q, R) * km_named(k, T);
+»)»)»)
+
+m4_dnl _km_joined(R, FIRST, COUNT) -- the sums of so many quads of positions.
+m4_define(«_km_joined», «km_if($3 == 1, «sums[$2][$1]», «m4_dnl
+add_quads(_km_joined($1, $2, m4_eval($3 / 2)), _km_joined($1, m4_eval($2 + $3 / 2), m4_eval($3 / 2)))»)»)
+
+m4_define(«km_score», «km_load_scales(«key»)
+/* Query times key for some rows from r on and four positions from t on: of each row a vector, whose quads together
+   are the scores of these.  */
+km_inline(«void», «score_four(const struct work *w, int64_t r, int64_t t, vf sums[km_group_rows])»)
+{
+km_times(«T», 4, «    const unsigned char *km_named(key, T) = w->key_row[t + T];
+»)km_times(«R», km_group_rows, «km_times(«T», 4, «    vf km_named(s, R, T) = broadcast(0.f);
+»)»)m4_dnl
+km_unroll_keys    for (int d = 0; d < km_key_whole; d += LANES) {
+_km_products(«d», km_lanes)    }
+km_if(km_key_whole < km_key_dim, «    {
+_km_products(km_key_whole, m4_eval(km_key_dim - km_key_whole))    }
+»)m4_dnl
+km_times(«R», km_group_rows, «    sums[R] = sum_quads(km_named(s, R, 0), km_named(s, R, 1), km_named(s, R, 2), km_named(s, R, 3));
+»)}
+
+km_inline(«void», «score(struct work *w, int64_t unused, int64_t n)»)
+{
+    vf sums[QUADS][km_group_rows];
+    (void)unused;
+km_if(km_scales(«key») > 0, «    load_key_scales(w, n);
+»)m4_dnl
+    for (int64_t t = 0; t < n; t += LANES)
+        for (int64_t r = 0; r < ROWS; r += km_group_rows) {
+            for (int64_t q = 0; q < QUADS; q++) {
+                if (r == 0) {
+            km_fetch_inner(«key», «t + 4 * q», 4)km_fetch(«key», «t + 4 * q», 4)m4_dnl
+                }
+                score_four(w, r, t + 4 * q, sums[q]);
+            }
+km_times(«R», km_group_rows, «            store_f32(w->score[r + R] + t, _km_joined(R, 0, m4_eval(km_lanes / 4)));
+»)        }
+}
+»)
+m4_divert(0)m4_dnl
+km_head(«Attend: scores and sums in float32, dims in the lanes.», km_headers)
+km_attend«»m4_dnl

@@ -1,13 +1,14 @@
 m4_divert(-1)
-m4_dnl attend_dims -- dims in the lanes: for few query rows.  Each key is multiplied where it lies, and nothing of it is laid
-m4_dnl out anew; the lanes of the sums are added for as many positions together as there are lanes.
+m4_dnl attend_dims -- dims in the lanes: for few query rows.  Each key is multiplied where it lies, and nothing of it is
+m4_dnl laid out anew; the lanes of the sums are added for as many positions together as there are lanes.
 
 m4_define(«km_query_and_key», «    km_aligned float query[ROWS][KEY_PADDED];
 »)
 m4_define(«km_set_query», «km_set_query_in_turn»)
 
 m4_dnl _km_products(DIM, COUNT) -- LANES dims from DIM on, of which COUNT exist: of four keys, by the rows of a group.
-m4_define(«_km_products», «km_times(«T», 4, «        vf km_named(k, T) = km_load(«key», «km_named(key, T)», «t + T», «$1», $2);
+m4_define(«_km_products», «km_times(«T», 4, «m4_dnl
+        vf km_named(k, T) = km_load(«key», «km_named(key, T)», «t + T», «$1», $2);
 »)km_times(«R», km_group_rows, «        vf km_named(q, R) = load_f32(w->query[r + R] + $1);
 km_times(«T», 4, «        km_named(s, R, T) += km_named(q, R) * km_named(k, T);
 »)»)»)
@@ -29,7 +30,8 @@ _km_products(«d», km_lanes)    }
 km_if(km_key_whole < km_key_dim, «    {
 _km_products(km_key_whole, m4_eval(km_key_dim - km_key_whole))    }
 »)m4_dnl
-km_times(«R», km_group_rows, «    sums[R] = sum_quads(km_named(s, R, 0), km_named(s, R, 1), km_named(s, R, 2), km_named(s, R, 3));
+km_times(«R», km_group_rows, «m4_dnl
+    sums[R] = sum_quads(km_named(s, R, 0), km_named(s, R, 1), km_named(s, R, 2), km_named(s, R, 3));
 »)}
 
 km_inline(«void», «score(struct work *w, int64_t unused, int64_t n)»)

@@ -21,7 +21,8 @@ km_tunable(«tile», «km_least(km_rows, km_usual_tile)», «km_if(km_single_til
 km_limit(«km_tile <= km_rows», «a tile has more rows than the kernel»)
 
 m4_define(«km_sums_of_row», «m4_eval(km_most_sums / km_preset_tile)»)
-m4_define(«km_usual_strip», «km_if(km_dims && km_sums_of_row >= 8, 8, «km_if(km_sums_of_row >= 4, 4, «km_if(km_sums_of_row >= 2, 2, 1)»)»)»)
+m4_define(«km_usual_strip», «km_if(km_dims && km_sums_of_row >= 8, 8, «km_if(km_sums_of_row >= 4, 4,
+    «km_if(km_sums_of_row >= 2, 2, 1)»)»)»)
 km_tunable(«strip», «km_usual_strip», «1, 2, 4, 8», «vectors of a register tile»)
 km_limit(«km_tile * km_strip <= km_most_sums || km_strip == 1», «the sums of a tile leave too few registers»)
 

@@ -13,6 +13,10 @@ m4_define(«_km_products», «km_times(«T», 4, «m4_dnl
 km_times(«T», 4, «        km_named(s, R, T) += km_named(q, R) * km_named(k, T);
 »)»)»)
 
+m4_dnl Lines of keys that are needed later are fetched one of each row at a time, if lines are whole vectors.
+m4_define(«_km_line_dims», «m4_eval(km_key_dim / km_lines(«key»))»)
+m4_define(«_km_by_lines», «(km_key_dim % (km_lines(«key») * km_lanes) == 0)»)
+
 m4_dnl _km_joined(R, FIRST, COUNT) -- the sums of so many quads of positions.
 m4_define(«_km_joined», «km_if($3 == 1, «sums[$2][$1]», «m4_dnl
 add_quads(_km_joined($1, $2, m4_eval($3 / 2)), _km_joined($1, m4_eval($2 + $3 / 2), m4_eval($3 / 2)))»)»)
@@ -25,8 +29,19 @@ km_inline(«void», «score_four(const struct work *w, int64_t r, int64_t t, vf 
 km_times(«T», 4, «    const unsigned char *km_named(key, T) = w->key_row[t + T];
 »)km_times(«R», km_group_rows, «km_times(«T», 4, «    vf km_named(s, R, T) = broadcast(0.f);
 »)»)m4_dnl
+km_if(_km_by_lines, «km_unroll_keys    for (int d = 0; d < km_key_whole;) {
+        if (r == 0) {
+km_fetch_inner_line(«key», «t», 4, «d / _km_line_dims»)km_fetch_line(«key», «t», 4, «d / _km_line_dims»)m4_dnl
+        }
+        for (int end = d + _km_line_dims; d < end; d += LANES) {
+_km_products(«d», km_lanes)        }
+    }
+», «    if (r == 0) {
+km_fetch_inner(«key», «t», 4)km_fetch(«key», «t», 4)m4_dnl
+    }
 km_unroll_keys    for (int d = 0; d < km_key_whole; d += LANES) {
 _km_products(«d», km_lanes)    }
+»)m4_dnl
 km_if(km_key_whole < km_key_dim, «    {
 _km_products(km_key_whole, m4_eval(km_key_dim - km_key_whole))    }
 »)m4_dnl
@@ -42,12 +57,8 @@ km_if(km_scales(«key») > 0, «    load_key_scales(w, n);
 »)m4_dnl
     for (int64_t t = 0; t < n; t += LANES)
         for (int64_t r = 0; r < ROWS; r += km_group_rows) {
-            for (int64_t q = 0; q < QUADS; q++) {
-                if (r == 0) {
-            km_fetch_inner(«key», «t + 4 * q», 4)km_fetch(«key», «t + 4 * q», 4)m4_dnl
-                }
+            for (int64_t q = 0; q < QUADS; q++)
                 score_four(w, r, t + 4 * q, sums[q]);
-            }
 km_times(«R», km_group_rows, «            store_f32(w->score[r + R] + t, _km_joined(R, 0, m4_eval(km_lanes / 4)));
 »)        }
 }

@@ -12,10 +12,11 @@ m4_define(«km_fetch», «km_if(km_outer > 0, «        fetch_$1_rows(w, $2 + OU
 m4_define(«km_fetch_inner», «km_if(km_inner > 0, «        fetch_inner_$1_rows(w, $2 + INNER, $3);
 »)»)
 
-m4_dnl km_fetch_line(SIDE, ROW, COUNT, LINE) -- one line of each.
-m4_define(«km_fetch_line», «km_if(km_outer > 0,
-    «km_times(«I», $3, «        __builtin_prefetch(w->$1_row[$2 + OUTER + I] + ($4) * 64, 0, 2);
-»)»)»)
+m4_dnl km_fetch_line(SIDE, ROW, COUNT, LINE), km_fetch_inner_line(SIDE, ROW, COUNT, LINE) -- one line of each.
+m4_define(«km_fetch_line», «km_if(km_outer > 0, «_km_fetch_line(«$1», «$2 + OUTER», $3, «$4», 2)»)»)
+m4_define(«km_fetch_inner_line», «km_if(km_inner > 0, «_km_fetch_line(«$1», «$2 + INNER», $3, «$4», 3)»)»)
+m4_define(«_km_fetch_line», «km_times(«I», $3, «        __builtin_prefetch(w->$1_row[$2 + I] + ($4) * 64, 0, $5);
+»)»)
 
 m4_dnl km_fetch_scales(SIDE) -- of rows that are found OUTER ahead, where these are new: a line of them at a time.
 m4_define(«km_fetch_scales», «km_if(km_outer > 0 && km_scales_apart(«$1»), «m4_dnl

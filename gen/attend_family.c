@@ -201,8 +201,8 @@ static int64_t least_group(const struct kernel *kernel) {
     return !fast ? 64 : few ? 1 : 32;
 }
 
-/* Keys are loaded once for all rows that registers have sums for, and again for the next ones.  Those
-   of float32 are the memory's matter, of which quads ask more evenly. */
+/* Keys are loaded once for all rows that registers have sums for, and again for the next ones.
+   Those of float32 are the memory's matter, of which quads ask more evenly. */
 static bool dims_pay(const struct kernel *kernel) {
     const struct kvmill_format_parts *key = kvmill_format_parts((int)kernel->value[KEY]);
     bool is_float16 = key->activation && key->bits == 16;

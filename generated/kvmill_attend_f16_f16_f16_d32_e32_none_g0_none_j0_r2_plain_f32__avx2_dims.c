@@ -184,29 +184,11 @@ smaller(int64_t a, int64_t b)
 }
 
 INLINED void
-fetch_key_rows(const struct work *w, int64_t first, int64_t count)
-{
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = w->key_row[t];
-        __builtin_prefetch(row, 0, 2);
-    }
-}
-
-INLINED void
 fetch_value_rows(const struct work *w, int64_t first, int64_t count)
 {
     for (int64_t t = first; t < first + count; t++) {
         const unsigned char *row = w->value_row[t];
         __builtin_prefetch(row, 0, 2);
-    }
-}
-
-INLINED void
-fetch_inner_key_rows(const struct work *w, int64_t first, int64_t count)
-{
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = w->key_row[t];
-        __builtin_prefetch(row, 0, 3);
     }
 }
 
@@ -293,21 +275,33 @@ score_four(const struct work *w, int64_t r, int64_t t, vf sums[2])
     vf s_1_1 = broadcast(0.f);
     vf s_1_2 = broadcast(0.f);
     vf s_1_3 = broadcast(0.f);
-    for (int d = 0; d < 32; d += LANES) {
-        vf k_0 = load_f16(key_0 + d * 2);
-        vf k_1 = load_f16(key_1 + d * 2);
-        vf k_2 = load_f16(key_2 + d * 2);
-        vf k_3 = load_f16(key_3 + d * 2);
-        vf q_0 = load_f32(w->query[r] + d);
-        s_0_0 += q_0 * k_0;
-        s_0_1 += q_0 * k_1;
-        s_0_2 += q_0 * k_2;
-        s_0_3 += q_0 * k_3;
-        vf q_1 = load_f32(w->query[r + 1] + d);
-        s_1_0 += q_1 * k_0;
-        s_1_1 += q_1 * k_1;
-        s_1_2 += q_1 * k_2;
-        s_1_3 += q_1 * k_3;
+    for (int d = 0; d < 32;) {
+        if (r == 0) {
+            __builtin_prefetch(w->key_row[t + INNER] + d / 32 * 64, 0, 3);
+            __builtin_prefetch(w->key_row[t + INNER + 1] + d / 32 * 64, 0, 3);
+            __builtin_prefetch(w->key_row[t + INNER + 2] + d / 32 * 64, 0, 3);
+            __builtin_prefetch(w->key_row[t + INNER + 3] + d / 32 * 64, 0, 3);
+            __builtin_prefetch(w->key_row[t + OUTER] + d / 32 * 64, 0, 2);
+            __builtin_prefetch(w->key_row[t + OUTER + 1] + d / 32 * 64, 0, 2);
+            __builtin_prefetch(w->key_row[t + OUTER + 2] + d / 32 * 64, 0, 2);
+            __builtin_prefetch(w->key_row[t + OUTER + 3] + d / 32 * 64, 0, 2);
+        }
+        for (int end = d + 32; d < end; d += LANES) {
+            vf k_0 = load_f16(key_0 + d * 2);
+            vf k_1 = load_f16(key_1 + d * 2);
+            vf k_2 = load_f16(key_2 + d * 2);
+            vf k_3 = load_f16(key_3 + d * 2);
+            vf q_0 = load_f32(w->query[r] + d);
+            s_0_0 += q_0 * k_0;
+            s_0_1 += q_0 * k_1;
+            s_0_2 += q_0 * k_2;
+            s_0_3 += q_0 * k_3;
+            vf q_1 = load_f32(w->query[r + 1] + d);
+            s_1_0 += q_1 * k_0;
+            s_1_1 += q_1 * k_1;
+            s_1_2 += q_1 * k_2;
+            s_1_3 += q_1 * k_3;
+        }
     }
     sums[0] = sum_quads(s_0_0, s_0_1, s_0_2, s_0_3);
     sums[1] = sum_quads(s_1_0, s_1_1, s_1_2, s_1_3);
@@ -320,13 +314,8 @@ score(struct work *w, int64_t unused, int64_t n)
     (void)unused;
     for (int64_t t = 0; t < n; t += LANES)
         for (int64_t r = 0; r < ROWS; r += 2) {
-            for (int64_t q = 0; q < QUADS; q++) {
-                if (r == 0) {
-                    fetch_inner_key_rows(w, t + 4 * q + INNER, 4);
-                    fetch_key_rows(w, t + 4 * q + OUTER, 4);
-                }
+            for (int64_t q = 0; q < QUADS; q++)
                 score_four(w, r, t + 4 * q, sums[q]);
-            }
             store_f32(w->score[r] + t, add_quads(sums[0][0], sums[1][0]));
             store_f32(w->score[r + 1] + t, add_quads(sums[0][1], sums[1][1]));
         }

@@ -210,6 +210,20 @@ static void test_tensors(void) {
        "no place of a tensor that the op has not");
 }
 
+static void test_fraction(void) {
+    const kvmill_named_attribute attributes[] = {
+        {.name = "num_heads", .integer = 2},    {.name = "num_kv_heads", .integer = 2},
+        {.name = "key_head_dim", .integer = 8}, {.name = "T1", .word = "float32"},
+        {.name = "key_T2", .word = "float32"},  {.name = "softcap", .real = -0.5, .is_real = true},
+    };
+    kvmill_plan *plan = NULL;
+    kvmill_error error;
+    ok(kvmill_plan_named("CacheAttend", attributes, COUNT(attributes), NULL, 0, NULL, &plan,
+                         &error) == KVMILL_E_ATTRIBUTE &&
+           strstr(error.message, "softcap is -0.5; accepted: 0 or more") != NULL,
+       "a real number keeps its fraction: %s", error.message);
+}
+
 static void test_null(void) {
     kvmill_plan *plan = NULL;
     kvmill_named_tensor_place place;
@@ -245,6 +259,7 @@ int main(void) {
     ok(ops == 11, "%d ops have plans by name", ops);
     run_table("named", rows);
     test_tensors();
+    test_fraction();
     test_null();
     return done_testing();
 }

@@ -18,15 +18,18 @@ m4_dnl Vector V of a strip, from dim v on, of the value at position k; and the w
 m4_define(«_km_dim», «v + km_vector($1)»)
 m4_define(«km_value_vector», «km_if(km_folded, «_km_value_codes»,
     «km_if(km_direct, «_km_value_in_cache», «load_f32(w->value[k] + _km_dim(V))»)»)»)
-m4_define(«_km_value_in_cache», «km_load(«value», «km_value_row(«k»)», «k», «_km_dim(V)», km_lanes)»)
+m4_dnl Values are read where they lie, run by run, or from what was taken out of tiles.
+m4_define(«_km_values_lie», «km_if(km_direct && !km_in_tiles(km_value), 1, 0)»)
+m4_define(«_km_direct_row», «km_if(_km_values_lie, «value», «km_value_row(«k»)»)»)
+m4_define(«_km_value_in_cache», «km_load(«value», «_km_direct_row», «k», «_km_dim(V)», km_lanes)»)
 m4_define(«_km_value_codes», «km_if(km_nibbles, «_km_nibble(V)»,
-    «km_codes_of(km_value, «km_value_row(«k»)», «_km_dim(V)», km_lanes)»)»)
+    «km_codes_of(km_value, «_km_direct_row», «_km_dim(V)», km_lanes)»)»)
 m4_define(«km_weight», «km_if(km_folded, «w->weight[v / km_group_of(«value»)][R][k]», «w->score[r + R][k]»)»)
 
 m4_dnl _km_nibble(V) -- the low or the high nibbles of the bytes that two vectors share.
 m4_define(«_km_nibble», «__builtin_convertvector(km_if($1 % 2, «(_km_bytes($1)) >> 4»,
     «(_km_bytes($1)) << 28 >> 28»), vf)»)
-m4_define(«_km_bytes», «load_s8(km_value_row(«k») + km_bytes_before(km_value, «_km_dim($1 / 2 * 2)»))m4_dnl
+m4_define(«_km_bytes», «load_s8(_km_direct_row + km_bytes_before(km_value, «_km_dim($1 / 2 * 2)»))m4_dnl
 km_if(km_part(«is_signed», km_value), «», « ^ ~0x77»)»)
 
 m4_define(«_km_accumulate_strip», «km_product(«accumulate_strip_$1»,
@@ -37,7 +40,8 @@ m4_define(«_km_accumulate_strip», «km_product(«accumulate_strip_$1»,
     «left», «broadcast(km_weight)»,
     «right», «km_value_vector»,
     «end», «store_f32(w->sum[r + R] + _km_dim(V), km_named(s, R, V))»,
-    «fetch», «km_if(km_direct && !km_in_tiles(km_value), «km_fetch_strip($1)»)»)»)
+    «values», _km_values_lie,
+    «fetch», «km_fetch_strip($1)»)»)
 
 m4_define(«km_scale_weights», «km_if(km_folded, «/* The weights of a tile, times the scales of each group.  */
 km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
@@ -50,13 +54,13 @@ km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
 
 »)»)
 
-m4_dnl km_fetch_strip(VECTORS) -- what a strip of so many vectors fetches: of the first tile each of the strips its part
-m4_dnl of the rows OUTER ahead, and the first strip those INNER ahead.
+m4_dnl km_fetch_strip(VECTORS) -- what a strip of so many vectors fetches: of the first tile each of the strips its share,
+m4_dnl and the first strip the rows INNER ahead.
 m4_define(«_km_strips», «m4_eval((km_value_vectors + $1 - 1) / $1)»)
-m4_define(«_km_strip_rows», «m4_eval((8 + _km_strips($1) - 1) / _km_strips($1))»)
 m4_define(«km_fetch_strip», «km_if(km_inner > 0, «        if (r == 0 && v == 0)
-    km_fetch_inner(«value», «next», «PIECE»)»)km_if(km_outer > 0, «        if (r == 0)
-    km_fetch(«value», «next + v / km_vector($1) * _km_strip_rows($1)», _km_strip_rows($1))»)»)
+    km_fetch_inner(«value», «next», «RUN»)»)km_if(km_outer > 0, «        if (r == 0) {
+km_fetch_summing(«v / km_vector($1) * (BLOCK / RUN) + next / RUN», m4_eval(_km_strips($1) * km_block / 8))        }
+»)»)
 
 m4_dnl km_accumulate_as_floats -- defines accumulate.  Whole strips, then what is left of a value.
 m4_define(«km_rest», «m4_eval(km_value_vectors % km_strip)»)

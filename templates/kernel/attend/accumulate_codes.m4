@@ -53,8 +53,9 @@ km_inline(«void», «load_codes(struct work *w, int64_t n, int has_signs)»)
 {
     for (int64_t t = 0; t < n; t += 4) {
         const unsigned char *row[4]; /* stores of codes do not change these */
-        memcpy(row, w->value_row + t, sizeof row);
-km_fetch_inner(«value», «t», 4)km_fetch(«value», «t», 4)m4_dnl
+        for (int i = 0; i < 4; i++)
+            row[i] = km_row(«value», «t + i»);
+km_fetch_inner(«value», «t», 4)km_fetch_summing(«t / 4», m4_eval(km_block / 4))m4_dnl
         for (int d = 0; d < VALUE_DIM; d += km_value_piece) {
             vi signs = has_signs ? signs_of_four(&w->value_scale[d / km_group_of(«value»)][t]) : (vi){0};
 km_if(km_whole_vectors, «            vf x[4];
@@ -103,9 +104,10 @@ m4_define(«_km_fetched_row», «4 * k + strip * _km_strip_rows_of_four»)
 m4_define(«_km_values_of_tile», «m4_dnl
 km_if(km_inner > 0, «        if (r + i == 0)
     km_fetch_inner(«value», «_km_fetched_row», _km_strip_rows_of_four)»)m4_dnl
-km_if(km_outer > 0, «        if (r + i == 0)
-    km_fetch(«value», «_km_fetched_row», _km_strip_rows_of_four)»)m4_dnl
-        const unsigned char *tile = w->value_row[4 * k] + m4_eval(4 / km_value_halves) * v;
+km_if(km_outer > 0, «        if (r + i == 0) {
+km_fetch_summing(«strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))        }
+»)m4_dnl
+        const unsigned char *tile = km_row(«value», «4 * k») + m4_eval(4 / km_value_halves) * v;
         vi signs = has_signs ? signs_of_four(&w->value_scale[g][4 * k]) : (vi){0};
 km_times(«V», km_value_strip, «        vi km_named(x, V) = _km_tile_codes(V);
         vi km_named(b, V) = has_signs ? with_signs(km_named(x, V), signs) : km_named(x, V);

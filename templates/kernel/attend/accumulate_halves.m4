@@ -47,7 +47,7 @@ km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
 km_if(km_half_scales, «_km_set_half_scales«»»)m4_dnl
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
         const unsigned char *row = km_value_row(«t»);
-km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch(«value», «t», 1)»)m4_dnl
+km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch_summing(«t», km_block)»)m4_dnl
         for (int d = 0; d < VALUE_DIM; d += HALVES)
             store_vh(w->value[t] + d, km_load_half(«row», «t», «d»));
     }
@@ -56,7 +56,7 @@ km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch
 »)
 
 m4_define(«_km_half_dim», «v + m4_eval($1 * km_halves_of_vector)»)
-m4_define(«_km_half_value», «km_if(km_direct, «km_load_half(«km_value_row(«k»)», «k», «_km_half_dim($1)»)»,
+m4_define(«_km_half_value», «km_if(km_direct, «km_load_half(«_km_direct_row», «k», «_km_half_dim($1)»)»,
     «load_vh(w->value[k] + _km_half_dim($1))»)»)
 m4_define(«_km_half_strip», «km_product(«accumulate_strip_$1»,
     «struct work *w, int64_t r, int64_t v, int64_t n», $1,
@@ -66,7 +66,8 @@ m4_define(«_km_half_strip», «km_product(«accumulate_strip_$1»,
     «left», «broadcast_twice(w->weight[R][k])»,
     «right», «_km_half_value(V)»,
     «end», «add_halves(w->sum[r + R] + _km_half_dim(V), w->grow[r + R], km_named(s, R, V))»,
-    «fetch», «km_if(km_direct && !km_in_tiles(km_value), «km_fetch_strip(m4_eval($1 * 2))»)»)
+    «values», _km_values_lie,
+    «fetch», «km_fetch_strip(m4_eval($1 * 2))»)
 »)
 m4_define(«_km_half_strips», «km_unroll_values«»m4_dnl
     for (; _km_half_dim(($1 - 1)) < VALUE_DIM; v += m4_eval($1 * km_halves_of_vector))

@@ -42,17 +42,16 @@ km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_
 }
 »)
 
-m4_define(«_km_row_codes», «km_value_row(«2 * k«»$1») + km_bytes_before(km_value, «v»)»)
-m4_define(«_km_two_rows», «(load_pairs(_km_row_codes, _km_row_codes(« + 1»))km_flip(km_value))»)
+m4_define(«_km_lie», «(!km_in_tiles(km_value))»)
+m4_define(«_km_row_codes», «km_if(_km_lie, «value + $1 * run.stride», «km_value_row(«2 * k + $1»)») + km_bytes_before(km_value, «v»)»)
+m4_define(«_km_two_rows», «(load_pairs(_km_row_codes(0), _km_row_codes(1))km_flip(km_value))»)
 
-m4_dnl Each strip of the first tile fetches its part of the rows OUTER ahead, and the first strip
-m4_dnl those INNER ahead.
-m4_define(«_km_pair_rows», «m4_eval((2 * 8 + km_pair_strips - 1) / km_pair_strips)»)
+m4_dnl Each first strip of pieces of the first tile fetches its share, and the first of these the rows INNER ahead.
 m4_define(«_km_fetch_pairs», «km_if(km_inner > 0, «        if (r == 0 && v == 0)
-    km_fetch_inner(«value», «2 * next», «2 * PIECE»)»)km_if(km_outer > 0, «        if (r == 0)
-    km_fetch(«value», «2 * next + v / km_pair_dims * _km_pair_pieces * _km_pair_rows»,
-        m4_eval(_km_pair_rows * _km_pair_pieces))»)»)
-m4_define(«_km_pair_pieces», «m4_eval(km_half_codes / km_pair_strip)»)
+    km_fetch_inner(«value», «2 * next», «RUN»)»)km_if(km_outer > 0, «        if (r == 0) {
+km_fetch_summing(«v / km_pair_dims * (BLOCK / RUN) + next / (RUN / 2)»,
+    m4_eval(km_value_dim / km_pair_dims * km_block / 8))        }
+»)»)
 
 m4_dnl Pieces $1 to $1 + km_pair_strip - 1 of each vector of pairs.
 m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
@@ -63,7 +62,8 @@ m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
     «left», «broadcast_words(*(const kvmill_word4 *)&w->weight[R][_km_pair_group][2 * k])»,
     «right», «km_pair_of(km_value, «_km_two_rows», m4_eval($1 + V))»,
     «end», «_km_add_block(«r + R», «v + km_vector($1 + V)», «km_named(s, R, V)»)»,
-    «fetch», «km_if($1 == 0 && !km_in_tiles(km_value), «_km_fetch_pairs»)»,
+    «values», «km_if(_km_lie, 2, 0)»,
+    «fetch», «km_if($1 == 0, «_km_fetch_pairs»)»,
     «add», «_km_add_pairs»)
 »)
 m4_define(«_km_pair_group», «v / km_group_of(«value»)»)

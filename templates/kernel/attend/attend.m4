@@ -48,20 +48,19 @@ m4_define(«km_attend_types», «enum {
     BLOCK = km_block,
     INNER = km_inner,   /* rows ahead that are brought into the first cache */
     OUTER = km_outer, /* and into the second */
-    PIECE = 8,        /* rows of a step that fetches */
-    SPARE = m4_eval(km_most_of(km_most_of(km_inner, km_outer), km_lanes) + 8),
-    FOUND = BLOCK + SPARE,
+    RUN = 8,          /* rows of the cache that are found together */
+    FOUND = m4_eval(km_block + (km_most_of(km_inner + 8, km_outer) + 7) / 8 * 8), /* rows of the block, and after it */
 };
 
+km_run_words
 struct work {
 km_query_and_key«»m4_dnl
     km_aligned float sum[ROWS][VALUE_PADDED];
     km_aligned float score[ROWS][BLOCK]; /* then weights */
 km_values(«work»)km_value_codes_work«»m4_dnl
-    /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
-km_each_address(«_km_row_list»)m4_dnl
-    const struct kvmill_extent *extent;
-    int64_t passed;
+    /* Rows of the block and after it, copies of those that do not lie in one piece, and where the next block begins.  */
+km_each_side(«km_run_work»)m4_dnl
+    struct place next;
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
@@ -85,11 +84,13 @@ m4_dnl km_product(NAME, PARAMETERS, VECTORS, PART, TEXT, ...) -- defines NAME: a
 m4_dnl VECTORS vectors.  Its parts, of row R and vector V:
 m4_dnl   begin  what the sum s_R_V is at first       steps  how many products are added to it
 m4_dnl   left   a factor for the row, at step k      right  a factor for the vector, at step k
-m4_dnl   end    what is done with the sum            fetch  what is fetched before every PIECE steps
-m4_dnl   unroll what stands before the loop over steps
+m4_dnl   end    what is done with the sum            unroll what stands before the loop over steps
+m4_dnl   values how many rows of values a step reads where they lie, from `value` on; and then
+m4_dnl   fetch  what is fetched before the steps of a run
 m4_dnl   add    a macro of (SUM, LEFT, RIGHT), if they are not floats
 m4_dnl   about  a comment: what it computes
 m4_define(«km_product», «m4_define(«km_tile_fetch», «»)m4_define(«km_tile_unroll», «»)m4_dnl
+m4_define(«km_tile_values», 0)m4_dnl
 m4_define(«km_tile_add», «_km_multiply_add»)m4_dnl
 _km_set_parts(m4_shift(m4_shift(m4_shift($@))))_km_product(«$1», «$2», $3)»)
 m4_define(«_km_set_parts», «m4_ifelse(«$1», «», «»,
@@ -108,12 +109,16 @@ km_times(«V», $3, «        m4_indir(m4_defn(«km_tile_add»), «km_named(s, R
 km_each_sum($3, «    km_tile_end;
 »)}
 »)
-m4_define(«_km_each_step», «m4_ifelse(m4_defn(«km_tile_fetch»), «», «km_tile_unroll«»m4_dnl
+m4_define(«_km_each_step», «km_if(km_tile_values == 0, «km_tile_unroll«»m4_dnl
     for (int64_t k = 0; k < km_tile_steps; k++) {
 $1    }
-», «    for (int64_t next = 0; next < km_tile_steps; next += PIECE) {
-km_tile_fetch«»        for (int64_t k = next, end = smaller(next + PIECE, km_tile_steps); k < end; k++) {
-$1    }
+», «    for (int64_t next = 0; next < km_tile_steps; next += m4_eval(8 / km_tile_values)) {
+km_tile_fetch«»m4_dnl
+        const struct run run = w->value_run[next / m4_eval(8 / km_tile_values)];
+        const unsigned char *value = run.first;
+        for (int64_t k = next, end = smaller(next + m4_eval(8 / km_tile_values), km_tile_steps); k < end; k++) {
+$1            value += km_if(km_tile_values == 1, «run.stride», «km_tile_values * run.stride»);
+        }
     }
 »)»)
 

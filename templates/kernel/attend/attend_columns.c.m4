@@ -20,9 +20,11 @@ km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 km_if(km_scales(«key») > 0, «    load_key_scales(w, n);
 »)m4_dnl
     for (int64_t t = 0; t < n; t += LANES) {
-        const unsigned char *const *row = w->key_row + t;
+        const unsigned char *row[LANES];
+        for (int i = 0; i < LANES; i++)
+            row[i] = km_row(«key», «t + i»);
         vf x[LANES];
-km_fetch_inner(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_dnl
+km_fetch_inner(«key», «t», «LANES»)km_fetch_scoring(«t / LANES», m4_eval(km_block / km_lanes))m4_dnl
         for (int d = 0; d < km_key_whole; d += LANES) {
 _km_columns(«d», km_lanes)m4_dnl
         }

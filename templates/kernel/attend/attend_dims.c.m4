@@ -26,18 +26,18 @@ m4_define(«km_score», «km_load_scales(«key»)
    are the scores of these.  */
 km_inline(«void», «score_four(const struct work *w, int64_t r, int64_t t, vf sums[km_group_rows])»)
 {
-km_times(«T», 4, «    const unsigned char *km_named(key, T) = w->key_row[t + T];
-»)km_times(«R», km_group_rows, «km_times(«T», 4, «    vf km_named(s, R, T) = broadcast(0.f);
+km_four_keys(0)km_inner_rows(«key», «t»)km_times(«R», km_group_rows, «km_times(«T», 4, «    vf km_named(s, R, T) = broadcast(0.f);
 »)»)m4_dnl
 km_if(_km_by_lines, «km_unroll_keys    for (int d = 0; d < km_key_whole;) {
         if (r == 0) {
-km_fetch_inner_line(«key», «t», 4, «d / _km_line_dims»)km_fetch_line(«key», «t», 4, «d / _km_line_dims»)m4_dnl
+km_fetch_inner_line(«key», 4, «d / _km_line_dims»)m4_dnl
+km_fetch_scoring(«t / 4 * km_lines(«key») + d / _km_line_dims», m4_eval(km_block / 4 * km_lines(«key»)))m4_dnl
         }
         for (int end = d + _km_line_dims; d < end; d += LANES) {
 _km_products(«d», km_lanes)        }
     }
 », «    if (r == 0) {
-km_fetch_inner(«key», «t», 4)km_fetch(«key», «t», 4)m4_dnl
+km_fetch_inner(«key», «t», 4)km_fetch_scoring(«t / 4», m4_eval(km_block / 4))m4_dnl
     }
 km_unroll_keys    for (int d = 0; d < km_key_whole; d += LANES) {
 _km_products(«d», km_lanes)    }

@@ -20,6 +20,7 @@ m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, in
 }
 »)
 
+m4_define(«_km_quad_at», «km_if(km_key_direct, «(const float *)»)_km_key_at($1)»)
 m4_define(«_km_key_at», «km_if(km_key_direct, «km_named(key, $1)», «key + $1 * KEY_PADDED»)»)
 m4_dnl _km_sums_of_four(T, V) -- the scores of positions T to T + 3, for the rows of vector V.
 m4_define(«_km_sums_of_four», «sum_quads(km_named(s, $1, $2), km_named(s, m4_eval($1 + 1), $2),
@@ -30,7 +31,7 @@ m4_define(«km_score», «km_load_scales(«key»)
 km_inline(«void», «score_positions(struct work *w, int64_t t)»)
 {
 km_if(km_key_direct, «», «    for (int64_t i = 0; i < km_positions; i++) {
-        const unsigned char *row = w->key_row[t + i];
+        const unsigned char *row = km_row(«key», «t + i»);
 km_fetch_inner(«key», «t + i», 1)m4_dnl
 km_each(«D», 0, m4_eval(km_key_dim - 1), km_lanes, «m4_dnl
         store_f32(w->key[i] + D, km_load(«key», «row», «t + i», D, m4_eval(km_key_dim - D)));
@@ -39,19 +40,17 @@ km_each(«D», 0, m4_eval(km_key_dim - 1), km_lanes, «m4_dnl
 »)m4_dnl
 km_times(«T», km_positions, «km_times(«V», km_row_vectors, «    vf km_named(s, T, V) = broadcast(0.f);
 »)»)m4_dnl
-km_if(km_key_direct, «km_times(«T», km_positions, «    const float *km_named(key, T) = (const float *)w->key_row[t + T];
-»)», «    const float *key = w->key[0];
+km_if(km_key_direct, «km_each(«Q», 0, m4_eval(km_positions - 1), 4, «km_four_keys(Q)»)», «    const float *key = w->key[0];
 »)m4_dnl
     const float *query = &w->query[0][0][0];
 km_unroll_keys    for (int line = 0; line < km_line_steps; line++) {
-km_if(km_line_steps == km_lines(«key»), «km_fetch_line(«key», «t», km_positions, «line»)»,
-    «km_fetch(«key», «t», km_positions)»)m4_dnl
+km_fetch_scoring(«t / km_positions * km_line_steps + line», m4_eval(km_block / km_positions * km_line_steps))m4_dnl
 km_unroll_keys        for (int d = 0; d < m4_eval(km_quad_dims / km_line_steps); d++) {
 km_times(«V», km_row_vectors, «            vf km_named(q, V) = load_f32(query + V * KEY_PADDED * QUADS);
-»)km_times(«T», km_positions, «            vf km_named(k, T) = load_quad(_km_key_at(T));
+»)km_times(«T», km_positions, «            vf km_named(k, T) = load_quad(_km_quad_at(T));
 km_times(«V», km_row_vectors, «            km_named(s, T, V) += km_named(q, V) * km_named(k, T);
 »)»)            query += LANES;
-km_if(km_key_direct, «km_times(«T», km_positions, «            km_named(key, T) += 4;
+km_if(km_key_direct, «km_times(«T», km_positions, «            km_named(key, T) += 16;
 »)», «            key += 4;
 »)m4_dnl
         }

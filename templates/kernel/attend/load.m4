@@ -8,7 +8,7 @@ km_if(km_minimums(«$1»), « + km_factor(«minimum», «$1», «$3», «$4»)»
 m4_define(«km_factor», «km_spread(«km_factor_at(«$1», «$2», «$3», «$4»)», «$4», km_group_of(«$2»))»)
 
 m4_dnl km_value_row(T) -- the value at place T of the block, its codes one after the other.
-m4_define(«km_value_row», «km_if(km_in_tiles(km_value), «w->value_codes[$1]», «w->value_row[$1]»)»)
+m4_define(«km_value_row», «km_if(km_in_tiles(km_value), «w->value_codes[$1]», «km_row(«value», «$1»)»)»)
 m4_define(«km_value_codes_work», «km_if(km_values_in_turn, «    unsigned char value_codes[BLOCK][km_value_bytes];
 »)»)
 m4_define(«km_values_in_turn», «(km_in_tiles(km_value) && !km_value_codes)»)
@@ -18,8 +18,9 @@ m4_define(«km_take_from_tiles», «km_if(km_values_in_turn, «m4_dnl
 km_inline(«void», «take_from_tiles(struct work *w, int64_t n)»)
 {
     for (int64_t t = 0; t < n; t += km_part(«tile», km_value)) {
-        const unsigned char *tile = w->value_row[t];
-km_fetch_inner(«value», «t», km_part(«tile», km_value))km_fetch(«value», «t», km_part(«tile», km_value))m4_dnl
+        const unsigned char *tile = km_row(«value», «t»);
+km_fetch_inner(«value», «t», km_part(«tile», km_value))m4_dnl
+km_fetch_summing(«t / km_part(«tile», km_value)», m4_eval(km_block / km_part(«tile», km_value)))m4_dnl
         for (int i = 0; i < km_value_bytes; i++)
             for (int r = 0; r < km_part(«tile», km_value); r++)
                 w->value_codes[t + r][i] = tile[i * km_part(«tile», km_value) + r];
@@ -78,7 +79,7 @@ m4_define(«_km_scale_c_type», «m4_ifelse(_km_scale_type(«$1»), «f32», «u
 m4_define(«_km_scale_size», «m4_ifelse(_km_scale_type(«$1»), «f32», 4, 2)»)
 m4_dnl A scale is in its block, or in a row of its own.
 m4_define(«km_scales_apart», «(km_scales(«$1») > 0 && !_km_in_blocks(«$1»))»)
-m4_define(«_km_scale_row», «km_if(km_scales_apart(«$1»), «w->$1_scale_row[t]», «w->$1_row[t]»)»)
+m4_define(«_km_scale_row», «km_row(«$1«»km_if(km_scales_apart(«$1»), «_scale»)», «t»)»)
 m4_define(«_km_scale_step», «km_if(_km_in_blocks(«$1»), «km_part(«block_bytes», km_$1)», «_km_scale_size(«$1»)»)»)
 
 m4_dnl _km_factors_by_group(WHAT, SIDE, AT) -- load_SIDE_WHATs, which lie AT bytes into each step.
@@ -157,77 +158,128 @@ km_if(_km_in_blocks($1), «km_times(«G», km_scales(«$1»), «m4_dnl
 }
 »)
 
-m4_dnl km_each_address(MACRO) -- MACRO of everything that has an address for each position.
-m4_define(«km_each_address», «$1(«key»)$1(«value»)m4_dnl
+m4_dnl km_each_side(MACRO) -- MACRO of everything of which there is a row for each position.
+m4_define(«km_each_side», «$1(«key»)$1(«value»)m4_dnl
 km_if(km_scales_apart(«key»), «$1(«key_scale»)»)km_if(km_scales_apart(«value»), «$1(«value_scale»)»)»)
-m4_define(«_km_row_list», «    const unsigned char *$1_row[FOUND];
-»)
-m4_define(«_km_note_rows», «    set_rows(w->$1_row + t, p->$1 + slot * km_at_p(«$1_stride»), moves ?m4_dnl
- km_at_p(«$1_stride») : 0, n);
-»)
-m4_define(«_km_keep_rows», «        memmove(w->$1_row, w->$1_row + BLOCK, SPARE * sizeof *w->$1_row);
-»)
-m4_define(«_km_repeat_row», «        w->$1_row[t] = w->$1_row[_km_last_row(«$1»)];
-»)
-m4_dnl Rows in tiles: the last tile.
-m4_define(«_km_last_row», «km_if(_km_has_tiles(«$1»), «(n - 1) / km_tile_rows * km_tile_rows», «n - 1»)»)
-m4_define(«_km_has_tiles», «m4_ifelse(«$1», «key», «km_in_tiles(km_key)», «$1», «value», «km_in_tiles(km_value)», 0)»)
 
-m4_dnl km_tile_rows -- rows that blocks begin at multiples of, or 1.  The first block of a call, at km_first_block,
-m4_dnl begins with the tile that has p->first; km_skipped rows of it come before that and are not seen.
-m4_define(«km_tile_rows», «km_if(km_in_tiles(km_key) || km_in_tiles(km_value), 16, 1)»)
-m4_define(«km_skipped», «p->extent->slot % km_tile_rows»)
-m4_define(«km_first_block», «km_if(km_tile_rows > 1, «-(km_skipped)», 0)»)
-m4_define(«km_skip_rows», «km_if(km_tile_rows > 1 && km_scales_apart(«value»), «m4_dnl
-        /* What is not seen may have scales that are NaN.  */
-        for (int64_t t = 0; t < km_skipped; t++)
-            w->value_scale_row[t] = w->value_scale_row[km_skipped];
+m4_dnl _km_bytes_of(SIDE) -- of a row.
+m4_define(«_km_bytes_of», «m4_indir(«_km_bytes_of_$1»)»)
+m4_define(«_km_bytes_of_key», «km_row_bytes_of(km_key, km_key_dim)»)
+m4_define(«_km_bytes_of_value», «km_row_bytes_of(km_value, km_value_dim)»)
+m4_define(«_km_bytes_of_key_scale», «m4_eval(km_scales(«key») * _km_scale_size(«key»))»)
+m4_define(«_km_bytes_of_value_scale», «m4_eval(km_scales(«value») * _km_scale_size(«value»))»)
+
+m4_dnl Tiles are read whole, so their rows are never copied.
+m4_define(«_km_is_copied», «m4_ifelse(«$1», «key», «(!km_in_tiles(km_key))», «$1», «value», «(!km_in_tiles(km_value))», 1)»)
+m4_define(«km_run_work», «    struct run $1_run[FOUND / RUN];
+km_if(_km_is_copied(«$1»), «    km_aligned unsigned char $1_copy[BLOCK][_km_bytes_of(«$1»)];
+»)»)
+m4_define(«_km_set_run», «    w->$1_run[t / RUN] = (struct run){p->$1 + _km_slot(«$1») * km_at_p(«$1_stride»), stays ? 0 : m4_dnl
+km_at_p(«$1_stride»)};
+»)
+m4_define(«_km_slot», «km_if(_km_is_copied(«$1»), slot, «(stays ? slot / km_tile_rows * km_tile_rows : slot)»)»)
+m4_define(«_km_copy_row», «km_if(_km_is_copied(«$1»), «m4_dnl
+        memcpy(w->$1_copy[t + i], p->$1 + slot * km_at_p(«$1_stride»), _km_bytes_of(«$1»));
+»)»)
+m4_define(«_km_set_copied_run», «km_if(_km_is_copied(«$1»), «m4_dnl
+    w->$1_run[t / RUN] = (struct run){w->$1_copy[t], _km_bytes_of(«$1»)};
 »)»)
 
-m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and SPARE of those that come later.
+m4_dnl km_tile_rows -- rows that blocks begin at multiples of, or 1.  The first block of a call, at km_first_block,
+m4_dnl begins with the tile that has p->first; the rows of it that come before that are not seen.
+m4_define(«km_tile_rows», «km_if(km_in_tiles(km_key) || km_in_tiles(km_value), 16, 1)»)
+m4_define(«km_first_block», «km_if(km_tile_rows > 1, «-(p->extent->slot % km_tile_rows)», 0)»)
+
+m4_dnl km_run_words -- rows that lie one after the other.  km_row(SIDE, T) -- where row T of the block is.
+m4_define(«km_run_words», «m4_dnl
+/* RUN rows of the cache, a stride apart.  */
+struct run {
+    const unsigned char *first;
+    int64_t stride;
+};
+
+/* The row of a position: one of those of an extent, of which so many are passed; at the end, its last one.  */
+struct place {
+    const struct kvmill_extent *extent;
+    int64_t passed;
+};
+
+km_inline(«const unsigned char *», «row_of(const struct run *run, int64_t t)»)
+{
+    return run[(uint64_t)t / RUN].first + t % RUN * run[(uint64_t)t / RUN].stride;
+}
+
+/* The rows of a run from row t on.  */
+km_inline(«struct run», «run_from(const struct run *run, int64_t t)»)
+{
+    return (struct run){row_of(run, t), run[(uint64_t)t / RUN].stride};
+}
+
+»)
+m4_define(«km_row», «row_of(w->$1_run, $2)»)
+m4_dnl km_four_keys(FIRST) -- key_FIRST to key_(FIRST + 3): where four rows of keys of a run are.
+m4_define(«km_four_keys», «m4_dnl
+    const struct run km_named(keys, $1) = run_from(w->key_run, t + $1);
+km_times(«I», 4, «m4_dnl
+    const unsigned char *km_named(key, m4_eval($1 + I)) = km_named(keys, $1).first + I * km_named(keys, $1).stride;
+»)»)
+
+m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and those that are fetched meanwhile.
+m4_dnl _km_outside -- runs of a block that have rows before the call's first, or after its last.
+m4_define(«_km_outside», «km_if(km_tile_rows > 1, «t < low || »)t + RUN > n»)
+m4_define(«_km_before_low», «km_if(km_tile_rows > 1, « + (t + i < low ? low - t - i : 0)»)»)
+m4_define(«_km_low», «km_if(km_tile_rows > 1, «, int64_t low»)»)
 m4_define(«km_find_rows», «m4_dnl
-km_inline(«void», «set_rows(const unsigned char **row, const unsigned char *first, int64_t stride, int64_t n)»)
+/* The place n rows after another; beyond the last row there is none.  */
+km_inline(«struct place», «place_after(struct place at, int64_t n)»)
 {
-    for (int64_t i = 0; i < n; i++)
-        row[i] = first + i * stride;
+    for (at.passed += n; at.passed >= at.extent->count && at.extent[1].count > 0; at.extent++)
+        at.passed -= at.extent->count;
+    return at;
 }
 
-/* Rows [t, t + n) of the list are those from `slot` on, or all the same.  */
-km_inline(«void», «note_rows(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot,
-    int moves)»)
+km_inline(«int64_t», «slot_at(struct place at)»)
 {
-km_each_address(«_km_note_rows»)km_fetch_scales(«key»)km_fetch_scales(«value»)m4_dnl
+    return at.extent->slot + smaller(at.passed, at.extent->count - 1);
 }
 
-/* Rows [t, FOUND) of the list; after the last extent its last row again.  */
-km_inline(«void», «find_from(const struct kvmill_attend *p, struct work *w, int64_t t)»)
+/* The run of row t of the block: rows from `slot` on, or always that one.  */
+km_inline(«void», «set_run(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t slot, int stays)»)
 {
-    while (t < FOUND) {
-        int ends = w->passed == w->extent->count, moves = !ends || w->extent[1].count > 0;
-        if (ends && moves) {
-            w->extent++;
-            w->passed = 0;
-        }
-        int64_t n = moves ? smaller(FOUND - t, w->extent->count - w->passed) : FOUND - t;
-        note_rows(p, w, t, n, w->extent->slot + w->passed - !moves, moves);
-        w->passed += moves ? n : 0;
-        t += n;
+km_each_side(«_km_set_run»)}
+
+/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: they are copied, the nearest
+   one for each that is not.  */
+km_inline(«void», «copy_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at«»_km_low, int64_t n)»)
+{
+    for (int64_t i = 0; i < RUN; i++) {
+        int64_t slot = slot_at(at)_km_before_low;
+km_each_side(«_km_copy_row»)m4_dnl
+        if (t + i < n - 1)
+            at = place_after(at, 1);
     }
-}
+km_each_side(«_km_set_copied_run»)}
 
 km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
-    if (km_if(km_tile_rows > 1, «at <= 0», «at == 0»)) {
-        w->extent = p->extent;
-        w->passed = km_if(km_tile_rows > 1, «at», 0);
-        find_from(p, w, 0);
-km_skip_rows«»m4_dnl
-    } else {
-km_each_address(«_km_keep_rows»)m4_dnl
-        find_from(p, w, SPARE);
-    }
-    for (int64_t t = n; t < BLOCK; t++) {
-km_each_address(«_km_repeat_row»)m4_dnl
+km_if(km_tile_rows > 1, «    int64_t low = at < 0 ? -at : 0; /* rows before that are not the call's */
+»)m4_dnl
+    struct place here = at <= 0 ? (struct place){p->extent, at} : w->next, last = place_after(here, n - 1);
+    for (int64_t t = 0; t < FOUND; t += RUN) {
+        if (t == BLOCK)
+            w->next = here;
+        if (t < BLOCK && t >= n)
+            set_run(p, w, t, slot_at(last), 1);
+        else
+            set_run(p, w, t, slot_at(here), here.passed >= here.extent->count);
+        if (t < smaller(n, BLOCK) && (_km_outside || here.passed + RUN > here.extent->count))
+            copy_run(p, w, t, here«»km_if(km_tile_rows > 1, «, low»), n);
+km_if(km_outer > 0 && (km_scales_apart(«key») || km_scales_apart(«value»)), «m4_dnl
+        if (at <= 0 || t >= FOUND - BLOCK) {
+km_fetch_scales(«key»)km_fetch_scales(«value»)m4_dnl
+        }
+»)m4_dnl
+        here = place_after(here, RUN);
     }
 }
 »)
@@ -244,7 +296,7 @@ km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
 km_call_take_from_tiles«»m4_dnl
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
         const unsigned char *row = km_value_row(«t»);
-km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch(«value», «t», 1)»)m4_dnl
+km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch_summing(«t», km_block)»)m4_dnl
 km_times(«V», km_value_vectors, «        store_f32(w->value[t] + km_vector(V),
             km_load(«value», «row», «t», km_vector(V), m4_eval(km_value_dim - V * km_lanes)));
 »)    }

@@ -1,40 +1,77 @@
 m4_divert(-1)
-m4_dnl prefetch.m4 -- lines of the cache that are needed later: those of the row OUTER rows ahead are brought into the
-m4_dnl outer cache (the second), those of the row INNER ahead into the inner one (the first).  Rows are
-m4_dnl fetched a few at a time beside the arithmetic, each line once per level, never in an innermost loop: the
-m4_dnl processor can only hold so many lines in flight, and these should never run out.
+m4_dnl prefetch.m4 -- lines of the cache that are needed later.  Those OUTER rows ahead are brought into the outer cache
+m4_dnl (the second), those INNER ahead into the inner one (the first), each line once per level, never in an innermost
+m4_dnl loop.  A processor holds few lines in flight, and these should never run out: so lines of keys and of values are
+m4_dnl asked for all the time, evenly, and in the order in which they lie, which its own prefetching follows.
 m4_define(«km_lines», «m4_eval((km_row_bytes_of(km_$1, km_$1_dim) + 63) / 64)»)
 
-m4_dnl km_fetch(SIDE, ROW, COUNT) -- for COUNT rows from ROW on those OUTER ahead; km_fetch_inner(SIDE, ROW, COUNT) --
-m4_dnl those INNER ahead.
-m4_define(«km_fetch», «km_if(km_outer > 0, «        fetch_$1_rows(w, $2 + OUTER, $3);
-»)»)
+m4_dnl km_fetch_inner(SIDE, ROW, COUNT) -- COUNT rows from those INNER after ROW on.
 m4_define(«km_fetch_inner», «km_if(km_inner > 0, «        fetch_inner_$1_rows(w, $2 + INNER, $3);
 »)»)
-
-m4_dnl km_fetch_line(SIDE, ROW, COUNT, LINE), km_fetch_inner_line(SIDE, ROW, COUNT, LINE) -- one line of each.
-m4_define(«km_fetch_line», «km_if(km_outer > 0, «_km_fetch_line(«$1», «$2 + OUTER», $3, «$4», 2)»)»)
-m4_define(«km_fetch_inner_line», «km_if(km_inner > 0, «_km_fetch_line(«$1», «$2 + INNER», $3, «$4», 3)»)»)
-m4_define(«_km_fetch_line», «km_times(«I», $3, «        __builtin_prefetch(w->$1_row[$2 + I] + ($4) * 64, 0, $5);
+m4_dnl km_inner_rows(SIDE, ROW), km_fetch_inner_line(SIDE, COUNT, LINE) -- the same of up to four rows of a run, one line of
+m4_dnl each.
+m4_define(«km_inner_rows», «km_if(km_inner > 0, «    const struct run $1_inner = run_from(w->$1_run, $2 + INNER);
 »)»)
+m4_define(«km_fetch_inner_line», «km_if(km_inner > 0, «km_times(«I», $2, «m4_dnl
+        __builtin_prefetch($1_inner.first + I * $1_inner.stride + ($3) * 64, 0, 3);
+»)»)»)
 
-m4_dnl km_fetch_scales(SIDE) -- of rows that are found OUTER ahead, where these are new: a line of them at a time.
-m4_define(«km_fetch_scales», «km_if(km_outer > 0 && km_scales_apart(«$1»), «m4_dnl
-    int64_t $1_step = km_at_p(«$1_scale_stride») > 0 && km_at_p(«$1_scale_stride») < 64 ?m4_dnl
- 64 / km_at_p(«$1_scale_stride») : 1;
-    for (int64_t i = 0; moves && i < n; i += $1_step)
-        __builtin_prefetch(w->$1_scale_row[t + i], 0, 3);
+m4_dnl km_fetch_scoring(STEP, STEPS), km_fetch_summing(STEP, STEPS) -- the share of a step of the lines OUTER ahead, of
+m4_dnl keys and of values: scores fetch those of the first half of a block, sums of values those of the second.  STEPS
+m4_dnl is a number.
+m4_define(«km_fetch_scoring», «_km_fetch_half(0, «$1», $2)»)
+m4_define(«km_fetch_summing», «_km_fetch_half(1, «$1», $2)»)
+m4_define(«_km_fetch_half», «km_if(km_outer > 0, «_km_fetch_share(«key», $1, «$2», $3)_km_fetch_share(«value», $1, «$2», $3)»)»)
+m4_define(«_km_fetch_share», «_km_fetch_lines(«$1», m4_eval($2 * km_block / 2 * km_lines(«$1»)), «$3»,
+    m4_eval(km_block / 2 * km_lines(«$1»)), $4)»)
+m4_dnl _km_fetch_lines(SIDE, FIRST, STEP, LINES, STEPS) -- as many for each step, or one for each few, or now more, now
+m4_dnl fewer.
+m4_define(«_km_fetch_lines», «km_if($4 % $5 == 0, «m4_dnl
+        fetch_$1_lines(w, $2 + ($3) * m4_eval($4 / $5), m4_eval($4 / $5), _km_in_row(km_lines(«$1»), m4_eval($4 / $5)));
+», «km_if($5 % $4 == 0, «        if (($3) % m4_eval($5 / $4) == 0)
+            fetch_$1_lines(w, $2 + ($3) / m4_eval($5 / $4), 1, 1);
+», «        fetch_$1_lines(w, $2 + ($3) * $4 / $5, (($3) + 1) * $4 / $5 - ($3) * $4 / $5, 1);
+»)»)»)
+m4_dnl _km_in_row(LINES, COUNT) -- how many of COUNT lines are always in one row of so many.
+m4_define(«_km_in_row», «km_if($1 % $2 == 0, $2, «km_if($2 % $1 == 0, $1, 1)»)»)
+
+m4_dnl km_fetch_scales(SIDE) -- of the run of row t, a line of them at a time.
+m4_define(«km_fetch_scales», «km_if(km_scales_apart(«$1»), «m4_dnl
+            fetch_scales(w->$1_scale_run[t / RUN]);
 »)»)
 
 m4_dnl km_define_fetch -- defines them.
 m4_define(«km_define_fetch», «m4_dnl
-km_if(km_outer > 0, «_km_define_fetch(«fetch», «key», 2)_km_define_fetch(«fetch», «value», 2)»)m4_dnl
-km_if(km_inner > 0, «_km_define_fetch(«fetch_inner», «key», 3)_km_define_fetch(«fetch_inner», «value», 3)»)»)
-m4_define(«_km_define_fetch», «km_inline(«void», «$1_$2_rows(const struct work *w, int64_t first, int64_t count)»)
+km_if(km_outer > 0, «_km_define_fetch_lines(«key»)_km_define_fetch_lines(«value»)»)m4_dnl
+km_if(km_inner > 0, «_km_define_fetch_inner(«key»)_km_define_fetch_inner(«value»)»)m4_dnl
+km_if(km_outer > 0 && (km_scales_apart(«key») || km_scales_apart(«value»)), «m4_dnl
+km_inline(«void», «fetch_scales(struct run run)»)
+{
+    int64_t step = run.stride > 0 && run.stride < 64 ? 64 / run.stride : 1;
+    for (int64_t i = 0; i < RUN; i += step)
+        __builtin_prefetch(run.first + i * run.stride, 0, 3);
+}
+
+»)»)
+m4_define(«_km_define_fetch_lines», «m4_dnl
+/* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */
+km_inline(«void», «fetch_$1_lines(const struct work *w, int64_t first, int64_t count, int together)»)
+{
+    enum { LINES = km_lines(«$1») };
+    for (int64_t i = first; i < first + count; i += together) {
+        const unsigned char *line = row_of(w->$1_run, OUTER + i / LINES) + i % LINES * 64;
+        for (int j = 0; j < together; j++)
+            __builtin_prefetch(line + j * 64, 0, 2);
+    }
+}
+
+»)
+m4_define(«_km_define_fetch_inner», «km_inline(«void», «fetch_inner_$1_rows(const struct work *w, int64_t first, m4_dnl
+int64_t count)»)
 {
     for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = w->$2_row[t];
-km_times(«I», km_lines(«$2»), «        __builtin_prefetch(row + m4_eval(I * 64), 0, $3);
+        const unsigned char *row = km_row(«$1», «t»);
+km_times(«I», km_lines(«$1»), «        __builtin_prefetch(row + m4_eval(I * 64), 0, 3);
 »)    }
 }
 

@@ -26,6 +26,12 @@ m4_define(«_km_is_laid_out», «(!km_at_once && !km_in_tiles(km_key))»)
 m4_define(«km_turned_keys», «km_if(!_km_is_laid_out, «», «    km_aligned int32_t key[KEY_DIM / km_key_word_dims][BLOCK];
 »)»)
 
+m4_dnl The runs of LANES rows, which stores do not change.
+m4_define(«_km_copy_runs», «    struct run run[km_most_of(km_lanes / 8, 1)];
+    memcpy(run, w->key_run + t / RUN, sizeof run);
+km_if(km_lanes < 8, «    run[0].first = km_row(«key», «t»);
+»)»)
+
 m4_dnl The last piece of four words begins earlier where they are no multiple of that.
 m4_define(«_km_last_piece», «m4_eval(km_key_dim / km_key_word_dims - 4)»)
 m4_define(«km_load_turned», «km_load_scales(«key»)
@@ -33,11 +39,11 @@ km_if(km_in_tiles(km_key), «_km_find_words», «_km_turn_words»)»)
 
 m4_define(«_km_turn_words», «m4_dnl
 /* Four words from byte `from` on of LANES rows, with positions in the lanes.  */
-km_inline(«void», «turn(const unsigned char *const *row, int64_t from, vf x[4])»)
+km_inline(«void», «turn(const struct run *run, int64_t from, vf x[4])»)
 {
     for (int i = 0; i < 4; i++)
-        x[i] = load_quads(row[i] + from, row[(i + 4) % LANES] + from, row[(i + 8) % LANES] + from,
-            row[(i + 12) % LANES] + from);
+        x[i] = load_quads(row_of(run, i) + from, row_of(run, (i + 4) % LANES) + from,
+            row_of(run, (i + 8) % LANES) + from, row_of(run, (i + 12) % LANES) + from);
     transpose_quads(x);
 }
 
@@ -45,9 +51,8 @@ km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 {
     load_key_scales(w, n);
 km_if(km_at_once, «», «    for (int64_t t = 0; t < n; t += LANES) {
-        const unsigned char *row[LANES]; /* stores of words do not change these */
-        memcpy(row, w->key_row + t, sizeof row);
-km_fetch_inner(«key», «t», «LANES»)km_if(km_one_tile, «», «km_fetch(«key», «t», «LANES»)»)m4_dnl
+_km_copy_runs«»m4_dnl
+km_fetch_inner(«key», «t», «LANES»)km_if(km_one_tile, «», «km_fetch_scoring(«t / LANES», m4_eval(km_block / km_lanes))»)m4_dnl
         vf x[4];
 km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «_km_load_piece(km_least(K, _km_last_piece))»)m4_dnl
     }
@@ -59,14 +64,14 @@ m4_dnl The words of keys in tiles are found: those of a piece of LANES rows side
 m4_define(«_km_find_words», «m4_dnl
 km_inline(«const unsigned char *», «words_at(const struct work *w, int64_t t)»)
 {
-    return w->key_row[t / km_tile_rows * km_tile_rows] + t % km_tile_rows * km_part(«piece_of_tile», km_key);
+    return km_row(«key», «t / km_tile_rows * km_tile_rows») + t % km_tile_rows * km_part(«piece_of_tile», km_key);
 }
 
 km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 {
     load_key_scales(w, n);
 km_if(km_one_tile, «», «    for (int64_t t = 0; t < n; t += LANES) {
-km_fetch_inner(«key», «t», «LANES»)km_fetch(«key», «t», «LANES»)m4_dnl
+km_fetch_inner(«key», «t», «LANES»)km_fetch_scoring(«t / LANES», m4_eval(km_block / km_lanes))m4_dnl
     }
 »)m4_dnl
 }
@@ -75,7 +80,7 @@ m4_define(«_km_word_step», «m4_eval(km_part(«tile», km_key) * km_part(«pie
 m4_define(«_km_tile_word», «m4_dnl
 load_words((const int32_t *)(const void *)(km_named(words, $2) + (k + $1) * _km_word_step))«»km_turned_flip»)
 
-m4_define(«_km_load_piece», «        turn(row, m4_eval(km_word_at($1)), x);
+m4_define(«_km_load_piece», «        turn(run, m4_eval(km_word_at($1)), x);
         for (int i = 0; i < 4; i++)
             store_words(&w->key[$1 + i][t], (vi)x[i]km_turned_flip);
 »)
@@ -102,18 +107,17 @@ km_times(«V», km_vectors, «            km_sum_type km_named(b_$1, I, V) = km_
             km_sum_type _km_query($1) = km_query_piece(«r + R», «(k + $1) * km_pieces_of_word + I», «D»);
 km_times(«V», km_vectors, «            km_add(«_km_sum_of_digit», «_km_query($1)», «km_named(b_$1, I, V)»);
 »)»)»)»)»)
-m4_dnl A piece is straight-line code; each fetches some of the rows OUTER ahead of those that a strip scores.
+m4_dnl A piece is straight-line code; each fetches its share.
 m4_define(«km_piece_words», «km_if(km_at_once, 4,
     «km_if(km_group_of(«key») % 16 == 0, «m4_eval(16 / km_key_word_dims)», 1)»)»)
-m4_define(«km_piece_rows», «m4_eval((km_vectors * km_lanes * km_piece_words * km_key_word_dims + km_key_dim - 1) /
-    km_key_dim)»)
+m4_define(«km_pieces_of_strip», «m4_eval(km_key_dim / km_key_word_dims / km_piece_words)»)
 m4_define(«km_score_turned», «m4_dnl
 /* Scores of a tile for a strip of positions from t on: query times code, word by word, for each group; then the group's
    sum times its scale.  */
 km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
 {
     vf total[TILE][km_vectors] = {{{0}}};
-km_if(km_at_once, «    const unsigned char *const *row = w->key_row + t;
+km_if(km_at_once, «_km_copy_runs«»m4_dnl
     vf x[4];
 km_fetch_inner(«key», «t», «LANES»)»)m4_dnl
 km_if(km_in_tiles(km_key), «km_times(«V», km_vectors, «m4_dnl
@@ -123,8 +127,10 @@ km_unroll_keys    for (int g = 0; g < km_key_groups; g++) {
 _km_each_sum(«_km_each_digit(«        km_sum_type _km_sum_of_digit = km_first(«r + R», «D»);
 »)»)m4_dnl
 km_unroll_keys        for (int64_t k = g * km_group_words; k < (g + 1) * km_group_words; k += km_piece_words) {
-km_if(km_one_tile, «km_fetch(«key», «t + k / km_piece_words * km_piece_rows», km_piece_rows)»)m4_dnl
-km_if(km_at_once, «            turn(row, km_word_at(«k»), x);
+km_if(km_one_tile, «m4_dnl
+km_fetch_scoring(«t / m4_eval(km_vectors * km_lanes) * km_pieces_of_strip + k / km_piece_words»,
+    m4_eval(km_block / (km_vectors * km_lanes) * km_pieces_of_strip))»)m4_dnl
+km_if(km_at_once, «            turn(run, km_word_at(«k»), x);
 »)m4_dnl
 km_times(«W», km_piece_words, «_km_score_word(W)»)m4_dnl
         }

@@ -136,6 +136,9 @@ km_define(«load_pairs», «
     __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128(a)), y = _mm256_broadcastsi128_si256(_mm_loadu_si128(b));
     return (vi)_mm256_blend_epi32(_mm256_unpacklo_epi16(x, y), _mm256_unpackhi_epi16(x, y), 0xf0);
 »)
+km_define(«packed_words», «
+    return (vi)_mm256_permute4x64_epi64(_mm256_packs_epi32((__m256i)a, (__m256i)b), 0xd8);
+»)
 m4_dnl Loads that broadcast and blends need no port for shuffles.
 m4_define(«_km_eight_bytes», «_mm256_set1_epi64x((long long)*(const kvmill_word8 *)$1)»)
 km_define(«load_four», «

@@ -119,6 +119,10 @@ km_define(«load_pairs», «
     __m512i x = _mm512_cvtepu16_epi32(_mm256_loadu_si256(a)), y = _mm512_cvtepu16_epi32(_mm256_loadu_si256(b));
     return (vi)_mm512_or_si512(x, _mm512_slli_epi32(y, 16));
 »)
+km_define(«packed_words», «
+    return (vi)_mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtsepi32_epi16((__m512i)a)),
+        _mm512_cvtsepi32_epi16((__m512i)b), 1);
+»)
 m4_define(«low_bytes», «_mm512_cvtepi16_epi8($1)»)
 m4_define(«equal_16», «_mm512_cmpeq_epi16_mask($1, $2)»)
 m4_define(«signs_16», «_mm512_movepi16_mask($1)»)

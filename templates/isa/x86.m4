@@ -156,6 +156,13 @@ km_define(«even_codes», «
     return (vi)km_v(maddubs_epi16)(km_v(set1_epi16)(1), (km_vi)x);
 »)
 
+km_define(«lower_pairs», «
+    return (vi)km_v(unpacklo_epi16)((km_vi)a, (km_vi)b);
+»)
+km_define(«upper_pairs», «
+    return (vi)km_v(unpackhi_epi16)((km_vi)a, (km_vi)b);
+»)
+
 m4_dnl ---- Bytes side by side ----
 
 km_define(«turn_bytes», «

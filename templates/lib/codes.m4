@@ -122,6 +122,30 @@ km_word(«add_pairs», «vi», «vi sum, vi a, vi b», «
 m4_dnl load_pairs(a, b) -- LANES times 16 bits from each of two places: lower halves, and upper halves.
 km_word(«load_pairs», «vi», «const void *a, const void *b», «km_by_lane(«vi»,
     «((const kvmill_word2 *)a)[i] | (int32_t)((uint32_t)((const kvmill_word2 *)b)[i] << 16)»)»)
+m4_dnl lower_pairs(a, b), upper_pairs(a, b) -- of each 16 bytes, the 16 bits of the lower or upper half of both: a's are
+m4_dnl lower halves, b's upper halves.
+m4_define(«_km_half_pairs», «km_word(«$1_pairs», «vi», «vi a, vi b», «
+    int16_t from[2][2 * LANES], to[2 * LANES];
+    memcpy(from[0], &a, sizeof a);
+    memcpy(from[1], &b, sizeof b);
+    for (int i = 0; i < 2 * LANES; i++)
+        to[i] = from[i % 2][i / 8 * 8 + $2 + i % 8 / 2];
+    memcpy(&a, to, sizeof a);
+    return a;
+»)»)
+_km_half_pairs(«lower», 0)
+_km_half_pairs(«upper», 4)
+m4_dnl packed_words(a, b) -- words as 16 bits, those out of range as the nearest that there is: those of a, then those of b.
+km_word(«packed_words», «vi», «vi a, vi b», «
+    int32_t from[2 * LANES];
+    int16_t to[2 * LANES];
+    memcpy(from, &a, sizeof a);
+    memcpy(from + LANES, &b, sizeof b);
+    for (int i = 0; i < 2 * LANES; i++)
+        to[i] = (int16_t)(from[i] < -32768 ? -32768 : from[i] > 32767 ? 32767 : from[i]);
+    memcpy(&a, to, sizeof a);
+    return a;
+»)
 m4_dnl even_codes(x), odd_codes(x) -- of the two signed bytes of each 16 bits the lower one, and the upper.
 km_typedef(«shorts», «typedef int16_t shorts __attribute__((vector_size(4 * LANES)));
 »)

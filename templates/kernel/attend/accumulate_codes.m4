@@ -83,7 +83,7 @@ km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_
 {
     for (int g = 0; g < km_value_groups; g++)
         for (int64_t t = 0; t < n; t += LANES) {
-            vi x = round_even(km_scaled_weights(«size») * w->per_value_unit[g][r + i]);
+            vi x = round_even(km_scaled_weights(«size», «t») * w->per_value_unit[g][r + i]);
             store_words(&w->weight[i][g][t], turn_bytes(x));
         }
 }

@@ -7,12 +7,15 @@ m4_define(«km_pair_of», «km_if(km_part(«bits», $1) == 8, «km_if($3, «odd_
     «km_nibbles_of($2, m4_eval(12 - 4 * $3))»)»)
 m4_define(«km_nibbles_of», «(vi)(((shorts)($1)m4_ifelse($2, 0, «», « << $2»)) >> 12)»)
 
-m4_dnl Half a word of a value has so many codes; a vector of pairs so many dims; so many of its pieces are summed up
-m4_dnl at a time.
+m4_dnl Two rows are laid side by side by whole vectors, which makes two vectors of pairs, if their codes share a scale;
+m4_dnl else so many bytes as make one.  Half a word has so many codes.  A step over dims has so many pieces, vectors of
+m4_dnl sums; so many of them are summed up at a time.
 m4_define(«km_half_codes», «m4_eval(16 / km_part(«bits», km_value))»)
-m4_define(«km_pair_dims», «m4_eval(km_half_codes * km_lanes)»)
+m4_define(«_km_vector_dims», «m4_eval(2 * km_half_codes * km_lanes)»)
+m4_define(«km_whole_pairs», «km_if(km_group_of(«value») % _km_vector_dims == 0, 1, 0)»)
+m4_define(«km_pair_pieces», «m4_eval(km_half_codes * (1 + km_whole_pairs))»)
+m4_define(«km_pair_dims», «m4_eval(km_pair_pieces * km_lanes)»)
 m4_define(«km_pair_strip», «km_if(km_tile * km_half_codes <= km_most_sums, km_half_codes, 2)»)
-m4_define(«km_pair_strips», «m4_eval(km_value_dim / km_pair_dims * km_half_codes / km_pair_strip)»)
 
 m4_define(«km_work_as_pairs», «    km_aligned int16_t weight[TILE][km_value_groups][BLOCK];
 km_unit_work«»»)
@@ -34,25 +37,29 @@ m4_define(«km_split_weights_in_pairs», «m4_dnl
 km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
 {
     for (int g = 0; g < km_value_groups; g++)
-        for (int64_t t = 0; t < n; t += LANES) {
-            vi x = round_even(km_scaled_weights(«scale») * w->per_value_unit[g][r + i]);
-            halves h = narrowed(x & 0xffff);
-            memcpy(&w->weight[i][g][t], &h, sizeof h);
+        for (int64_t t = 0; t < n; t += 2 * LANES) {
+            vi low = round_even(km_scaled_weights(«scale», «t») * w->per_value_unit[g][r + i]);
+            vi high = round_even(km_scaled_weights(«scale», «t + LANES») * w->per_value_unit[g][r + i]);
+            store_words((int32_t *)(void *)&w->weight[i][g][t], packed_words(low, high));
         }
 }
 »)
 
 m4_define(«_km_lie», «(!km_in_tiles(km_value))»)
 m4_define(«_km_row_codes», «km_if(_km_lie, «value + $1 * run.stride», «km_value_row(«2 * k + $1»)») + km_bytes_before(km_value, «v»)»)
-m4_define(«_km_two_rows», «(load_pairs(_km_row_codes(0), _km_row_codes(1))km_flip(km_value))»)
+m4_define(«_km_two_rows», «(km_if(km_whole_pairs, «km_if($1 < km_half_codes, «lower», «upper»)_pairs(m4_dnl
+_km_words_of(0), _km_words_of(1))», «load_pairs(_km_row_codes(0), _km_row_codes(1))»)km_flip(km_value))»)
+m4_define(«_km_words_of», «load_words((const int32_t *)(const void *)(_km_row_codes($1)))»)
 
-m4_dnl Each first strip of pieces of the first tile fetches its share, and the first of these the rows INNER ahead.
-m4_define(«_km_fetch_pairs», «km_if(km_inner > 0, «        if (r == 0 && v == 0)
+m4_dnl Each strip of pieces of the first tile fetches its share, and the first of all the rows INNER ahead.
+m4_define(«_km_fetch_pairs», «km_if(km_inner > 0 && $1 == 0, «        if (r == 0 && v == 0)
     km_fetch_inner(«value», «2 * next», «RUN»)»)km_if(km_outer > 0, «        if (r == 0) {
-km_fetch_summing(«v / km_pair_dims * (BLOCK / RUN) + next / (RUN / 2)»,
-    m4_eval(km_value_dim / km_pair_dims * km_block / 8))        }
+km_fetch_summing(«(v / km_pair_dims * _km_strips_of_step + m4_eval($1 / km_pair_strip)) * (BLOCK / RUN) + next / (RUN / 2)»,
+    m4_eval(km_value_dim / km_pair_dims * _km_strips_of_step * km_block / 8))        }
 »)»)
+m4_define(«_km_strips_of_step», «m4_eval(km_pair_pieces / km_pair_strip)»)
 
+m4_dnl Weights of positions of the last run that are not there are 0.
 m4_dnl Pieces $1 to $1 + km_pair_strip - 1 of each vector of pairs.
 m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
     «struct work *w, int64_t r, int64_t v, int64_t n», km_pair_strip,
@@ -60,10 +67,10 @@ m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
     «begin», «(vi){0}»,
     «steps», «(n + 1) / 2»,
     «left», «broadcast_words(*(const kvmill_word4 *)&w->weight[R][_km_pair_group][2 * k])»,
-    «right», «km_pair_of(km_value, «_km_two_rows», m4_eval($1 + V))»,
+    «right», «km_pair_of(km_value, «_km_two_rows($1)», m4_eval(($1 + V) % km_half_codes))»,
     «end», «_km_add_block(«r + R», «v + km_vector($1 + V)», «km_named(s, R, V)»)»,
     «values», «km_if(_km_lie, 2, 0)»,
-    «fetch», «km_if($1 == 0, «_km_fetch_pairs»)»,
+    «fetch», «_km_fetch_pairs($1)»,
     «add», «_km_add_pairs»)
 »)
 m4_define(«_km_pair_group», «v / km_group_of(«value»)»)
@@ -72,21 +79,23 @@ m4_define(«_km_add_block», «store_f32(w->sum[$1] + $2, load_f32(w->sum[$1] + 
     __builtin_convertvector($3, vf) * (w->value_unit[_km_pair_group][$1] + w->value_nan[_km_pair_group]))»)
 
 m4_define(«km_accumulate_as_pairs», «_km_set_order_of_pieces«»km_split_weights_in_pairs
-km_each(«S», 0, m4_eval(km_half_codes - 1), km_pair_strip, «_km_accumulate_pieces(S)»)m4_dnl
+km_each(«S», 0, m4_eval(km_pair_pieces - 1), km_pair_strip, «_km_accumulate_pieces(S)»)m4_dnl
 km_inline(«void», «accumulate(struct work *w, int64_t r, int64_t n)»)
 {
     for (int64_t i = 0; i < TILE; i++)
         split_weights(w, r, i, n);
 km_unroll_values    for (int64_t v = 0; v < VALUE_DIM; v += km_pair_dims) {
-km_each(«S», 0, m4_eval(km_half_codes - 1), km_pair_strip, «        accumulate_pieces_«»S«»(w, r, v, n);
+km_each(«S», 0, m4_eval(km_pair_pieces - 1), km_pair_strip, «        accumulate_pieces_«»S«»(w, r, v, n);
 »)m4_dnl
     }
 }
 »)
 
 m4_define(«km_has_order_as_pairs», 1)
-m4_dnl Sums come by pieces: the element that is sum I of a vector of pairs.
-m4_define(«_km_pair_code», «($1 % LANES * km_half_codes + $1 / LANES)»)
+m4_dnl Sums come by pieces: the code that is sum I of a step.
+m4_define(«_km_pair_code», «(_km_pair_half($1) * km_half_codes + $1 / LANES % km_half_codes)»)
+m4_define(«_km_pair_half», «km_if(km_whole_pairs, «($1 % LANES / 4 * 8 + $1 / m4_eval(km_half_codes * km_lanes) * 4 + $1 % 4)»,
+    «$1 % LANES»)»)
 m4_define(«_km_set_order_of_pieces», «km_inline(«void», «set_order(float *sum)»)
 {
     float x[km_pair_dims];

@@ -116,10 +116,18 @@ $1    }
 km_tile_fetch«»m4_dnl
         const struct run run = w->value_run[next / m4_eval(8 / km_tile_values)];
         const unsigned char *value = run.first;
-        for (int64_t k = next, end = smaller(next + m4_eval(8 / km_tile_values), km_tile_steps); k < end; k++) {
+_km_each_step_of_run«»m4_dnl
 $1            value += km_if(km_tile_values == 1, «run.stride», «km_tile_values * run.stride»);
         }
     }
+»)»)
+
+m4_dnl Steps of two rows are always those of a whole run, straight-line code.
+m4_define(«_km_each_step_of_run», «km_if(km_tile_values == 1, «m4_dnl
+        for (int64_t k = next, end = smaller(next + RUN, km_tile_steps); k < end; k++) {
+», «m4_dnl
+#pragma GCC unroll 4
+        for (int64_t k = next; k < next + m4_eval(8 / km_tile_values); k++) {
 »)»)
 
 m4_dnl km_each_sum(VECTORS, BODY) -- BODY for every row R and vector V of a tile.

@@ -89,6 +89,8 @@ km_limit(«km_if(km_direct, «(km_value_dim % km_lanes == 0 && km_summing % 2 ==
 
 km_limit(«km_summing != 2 || !km_codes || km_block <= 32», «sums of float16 over so many positions err too much»)
 
+km_limit(«km_if(km_summing == 3, km_block % (2 * km_lanes) == 0, 1)», «weights are packed by two vectors of positions»)
+
 m4_define(«km_value_codes», «m4_eval(km_summing == 1)»)
 m4_define(«km_half_values», «m4_eval(km_summing == 2)»)
 m4_define(«km_value_pairs», «m4_eval(km_summing == 3)»)

@@ -71,7 +71,8 @@ m4_define(«km_load_scales», «m4_indir(«_km_scales_»_km_how_scales(«$1»), 
 m4_define(«_km_how_scales», «km_if(km_scales(«$1») == 0, «absent», «km_if(km_by_group($1),
     «km_if(_km_in_blocks(«$1»), «by_group», «_km_how_rows_of_scales(«$1»)»)», «by_row»)»)»)
 m4_define(«_km_how_rows_of_scales», «km_if(km_scales(«$1») % km_lanes == 0, «turned»,
-    «km_if(_km_scale_words(«$1») <= 2, «in_words», «by_group»)»)»)
+    «km_if(km_scales(«$1») == 1, «alone», «km_if(_km_are_words(«$1») && _km_scale_words(«$1») <= 2, «in_words», «by_group»)»)»)»)
+m4_define(«_km_are_words», «(km_scales(«$1») * _km_scale_size(«$1») == 4 * _km_scale_words(«$1»))»)
 m4_define(«_km_scales_absent», «»)
 
 m4_define(«_km_scale_type», «km_if(_km_in_blocks(«$1»), «f16», «m4_indir(«km_$1_scale»)»)»)
@@ -80,6 +81,23 @@ m4_define(«_km_scale_size», «m4_ifelse(_km_scale_type(«$1»), «f32», 4, 2)
 m4_dnl A scale is in its block, or in a row of its own.
 m4_define(«km_scales_apart», «(km_scales(«$1») > 0 && !_km_in_blocks(«$1»))»)
 m4_define(«_km_scale_row», «km_row(«$1«»km_if(km_scales_apart(«$1»), «_scale»)», «t»)»)
+m4_dnl _km_rows_of_scales(SIDE) -- defines SIDE_scale_rows: rows of scales of LANES positions, one after the other, where they lie
+m4_dnl or in a copy.
+m4_define(«_km_lie_together», «m4_dnl
+run->stride == m4_eval(km_scales(«$1») * _km_scale_size(«$1»))«»m4_dnl
+km_if(km_lanes > 8, « && run[1].stride == run->stride && run[1].first == run->first + RUN * run->stride»)»)
+m4_define(«_km_rows_of_scales», «km_inline(«const unsigned char *», «$1_scale_rows(const struct work *w, int64_t t, m4_dnl
+unsigned char copy[LANES][m4_eval(km_scales(«$1») * _km_scale_size(«$1»))])»)
+{
+    const struct run *run = &w->$1_scale_run[t / RUN];
+    if (_km_lie_together(«$1»))
+        return row_of(w->$1_scale_run, t);
+    for (int i = 0; i < LANES; i++)
+        memcpy(copy[i], row_of(w->$1_scale_run, t + i), sizeof copy[i]);
+    return copy[0];
+}
+
+»)
 m4_define(«_km_scale_step», «km_if(_km_in_blocks(«$1»), «km_part(«block_bytes», km_$1)», «_km_scale_size(«$1»)»)»)
 
 m4_dnl _km_factors_by_group(WHAT, SIDE, AT) -- load_SIDE_WHATs, which lie AT bytes into each step.
@@ -108,14 +126,21 @@ m4_define(«_km_scale_of_f16», «from_halves(__builtin_convertvector($1 >> $2 &
 m4_define(«_km_scale_of_bf16», «(vf)($1 >> $2 << 16)»)
 m4_define(«_km_scale_of_words», «m4_indir(«_km_scale_of_»_km_scale_type(«$1»),
     «word_«»m4_eval($2 / 4)», m4_eval($2 % 4 * 8))»)
-m4_define(«_km_scales_in_words», «km_inline(«void», «load_$1_scales(struct work *w, int64_t n)»)
+m4_dnl One scale a row: they lie side by side.
+m4_define(«_km_scales_alone», «_km_rows_of_scales(«$1»)m4_dnl
+km_inline(«void», «load_$1_scales(struct work *w, int64_t n)»)
 {
-    uint32_t raw[BLOCK * _km_scale_words(«$1»)];
-    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
-        memcpy(&raw[t * _km_scale_words(«$1»)], _km_scale_row(«$1»),
-            m4_eval(km_scales(«$1») * _km_scale_size(«$1»)));
+    unsigned char copy[LANES][_km_scale_size(«$1»)];
+    for (int64_t t = 0; t < n; t += LANES)
+        store_f32(w->$1_scale[0] + t, km_typed(«load», _km_scale_type(«$1»))($1_scale_rows(w, t, copy)));
+}
+»)
+m4_define(«_km_scales_in_words», «_km_rows_of_scales(«$1»)m4_dnl
+km_inline(«void», «load_$1_scales(struct work *w, int64_t n)»)
+{
+    unsigned char copy[LANES][m4_eval(4 * _km_scale_words(«$1»))];
     for (int64_t t = 0; t < n; t += LANES) {
-        const uint32_t *from = raw + t * _km_scale_words(«$1»);
+        const void *from = $1_scale_rows(w, t, copy);
         vu word_0 = (vu)load_words((const int32_t *)from);
 km_if(_km_scale_words(«$1») == 2, «        vu more = (vu)load_words((const int32_t *)from + LANES);
         vu word_1 = __builtin_shufflevector(word_0, more, km_lane_list(«m4_eval(2 * L + 1)»));
@@ -174,8 +199,8 @@ m4_define(«_km_is_copied», «m4_ifelse(«$1», «key», «(!km_in_tiles(km_key
 m4_define(«km_run_work», «    struct run $1_run[FOUND / RUN];
 km_if(_km_is_copied(«$1»), «    km_aligned unsigned char $1_copy[BLOCK][_km_bytes_of(«$1»)];
 »)»)
-m4_define(«_km_set_run», «    w->$1_run[t / RUN] = (struct run){p->$1 + _km_slot(«$1») * km_at_p(«$1_stride»), stays ? 0 : m4_dnl
-km_at_p(«$1_stride»)};
+m4_define(«_km_set_runs», «    lay_runs(w->$1_run + t / RUN, n / RUN, p->$1 + _km_slot(«$1») * km_at_p(«$1_stride»), stays ? 0 : m4_dnl
+km_at_p(«$1_stride»));
 »)
 m4_define(«_km_slot», «km_if(_km_is_copied(«$1»), slot, «(stays ? slot / km_tile_rows * km_tile_rows : slot)»)»)
 m4_define(«_km_copy_row», «km_if(_km_is_copied(«$1»), «m4_dnl
@@ -217,16 +242,15 @@ km_inline(«struct run», «run_from(const struct run *run, int64_t t)»)
 
 »)
 m4_define(«km_row», «row_of(w->$1_run, $2)»)
-m4_dnl km_four_keys(FIRST) -- key_FIRST to key_(FIRST + 3): where four rows of keys of a run are.
-m4_define(«km_four_keys», «m4_dnl
-    const struct run km_named(keys, $1) = run_from(w->key_run, t + $1);
-km_times(«I», 4, «m4_dnl
-    const unsigned char *km_named(key, m4_eval($1 + I)) = km_named(keys, $1).first + I * km_named(keys, $1).stride;
+m4_dnl km_rows_of_keys(NAME, FIRST, COUNT) -- NAME_FIRST and so on: where so many rows of keys of a run are, from t + FIRST on.
+m4_define(«km_rows_of_keys», «m4_dnl
+    const struct run km_named(keys, $2) = run_from(w->key_run, t + $2);
+    const unsigned char *km_named($1, $2) = km_named(keys, $2).first;
+km_each(«I», 1, m4_eval($3 - 1), 1, «m4_dnl
+    const unsigned char *km_named($1, m4_eval($2 + I)) = km_named($1, m4_eval($2 + I - 1)) + km_named(keys, $2).stride;
 »)»)
 
 m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and those that are fetched meanwhile.
-m4_dnl _km_outside -- runs of a block that have rows before the call's first, or after its last.
-m4_define(«_km_outside», «km_if(km_tile_rows > 1, «t < low || »)t + RUN > n»)
 m4_define(«_km_before_low», «km_if(km_tile_rows > 1, « + (t + i < low ? low - t - i : 0)»)»)
 m4_define(«_km_low», «km_if(km_tile_rows > 1, «, int64_t low»)»)
 m4_define(«km_find_rows», «m4_dnl
@@ -238,15 +262,21 @@ km_inline(«struct place», «place_after(struct place at, int64_t n)»)
     return at;
 }
 
+km_inline(«void», «lay_runs(struct run *run, int64_t n, const unsigned char *first, int64_t stride)»)
+{
+    for (int64_t i = 0; i < n; i++, first += RUN * stride)
+        run[i] = (struct run){first, stride};
+}
+
 km_inline(«int64_t», «slot_at(struct place at)»)
 {
     return at.extent->slot + smaller(at.passed, at.extent->count - 1);
 }
 
-/* The run of row t of the block: rows from `slot` on, or always that one.  */
-km_inline(«void», «set_run(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t slot, int stays)»)
+/* Runs of the block from row t on, n rows in all: those from `slot` on, or always that one.  */
+km_inline(«void», «set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int stays)»)
 {
-km_each_side(«_km_set_run»)}
+km_each_side(«_km_set_runs»)}
 
 /* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: they are copied, the nearest
    one for each that is not.  */
@@ -260,27 +290,50 @@ km_each_side(«_km_copy_row»)m4_dnl
     }
 km_each_side(«_km_set_copied_run»)}
 
+/* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
+km_inline(«int64_t», «whole_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end, struct place at)»)
+{
+    int64_t n = smaller(end - t, at.extent->count - at.passed) / RUN * RUN;
+    if (n > 0)
+        set_runs(p, w, t, n, slot_at(at), 0);
+    return n;
+}
+
+/* Where the n rows of a block are; what is left of it repeats the last one.  */
+km_inline(«void», «find_block(const struct kvmill_attend *p, struct work *w, struct place at«»_km_low, int64_t n)»)
+{
+    int64_t t = 0, count;
+    const struct place last = place_after(at, n - 1);
+    for (; t < n; t += count, at = place_after(at, count)) {
+        count = km_if(km_tile_rows > 1, «t < low ? 0 : »)whole_runs(p, w, t, n, at);
+        if (count > 0)
+            continue;
+        count = RUN;
+km_if(km_tile_rows > 1, «        set_runs(p, w, t, RUN, slot_at(at), 0);
+»)m4_dnl
+        copy_run(p, w, t, at«»km_if(km_tile_rows > 1, «, low»), n);
+    }
+    if (t < BLOCK)
+        set_runs(p, w, t, BLOCK - t, slot_at(last), 1);
+}
+
 km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
-km_if(km_tile_rows > 1, «    int64_t low = at < 0 ? -at : 0; /* rows before that are not the call's */
-»)m4_dnl
-    struct place here = at <= 0 ? (struct place){p->extent, at} : w->next, last = place_after(here, n - 1);
-    for (int64_t t = 0; t < FOUND; t += RUN) {
-        if (t == BLOCK)
-            w->next = here;
-        if (t < BLOCK && t >= n)
-            set_run(p, w, t, slot_at(last), 1);
-        else
-            set_run(p, w, t, slot_at(here), here.passed >= here.extent->count);
-        if (t < smaller(n, BLOCK) && (_km_outside || here.passed + RUN > here.extent->count))
-            copy_run(p, w, t, here«»km_if(km_tile_rows > 1, «, low»), n);
-km_if(km_outer > 0 && (km_scales_apart(«key») || km_scales_apart(«value»)), «m4_dnl
-        if (at <= 0 || t >= FOUND - BLOCK) {
-km_fetch_scales(«key»)km_fetch_scales(«value»)m4_dnl
-        }
-»)m4_dnl
-        here = place_after(here, RUN);
+    struct place here = at <= 0 ? (struct place){p->extent, at} : w->next;
+    find_block(p, w, here«»km_if(km_tile_rows > 1, «, at < 0 ? -at : 0»), n);
+    w->next = here = place_after(here, BLOCK);
+    for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
+        count = whole_runs(p, w, t, FOUND, here);
+        if (count > 0)
+            continue;
+        count = RUN;
+        set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count);
     }
+km_if(km_outer > 0 && (km_scales_apart(«key») || km_scales_apart(«value»)), «m4_dnl
+    for (int64_t t = at <= 0 ? 0 : FOUND - BLOCK; t < FOUND; t += RUN) {
+km_fetch_scales(«key»)km_fetch_scales(«value»)m4_dnl
+    }
+»)m4_dnl
 }
 »)
 

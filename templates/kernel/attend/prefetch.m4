@@ -24,20 +24,22 @@ m4_define(«km_fetch_summing», «_km_fetch_half(1, «$1», $2)»)
 m4_define(«_km_fetch_half», «km_if(km_outer > 0, «_km_fetch_share(«key», $1, «$2», $3)_km_fetch_share(«value», $1, «$2», $3)»)»)
 m4_define(«_km_fetch_share», «_km_fetch_lines(«$1», m4_eval($2 * km_block / 2 * km_lines(«$1»)), «$3»,
     m4_eval(km_block / 2 * km_lines(«$1»)), $4)»)
-m4_dnl _km_fetch_lines(SIDE, FIRST, STEP, LINES, STEPS) -- as many for each step, or one for each few, or now more, now
+m4_dnl _km_fetch_lines(SIDE, FIRST, STEP, LINES, STEPS) -- as many for each step, or some for each few, or now more, now
 m4_dnl fewer.
-m4_define(«_km_fetch_lines», «km_if($4 % $5 == 0, «m4_dnl
+m4_define(«_km_fetch_lines», «km_if($4 % $5 == 0 && $4 / $5 >= _km_unit(«$1»), «m4_dnl
         fetch_$1_lines(w, $2 + ($3) * m4_eval($4 / $5), m4_eval($4 / $5), _km_in_row(km_lines(«$1»), m4_eval($4 / $5)));
-», «km_if($5 % $4 == 0, «        if (($3) % m4_eval($5 / $4) == 0)
-            fetch_$1_lines(w, $2 + ($3) / m4_eval($5 / $4), 1, 1);
+», «km_if($5 * _km_unit(«$1») % $4 == 0, «        if (($3) % m4_eval($5 * _km_unit(«$1») / $4) == 0)
+            fetch_$1_lines(w, $2 + ($3) / m4_eval($5 * _km_unit(«$1») / $4) * _km_unit(«$1»), _km_unit(«$1»), _km_unit(«$1»));
 », «        fetch_$1_lines(w, $2 + ($3) * $4 / $5, (($3) + 1) * $4 / $5 - ($3) * $4 / $5, 1);
 »)»)»)
+m4_dnl _km_unit(SIDE) -- lines that are fetched together: finding a row takes longer than to fetch two lines of it.
+m4_define(«_km_unit», «km_if(km_lines(«$1») == 2, 2, 1)»)
 m4_dnl _km_in_row(LINES, COUNT) -- how many of COUNT lines are always in one row of so many.
 m4_define(«_km_in_row», «km_if($1 % $2 == 0, $2, «km_if($2 % $1 == 0, $1, 1)»)»)
 
 m4_dnl km_fetch_scales(SIDE) -- of the run of row t, a line of them at a time.
 m4_define(«km_fetch_scales», «km_if(km_scales_apart(«$1»), «m4_dnl
-            fetch_scales(w->$1_scale_run[t / RUN]);
+        fetch_scales(w->$1_scale_run[t / RUN]);
 »)»)
 
 m4_dnl km_define_fetch -- defines them.
@@ -45,9 +47,10 @@ m4_define(«km_define_fetch», «m4_dnl
 km_if(km_outer > 0, «_km_define_fetch_lines(«key»)_km_define_fetch_lines(«value»)»)m4_dnl
 km_if(km_inner > 0, «_km_define_fetch_inner(«key»)_km_define_fetch_inner(«value»)»)m4_dnl
 km_if(km_outer > 0 && (km_scales_apart(«key») || km_scales_apart(«value»)), «m4_dnl
+/* Scales of a run that take no more than a line are in one or two.  */
 km_inline(«void», «fetch_scales(struct run run)»)
 {
-    int64_t step = run.stride > 0 && run.stride < 64 ? 64 / run.stride : 1;
+    int64_t step = run.stride <= 64 / RUN ? RUN - 1 : 1;
     for (int64_t i = 0; i < RUN; i += step)
         __builtin_prefetch(run.first + i * run.stride, 0, 3);
 }

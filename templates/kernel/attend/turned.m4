@@ -26,11 +26,10 @@ m4_define(«_km_is_laid_out», «(!km_at_once && !km_in_tiles(km_key))»)
 m4_define(«km_turned_keys», «km_if(!_km_is_laid_out, «», «    km_aligned int32_t key[KEY_DIM / km_key_word_dims][BLOCK];
 »)»)
 
-m4_dnl The runs of LANES rows, which stores do not change.
-m4_define(«_km_copy_runs», «    struct run run[km_most_of(km_lanes / 8, 1)];
-    memcpy(run, w->key_run + t / RUN, sizeof run);
-km_if(km_lanes < 8, «    run[0].first = km_row(«key», «t»);
-»)»)
+m4_dnl LANES rows.
+m4_define(«_km_find_keys», «km_rows_of_keys(«row», 0, km_least(km_lanes, 8))km_if(km_lanes > 8, «km_rows_of_keys(«row», 8, 8)»)m4_dnl
+    const unsigned char *const row[] = {km_lane_list(«km_named(row, L)»)};
+»)
 
 m4_dnl The last piece of four words begins earlier where they are no multiple of that.
 m4_define(«_km_last_piece», «m4_eval(km_key_dim / km_key_word_dims - 4)»)
@@ -39,11 +38,11 @@ km_if(km_in_tiles(km_key), «_km_find_words», «_km_turn_words»)»)
 
 m4_define(«_km_turn_words», «m4_dnl
 /* Four words from byte `from` on of LANES rows, with positions in the lanes.  */
-km_inline(«void», «turn(const struct run *run, int64_t from, vf x[4])»)
+km_inline(«void», «turn(const unsigned char *const *row, int64_t from, vf x[4])»)
 {
     for (int i = 0; i < 4; i++)
-        x[i] = load_quads(row_of(run, i) + from, row_of(run, (i + 4) % LANES) + from,
-            row_of(run, (i + 8) % LANES) + from, row_of(run, (i + 12) % LANES) + from);
+        x[i] = load_quads(row[i] + from, row[(i + 4) % LANES] + from, row[(i + 8) % LANES] + from,
+            row[(i + 12) % LANES] + from);
     transpose_quads(x);
 }
 
@@ -51,7 +50,7 @@ km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 {
     load_key_scales(w, n);
 km_if(km_at_once, «», «    for (int64_t t = 0; t < n; t += LANES) {
-_km_copy_runs«»m4_dnl
+_km_find_keys«»m4_dnl
 km_fetch_inner(«key», «t», «LANES»)km_if(km_one_tile, «», «km_fetch_scoring(«t / LANES», m4_eval(km_block / km_lanes))»)m4_dnl
         vf x[4];
 km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «_km_load_piece(km_least(K, _km_last_piece))»)m4_dnl
@@ -80,7 +79,7 @@ m4_define(«_km_word_step», «m4_eval(km_part(«tile», km_key) * km_part(«pie
 m4_define(«_km_tile_word», «m4_dnl
 load_words((const int32_t *)(const void *)(km_named(words, $2) + (k + $1) * _km_word_step))«»km_turned_flip»)
 
-m4_define(«_km_load_piece», «        turn(run, m4_eval(km_word_at($1)), x);
+m4_define(«_km_load_piece», «        turn(row, m4_eval(km_word_at($1)), x);
         for (int i = 0; i < 4; i++)
             store_words(&w->key[$1 + i][t], (vi)x[i]km_turned_flip);
 »)
@@ -110,6 +109,7 @@ km_times(«V», km_vectors, «            km_add(«_km_sum_of_digit», «_km_que
 m4_dnl A piece is straight-line code; each fetches its share.
 m4_define(«km_piece_words», «km_if(km_at_once, 4,
     «km_if(km_group_of(«key») % 16 == 0, «m4_eval(16 / km_key_word_dims)», 1)»)»)
+m4_define(«_km_strip_positions», «m4_eval(km_vectors * km_lanes)»)
 m4_define(«km_pieces_of_strip», «m4_eval(km_key_dim / km_key_word_dims / km_piece_words)»)
 m4_define(«km_score_turned», «m4_dnl
 /* Scores of a tile for a strip of positions from t on: query times code, word by word, for each group; then the group's
@@ -117,7 +117,7 @@ m4_define(«km_score_turned», «m4_dnl
 km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
 {
     vf total[TILE][km_vectors] = {{{0}}};
-km_if(km_at_once, «_km_copy_runs«»m4_dnl
+km_if(km_at_once, «_km_find_keys«»m4_dnl
     vf x[4];
 km_fetch_inner(«key», «t», «LANES»)»)m4_dnl
 km_if(km_in_tiles(km_key), «km_times(«V», km_vectors, «m4_dnl
@@ -128,9 +128,9 @@ _km_each_sum(«_km_each_digit(«        km_sum_type _km_sum_of_digit = km_first(
 »)»)m4_dnl
 km_unroll_keys        for (int64_t k = g * km_group_words; k < (g + 1) * km_group_words; k += km_piece_words) {
 km_if(km_one_tile, «m4_dnl
-km_fetch_scoring(«t / m4_eval(km_vectors * km_lanes) * km_pieces_of_strip + k / km_piece_words»,
-    m4_eval(km_block / (km_vectors * km_lanes) * km_pieces_of_strip))»)m4_dnl
-km_if(km_at_once, «            turn(run, km_word_at(«k»), x);
+km_fetch_scoring(«t / _km_strip_positions * km_pieces_of_strip + k / km_piece_words»,
+    m4_eval(km_block / _km_strip_positions * km_pieces_of_strip))»)m4_dnl
+km_if(km_at_once, «            turn(row, km_word_at(«k»), x);
 »)m4_dnl
 km_times(«W», km_piece_words, «_km_score_word(W)»)m4_dnl
         }

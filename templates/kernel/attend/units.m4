@@ -40,8 +40,8 @@ km_inline(«int», «set_sizes(struct work *w, int64_t n)»)
 }
 »)
 
-m4_dnl km_scaled_weights(WHICH) -- weights of row r + i, times the scales of group g, or their size.
-m4_define(«km_scaled_weights», «load_f32(w->score[r + i] + t) * load_f32(w->value_$1[g] + t)»)
+m4_dnl km_scaled_weights(WHICH, T) -- weights of row r + i from T on, times the scales of group g, or their size.
+m4_define(«km_scaled_weights», «load_f32(w->score[r + i] + $2) * load_f32(w->value_$1[g] + $2)»)
 
 m4_dnl The largest weight of so many digits; three are as many as a float32 has.
 m4_define(«_km_most_of_digits_1», «255.f»)

@@ -372,10 +372,19 @@ static void explain(const struct kernel *kernel, FILE *stream) {
     explain_how(kernel, stream);
 }
 
-static const char *const attend_libraries[] = {
-    "attend",     "load",  "prefetch",         "softmax",
-    "accumulate", "run",   "accumulate_codes", "accumulate_halves",
-    "turned",     "units", "accumulate_pairs", NULL};
+static const char *const attend_libraries[] = {"attend",
+                                               "runs",
+                                               "load",
+                                               "prefetch",
+                                               "softmax",
+                                               "accumulate",
+                                               "run",
+                                               "accumulate_codes",
+                                               "accumulate_halves",
+                                               "turned",
+                                               "units",
+                                               "accumulate_pairs",
+                                               NULL};
 
 const struct family attend_family = {
     .name = "attend",

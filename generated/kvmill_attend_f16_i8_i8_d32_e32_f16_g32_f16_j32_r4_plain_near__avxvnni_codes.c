@@ -6,27 +6,28 @@
 
 enum { LANES = 8 };
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c,avxvnni")))
 
-INLINED vi
-load_words(const int32_t *from)
-{
-    return *(const vi_any *)from;
-}
-
 INLINED vf
 from_halves(halves h)
 {
     return _mm256_cvtph_ps((__m128i)h);
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
 }
 
 INLINED void
@@ -143,6 +144,12 @@ round_even(vf x)
 }
 
 INLINED vi
+load_words(const int32_t *from)
+{
+    return *(const vi_any *)from;
+}
+
+INLINED vi
 broadcast_words(int32_t x)
 {
     return (vi){x, x, x, x, x, x, x, x};
@@ -252,14 +259,6 @@ store_low_bytes(void *to, vi x)
     _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(w, w));
 }
 
-INLINED vf
-load_f16(const void *from)
-{
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return from_halves(h);
-}
-
 INLINED halves
 to_halves(vf x)
 {
@@ -283,12 +282,36 @@ enum {
     TILE = 4,
     STRIP = 16,
     BLOCK = 64,
-    INNER = 8, /* rows ahead that are brought into the first cache */
+    INNER = 0, /* rows ahead that are brought into the first cache */
     OUTER = 64, /* and into the second */
-    PIECE = 8, /* rows of a step that fetches */
-    SPARE = 72,
-    FOUND = BLOCK + SPARE,
+    RUN = 8, /* rows of the cache that are found together */
+    FOUND = 128, /* rows of the block, and after it */
 };
+
+/* RUN rows of the cache, a stride apart.  */
+struct run {
+    const unsigned char *first;
+    int64_t stride;
+};
+
+/* The row of a position: one of those of an extent, of which so many are passed; at the end, its last one.  */
+struct place {
+    const struct kvmill_extent *extent;
+    int64_t passed;
+};
+
+INLINED const unsigned char *
+row_of(const struct run *run, int64_t t)
+{
+    return run[(uint64_t)t / RUN].first + t % RUN * run[(uint64_t)t / RUN].stride;
+}
+
+/* The rows of a run from row t on.  */
+INLINED struct run
+run_from(const struct run *run, int64_t t)
+{
+    return (struct run){row_of(run, t), run[(uint64_t)t / RUN].stride};
+}
 
 struct work {
     vi query[ROWS][2][KEY_DIM / 4]; /* in all lanes: a product loads them itself */
@@ -301,13 +324,16 @@ struct work {
     _Alignas(64) float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
     _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
-    /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
-    const unsigned char *key_row[FOUND];
-    const unsigned char *value_row[FOUND];
-    const unsigned char *key_scale_row[FOUND];
-    const unsigned char *value_scale_row[FOUND];
-    const struct kvmill_extent *extent;
-    int64_t passed;
+    /* Rows of the block and after it, copies of those that do not lie in one piece, where the next block begins.  */
+    struct run key_run[FOUND / RUN];
+    _Alignas(64) unsigned char key_copy[BLOCK][32];
+    struct run value_run[FOUND / RUN];
+    _Alignas(64) unsigned char value_copy[BLOCK][32];
+    struct run key_scale_run[FOUND / RUN];
+    _Alignas(64) unsigned char key_scale_copy[BLOCK][2];
+    struct run value_scale_run[FOUND / RUN];
+    _Alignas(64) unsigned char value_scale_copy[BLOCK][2];
+    struct place next;
     _Alignas(64) float key_scale[1][BLOCK];
     _Alignas(64) float value_scale[1][BLOCK];
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
@@ -322,116 +348,156 @@ smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */
 INLINED void
-fetch_key_rows(const struct work *w, int64_t first, int64_t count)
+fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together)
 {
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = w->key_row[t];
-        __builtin_prefetch(row, 0, 2);
+    enum { LINES = 1 };
+    for (int64_t i = first; i < first + count; i += together) {
+        const unsigned char *line = row_of(w->key_run, OUTER + i / LINES) + i % LINES * 64;
+        for (int j = 0; j < together; j++)
+            __builtin_prefetch(line + j * 64, 0, 2);
     }
 }
 
+/* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */
 INLINED void
-fetch_value_rows(const struct work *w, int64_t first, int64_t count)
+fetch_value_lines(const struct work *w, int64_t first, int64_t count, int together)
 {
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = w->value_row[t];
-        __builtin_prefetch(row, 0, 2);
+    enum { LINES = 1 };
+    for (int64_t i = first; i < first + count; i += together) {
+        const unsigned char *line = row_of(w->value_run, OUTER + i / LINES) + i % LINES * 64;
+        for (int j = 0; j < together; j++)
+            __builtin_prefetch(line + j * 64, 0, 2);
     }
 }
 
+/* Scales of a run that take no more than a line are in one or two.  */
 INLINED void
-fetch_inner_key_rows(const struct work *w, int64_t first, int64_t count)
+fetch_scales(struct run run)
 {
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = w->key_row[t];
-        __builtin_prefetch(row, 0, 3);
+    int64_t step = run.stride <= 64 / RUN ? RUN - 1 : 1;
+    for (int64_t i = 0; i < RUN; i += step)
+        __builtin_prefetch(run.first + i * run.stride, 0, 3);
+}
+
+/* The place n rows after another; beyond the last row there is none.  */
+INLINED struct place
+place_after(struct place at, int64_t n)
+{
+    for (at.passed += n; at.passed >= at.extent->count && at.extent[1].count > 0; at.extent++)
+        at.passed -= at.extent->count;
+    return at;
+}
+
+INLINED void
+lay_runs(struct run *run, int64_t n, const unsigned char *first, int64_t stride)
+{
+    for (int64_t i = 0; i < n; i++, first += RUN * stride)
+        run[i] = (struct run){first, stride};
+}
+
+INLINED int64_t
+slot_at(struct place at)
+{
+    return at.extent->slot + smaller(at.passed, at.extent->count - 1);
+}
+
+/* Runs of the block from row t on, n rows in all: those from `slot` on, or always that one.  */
+INLINED void
+set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int stays)
+{
+    lay_runs(w->key_run + t / RUN, n / RUN, p->key + slot * p->key_stride, stays ? 0 : p->key_stride);
+    lay_runs(w->value_run + t / RUN, n / RUN, p->value + slot * p->value_stride, stays ? 0 : p->value_stride);
+    lay_runs(w->key_scale_run + t / RUN, n / RUN, p->key_scale + slot * p->key_scale_stride, stays ? 0 :
+             p->key_scale_stride);
+    lay_runs(w->value_scale_run + t / RUN, n / RUN, p->value_scale + slot * p->value_scale_stride, stays ? 0 :
+             p->value_scale_stride);
+}
+
+/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: they are copied, the nearest
+   one for each that is not.  */
+INLINED void
+copy_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n)
+{
+    for (int64_t i = 0; i < RUN; i++) {
+        int64_t slot = slot_at(at);
+        memcpy(w->key_copy[t + i], p->key + slot * p->key_stride, 32);
+        memcpy(w->value_copy[t + i], p->value + slot * p->value_stride, 32);
+        memcpy(w->key_scale_copy[t + i], p->key_scale + slot * p->key_scale_stride, 2);
+        memcpy(w->value_scale_copy[t + i], p->value_scale + slot * p->value_scale_stride, 2);
+        if (t + i < n - 1)
+            at = place_after(at, 1);
     }
+    w->key_run[t / RUN] = (struct run){w->key_copy[t], 32};
+    w->value_run[t / RUN] = (struct run){w->value_copy[t], 32};
+    w->key_scale_run[t / RUN] = (struct run){w->key_scale_copy[t], 2};
+    w->value_scale_run[t / RUN] = (struct run){w->value_scale_copy[t], 2};
 }
 
-INLINED void
-fetch_inner_value_rows(const struct work *w, int64_t first, int64_t count)
+/* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
+INLINED int64_t
+whole_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end, struct place at)
 {
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = w->value_row[t];
-        __builtin_prefetch(row, 0, 3);
+    int64_t n = smaller(end - t, at.extent->count - at.passed) / RUN * RUN;
+    if (n > 0)
+        set_runs(p, w, t, n, slot_at(at), 0);
+    return n;
+}
+
+/* Where the n rows of a block are; what is left of it repeats the last one.  */
+INLINED void
+find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64_t n)
+{
+    int64_t t = 0, count;
+    const struct place last = place_after(at, n - 1);
+    for (; t < n; t += count, at = place_after(at, count)) {
+        count = whole_runs(p, w, t, n, at);
+        if (count > 0)
+            continue;
+        count = RUN;
+        copy_run(p, w, t, at, n);
     }
-}
-
-INLINED void
-set_rows(const unsigned char **row, const unsigned char *first, int64_t stride, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        row[i] = first + i * stride;
-}
-
-/* Rows [t, t + n) of the list are those from `slot` on, or all the same.  */
-INLINED void
-note_rows(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int moves)
-{
-    set_rows(w->key_row + t, p->key + slot * p->key_stride, moves ? p->key_stride : 0, n);
-    set_rows(w->value_row + t, p->value + slot * p->value_stride, moves ? p->value_stride : 0, n);
-    set_rows(w->key_scale_row + t, p->key_scale + slot * p->key_scale_stride, moves ? p->key_scale_stride : 0, n);
-    set_rows(w->value_scale_row + t, p->value_scale + slot * p->value_scale_stride, moves ? p->value_scale_stride : 0,
-             n);
-    int64_t key_step = p->key_scale_stride > 0 && p->key_scale_stride < 64 ? 64 / p->key_scale_stride : 1;
-    for (int64_t i = 0; moves && i < n; i += key_step)
-        __builtin_prefetch(w->key_scale_row[t + i], 0, 3);
-    int64_t value_step = p->value_scale_stride > 0 && p->value_scale_stride < 64 ? 64 / p->value_scale_stride : 1;
-    for (int64_t i = 0; moves && i < n; i += value_step)
-        __builtin_prefetch(w->value_scale_row[t + i], 0, 3);
-}
-
-/* Rows [t, FOUND) of the list; after the last extent its last row again.  */
-INLINED void
-find_from(const struct kvmill_attend *p, struct work *w, int64_t t)
-{
-    while (t < FOUND) {
-        int ends = w->passed == w->extent->count, moves = !ends || w->extent[1].count > 0;
-        if (ends && moves) {
-            w->extent++;
-            w->passed = 0;
-        }
-        int64_t n = moves ? smaller(FOUND - t, w->extent->count - w->passed) : FOUND - t;
-        note_rows(p, w, t, n, w->extent->slot + w->passed - !moves, moves);
-        w->passed += moves ? n : 0;
-        t += n;
-    }
+    if (t < BLOCK)
+        set_runs(p, w, t, BLOCK - t, slot_at(last), 1);
 }
 
 INLINED void
 find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
-    if (at == 0) {
-        w->extent = p->extent;
-        w->passed = 0;
-        find_from(p, w, 0);
-    } else {
-        memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
-        memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
-        memmove(w->key_scale_row, w->key_scale_row + BLOCK, SPARE * sizeof *w->key_scale_row);
-        memmove(w->value_scale_row, w->value_scale_row + BLOCK, SPARE * sizeof *w->value_scale_row);
-        find_from(p, w, SPARE);
+    struct place here = at <= 0 ? (struct place){p->extent, at} : w->next;
+    find_block(p, w, here, n);
+    w->next = here = place_after(here, BLOCK);
+    for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
+        count = whole_runs(p, w, t, FOUND, here);
+        if (count > 0)
+            continue;
+        count = RUN;
+        set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count);
     }
-    for (int64_t t = n; t < BLOCK; t++) {
-        w->key_row[t] = w->key_row[n - 1];
-        w->value_row[t] = w->value_row[n - 1];
-        w->key_scale_row[t] = w->key_scale_row[n - 1];
-        w->value_scale_row[t] = w->value_scale_row[n - 1];
+    for (int64_t t = at <= 0 ? 0 : FOUND - BLOCK; t < FOUND; t += RUN) {
+        fetch_scales(w->key_scale_run[t / RUN]);
+        fetch_scales(w->value_scale_run[t / RUN]);
     }
+}
+
+INLINED const unsigned char *
+key_scale_rows(const struct work *w, int64_t t, unsigned char copy[LANES][2])
+{
+    const struct run *run = &w->key_scale_run[t / RUN];
+    if (run->stride == 2)
+        return row_of(w->key_scale_run, t);
+    for (int i = 0; i < LANES; i++)
+        memcpy(copy[i], row_of(w->key_scale_run, t + i), sizeof copy[i]);
+    return copy[0];
 }
 
 INLINED void
 load_key_scales(struct work *w, int64_t n)
 {
-    uint32_t raw[BLOCK];
-    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
-        memcpy(&raw[t], w->key_scale_row[t], 2);
-    for (int64_t t = 0; t < n; t += LANES) {
-        const uint32_t *from = raw + t;
-        vu word_0 = (vu)load_words((const int32_t *)from);
-        store_f32(w->key_scale[0] + t, from_halves(__builtin_convertvector(word_0 >> 0 & 0xffff, halves)));
-    }
+    unsigned char copy[LANES][2];
+    for (int64_t t = 0; t < n; t += LANES)
+        store_f32(w->key_scale[0] + t, load_f16(key_scale_rows(w, t, copy)));
 }
 
 /* Four words from byte `from` on of LANES rows, with positions in the lanes.  */
@@ -450,17 +516,23 @@ load_keys(struct work *w, int64_t n)
     load_key_scales(w, n);
 }
 
+INLINED const unsigned char *
+value_scale_rows(const struct work *w, int64_t t, unsigned char copy[LANES][2])
+{
+    const struct run *run = &w->value_scale_run[t / RUN];
+    if (run->stride == 2)
+        return row_of(w->value_scale_run, t);
+    for (int i = 0; i < LANES; i++)
+        memcpy(copy[i], row_of(w->value_scale_run, t + i), sizeof copy[i]);
+    return copy[0];
+}
+
 INLINED void
 load_value_scales(struct work *w, int64_t n)
 {
-    uint32_t raw[BLOCK];
-    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
-        memcpy(&raw[t], w->value_scale_row[t], 2);
-    for (int64_t t = 0; t < n; t += LANES) {
-        const uint32_t *from = raw + t;
-        vu word_0 = (vu)load_words((const int32_t *)from);
-        store_f32(w->value_scale[0] + t, from_halves(__builtin_convertvector(word_0 >> 0 & 0xffff, halves)));
-    }
+    unsigned char copy[LANES][2];
+    for (int64_t t = 0; t < n; t += LANES)
+        store_f32(w->value_scale[0] + t, load_f16(value_scale_rows(w, t, copy)));
 }
 
 /* What scales are without their sign, and where one is none; whether one is negative.  */
@@ -488,9 +560,10 @@ load_codes(struct work *w, int64_t n, int has_signs)
 {
     for (int64_t t = 0; t < n; t += 4) {
         const unsigned char *row[4]; /* stores of codes do not change these */
-        memcpy(row, w->value_row + t, sizeof row);
-        fetch_inner_value_rows(w, t + INNER, 4);
-        fetch_value_rows(w, t + OUTER, 4);
+        for (int i = 0; i < 4; i++)
+            row[i] = row_of(w->value_run, t + i);
+        fetch_key_lines(w, 32 + t / 4 * 2, 2, 1);
+        fetch_value_lines(w, 32 + t / 4 * 2, 2, 1);
         for (int d = 0; d < VALUE_DIM; d += 32) {
             vi signs = has_signs ? signs_of_four(&w->value_scale[d / 32][t]) : (vi){0};
             vf x[4];
@@ -523,9 +596,17 @@ INLINED void
 score_strip(struct work *w, int64_t r, int64_t t)
 {
     vf total[TILE][1] = {{{0}}};
-    const unsigned char *const *row = w->key_row + t;
+    const struct run keys_0 = run_from(w->key_run, t);
+    const unsigned char *row_0 = keys_0.first;
+    const unsigned char *row_1 = row_0 + keys_0.stride;
+    const unsigned char *row_2 = row_1 + keys_0.stride;
+    const unsigned char *row_3 = row_2 + keys_0.stride;
+    const unsigned char *row_4 = row_3 + keys_0.stride;
+    const unsigned char *row_5 = row_4 + keys_0.stride;
+    const unsigned char *row_6 = row_5 + keys_0.stride;
+    const unsigned char *row_7 = row_6 + keys_0.stride;
+    const unsigned char *const row[] = {row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7};
     vf x[4];
-    fetch_inner_key_rows(w, t + INNER, LANES);
     for (int g = 0; g < 1; g++) {
         vi s_0_0_0 = (vi){0} + w->offset[r][0][g];
         vi s_0_0_1 = (vi){0} + w->offset[r][1][g];
@@ -536,7 +617,8 @@ score_strip(struct work *w, int64_t r, int64_t t)
         vi s_3_0_0 = (vi){0} + w->offset[r + 3][0][g];
         vi s_3_0_1 = (vi){0} + w->offset[r + 3][1][g];
         for (int64_t k = g * 8; k < (g + 1) * 8; k += 4) {
-            fetch_key_rows(w, t + k / 4 * 4 + OUTER, 4);
+            fetch_key_lines(w, (t / 8 * 2 + k / 4) * 2, 2, 1);
+            fetch_value_lines(w, (t / 8 * 2 + k / 4) * 2, 2, 1);
             turn(row, k * 4, x);
             vi k_0_0 = (vi)x[0] ^ (int32_t)0x80808080;
             vi b_0_0_0 = k_0_0;

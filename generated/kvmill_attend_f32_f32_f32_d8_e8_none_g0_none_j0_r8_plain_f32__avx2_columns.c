@@ -126,21 +126,39 @@ enum {
     BLOCK = 64,
     INNER = 8, /* rows ahead that are brought into the first cache */
     OUTER = 64, /* and into the second */
-    PIECE = 8, /* rows of a step that fetches */
-    SPARE = 72,
-    FOUND = BLOCK + SPARE,
+    RUN = 8, /* rows of the cache that are found together */
+    FOUND = 128, /* rows of the block, and after it */
 };
+
+/* RUN rows of the cache, a stride apart.  */
+struct run {
+    const unsigned char *first;
+    int64_t stride;
+};
+
+/* The row of a position: one of those of an extent, of which so many are passed; at the end, its last one.  */
+struct place {
+    const struct kvmill_extent *extent;
+    int64_t passed;
+};
+
+INLINED const unsigned char *
+row_of(const struct run *run, int64_t t)
+{
+    return run[(uint64_t)t / RUN].first + t % RUN * run[(uint64_t)t / RUN].stride;
+}
 
 struct work {
     float query[ROWS][KEY_PADDED];
     float key[KEY_PADDED][BLOCK];
     _Alignas(64) float sum[ROWS][VALUE_PADDED];
     _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
-    /* Rows of the block, and of those after it; the extent of the next one, and how many of its are before that.  */
-    const unsigned char *key_row[FOUND];
-    const unsigned char *value_row[FOUND];
-    const struct kvmill_extent *extent;
-    int64_t passed;
+    /* Rows of the block and after it, copies of those that do not lie in one piece, where the next block begins.  */
+    struct run key_run[FOUND / RUN];
+    _Alignas(64) unsigned char key_copy[BLOCK][32];
+    struct run value_run[FOUND / RUN];
+    _Alignas(64) unsigned char value_copy[BLOCK][32];
+    struct place next;
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
@@ -153,21 +171,27 @@ smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */
 INLINED void
-fetch_key_rows(const struct work *w, int64_t first, int64_t count)
+fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together)
 {
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = w->key_row[t];
-        __builtin_prefetch(row, 0, 2);
+    enum { LINES = 1 };
+    for (int64_t i = first; i < first + count; i += together) {
+        const unsigned char *line = row_of(w->key_run, OUTER + i / LINES) + i % LINES * 64;
+        for (int j = 0; j < together; j++)
+            __builtin_prefetch(line + j * 64, 0, 2);
     }
 }
 
+/* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */
 INLINED void
-fetch_value_rows(const struct work *w, int64_t first, int64_t count)
+fetch_value_lines(const struct work *w, int64_t first, int64_t count, int together)
 {
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = w->value_row[t];
-        __builtin_prefetch(row, 0, 2);
+    enum { LINES = 1 };
+    for (int64_t i = first; i < first + count; i += together) {
+        const unsigned char *line = row_of(w->value_run, OUTER + i / LINES) + i % LINES * 64;
+        for (int j = 0; j < together; j++)
+            __builtin_prefetch(line + j * 64, 0, 2);
     }
 }
 
@@ -175,7 +199,7 @@ INLINED void
 fetch_inner_key_rows(const struct work *w, int64_t first, int64_t count)
 {
     for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = w->key_row[t];
+        const unsigned char *row = row_of(w->key_run, t);
         __builtin_prefetch(row, 0, 3);
     }
 }
@@ -184,58 +208,96 @@ INLINED void
 fetch_inner_value_rows(const struct work *w, int64_t first, int64_t count)
 {
     for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = w->value_row[t];
+        const unsigned char *row = row_of(w->value_run, t);
         __builtin_prefetch(row, 0, 3);
     }
 }
 
-INLINED void
-set_rows(const unsigned char **row, const unsigned char *first, int64_t stride, int64_t n)
+/* The place n rows after another; beyond the last row there is none.  */
+INLINED struct place
+place_after(struct place at, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        row[i] = first + i * stride;
+    for (at.passed += n; at.passed >= at.extent->count && at.extent[1].count > 0; at.extent++)
+        at.passed -= at.extent->count;
+    return at;
 }
 
-/* Rows [t, t + n) of the list are those from `slot` on, or all the same.  */
 INLINED void
-note_rows(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int moves)
+lay_runs(struct run *run, int64_t n, const unsigned char *first, int64_t stride)
 {
-    set_rows(w->key_row + t, p->key + slot * p->key_stride, moves ? p->key_stride : 0, n);
-    set_rows(w->value_row + t, p->value + slot * p->value_stride, moves ? p->value_stride : 0, n);
+    for (int64_t i = 0; i < n; i++, first += RUN * stride)
+        run[i] = (struct run){first, stride};
 }
 
-/* Rows [t, FOUND) of the list; after the last extent its last row again.  */
-INLINED void
-find_from(const struct kvmill_attend *p, struct work *w, int64_t t)
+INLINED int64_t
+slot_at(struct place at)
 {
-    while (t < FOUND) {
-        int ends = w->passed == w->extent->count, moves = !ends || w->extent[1].count > 0;
-        if (ends && moves) {
-            w->extent++;
-            w->passed = 0;
-        }
-        int64_t n = moves ? smaller(FOUND - t, w->extent->count - w->passed) : FOUND - t;
-        note_rows(p, w, t, n, w->extent->slot + w->passed - !moves, moves);
-        w->passed += moves ? n : 0;
-        t += n;
+    return at.extent->slot + smaller(at.passed, at.extent->count - 1);
+}
+
+/* Runs of the block from row t on, n rows in all: those from `slot` on, or always that one.  */
+INLINED void
+set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int stays)
+{
+    lay_runs(w->key_run + t / RUN, n / RUN, p->key + slot * p->key_stride, stays ? 0 : p->key_stride);
+    lay_runs(w->value_run + t / RUN, n / RUN, p->value + slot * p->value_stride, stays ? 0 : p->value_stride);
+}
+
+/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: they are copied, the nearest
+   one for each that is not.  */
+INLINED void
+copy_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n)
+{
+    for (int64_t i = 0; i < RUN; i++) {
+        int64_t slot = slot_at(at);
+        memcpy(w->key_copy[t + i], p->key + slot * p->key_stride, 32);
+        memcpy(w->value_copy[t + i], p->value + slot * p->value_stride, 32);
+        if (t + i < n - 1)
+            at = place_after(at, 1);
     }
+    w->key_run[t / RUN] = (struct run){w->key_copy[t], 32};
+    w->value_run[t / RUN] = (struct run){w->value_copy[t], 32};
+}
+
+/* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
+INLINED int64_t
+whole_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end, struct place at)
+{
+    int64_t n = smaller(end - t, at.extent->count - at.passed) / RUN * RUN;
+    if (n > 0)
+        set_runs(p, w, t, n, slot_at(at), 0);
+    return n;
+}
+
+/* Where the n rows of a block are; what is left of it repeats the last one.  */
+INLINED void
+find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64_t n)
+{
+    int64_t t = 0, count;
+    const struct place last = place_after(at, n - 1);
+    for (; t < n; t += count, at = place_after(at, count)) {
+        count = whole_runs(p, w, t, n, at);
+        if (count > 0)
+            continue;
+        count = RUN;
+        copy_run(p, w, t, at, n);
+    }
+    if (t < BLOCK)
+        set_runs(p, w, t, BLOCK - t, slot_at(last), 1);
 }
 
 INLINED void
 find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
-    if (at == 0) {
-        w->extent = p->extent;
-        w->passed = 0;
-        find_from(p, w, 0);
-    } else {
-        memmove(w->key_row, w->key_row + BLOCK, SPARE * sizeof *w->key_row);
-        memmove(w->value_row, w->value_row + BLOCK, SPARE * sizeof *w->value_row);
-        find_from(p, w, SPARE);
-    }
-    for (int64_t t = n; t < BLOCK; t++) {
-        w->key_row[t] = w->key_row[n - 1];
-        w->value_row[t] = w->value_row[n - 1];
+    struct place here = at <= 0 ? (struct place){p->extent, at} : w->next;
+    find_block(p, w, here, n);
+    w->next = here = place_after(here, BLOCK);
+    for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
+        count = whole_runs(p, w, t, FOUND, here);
+        if (count > 0)
+            continue;
+        count = RUN;
+        set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count);
     }
 }
 
@@ -243,10 +305,13 @@ INLINED void
 load_keys(struct work *w, int64_t n)
 {
     for (int64_t t = 0; t < n; t += LANES) {
-        const unsigned char *const *row = w->key_row + t;
+        const unsigned char *row[LANES];
+        for (int i = 0; i < LANES; i++)
+            row[i] = row_of(w->key_run, t + i);
         vf x[LANES];
         fetch_inner_key_rows(w, t + INNER, LANES);
-        fetch_key_rows(w, t + OUTER, LANES);
+        fetch_key_lines(w, t / LANES * 4, 4, 1);
+        fetch_value_lines(w, t / LANES * 4, 4, 1);
         for (int d = 0; d < 8; d += LANES) {
             x[0] = load_f32(row[0] + d * 4);
             x[1] = load_f32(row[1] + d * 4);
@@ -381,13 +446,17 @@ accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_3_0 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v);
     __auto_type s_4_0 = broadcast(w->grow[r + 4]) * load_f32(w->sum[r + 4] + v);
     __auto_type s_5_0 = broadcast(w->grow[r + 5]) * load_f32(w->sum[r + 5] + v);
-    for (int64_t next = 0; next < n; next += PIECE) {
+    for (int64_t next = 0; next < n; next += 8) {
         if (r == 0 && v == 0)
-            fetch_inner_value_rows(w, next + INNER, PIECE);
-        if (r == 0)
-            fetch_value_rows(w, next + v / 8 * 8 + OUTER, 8);
-        for (int64_t k = next, end = smaller(next + PIECE, n); k < end; k++) {
-            __auto_type b_0 = load_f32(w->value_row[k] + v * 4);
+            fetch_inner_value_rows(w, next + INNER, RUN);
+        if (r == 0) {
+            fetch_key_lines(w, 32 + (v / 8 * (BLOCK / RUN) + next / RUN) * 4, 4, 1);
+            fetch_value_lines(w, 32 + (v / 8 * (BLOCK / RUN) + next / RUN) * 4, 4, 1);
+        }
+        const struct run run = w->value_run[next / 8];
+        const unsigned char *value = run.first;
+        for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
+            __auto_type b_0 = load_f32(value + v * 4);
             __auto_type a_0 = broadcast(w->score[r][k]);
             s_0_0 += a_0 * b_0;
             __auto_type a_1 = broadcast(w->score[r + 1][k]);
@@ -400,6 +469,7 @@ accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
             s_4_0 += a_4 * b_0;
             __auto_type a_5 = broadcast(w->score[r + 5][k]);
             s_5_0 += a_5 * b_0;
+            value += run.stride;
         }
     }
     store_f32(w->sum[r] + v, s_0_0);

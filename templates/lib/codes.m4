@@ -135,7 +135,7 @@ m4_define(«_km_half_pairs», «km_word(«$1_pairs», «vi», «vi a, vi b», «
 »)»)
 _km_half_pairs(«lower», 0)
 _km_half_pairs(«upper», 4)
-m4_dnl packed_words(a, b) -- words as 16 bits, those out of range as the nearest that there is: those of a, then those of b.
+m4_dnl packed_words(a, b) -- words as 16 bits, those of a, then those of b; out of range, the nearest there is.
 km_word(«packed_words», «vi», «vi a, vi b», «
     int32_t from[2 * LANES];
     int16_t to[2 * LANES];

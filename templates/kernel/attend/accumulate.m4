@@ -54,8 +54,8 @@ km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
 
 »)»)
 
-m4_dnl km_fetch_strip(VECTORS) -- what a strip of so many vectors fetches: of the first tile each of the strips its share,
-m4_dnl and the first strip the rows INNER ahead.
+m4_dnl km_fetch_strip(VECTORS) -- what a strip of so many vectors fetches: each strip of the first tile its share, the
+m4_dnl first one also the rows INNER ahead.
 m4_define(«_km_strips», «m4_eval((km_value_vectors + $1 - 1) / $1)»)
 m4_define(«km_fetch_strip», «km_if(km_inner > 0, «        if (r == 0 && v == 0)
     km_fetch_inner(«value», «next», «RUN»)»)km_if(km_outer > 0, «        if (r == 0) {

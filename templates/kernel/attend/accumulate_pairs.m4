@@ -46,7 +46,8 @@ km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_
 »)
 
 m4_define(«_km_lie», «(!km_in_tiles(km_value))»)
-m4_define(«_km_row_codes», «km_if(_km_lie, «value + $1 * run.stride», «km_value_row(«2 * k + $1»)») + km_bytes_before(km_value, «v»)»)
+m4_define(«_km_row_codes», «_km_row_of_pair($1) + km_bytes_before(km_value, «v»)»)
+m4_define(«_km_row_of_pair», «km_if(_km_lie, «value + $1 * run.stride», «km_value_row(«2 * k + $1»)»)»)
 m4_define(«_km_two_rows», «(km_if(km_whole_pairs, «km_if($1 < km_half_codes, «lower», «upper»)_pairs(m4_dnl
 _km_words_of(0), _km_words_of(1))», «load_pairs(_km_row_codes(0), _km_row_codes(1))»)km_flip(km_value))»)
 m4_define(«_km_words_of», «load_words((const int32_t *)(const void *)(_km_row_codes($1)))»)
@@ -54,12 +55,13 @@ m4_define(«_km_words_of», «load_words((const int32_t *)(const void *)(_km_row
 m4_dnl Each strip of pieces of the first tile fetches its share, and the first of all the rows INNER ahead.
 m4_define(«_km_fetch_pairs», «km_if(km_inner > 0 && $1 == 0, «        if (r == 0 && v == 0)
     km_fetch_inner(«value», «2 * next», «RUN»)»)km_if(km_outer > 0, «        if (r == 0) {
-km_fetch_summing(«(v / km_pair_dims * _km_strips_of_step + m4_eval($1 / km_pair_strip)) * (BLOCK / RUN) + next / (RUN / 2)»,
+km_fetch_summing(«_km_strip_of($1) * (BLOCK / RUN) + next / (RUN / 2)»,
     m4_eval(km_value_dim / km_pair_dims * _km_strips_of_step * km_block / 8))        }
 »)»)
+m4_define(«_km_strip_of», «(v / km_pair_dims * _km_strips_of_step + m4_eval($1 / km_pair_strip))»)
 m4_define(«_km_strips_of_step», «m4_eval(km_pair_pieces / km_pair_strip)»)
 
-m4_dnl Weights of positions of the last run that are not there are 0.
+m4_dnl Whole runs: weights of positions that are not there are 0.
 m4_dnl Pieces $1 to $1 + km_pair_strip - 1 of each vector of pairs.
 m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
     «struct work *w, int64_t r, int64_t v, int64_t n», km_pair_strip,
@@ -94,8 +96,8 @@ km_each(«S», 0, m4_eval(km_pair_pieces - 1), km_pair_strip, «        accumula
 m4_define(«km_has_order_as_pairs», 1)
 m4_dnl Sums come by pieces: the code that is sum I of a step.
 m4_define(«_km_pair_code», «(_km_pair_half($1) * km_half_codes + $1 / LANES % km_half_codes)»)
-m4_define(«_km_pair_half», «km_if(km_whole_pairs, «($1 % LANES / 4 * 8 + $1 / m4_eval(km_half_codes * km_lanes) * 4 + $1 % 4)»,
-    «$1 % LANES»)»)
+m4_define(«_km_pair_half», «km_if(km_whole_pairs,
+    «($1 % LANES / 4 * 8 + $1 / m4_eval(km_half_codes * km_lanes) * 4 + $1 % 4)», «$1 % LANES»)»)
 m4_define(«_km_set_order_of_pieces», «km_inline(«void», «set_order(float *sum)»)
 {
     float x[km_pair_dims];

@@ -58,7 +58,7 @@ km_query_and_key«»m4_dnl
     km_aligned float sum[ROWS][VALUE_PADDED];
     km_aligned float score[ROWS][BLOCK]; /* then weights */
 km_values(«work»)km_value_codes_work«»m4_dnl
-    /* Rows of the block and after it, copies of those that do not lie in one piece, and where the next block begins.  */
+    /* Rows of the block and after it, copies of those that do not lie in one piece, where the next block begins.  */
 km_each_side(«km_run_work»)m4_dnl
     struct place next;
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl

@@ -26,7 +26,8 @@ m4_define(«km_score», «km_load_scales(«key»)
    are the scores of these.  */
 km_inline(«void», «score_four(const struct work *w, int64_t r, int64_t t, vf sums[km_group_rows])»)
 {
-km_rows_of_keys(«key», 0, 4)km_inner_rows(«key», «t»)km_times(«R», km_group_rows, «km_times(«T», 4, «    vf km_named(s, R, T) = broadcast(0.f);
+km_rows_of_keys(«key», 0, 4)km_inner_rows(«key», «t»)m4_dnl
+km_times(«R», km_group_rows, «km_times(«T», 4, «    vf km_named(s, R, T) = broadcast(0.f);
 »)»)m4_dnl
 km_if(_km_by_lines, «km_unroll_keys    for (int d = 0; d < km_key_whole;) {
         if (r == 0) {

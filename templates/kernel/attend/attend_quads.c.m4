@@ -40,7 +40,8 @@ km_each(«D», 0, m4_eval(km_key_dim - 1), km_lanes, «m4_dnl
 »)m4_dnl
 km_times(«T», km_positions, «km_times(«V», km_row_vectors, «    vf km_named(s, T, V) = broadcast(0.f);
 »)»)m4_dnl
-km_if(km_key_direct, «km_each(«Q», 0, m4_eval(km_positions - 1), 4, «km_rows_of_keys(«key», Q, 4)»)», «    const float *key = w->key[0];
+km_if(km_key_direct, «km_each(«Q», 0, m4_eval(km_positions - 1), 4, «km_rows_of_keys(«key», Q, 4)»)», «m4_dnl
+    const float *key = w->key[0];
 »)m4_dnl
     const float *query = &w->query[0][0][0];
 km_unroll_keys    for (int line = 0; line < km_line_steps; line++) {

@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl load.m4 -- where the rows of a block are, its scales, and its values as floats.
+m4_dnl load.m4 -- elements of rows as floats: the scales of a block, its values.
 m4_dnl km_load(SIDE, ROW, T, DIM, COUNT) -- LANES elements of a row of SIDE (key, value) from DIM on, as floats; T is
 m4_dnl its place in the block.
 m4_define(«km_load», «km_codes_of(km_$1, «$2», «$4», $5)m4_dnl
@@ -71,7 +71,8 @@ m4_define(«km_load_scales», «m4_indir(«_km_scales_»_km_how_scales(«$1»), 
 m4_define(«_km_how_scales», «km_if(km_scales(«$1») == 0, «absent», «km_if(km_by_group($1),
     «km_if(_km_in_blocks(«$1»), «by_group», «_km_how_rows_of_scales(«$1»)»)», «by_row»)»)»)
 m4_define(«_km_how_rows_of_scales», «km_if(km_scales(«$1») % km_lanes == 0, «turned»,
-    «km_if(km_scales(«$1») == 1, «alone», «km_if(_km_are_words(«$1») && _km_scale_words(«$1») <= 2, «in_words», «by_group»)»)»)»)
+    «km_if(km_scales(«$1») == 1, «alone», «km_if(_km_are_words(«$1») && _km_scale_words(«$1») <= 2, «in_words»,
+        «by_group»)»)»)»)
 m4_define(«_km_are_words», «(km_scales(«$1») * _km_scale_size(«$1») == 4 * _km_scale_words(«$1»))»)
 m4_define(«_km_scales_absent», «»)
 
@@ -81,13 +82,14 @@ m4_define(«_km_scale_size», «m4_ifelse(_km_scale_type(«$1»), «f32», 4, 2)
 m4_dnl A scale is in its block, or in a row of its own.
 m4_define(«km_scales_apart», «(km_scales(«$1») > 0 && !_km_in_blocks(«$1»))»)
 m4_define(«_km_scale_row», «km_row(«$1«»km_if(km_scales_apart(«$1»), «_scale»)», «t»)»)
-m4_dnl _km_rows_of_scales(SIDE) -- defines SIDE_scale_rows: rows of scales of LANES positions, one after the other, where they lie
+m4_dnl _km_rows_of_scales(SIDE) -- defines SIDE_scale_rows: the scales of LANES positions, one after the other, in place
 m4_dnl or in a copy.
 m4_define(«_km_lie_together», «m4_dnl
 run->stride == m4_eval(km_scales(«$1») * _km_scale_size(«$1»))«»m4_dnl
 km_if(km_lanes > 8, « && run[1].stride == run->stride && run[1].first == run->first + RUN * run->stride»)»)
-m4_define(«_km_rows_of_scales», «km_inline(«const unsigned char *», «$1_scale_rows(const struct work *w, int64_t t, m4_dnl
-unsigned char copy[LANES][m4_eval(km_scales(«$1») * _km_scale_size(«$1»))])»)
+m4_define(«_km_rows_of_scales», «m4_dnl
+km_inline(«const unsigned char *», «$1_scale_rows(const struct work *w, int64_t t,
+    unsigned char copy[LANES][m4_eval(km_scales(«$1») * _km_scale_size(«$1»))])»)
 {
     const struct run *run = &w->$1_scale_run[t / RUN];
     if (_km_lie_together(«$1»))
@@ -180,160 +182,6 @@ km_if(_km_in_blocks($1), «km_times(«G», km_scales(«$1»), «m4_dnl
     for (int64_t i = 0; i < n * km_scales(«$1»); i += LANES)
         store_f32((float *)w->$1_scale + i,
             km_typed(«load», _km_scale_type(«$1»))((const _km_scale_c_type(«$1») *)raw + i));
-}
-»)
-
-m4_dnl km_each_side(MACRO) -- MACRO of everything of which there is a row for each position.
-m4_define(«km_each_side», «$1(«key»)$1(«value»)m4_dnl
-km_if(km_scales_apart(«key»), «$1(«key_scale»)»)km_if(km_scales_apart(«value»), «$1(«value_scale»)»)»)
-
-m4_dnl _km_bytes_of(SIDE) -- of a row.
-m4_define(«_km_bytes_of», «m4_indir(«_km_bytes_of_$1»)»)
-m4_define(«_km_bytes_of_key», «km_row_bytes_of(km_key, km_key_dim)»)
-m4_define(«_km_bytes_of_value», «km_row_bytes_of(km_value, km_value_dim)»)
-m4_define(«_km_bytes_of_key_scale», «m4_eval(km_scales(«key») * _km_scale_size(«key»))»)
-m4_define(«_km_bytes_of_value_scale», «m4_eval(km_scales(«value») * _km_scale_size(«value»))»)
-
-m4_dnl Tiles are read whole, so their rows are never copied.
-m4_define(«_km_is_copied», «m4_ifelse(«$1», «key», «(!km_in_tiles(km_key))», «$1», «value», «(!km_in_tiles(km_value))», 1)»)
-m4_define(«km_run_work», «    struct run $1_run[FOUND / RUN];
-km_if(_km_is_copied(«$1»), «    km_aligned unsigned char $1_copy[BLOCK][_km_bytes_of(«$1»)];
-»)»)
-m4_define(«_km_set_runs», «    lay_runs(w->$1_run + t / RUN, n / RUN, p->$1 + _km_slot(«$1») * km_at_p(«$1_stride»), stays ? 0 : m4_dnl
-km_at_p(«$1_stride»));
-»)
-m4_define(«_km_slot», «km_if(_km_is_copied(«$1»), slot, «(stays ? slot / km_tile_rows * km_tile_rows : slot)»)»)
-m4_define(«_km_copy_row», «km_if(_km_is_copied(«$1»), «m4_dnl
-        memcpy(w->$1_copy[t + i], p->$1 + slot * km_at_p(«$1_stride»), _km_bytes_of(«$1»));
-»)»)
-m4_define(«_km_set_copied_run», «km_if(_km_is_copied(«$1»), «m4_dnl
-    w->$1_run[t / RUN] = (struct run){w->$1_copy[t], _km_bytes_of(«$1»)};
-»)»)
-
-m4_dnl km_tile_rows -- rows that blocks begin at multiples of, or 1.  The first block of a call, at km_first_block,
-m4_dnl begins with the tile that has p->first; the rows of it that come before that are not seen.
-m4_define(«km_tile_rows», «km_if(km_in_tiles(km_key) || km_in_tiles(km_value), 16, 1)»)
-m4_define(«km_first_block», «km_if(km_tile_rows > 1, «-(p->extent->slot % km_tile_rows)», 0)»)
-
-m4_dnl km_run_words -- rows that lie one after the other.  km_row(SIDE, T) -- where row T of the block is.
-m4_define(«km_run_words», «m4_dnl
-/* RUN rows of the cache, a stride apart.  */
-struct run {
-    const unsigned char *first;
-    int64_t stride;
-};
-
-/* The row of a position: one of those of an extent, of which so many are passed; at the end, its last one.  */
-struct place {
-    const struct kvmill_extent *extent;
-    int64_t passed;
-};
-
-km_inline(«const unsigned char *», «row_of(const struct run *run, int64_t t)»)
-{
-    return run[(uint64_t)t / RUN].first + t % RUN * run[(uint64_t)t / RUN].stride;
-}
-
-/* The rows of a run from row t on.  */
-km_inline(«struct run», «run_from(const struct run *run, int64_t t)»)
-{
-    return (struct run){row_of(run, t), run[(uint64_t)t / RUN].stride};
-}
-
-»)
-m4_define(«km_row», «row_of(w->$1_run, $2)»)
-m4_dnl km_rows_of_keys(NAME, FIRST, COUNT) -- NAME_FIRST and so on: where so many rows of keys of a run are, from t + FIRST on.
-m4_define(«km_rows_of_keys», «m4_dnl
-    const struct run km_named(keys, $2) = run_from(w->key_run, t + $2);
-    const unsigned char *km_named($1, $2) = km_named(keys, $2).first;
-km_each(«I», 1, m4_eval($3 - 1), 1, «m4_dnl
-    const unsigned char *km_named($1, m4_eval($2 + I)) = km_named($1, m4_eval($2 + I - 1)) + km_named(keys, $2).stride;
-»)»)
-
-m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and those that are fetched meanwhile.
-m4_define(«_km_before_low», «km_if(km_tile_rows > 1, « + (t + i < low ? low - t - i : 0)»)»)
-m4_define(«_km_low», «km_if(km_tile_rows > 1, «, int64_t low»)»)
-m4_define(«km_find_rows», «m4_dnl
-/* The place n rows after another; beyond the last row there is none.  */
-km_inline(«struct place», «place_after(struct place at, int64_t n)»)
-{
-    for (at.passed += n; at.passed >= at.extent->count && at.extent[1].count > 0; at.extent++)
-        at.passed -= at.extent->count;
-    return at;
-}
-
-km_inline(«void», «lay_runs(struct run *run, int64_t n, const unsigned char *first, int64_t stride)»)
-{
-    for (int64_t i = 0; i < n; i++, first += RUN * stride)
-        run[i] = (struct run){first, stride};
-}
-
-km_inline(«int64_t», «slot_at(struct place at)»)
-{
-    return at.extent->slot + smaller(at.passed, at.extent->count - 1);
-}
-
-/* Runs of the block from row t on, n rows in all: those from `slot` on, or always that one.  */
-km_inline(«void», «set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int stays)»)
-{
-km_each_side(«_km_set_runs»)}
-
-/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: they are copied, the nearest
-   one for each that is not.  */
-km_inline(«void», «copy_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at«»_km_low, int64_t n)»)
-{
-    for (int64_t i = 0; i < RUN; i++) {
-        int64_t slot = slot_at(at)_km_before_low;
-km_each_side(«_km_copy_row»)m4_dnl
-        if (t + i < n - 1)
-            at = place_after(at, 1);
-    }
-km_each_side(«_km_set_copied_run»)}
-
-/* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
-km_inline(«int64_t», «whole_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end, struct place at)»)
-{
-    int64_t n = smaller(end - t, at.extent->count - at.passed) / RUN * RUN;
-    if (n > 0)
-        set_runs(p, w, t, n, slot_at(at), 0);
-    return n;
-}
-
-/* Where the n rows of a block are; what is left of it repeats the last one.  */
-km_inline(«void», «find_block(const struct kvmill_attend *p, struct work *w, struct place at«»_km_low, int64_t n)»)
-{
-    int64_t t = 0, count;
-    const struct place last = place_after(at, n - 1);
-    for (; t < n; t += count, at = place_after(at, count)) {
-        count = km_if(km_tile_rows > 1, «t < low ? 0 : »)whole_runs(p, w, t, n, at);
-        if (count > 0)
-            continue;
-        count = RUN;
-km_if(km_tile_rows > 1, «        set_runs(p, w, t, RUN, slot_at(at), 0);
-»)m4_dnl
-        copy_run(p, w, t, at«»km_if(km_tile_rows > 1, «, low»), n);
-    }
-    if (t < BLOCK)
-        set_runs(p, w, t, BLOCK - t, slot_at(last), 1);
-}
-
-km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
-{
-    struct place here = at <= 0 ? (struct place){p->extent, at} : w->next;
-    find_block(p, w, here«»km_if(km_tile_rows > 1, «, at < 0 ? -at : 0»), n);
-    w->next = here = place_after(here, BLOCK);
-    for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
-        count = whole_runs(p, w, t, FOUND, here);
-        if (count > 0)
-            continue;
-        count = RUN;
-        set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count);
-    }
-km_if(km_outer > 0 && (km_scales_apart(«key») || km_scales_apart(«value»)), «m4_dnl
-    for (int64_t t = at <= 0 ? 0 : FOUND - BLOCK; t < FOUND; t += RUN) {
-km_fetch_scales(«key»)km_fetch_scales(«value»)m4_dnl
-    }
-»)m4_dnl
 }
 »)
 

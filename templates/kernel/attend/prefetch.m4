@@ -8,7 +8,7 @@ m4_define(«km_lines», «m4_eval((km_row_bytes_of(km_$1, km_$1_dim) + 63) / 64)
 m4_dnl km_fetch_inner(SIDE, ROW, COUNT) -- COUNT rows from those INNER after ROW on.
 m4_define(«km_fetch_inner», «km_if(km_inner > 0, «        fetch_inner_$1_rows(w, $2 + INNER, $3);
 »)»)
-m4_dnl km_inner_rows(SIDE, ROW), km_fetch_inner_line(SIDE, COUNT, LINE) -- the same of up to four rows of a run, one line of
+m4_dnl km_inner_rows(SIDE, ROW), km_fetch_inner_line(SIDE, COUNT, LINE) -- the same of four rows of a run, one line of
 m4_dnl each.
 m4_define(«km_inner_rows», «km_if(km_inner > 0, «    const struct run $1_inner = run_from(w->$1_run, $2 + INNER);
 »)»)
@@ -21,17 +21,21 @@ m4_dnl keys and of values: scores fetch those of the first half of a block, sums
 m4_dnl is a number.
 m4_define(«km_fetch_scoring», «_km_fetch_half(0, «$1», $2)»)
 m4_define(«km_fetch_summing», «_km_fetch_half(1, «$1», $2)»)
-m4_define(«_km_fetch_half», «km_if(km_outer > 0, «_km_fetch_share(«key», $1, «$2», $3)_km_fetch_share(«value», $1, «$2», $3)»)»)
+m4_define(«_km_fetch_half», «km_if(km_outer > 0, «m4_dnl
+_km_fetch_share(«key», $1, «$2», $3)_km_fetch_share(«value», $1, «$2», $3)»)»)
 m4_define(«_km_fetch_share», «_km_fetch_lines(«$1», m4_eval($2 * km_block / 2 * km_lines(«$1»)), «$3»,
     m4_eval(km_block / 2 * km_lines(«$1»)), $4)»)
 m4_dnl _km_fetch_lines(SIDE, FIRST, STEP, LINES, STEPS) -- as many for each step, or some for each few, or now more, now
 m4_dnl fewer.
 m4_define(«_km_fetch_lines», «km_if($4 % $5 == 0 && $4 / $5 >= _km_unit(«$1»), «m4_dnl
         fetch_$1_lines(w, $2 + ($3) * m4_eval($4 / $5), m4_eval($4 / $5), _km_in_row(km_lines(«$1»), m4_eval($4 / $5)));
-», «km_if($5 * _km_unit(«$1») % $4 == 0, «        if (($3) % m4_eval($5 * _km_unit(«$1») / $4) == 0)
-            fetch_$1_lines(w, $2 + ($3) / m4_eval($5 * _km_unit(«$1») / $4) * _km_unit(«$1»), _km_unit(«$1»), _km_unit(«$1»));
-», «        fetch_$1_lines(w, $2 + ($3) * $4 / $5, (($3) + 1) * $4 / $5 - ($3) * $4 / $5, 1);
+», «km_if($5 * _km_unit(«$1») % $4 == 0, «m4_dnl
+_km_fetch_unit(«$1», $2, «$3», m4_eval($5 * _km_unit(«$1») / $4), _km_unit(«$1»))», «m4_dnl
+        fetch_$1_lines(w, $2 + ($3) * $4 / $5, (($3) + 1) * $4 / $5 - ($3) * $4 / $5, 1);
 »)»)»)
+m4_define(«_km_fetch_unit», «        if (($3) % $4 == 0)
+            fetch_$1_lines(w, $2 + ($3) / $4 * $5, $5, $5);
+»)
 m4_dnl _km_unit(SIDE) -- lines that are fetched together: finding a row takes longer than to fetch two lines of it.
 m4_define(«_km_unit», «km_if(km_lines(«$1») == 2, 2, 1)»)
 m4_dnl _km_in_row(LINES, COUNT) -- how many of COUNT lines are always in one row of so many.

@@ -288,10 +288,10 @@ enum {
     FOUND = 128, /* rows of the block, and after it */
 };
 
-/* RUN rows of the cache, a stride apart.  */
+/* RUN rows of the cache: so many bytes from the first one.  */
 struct run {
     const unsigned char *first;
-    int64_t stride;
+    const int64_t *step;
 };
 
 /* The row of a position: one of those of an extent, of which so many are passed; at the end, its last one.  */
@@ -303,14 +303,14 @@ struct place {
 INLINED const unsigned char *
 row_of(const struct run *run, int64_t t)
 {
-    return run[(uint64_t)t / RUN].first + t % RUN * run[(uint64_t)t / RUN].stride;
+    return run[(uint64_t)t / RUN].first + run[(uint64_t)t / RUN].step[t % RUN];
 }
 
 /* The rows of a run from row t on.  */
 INLINED struct run
 run_from(const struct run *run, int64_t t)
 {
-    return (struct run){row_of(run, t), run[(uint64_t)t / RUN].stride};
+    return (struct run){run[(uint64_t)t / RUN].first, run[(uint64_t)t / RUN].step + t % RUN};
 }
 
 struct work {
@@ -324,15 +324,15 @@ struct work {
     _Alignas(64) float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
     _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
-    /* Rows of the block and after it, copies of those that do not lie in one piece, where the next block begins.  */
+    /* Rows of the block and after it, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
-    _Alignas(64) unsigned char key_copy[BLOCK][32];
+    int64_t key_step[2 + BLOCK / RUN][RUN];
     struct run value_run[FOUND / RUN];
-    _Alignas(64) unsigned char value_copy[BLOCK][32];
+    int64_t value_step[2 + BLOCK / RUN][RUN];
     struct run key_scale_run[FOUND / RUN];
-    _Alignas(64) unsigned char key_scale_copy[BLOCK][2];
+    int64_t key_scale_step[2 + BLOCK / RUN][RUN];
     struct run value_scale_run[FOUND / RUN];
-    _Alignas(64) unsigned char value_scale_copy[BLOCK][2];
+    int64_t value_scale_step[2 + BLOCK / RUN][RUN];
     struct place next;
     _Alignas(64) float key_scale[1][BLOCK];
     _Alignas(64) float value_scale[1][BLOCK];
@@ -376,9 +376,9 @@ fetch_value_lines(const struct work *w, int64_t first, int64_t count, int togeth
 INLINED void
 fetch_scales(struct run run)
 {
-    int64_t step = run.stride <= 64 / RUN ? RUN - 1 : 1;
-    for (int64_t i = 0; i < RUN; i += step)
-        __builtin_prefetch(run.first + i * run.stride, 0, 3);
+    int64_t by = run.step[RUN - 1] < 64 ? RUN - 1 : 1;
+    for (int64_t i = 0; i < RUN; i += by)
+        __builtin_prefetch(run.first + run.step[i], 0, 3);
 }
 
 /* The place n rows after another; beyond the last row there is none.  */
@@ -390,11 +390,12 @@ place_after(struct place at, int64_t n)
     return at;
 }
 
+/* n runs, one after the other, or all of one row.  */
 INLINED void
-lay_runs(struct run *run, int64_t n, const unsigned char *first, int64_t stride)
+lay_runs(struct run *run, int64_t n, const unsigned char *first, const int64_t *step)
 {
-    for (int64_t i = 0; i < n; i++, first += RUN * stride)
-        run[i] = (struct run){first, stride};
+    for (int64_t i = 0; i < n; i++, first += step[RUN - 1] + step[1])
+        run[i] = (struct run){first, step};
 }
 
 INLINED int64_t
@@ -407,32 +408,34 @@ slot_at(struct place at)
 INLINED void
 set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int stays)
 {
-    lay_runs(w->key_run + t / RUN, n / RUN, p->key + slot * p->key_stride, stays ? 0 : p->key_stride);
-    lay_runs(w->value_run + t / RUN, n / RUN, p->value + slot * p->value_stride, stays ? 0 : p->value_stride);
-    lay_runs(w->key_scale_run + t / RUN, n / RUN, p->key_scale + slot * p->key_scale_stride, stays ? 0 :
-             p->key_scale_stride);
-    lay_runs(w->value_scale_run + t / RUN, n / RUN, p->value_scale + slot * p->value_scale_stride, stays ? 0 :
-             p->value_scale_stride);
+    lay_runs(w->key_run + t / RUN, n / RUN, p->key + slot * p->key_stride, w->key_step[stays]);
+    lay_runs(w->value_run + t / RUN, n / RUN, p->value + slot * p->value_stride, w->value_step[stays]);
+    lay_runs(w->key_scale_run + t / RUN, n / RUN, p->key_scale + slot * p->key_scale_stride, w->key_scale_step[stays]);
+    lay_runs(w->value_scale_run + t / RUN, n / RUN, p->value_scale + slot * p->value_scale_stride,
+             w->value_scale_step[stays]);
 }
 
-/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: they are copied, the nearest
-   one for each that is not.  */
+/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: of those that are not, the
+   nearest one that is.  */
 INLINED void
-copy_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n)
+list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n)
 {
+    const int64_t first = slot_at(at);
     for (int64_t i = 0; i < RUN; i++) {
         int64_t slot = slot_at(at);
-        memcpy(w->key_copy[t + i], p->key + slot * p->key_stride, 32);
-        memcpy(w->value_copy[t + i], p->value + slot * p->value_stride, 32);
-        memcpy(w->key_scale_copy[t + i], p->key_scale + slot * p->key_scale_stride, 2);
-        memcpy(w->value_scale_copy[t + i], p->value_scale + slot * p->value_scale_stride, 2);
+        w->key_step[2 + t / RUN][i] = (slot - first) * p->key_stride;
+        w->value_step[2 + t / RUN][i] = (slot - first) * p->value_stride;
+        w->key_scale_step[2 + t / RUN][i] = (slot - first) * p->key_scale_stride;
+        w->value_scale_step[2 + t / RUN][i] = (slot - first) * p->value_scale_stride;
         if (t + i < n - 1)
             at = place_after(at, 1);
     }
-    w->key_run[t / RUN] = (struct run){w->key_copy[t], 32};
-    w->value_run[t / RUN] = (struct run){w->value_copy[t], 32};
-    w->key_scale_run[t / RUN] = (struct run){w->key_scale_copy[t], 2};
-    w->value_scale_run[t / RUN] = (struct run){w->value_scale_copy[t], 2};
+    w->key_run[t / RUN] = (struct run){p->key + first * p->key_stride, w->key_step[2 + t / RUN]};
+    w->value_run[t / RUN] = (struct run){p->value + first * p->value_stride, w->value_step[2 + t / RUN]};
+    w->key_scale_run[t / RUN] = (struct run){p->key_scale + first * p->key_scale_stride,
+                                             w->key_scale_step[2 + t / RUN]};
+    w->value_scale_run[t / RUN] = (struct run){p->value_scale + first * p->value_scale_stride,
+                                               w->value_scale_step[2 + t / RUN]};
 }
 
 /* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
@@ -456,7 +459,7 @@ find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64
         if (count > 0)
             continue;
         count = RUN;
-        copy_run(p, w, t, at, n);
+        list_run(p, w, t, at, n);
     }
     if (t < BLOCK)
         set_runs(p, w, t, BLOCK - t, slot_at(last), 1);
@@ -466,6 +469,16 @@ INLINED void
 find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     struct place here = at <= 0 ? (struct place){p->extent, at} : w->next;
+    for (int64_t i = 0; at <= 0 && i < RUN; i++) {
+        w->key_step[0][i] = i * p->key_stride;
+        w->key_step[1][i] = 0;
+        w->value_step[0][i] = i * p->value_stride;
+        w->value_step[1][i] = 0;
+        w->key_scale_step[0][i] = i * p->key_scale_stride;
+        w->key_scale_step[1][i] = 0;
+        w->value_scale_step[0][i] = i * p->value_scale_stride;
+        w->value_scale_step[1][i] = 0;
+    }
     find_block(p, w, here, n);
     w->next = here = place_after(here, BLOCK);
     for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
@@ -485,7 +498,7 @@ INLINED const unsigned char *
 key_scale_rows(const struct work *w, int64_t t, unsigned char copy[LANES][2])
 {
     const struct run *run = &w->key_scale_run[t / RUN];
-    if (run->stride == 2)
+    if (run->step == w->key_scale_step[0] && run->step[1] == 2)
         return row_of(w->key_scale_run, t);
     for (int i = 0; i < LANES; i++)
         memcpy(copy[i], row_of(w->key_scale_run, t + i), sizeof copy[i]);
@@ -520,7 +533,7 @@ INLINED const unsigned char *
 value_scale_rows(const struct work *w, int64_t t, unsigned char copy[LANES][2])
 {
     const struct run *run = &w->value_scale_run[t / RUN];
-    if (run->stride == 2)
+    if (run->step == w->value_scale_step[0] && run->step[1] == 2)
         return row_of(w->value_scale_run, t);
     for (int i = 0; i < LANES; i++)
         memcpy(copy[i], row_of(w->value_scale_run, t + i), sizeof copy[i]);
@@ -597,14 +610,14 @@ score_strip(struct work *w, int64_t r, int64_t t)
 {
     vf total[TILE][1] = {{{0}}};
     const struct run keys_0 = run_from(w->key_run, t);
-    const unsigned char *row_0 = keys_0.first;
-    const unsigned char *row_1 = row_0 + keys_0.stride;
-    const unsigned char *row_2 = row_1 + keys_0.stride;
-    const unsigned char *row_3 = row_2 + keys_0.stride;
-    const unsigned char *row_4 = row_3 + keys_0.stride;
-    const unsigned char *row_5 = row_4 + keys_0.stride;
-    const unsigned char *row_6 = row_5 + keys_0.stride;
-    const unsigned char *row_7 = row_6 + keys_0.stride;
+    const unsigned char *row_0 = keys_0.first + keys_0.step[0];
+    const unsigned char *row_1 = keys_0.first + keys_0.step[1];
+    const unsigned char *row_2 = keys_0.first + keys_0.step[2];
+    const unsigned char *row_3 = keys_0.first + keys_0.step[3];
+    const unsigned char *row_4 = keys_0.first + keys_0.step[4];
+    const unsigned char *row_5 = keys_0.first + keys_0.step[5];
+    const unsigned char *row_6 = keys_0.first + keys_0.step[6];
+    const unsigned char *row_7 = keys_0.first + keys_0.step[7];
     const unsigned char *const row[] = {row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7};
     vf x[4];
     for (int g = 0; g < 1; g++) {

@@ -139,10 +139,10 @@ enum {
     FOUND = 96, /* rows of the block, and after it */
 };
 
-/* RUN rows of the cache, a stride apart.  */
+/* RUN rows of the cache: so many bytes from the first one.  */
 struct run {
     const unsigned char *first;
-    int64_t stride;
+    const int64_t *step;
 };
 
 /* The row of a position: one of those of an extent, of which so many are passed; at the end, its last one.  */
@@ -154,25 +154,25 @@ struct place {
 INLINED const unsigned char *
 row_of(const struct run *run, int64_t t)
 {
-    return run[(uint64_t)t / RUN].first + t % RUN * run[(uint64_t)t / RUN].stride;
+    return run[(uint64_t)t / RUN].first + run[(uint64_t)t / RUN].step[t % RUN];
 }
 
 /* The rows of a run from row t on.  */
 INLINED struct run
 run_from(const struct run *run, int64_t t)
 {
-    return (struct run){row_of(run, t), run[(uint64_t)t / RUN].stride};
+    return (struct run){run[(uint64_t)t / RUN].first, run[(uint64_t)t / RUN].step + t % RUN};
 }
 
 struct work {
     float query[1][KEY_PADDED / 4][LANES];
     _Alignas(64) float sum[ROWS][VALUE_PADDED];
     _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
-    /* Rows of the block and after it, copies of those that do not lie in one piece, where the next block begins.  */
+    /* Rows of the block and after it, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
-    _Alignas(64) unsigned char key_copy[BLOCK][32];
+    int64_t key_step[2 + BLOCK / RUN][RUN];
     struct run value_run[FOUND / RUN];
-    _Alignas(64) unsigned char value_copy[BLOCK][32];
+    int64_t value_step[2 + BLOCK / RUN][RUN];
     struct place next;
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
@@ -228,11 +228,12 @@ place_after(struct place at, int64_t n)
     return at;
 }
 
+/* n runs, one after the other, or all of one row.  */
 INLINED void
-lay_runs(struct run *run, int64_t n, const unsigned char *first, int64_t stride)
+lay_runs(struct run *run, int64_t n, const unsigned char *first, const int64_t *step)
 {
-    for (int64_t i = 0; i < n; i++, first += RUN * stride)
-        run[i] = (struct run){first, stride};
+    for (int64_t i = 0; i < n; i++, first += step[RUN - 1] + step[1])
+        run[i] = (struct run){first, step};
 }
 
 INLINED int64_t
@@ -245,24 +246,25 @@ slot_at(struct place at)
 INLINED void
 set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int stays)
 {
-    lay_runs(w->key_run + t / RUN, n / RUN, p->key + slot * p->key_stride, stays ? 0 : p->key_stride);
-    lay_runs(w->value_run + t / RUN, n / RUN, p->value + slot * p->value_stride, stays ? 0 : p->value_stride);
+    lay_runs(w->key_run + t / RUN, n / RUN, p->key + slot * p->key_stride, w->key_step[stays]);
+    lay_runs(w->value_run + t / RUN, n / RUN, p->value + slot * p->value_stride, w->value_step[stays]);
 }
 
-/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: they are copied, the nearest
-   one for each that is not.  */
+/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: of those that are not, the
+   nearest one that is.  */
 INLINED void
-copy_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n)
+list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n)
 {
+    const int64_t first = slot_at(at);
     for (int64_t i = 0; i < RUN; i++) {
         int64_t slot = slot_at(at);
-        memcpy(w->key_copy[t + i], p->key + slot * p->key_stride, 32);
-        memcpy(w->value_copy[t + i], p->value + slot * p->value_stride, 32);
+        w->key_step[2 + t / RUN][i] = (slot - first) * p->key_stride;
+        w->value_step[2 + t / RUN][i] = (slot - first) * p->value_stride;
         if (t + i < n - 1)
             at = place_after(at, 1);
     }
-    w->key_run[t / RUN] = (struct run){w->key_copy[t], 32};
-    w->value_run[t / RUN] = (struct run){w->value_copy[t], 32};
+    w->key_run[t / RUN] = (struct run){p->key + first * p->key_stride, w->key_step[2 + t / RUN]};
+    w->value_run[t / RUN] = (struct run){p->value + first * p->value_stride, w->value_step[2 + t / RUN]};
 }
 
 /* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
@@ -286,7 +288,7 @@ find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64
         if (count > 0)
             continue;
         count = RUN;
-        copy_run(p, w, t, at, n);
+        list_run(p, w, t, at, n);
     }
     if (t < BLOCK)
         set_runs(p, w, t, BLOCK - t, slot_at(last), 1);
@@ -296,6 +298,12 @@ INLINED void
 find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     struct place here = at <= 0 ? (struct place){p->extent, at} : w->next;
+    for (int64_t i = 0; at <= 0 && i < RUN; i++) {
+        w->key_step[0][i] = i * p->key_stride;
+        w->key_step[1][i] = 0;
+        w->value_step[0][i] = i * p->value_stride;
+        w->value_step[1][i] = 0;
+    }
     find_block(p, w, here, n);
     w->next = here = place_after(here, BLOCK);
     for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
@@ -327,15 +335,15 @@ score_positions(struct work *w, int64_t t)
     vf s_6_0 = broadcast(0.f);
     vf s_7_0 = broadcast(0.f);
     const struct run keys_0 = run_from(w->key_run, t);
-    const unsigned char *key_0 = keys_0.first;
-    const unsigned char *key_1 = key_0 + keys_0.stride;
-    const unsigned char *key_2 = key_1 + keys_0.stride;
-    const unsigned char *key_3 = key_2 + keys_0.stride;
+    const unsigned char *key_0 = keys_0.first + keys_0.step[0];
+    const unsigned char *key_1 = keys_0.first + keys_0.step[1];
+    const unsigned char *key_2 = keys_0.first + keys_0.step[2];
+    const unsigned char *key_3 = keys_0.first + keys_0.step[3];
     const struct run keys_4 = run_from(w->key_run, t + 4);
-    const unsigned char *key_4 = keys_4.first;
-    const unsigned char *key_5 = key_4 + keys_4.stride;
-    const unsigned char *key_6 = key_5 + keys_4.stride;
-    const unsigned char *key_7 = key_6 + keys_4.stride;
+    const unsigned char *key_4 = keys_4.first + keys_4.step[0];
+    const unsigned char *key_5 = keys_4.first + keys_4.step[1];
+    const unsigned char *key_6 = keys_4.first + keys_4.step[2];
+    const unsigned char *key_7 = keys_4.first + keys_4.step[3];
     const float *query = &w->query[0][0][0];
     for (int line = 0; line < 1; line++) {
         fetch_key_lines(w, (t / 8 + line) * 4, 4, 1);
@@ -395,14 +403,13 @@ accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
             fetch_value_lines(w, 16 + (v / 8 * (BLOCK / RUN) + next / RUN) * 4, 4, 1);
         }
         const struct run run = w->value_run[next / 8];
-        const unsigned char *value = run.first;
         for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
-            __auto_type b_0 = load_f32(value + v * 4);
+            const unsigned char *value_0 = run.first + run.step[k - next];
+            __auto_type b_0 = load_f32(value_0 + v * 4);
             __auto_type a_0 = broadcast(w->score[r][k]);
             s_0_0 += a_0 * b_0;
             __auto_type a_1 = broadcast(w->score[r + 1][k]);
             s_1_0 += a_1 * b_0;
-            value += run.stride;
         }
     }
     store_f32(w->sum[r] + v, s_0_0);

@@ -241,10 +241,10 @@ enum {
     FOUND = 128, /* rows of the block, and after it */
 };
 
-/* RUN rows of the cache, a stride apart.  */
+/* RUN rows of the cache: so many bytes from the first one.  */
 struct run {
     const unsigned char *first;
-    int64_t stride;
+    const int64_t *step;
 };
 
 /* The row of a position: one of those of an extent, of which so many are passed; at the end, its last one.  */
@@ -256,14 +256,14 @@ struct place {
 INLINED const unsigned char *
 row_of(const struct run *run, int64_t t)
 {
-    return run[(uint64_t)t / RUN].first + t % RUN * run[(uint64_t)t / RUN].stride;
+    return run[(uint64_t)t / RUN].first + run[(uint64_t)t / RUN].step[t % RUN];
 }
 
 /* The rows of a run from row t on.  */
 INLINED struct run
 run_from(const struct run *run, int64_t t)
 {
-    return (struct run){row_of(run, t), run[(uint64_t)t / RUN].stride};
+    return (struct run){run[(uint64_t)t / RUN].first, run[(uint64_t)t / RUN].step + t % RUN};
 }
 
 struct work {
@@ -278,11 +278,11 @@ struct work {
     _Alignas(64) float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
     _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
-    /* Rows of the block and after it, copies of those that do not lie in one piece, where the next block begins.  */
+    /* Rows of the block and after it, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
-    _Alignas(64) unsigned char key_copy[BLOCK][34];
+    int64_t key_step[2 + BLOCK / RUN][RUN];
     struct run value_run[FOUND / RUN];
-    _Alignas(64) unsigned char value_copy[BLOCK][18];
+    int64_t value_step[2 + BLOCK / RUN][RUN];
     struct place next;
     _Alignas(64) float key_scale[1][BLOCK];
     _Alignas(64) float value_scale[1][BLOCK];
@@ -349,11 +349,12 @@ place_after(struct place at, int64_t n)
     return at;
 }
 
+/* n runs, one after the other, or all of one row.  */
 INLINED void
-lay_runs(struct run *run, int64_t n, const unsigned char *first, int64_t stride)
+lay_runs(struct run *run, int64_t n, const unsigned char *first, const int64_t *step)
 {
-    for (int64_t i = 0; i < n; i++, first += RUN * stride)
-        run[i] = (struct run){first, stride};
+    for (int64_t i = 0; i < n; i++, first += step[RUN - 1] + step[1])
+        run[i] = (struct run){first, step};
 }
 
 INLINED int64_t
@@ -366,24 +367,25 @@ slot_at(struct place at)
 INLINED void
 set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int stays)
 {
-    lay_runs(w->key_run + t / RUN, n / RUN, p->key + slot * p->key_stride, stays ? 0 : p->key_stride);
-    lay_runs(w->value_run + t / RUN, n / RUN, p->value + slot * p->value_stride, stays ? 0 : p->value_stride);
+    lay_runs(w->key_run + t / RUN, n / RUN, p->key + slot * p->key_stride, w->key_step[stays]);
+    lay_runs(w->value_run + t / RUN, n / RUN, p->value + slot * p->value_stride, w->value_step[stays]);
 }
 
-/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: they are copied, the nearest
-   one for each that is not.  */
+/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: of those that are not, the
+   nearest one that is.  */
 INLINED void
-copy_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n)
+list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n)
 {
+    const int64_t first = slot_at(at);
     for (int64_t i = 0; i < RUN; i++) {
         int64_t slot = slot_at(at);
-        memcpy(w->key_copy[t + i], p->key + slot * p->key_stride, 34);
-        memcpy(w->value_copy[t + i], p->value + slot * p->value_stride, 18);
+        w->key_step[2 + t / RUN][i] = (slot - first) * p->key_stride;
+        w->value_step[2 + t / RUN][i] = (slot - first) * p->value_stride;
         if (t + i < n - 1)
             at = place_after(at, 1);
     }
-    w->key_run[t / RUN] = (struct run){w->key_copy[t], 34};
-    w->value_run[t / RUN] = (struct run){w->value_copy[t], 18};
+    w->key_run[t / RUN] = (struct run){p->key + first * p->key_stride, w->key_step[2 + t / RUN]};
+    w->value_run[t / RUN] = (struct run){p->value + first * p->value_stride, w->value_step[2 + t / RUN]};
 }
 
 /* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
@@ -407,7 +409,7 @@ find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64
         if (count > 0)
             continue;
         count = RUN;
-        copy_run(p, w, t, at, n);
+        list_run(p, w, t, at, n);
     }
     if (t < BLOCK)
         set_runs(p, w, t, BLOCK - t, slot_at(last), 1);
@@ -417,6 +419,12 @@ INLINED void
 find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     struct place here = at <= 0 ? (struct place){p->extent, at} : w->next;
+    for (int64_t i = 0; at <= 0 && i < RUN; i++) {
+        w->key_step[0][i] = i * p->key_stride;
+        w->key_step[1][i] = 0;
+        w->value_step[0][i] = i * p->value_stride;
+        w->value_step[1][i] = 0;
+    }
     find_block(p, w, here, n);
     w->next = here = place_after(here, BLOCK);
     for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
@@ -457,23 +465,23 @@ load_keys(struct work *w, int64_t n)
     load_key_scales(w, n);
     for (int64_t t = 0; t < n; t += LANES) {
         const struct run keys_0 = run_from(w->key_run, t);
-        const unsigned char *row_0 = keys_0.first;
-        const unsigned char *row_1 = row_0 + keys_0.stride;
-        const unsigned char *row_2 = row_1 + keys_0.stride;
-        const unsigned char *row_3 = row_2 + keys_0.stride;
-        const unsigned char *row_4 = row_3 + keys_0.stride;
-        const unsigned char *row_5 = row_4 + keys_0.stride;
-        const unsigned char *row_6 = row_5 + keys_0.stride;
-        const unsigned char *row_7 = row_6 + keys_0.stride;
+        const unsigned char *row_0 = keys_0.first + keys_0.step[0];
+        const unsigned char *row_1 = keys_0.first + keys_0.step[1];
+        const unsigned char *row_2 = keys_0.first + keys_0.step[2];
+        const unsigned char *row_3 = keys_0.first + keys_0.step[3];
+        const unsigned char *row_4 = keys_0.first + keys_0.step[4];
+        const unsigned char *row_5 = keys_0.first + keys_0.step[5];
+        const unsigned char *row_6 = keys_0.first + keys_0.step[6];
+        const unsigned char *row_7 = keys_0.first + keys_0.step[7];
         const struct run keys_8 = run_from(w->key_run, t + 8);
-        const unsigned char *row_8 = keys_8.first;
-        const unsigned char *row_9 = row_8 + keys_8.stride;
-        const unsigned char *row_10 = row_9 + keys_8.stride;
-        const unsigned char *row_11 = row_10 + keys_8.stride;
-        const unsigned char *row_12 = row_11 + keys_8.stride;
-        const unsigned char *row_13 = row_12 + keys_8.stride;
-        const unsigned char *row_14 = row_13 + keys_8.stride;
-        const unsigned char *row_15 = row_14 + keys_8.stride;
+        const unsigned char *row_8 = keys_8.first + keys_8.step[0];
+        const unsigned char *row_9 = keys_8.first + keys_8.step[1];
+        const unsigned char *row_10 = keys_8.first + keys_8.step[2];
+        const unsigned char *row_11 = keys_8.first + keys_8.step[3];
+        const unsigned char *row_12 = keys_8.first + keys_8.step[4];
+        const unsigned char *row_13 = keys_8.first + keys_8.step[5];
+        const unsigned char *row_14 = keys_8.first + keys_8.step[6];
+        const unsigned char *row_15 = keys_8.first + keys_8.step[7];
         const unsigned char *const row[] = {row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8, row_9,
                                             row_10, row_11, row_12, row_13, row_14, row_15};
         fetch_inner_key_rows(w, t + INNER, LANES);

@@ -20,7 +20,7 @@ m4_define(«km_value_vector», «km_if(km_folded, «_km_value_codes»,
     «km_if(km_direct, «_km_value_in_cache», «load_f32(w->value[k] + _km_dim(V))»)»)»)
 m4_dnl Values are read where they lie, run by run, or from what was taken out of tiles.
 m4_define(«_km_values_lie», «km_if(km_direct && !km_in_tiles(km_value), 1, 0)»)
-m4_define(«_km_direct_row», «km_if(_km_values_lie, «value», «km_value_row(«k»)»)»)
+m4_define(«_km_direct_row», «km_if(_km_values_lie, «value_0», «km_value_row(«k»)»)»)
 m4_define(«_km_value_in_cache», «km_load(«value», «_km_direct_row», «k», «_km_dim(V)», km_lanes)»)
 m4_define(«_km_value_codes», «km_if(km_nibbles, «_km_nibble(V)»,
     «km_codes_of(km_value, «_km_direct_row», «_km_dim(V)», km_lanes)»)»)

@@ -47,7 +47,7 @@ km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_
 
 m4_define(«_km_lie», «(!km_in_tiles(km_value))»)
 m4_define(«_km_row_codes», «_km_row_of_pair($1) + km_bytes_before(km_value, «v»)»)
-m4_define(«_km_row_of_pair», «km_if(_km_lie, «value + $1 * run.stride», «km_value_row(«2 * k + $1»)»)»)
+m4_define(«_km_row_of_pair», «km_if(_km_lie, «km_named(value, $1)», «km_value_row(«2 * k + $1»)»)»)
 m4_define(«_km_two_rows», «(km_if(km_whole_pairs, «km_if($1 < km_half_codes, «lower», «upper»)_pairs(m4_dnl
 _km_words_of(0), _km_words_of(1))», «load_pairs(_km_row_codes(0), _km_row_codes(1))»)km_flip(km_value))»)
 m4_define(«_km_words_of», «load_words((const int32_t *)(const void *)(_km_row_codes($1)))»)

@@ -58,7 +58,7 @@ km_query_and_key«»m4_dnl
     km_aligned float sum[ROWS][VALUE_PADDED];
     km_aligned float score[ROWS][BLOCK]; /* then weights */
 km_values(«work»)km_value_codes_work«»m4_dnl
-    /* Rows of the block and after it, copies of those that do not lie in one piece, where the next block begins.  */
+    /* Rows of the block and after it, and where the next block begins.  */
 km_each_side(«km_run_work»)m4_dnl
     struct place next;
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
@@ -85,7 +85,7 @@ m4_dnl VECTORS vectors.  Its parts, of row R and vector V:
 m4_dnl   begin  what the sum s_R_V is at first       steps  how many products are added to it
 m4_dnl   left   a factor for the row, at step k      right  a factor for the vector, at step k
 m4_dnl   end    what is done with the sum            unroll what stands before the loop over steps
-m4_dnl   values how many rows of values a step reads where they lie, from `value` on; and then
+m4_dnl   values how many rows of values a step reads where they lie, value_0 and so on; and then
 m4_dnl   fetch  what is fetched before the steps of a run
 m4_dnl   add    a macro of (SUM, LEFT, RIGHT), if they are not floats
 m4_dnl   about  a comment: what it computes
@@ -115,13 +115,15 @@ $1    }
 », «    for (int64_t next = 0; next < km_tile_steps; next += m4_eval(8 / km_tile_values)) {
 km_tile_fetch«»m4_dnl
         const struct run run = w->value_run[next / m4_eval(8 / km_tile_values)];
-        const unsigned char *value = run.first;
 _km_each_step_of_run«»m4_dnl
-$1            value += km_if(km_tile_values == 1, «run.stride», «km_tile_values * run.stride»);
-        }
+km_times(«I», km_tile_values, «m4_dnl
+            const unsigned char *km_named(value, I) = run.first + run.step[_km_row_in_run + I];
+»)m4_dnl
+$1        }
     }
 »)»)
 
+m4_define(«_km_row_in_run», «km_if(km_tile_values == 1, «k - next», «km_tile_values * (k - next)»)»)
 m4_dnl Steps of two rows are always those of a whole run, straight-line code.
 m4_define(«_km_each_step_of_run», «km_if(km_tile_values == 1, «m4_dnl
         for (int64_t k = next, end = smaller(next + RUN, km_tile_steps); k < end; k++) {

@@ -85,8 +85,9 @@ m4_define(«_km_scale_row», «km_row(«$1«»km_if(km_scales_apart(«$1»), «_
 m4_dnl _km_rows_of_scales(SIDE) -- defines SIDE_scale_rows: the scales of LANES positions, one after the other, in place
 m4_dnl or in a copy.
 m4_define(«_km_lie_together», «m4_dnl
-run->stride == m4_eval(km_scales(«$1») * _km_scale_size(«$1»))«»m4_dnl
-km_if(km_lanes > 8, « && run[1].stride == run->stride && run[1].first == run->first + RUN * run->stride»)»)
+run->step == w->$1_scale_step[0] && run->step[1] == m4_eval(km_scales(«$1») * _km_scale_size(«$1»))«»m4_dnl
+km_if(km_lanes > 8, « &&
+        run[1].step == run->step && run[1].first == run->first + RUN * run->step[1]»)»)
 m4_define(«_km_rows_of_scales», «m4_dnl
 km_inline(«const unsigned char *», «$1_scale_rows(const struct work *w, int64_t t,
     unsigned char copy[LANES][m4_eval(km_scales(«$1») * _km_scale_size(«$1»))])»)

@@ -13,7 +13,7 @@ m4_dnl each.
 m4_define(«km_inner_rows», «km_if(km_inner > 0, «    const struct run $1_inner = run_from(w->$1_run, $2 + INNER);
 »)»)
 m4_define(«km_fetch_inner_line», «km_if(km_inner > 0, «km_times(«I», $2, «m4_dnl
-        __builtin_prefetch($1_inner.first + I * $1_inner.stride + ($3) * 64, 0, 3);
+        __builtin_prefetch($1_inner.first + $1_inner.step[I] + ($3) * 64, 0, 3);
 »)»)»)
 
 m4_dnl km_fetch_scoring(STEP, STEPS), km_fetch_summing(STEP, STEPS) -- the share of a step of the lines OUTER ahead, of
@@ -54,9 +54,9 @@ km_if(km_outer > 0 && (km_scales_apart(«key») || km_scales_apart(«value»)), 
 /* Scales of a run that take no more than a line are in one or two.  */
 km_inline(«void», «fetch_scales(struct run run)»)
 {
-    int64_t step = run.stride <= 64 / RUN ? RUN - 1 : 1;
-    for (int64_t i = 0; i < RUN; i += step)
-        __builtin_prefetch(run.first + i * run.stride, 0, 3);
+    int64_t by = run.step[RUN - 1] < 64 ? RUN - 1 : 1;
+    for (int64_t i = 0; i < RUN; i += by)
+        __builtin_prefetch(run.first + run.step[i], 0, 3);
 }
 
 »)»)

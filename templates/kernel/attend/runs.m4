@@ -4,28 +4,23 @@ m4_dnl km_each_side(MACRO) -- MACRO of everything of which there is a row for ea
 m4_define(«km_each_side», «$1(«key»)$1(«value»)m4_dnl
 km_if(km_scales_apart(«key»), «$1(«key_scale»)»)km_if(km_scales_apart(«value»), «$1(«value_scale»)»)»)
 
-m4_dnl _km_bytes_of(SIDE) -- of a row.
-m4_define(«_km_bytes_of», «m4_indir(«_km_bytes_of_$1»)»)
-m4_define(«_km_bytes_of_key», «km_row_bytes_of(km_key, km_key_dim)»)
-m4_define(«_km_bytes_of_value», «km_row_bytes_of(km_value, km_value_dim)»)
-m4_define(«_km_bytes_of_key_scale», «m4_eval(km_scales(«key») * _km_scale_size(«key»))»)
-m4_define(«_km_bytes_of_value_scale», «m4_eval(km_scales(«value») * _km_scale_size(«value»))»)
-
-m4_dnl Tiles are read whole, so their rows are never copied.
-m4_define(«_km_is_copied», «m4_ifelse(«$1», «key», «(!km_in_tiles(km_key))», «$1», «value»,
-    «(!km_in_tiles(km_value))», 1)»)
+m4_dnl Steps of runs: of rows a stride apart, of a row that is repeated, and of the runs of a block whose rows are anywhere.
 m4_define(«km_run_work», «    struct run $1_run[FOUND / RUN];
-km_if(_km_is_copied(«$1»), «    km_aligned unsigned char $1_copy[BLOCK][_km_bytes_of(«$1»)];
-»)»)
-m4_define(«_km_set_runs», «    lay_runs(w->$1_run + t / RUN, n / RUN, p->$1 + _km_slot(«$1») * km_at_p(«$1_stride»),
-        stays ? 0 : km_at_p(«$1_stride»));
+    int64_t $1_step[2 + BLOCK / RUN][RUN];
 »)
-m4_define(«_km_slot», «km_if(_km_is_copied(«$1»), slot, «(stays ? slot / km_tile_rows * km_tile_rows : slot)»)»)
-m4_define(«_km_copy_row», «km_if(_km_is_copied(«$1»), «m4_dnl
-        memcpy(w->$1_copy[t + i], p->$1 + slot * km_at_p(«$1_stride»), _km_bytes_of(«$1»));
+m4_define(«_km_set_steps», «        w->$1_step[0][i] = i * km_at_p(«$1_stride»);
+        w->$1_step[1][i] = 0;
+»)
+m4_define(«_km_set_runs», «    lay_runs(w->$1_run + t / RUN, n / RUN, p->$1 + _km_slot(«$1») * km_at_p(«$1_stride»), w->$1_step[stays]);
+»)
+m4_dnl Tiles are read whole, from their first row on.
+m4_define(«_km_is_tiled», «m4_ifelse(«$1», «key», «km_in_tiles(km_key)», «$1», «value», «km_in_tiles(km_value)», 0)»)
+m4_define(«_km_slot», «km_if(_km_is_tiled(«$1»), «(stays ? slot / km_tile_rows * km_tile_rows : slot)», slot)»)
+m4_define(«_km_list_row», «km_if(_km_is_tiled(«$1»), «», «m4_dnl
+        w->$1_step[2 + t / RUN][i] = (slot - first) * km_at_p(«$1_stride»);
 »)»)
-m4_define(«_km_set_copied_run», «km_if(_km_is_copied(«$1»), «m4_dnl
-    w->$1_run[t / RUN] = (struct run){w->$1_copy[t], _km_bytes_of(«$1»)};
+m4_define(«_km_set_listed_run», «km_if(_km_is_tiled(«$1»), «», «m4_dnl
+    w->$1_run[t / RUN] = (struct run){p->$1 + first * km_at_p(«$1_stride»), w->$1_step[2 + t / RUN]};
 »)»)
 
 m4_dnl km_tile_rows -- rows that blocks begin at multiples of, or 1.  The first block of a call, at km_first_block,
@@ -35,10 +30,10 @@ m4_define(«km_first_block», «km_if(km_tile_rows > 1, «-(p->extent->slot % km
 
 m4_dnl km_run_words -- rows that lie one after the other.  km_row(SIDE, T) -- where row T of the block is.
 m4_define(«km_run_words», «m4_dnl
-/* RUN rows of the cache, a stride apart.  */
+/* RUN rows of the cache: so many bytes from the first one.  */
 struct run {
     const unsigned char *first;
-    int64_t stride;
+    const int64_t *step;
 };
 
 /* The row of a position: one of those of an extent, of which so many are passed; at the end, its last one.  */
@@ -49,13 +44,13 @@ struct place {
 
 km_inline(«const unsigned char *», «row_of(const struct run *run, int64_t t)»)
 {
-    return run[(uint64_t)t / RUN].first + t % RUN * run[(uint64_t)t / RUN].stride;
+    return run[(uint64_t)t / RUN].first + run[(uint64_t)t / RUN].step[t % RUN];
 }
 
 /* The rows of a run from row t on.  */
 km_inline(«struct run», «run_from(const struct run *run, int64_t t)»)
 {
-    return (struct run){row_of(run, t), run[(uint64_t)t / RUN].stride};
+    return (struct run){run[(uint64_t)t / RUN].first, run[(uint64_t)t / RUN].step + t % RUN};
 }
 
 »)
@@ -63,9 +58,8 @@ m4_define(«km_row», «row_of(w->$1_run, $2)»)
 m4_dnl km_rows_of_keys(NAME, FIRST, COUNT) -- NAME_FIRST and so on: where so many keys of a run are, from t + FIRST on.
 m4_define(«km_rows_of_keys», «m4_dnl
     const struct run km_named(keys, $2) = run_from(w->key_run, t + $2);
-    const unsigned char *km_named($1, $2) = km_named(keys, $2).first;
-km_each(«I», 1, m4_eval($3 - 1), 1, «m4_dnl
-    const unsigned char *km_named($1, m4_eval($2 + I)) = km_named($1, m4_eval($2 + I - 1)) + km_named(keys, $2).stride;
+km_times(«I», $3, «m4_dnl
+    const unsigned char *km_named($1, m4_eval($2 + I)) = km_named(keys, $2).first + km_named(keys, $2).step[I];
 »)»)
 
 m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and those that are fetched meanwhile.
@@ -80,10 +74,11 @@ km_inline(«struct place», «place_after(struct place at, int64_t n)»)
     return at;
 }
 
-km_inline(«void», «lay_runs(struct run *run, int64_t n, const unsigned char *first, int64_t stride)»)
+/* n runs, one after the other, or all of one row.  */
+km_inline(«void», «lay_runs(struct run *run, int64_t n, const unsigned char *first, const int64_t *step)»)
 {
-    for (int64_t i = 0; i < n; i++, first += RUN * stride)
-        run[i] = (struct run){first, stride};
+    for (int64_t i = 0; i < n; i++, first += step[RUN - 1] + step[1])
+        run[i] = (struct run){first, step};
 }
 
 km_inline(«int64_t», «slot_at(struct place at)»)
@@ -97,18 +92,19 @@ km_inline(«void», «set_runs(const struct kvmill_attend *p, struct work *w, in
 {
 km_each_side(«_km_set_runs»)}
 
-/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: they are copied, the nearest
-   one for each that is not.  */
-km_inline(«void», «copy_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at«»_km_low,
+/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: of those that are not, the
+   nearest one that is.  */
+km_inline(«void», «list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at«»_km_low,
     int64_t n)»)
 {
+    const int64_t first = slot_at(at);
     for (int64_t i = 0; i < RUN; i++) {
         int64_t slot = slot_at(at)_km_before_low;
-km_each_side(«_km_copy_row»)m4_dnl
+km_each_side(«_km_list_row»)m4_dnl
         if (t + i < n - 1)
             at = place_after(at, 1);
     }
-km_each_side(«_km_set_copied_run»)}
+km_each_side(«_km_set_listed_run»)}
 
 /* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
 km_inline(«int64_t», «whole_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end,
@@ -132,7 +128,7 @@ km_inline(«void», «find_block(const struct kvmill_attend *p, struct work *w, 
         count = RUN;
 km_if(km_tile_rows > 1, «        set_runs(p, w, t, RUN, slot_at(at), 0);
 »)m4_dnl
-        copy_run(p, w, t, at«»km_if(km_tile_rows > 1, «, low»), n);
+        list_run(p, w, t, at«»km_if(km_tile_rows > 1, «, low»), n);
     }
     if (t < BLOCK)
         set_runs(p, w, t, BLOCK - t, slot_at(last), 1);
@@ -141,6 +137,9 @@ km_if(km_tile_rows > 1, «        set_runs(p, w, t, RUN, slot_at(at), 0);
 km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
     struct place here = at <= 0 ? (struct place){p->extent, at} : w->next;
+    for (int64_t i = 0; at <= 0 && i < RUN; i++) {
+km_each_side(«_km_set_steps»)m4_dnl
+    }
     find_block(p, w, here«»km_if(km_tile_rows > 1, «, at < 0 ? -at : 0»), n);
     w->next = here = place_after(here, BLOCK);
     for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {

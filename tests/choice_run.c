@@ -90,7 +90,7 @@ static bool is_right(struct attention *a, const kvmill_pack *pack, struct dice *
 
 int main(int count, char **arguments) {
     char settings[128];
-    struct dice dice = dice_for(1, "choice");
+    struct dice dice = dice_for("choice");
     const kvmill_pack pack = watched();
     if (count != 4)
         bail_out("accepted: SEQUENCES TOKENS POSITIONS");

@@ -68,7 +68,7 @@ static const struct request usual = {
 
 /* ---- Texts ---- */
 
-static void test_version(void) {
+TEST(version) {
     char version[32];
     snprintf(version, sizeof version, "%d.%d.%d", KVMILL_VERSION_MAJOR, KVMILL_VERSION_MINOR,
              KVMILL_VERSION_PATCH);
@@ -76,9 +76,10 @@ static void test_version(void) {
     ok(strcmp(version, KVMILL_VERSION) == 0, "the version is made of its numbers");
 }
 
-static void test_status_names(void) {
-    char names[] = "OK E_NULL E_ALIAS E_INDEX_NEGATIVE E_INDEX_RANGE E_SHAPE E_OVERFLOW E_DTYPE "
-                   "E_ATTRIBUTE E_STRIDE E_DEVICE E_WORKSPACE E_MEMORY E_ISA E_PACK E_VERSION E_KERNEL";
+TEST(status_names) {
+    char names[] =
+        "OK E_NULL E_ALIAS E_INDEX_NEGATIVE E_INDEX_RANGE E_SHAPE E_OVERFLOW E_DTYPE "
+        "E_ATTRIBUTE E_STRIDE E_DEVICE E_WORKSPACE E_MEMORY E_ISA E_PACK E_VERSION E_KERNEL";
     bool good = true;
     int count = 0;
     for (char *name = strtok(names, " "); name != NULL; name = strtok(NULL, " "))
@@ -89,7 +90,7 @@ static void test_status_names(void) {
        "numbers that are no status have a name too");
 }
 
-static void test_describe(void) {
+TEST(describe) {
     kvmill_plan_options options = all_packs(NULL);
     kvmill_plan *plan = NULL;
     char whole[TEXT_SIZE], text[TEXT_SIZE];
@@ -112,7 +113,7 @@ static void test_describe(void) {
 }
 
 /* Shapes of any rank in a message of 256 bytes. */
-static void test_long_texts(void) {
+TEST(long_texts) {
     int64_t dims[64];
     kvmill_error error;
     kvmill_plan *plan;
@@ -146,8 +147,8 @@ static bool in_order(const char *const *names) {
     return true;
 }
 
-static void test_isas(void) {
-    static const char *const names[] = {"scalar",     "avx2",       "avxvnni",    "avx512",
+TEST(isas) {
+    static const char *const names[] = {"scalar",     "avx2",       "avxvnni", "avx512",
                                         "avx512vnni", "avx512fp16", NULL};
     size_t count = 0;
     while (kvmill_isa_name(count) != NULL)
@@ -210,7 +211,7 @@ static const char *outermost(void) {
     return *outer_cap ? outer_cap : best;
 }
 
-static void test_caps(void) {
+TEST(caps) {
     const char *name;
     char text[TEXT_SIZE];
     for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++) {
@@ -238,7 +239,7 @@ static void test_caps(void) {
     restore_environment();
 }
 
-static void test_unknown_isas(void) {
+TEST(unknown_isas) {
     kvmill_plan *plan;
     kvmill_error error;
     kvmill_plan_options options = all_packs("avx3");
@@ -257,7 +258,7 @@ static void test_unknown_isas(void) {
 
 /* ---- The choice of kernels ---- */
 
-static void test_portable(void) {
+TEST(portable) {
     static const char portable[] = "kvmill_store_rows__portable";
     kvmill_plan_options options = all_packs(NULL);
     char text[TEXT_SIZE];
@@ -345,7 +346,7 @@ static void test_choice(const int *numbers, const char *want, const char *what) 
     ok(says(text, words), "choice: %s", what);
 }
 
-static void test_choices(void) {
+TEST(choices) {
     bool has_better = kvmill_isa_usable("avx2") && isa_rank(outermost()) >= isa_rank("avx2");
     for (size_t i = 0; i < COUNT(choices); i++)
         if (has_better || choices[i].kernels[1] != BETTER)
@@ -354,7 +355,7 @@ static void test_choices(void) {
             skip_test("choice: this CPU or KVMILL_ISA rules out avx2");
 }
 
-static void test_packs_are_values(void) {
+TEST(packs_are_values) {
     kvmill_pack copy = kvmill_pack_kvmill_test;
     const kvmill_pack *list[] = {&copy};
     copy.name = "a copy";
@@ -367,18 +368,7 @@ static void test_packs_are_values(void) {
     ok(says(text, "kvmill_store_rows__portable"), "an empty pack has nothing");
 }
 
-int main(void) {
+void before_tests(void) {
     const char *cap = getenv("KVMILL_ISA");
     snprintf(outer_cap, sizeof outer_cap, "%s", cap ? cap : "");
-    test_version();
-    test_status_names();
-    test_describe();
-    test_long_texts();
-    test_isas();
-    test_caps();
-    test_unknown_isas();
-    test_portable();
-    test_choices();
-    test_packs_are_values();
-    return done_testing();
 }

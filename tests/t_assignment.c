@@ -74,7 +74,7 @@ static void forget(void) {
 }
 
 /* "PROBLEM A B C TAKEN" each: speeds of three candidates, and what is taken for it. */
-static void test_takes(char *const *cells) {
+ROWS(takes, 2) {
     char problems[MOST_CELLS][16], taken[MOST_CELLS][16];
     int count = 0;
     bool right = true;
@@ -93,7 +93,9 @@ static void test_takes(char *const *cells) {
     forget();
 }
 
-static void test_sweeps(void) {
+TABLE(assignment);
+
+TEST(sweeps) {
     struct sweep_key key = key_of("kernel", "short", 2), other = key_of("another", "short", 1);
     measure("short", 1.3, 1.0, 1.0);
     add(&key, "default", 1, 1000, 10);
@@ -117,11 +119,4 @@ static void test_sweeps(void) {
     ok(assignments.count == 1 && assignments.candidates == 0 && assignments.items[0].taken == NULL,
        "without the default nothing is taken");
     forget();
-}
-
-int main(void) {
-    static const struct table_test rows[] = {{"takes", 2, test_takes}, {NULL, 0, NULL}};
-    run_table("assignment", rows);
-    test_sweeps();
-    return done_testing();
 }

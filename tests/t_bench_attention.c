@@ -37,7 +37,7 @@ static void count_part(void *context, int64_t index) {
     atomic_fetch_add((atomic_int *)context, 1);
 }
 
-static void test_pool(void) {
+TEST(pool) {
     kvmill_pool *pool = pool_of(3), *none;
     atomic_int count = 0;
     bench_pool_wake(pool);
@@ -50,7 +50,7 @@ static void test_pool(void) {
 
 /* ---- Limits ---- */
 
-static void test_limits(void) {
+TEST(limits) {
     static _Alignas(4096) char from[40000], to[40000];
     kvmill_pool *pool = pool_of(3);
     void (*const copies[])(const struct copy *) = {limit_memcpy, limit_nontemporal,
@@ -72,7 +72,7 @@ static void test_limits(void) {
     kvmill_pool_destroy(pool);
 }
 
-static void test_copy_rows(void) {
+TEST(copy_rows) {
     char from[2 * 3 * 64], to[4 * 2 * 128] = {0};
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = (char)(i + 1);
@@ -92,7 +92,7 @@ static void test_copy_rows(void) {
     ok(same && to[64] == 0 && to[127] == 0, "rows are copied, and nothing between them");
 }
 
-static void test_all_limits(void) {
+TEST(all_limits) {
     results.count = 0;
     ok(bench_limits(2, 1 << 20, &results, &error) && results.count == 32,
        "sixteen limits, with one and with two threads");
@@ -109,7 +109,7 @@ static struct kvmill_cache_geometry llama(int element, int group) {
     return g;
 }
 
-static void test_bytes(void) {
+TEST(bytes) {
     struct kvmill_cache_geometry half = llama(KVMILL_F16, 0), bytes = llama(KVMILL_I8, 8);
     struct kvmill_cache_geometry nibbles = llama(KVMILL_I4, 32);
     ok(attention_row_bytes(&half) == 4096, "float16: 4096 bytes a token");
@@ -125,7 +125,7 @@ static void test_bytes(void) {
     ok(attention_read_bytes(&half, &size) == 8.0 * 4096 * 4096, "a window beyond the begin");
 }
 
-static void test_flops(void) {
+TEST(flops) {
     struct kvmill_cache_geometry g = llama(KVMILL_F16, 0);
     double pair = 2 * 32 * 256;
     ok(attention_flops(&g, &(struct run_size){1, 1, 4096}) == pair * 4096, "one query");
@@ -142,7 +142,7 @@ static void test_flops(void) {
     ok(attention_flops(&g, &(struct run_size){1, 16, 512}) == pair * 16 * 512, "all see all");
 }
 
-static void test_bars(void) {
+TEST(bars) {
     struct kvmill_cache_geometry g = llama(KVMILL_I4, 32), half = llama(KVMILL_F16, 0);
     g.math = KVMILL_MATH_FAST;
     ok(attention_decode_bar(&g, "avx512vnni") == 0.70, "int4, fast");
@@ -162,7 +162,7 @@ static void test_bars(void) {
     ok(attention_decode_bar(&half, "avx512") == 0, "one that nobody asked for: none");
 }
 
-static void test_verdicts(void) {
+TEST(verdicts) {
     struct bench_result r = {.seconds = 2, .limit = "x", .limit_seconds = 1, .bar = 0.5};
     ok(bench_ratio(&r) == 0.5 && strcmp(bench_verdict(&r), "ok") == 0, "a bar that is met");
     r.bar = 0.51;
@@ -310,7 +310,11 @@ static bool check(const char *text, const struct kvmill_kernel *kernel, enum sce
     return right;
 }
 
-static void test_checks(void) {
+TEST(all_work) {
+    test_table("work", test_work);
+}
+
+TEST(checks) {
     static const struct {
         const char *text;
         struct run_size size;
@@ -327,22 +331,11 @@ static void test_checks(void) {
        "rows that are not written are found: %s", error.text);
 }
 
-int main(void) {
-    test_pool();
-    test_limits();
-    test_copy_rows();
-    test_all_limits();
-    test_bytes();
-    test_flops();
-    test_bars();
-    test_verdicts();
-    test_table("work", test_work);
-    test_checks();
+TEST(cases) {
     if (getenv("KVMILL_TEST_SLOW") != NULL)
         skip_test("cases: too slow here");
     else {
         test_table("case", test_case);
         test_results();
     }
-    return done_testing();
 }

@@ -7,9 +7,9 @@
 
 #include "../runtime/core/by_size.h"
 #include "attention_scenes.h"
-#include "tap.h"
+#include "program.h"
 
-static struct dice dice;
+DICE("sizes");
 
 /* ---- Kernels that tell they were called ---- */
 
@@ -124,14 +124,14 @@ static bool is_nearest(int64_t batch, int64_t tokens, int64_t positions, int num
 }
 
 /* Kernels of older packs end before that. */
-static void test_constants(void) {
+TEST(constants) {
     struct kvmill_kernel kernel = {.abi = 6, .constant_count = 1};
     bool older = kvmill_has_constants(&kernel);
     kernel.abi = 7;
     ok(!older && kvmill_has_constants(&kernel), "kernels have constants from ABI 7 on");
 }
 
-static void test_nearest(void) {
+TEST(nearest) {
     struct by_size all = kvmill_by_size_of(&pack, &kernels[LARGE]);
     ok(all.measured == measured + 1 && all.count == 4, "the records of a choice");
     ok(kvmill_by_size_of(&pack, &(struct kvmill_kernel){.abi = 3}).count == 0,
@@ -189,7 +189,7 @@ static bool takes(struct attention a, const kvmill_pack *with, int number) {
     return good;
 }
 
-static void test_calls(void) {
+TEST(calls) {
     ok(takes(scene(1, 1, 60), &pack, SMALL), "a call takes the kernel of the nearest size");
     ok(takes(scene(8, 1, 64), &pack, LARGE), "of a larger batch");
     ok(takes(scene(2, 1, 1000), &pack, LONG), "of a longer cache, with its workspace");
@@ -237,7 +237,7 @@ static bool updates_with(int64_t batch, bool is_prepared, int number) {
     return calls_only(number);
 }
 
-static void test_rows(void) {
+TEST(rows) {
     ok(takes(scene(1, 2, 40), &pack, WRITE_ONE) && takes(scene(1, 40, 40), &pack, WRITE_MANY),
        "kernels that store rows for attention, by tokens");
     for (int prepared = 0; prepared < 2; prepared++)
@@ -245,7 +245,7 @@ static void test_rows(void) {
            "those of TensorScatter, by batch, %s", prepared ? "known to the plan" : "not known");
 }
 
-static void test_packs(void) {
+TEST(packs) {
     kvmill_pack other = pack;
     other.measured_count = 0;
     ok(takes(scene(16, 1, 64), &other, SMALL), "without records: the first kernel");
@@ -259,7 +259,7 @@ static void test_packs(void) {
     ok(takes(scene(16, 1, 64), &other, SMALL), "nor is one with a kernel that does something else");
 }
 
-static void test_description(void) {
+TEST(description) {
     const kvmill_pack *packs[] = {&pack};
     kvmill_plan_options options = {.struct_size = sizeof options, .packs = packs, .pack_count = 1};
     const struct attention a = scene(1, 1, 1);
@@ -275,15 +275,4 @@ static void test_description(void) {
                     "decode 1 on 1024 with a__scalar_long, "
                     "prefill 32 on 32 with a__scalar_chunk") != NULL,
        "a plan says which kernel is for which size");
-}
-
-int main(void) {
-    dice = dice_for(dice_seed(), "sizes");
-    test_nearest();
-    test_constants();
-    test_calls();
-    test_rows();
-    test_packs();
-    test_description();
-    return done_testing();
 }

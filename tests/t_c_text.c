@@ -7,7 +7,7 @@
 #include "case_table.h"
 #include "common.h"
 
-static void test_becomes(char *const *cells) {
+ROWS(becomes, 3) {
     struct text text = {0};
     struct error error = {0};
     bool tidied = text_append(&text, cells[1], strlen(cells[1])) && c_text_tidy(&text, 0, &error);
@@ -15,8 +15,4 @@ static void test_becomes(char *const *cells) {
     text_free(&text);
 }
 
-int main(void) {
-    static const struct table_test rows[] = {{"becomes", 3, test_becomes}, {NULL, 0, NULL}};
-    run_table("c_text", rows);
-    return done_testing();
-}
+TABLE(c_text);

@@ -16,7 +16,7 @@ static const kvmill_plan_options options_of[] = {
     {.struct_size = sizeof(kvmill_plan_options), .threads = 4},
     {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2, .threads = 4}};
 
-static struct dice dice;
+DICE("cache attend");
 
 /* ---- Judging ---- */
 
@@ -114,6 +114,11 @@ static void try_many(int count, bool is_long) {
     ok(wrong == 0 && (is_long || wrapped > 0),
        "%d %s problems are right, %d of rings that have wrapped", count,
        is_long ? "long" : "random", wrapped);
+}
+
+TEST(problems) {
+    try_many(is_slow_run() ? few_cases(150) : 400, false);
+    try_many(is_slow_run() ? few_cases(4) : 24, true);
 }
 
 /* ---- Rows by other names ---- */
@@ -217,7 +222,7 @@ static kvmill_status run(struct scene *s, kvmill_error *error) {
     return status;
 }
 
-static void compare_places(void) {
+TEST(compare_places) {
     static const struct {
         const char *name;
         enum caches caches;
@@ -251,7 +256,7 @@ static void compare_places(void) {
 enum { E = D / 2 };
 
 /* Values are the first elements of the keys' rows, or a copy of them. */
-static void test_view(void) {
+TEST(view) {
     static struct scene viewed, copied;
     static float copy[B * T * G * E];
     int64_t strides[] = {(int64_t)T * G * D, (int64_t)G * D, D, 1};
@@ -292,13 +297,7 @@ static void test_masked_by(float number) {
     ok(right, "%f in a mask: NaN in its row alone", (double)number);
 }
 
-int main(void) {
-    dice = dice_for(dice_seed(), "cache attend");
-    try_many(is_slow_run() ? few_cases(150) : 400, false);
-    try_many(is_slow_run() ? few_cases(4) : 24, true);
-    compare_places();
-    test_view();
+TEST(masked) {
     test_masked_by(NAN);
     test_masked_by(INFINITY);
-    return done_testing();
 }

@@ -25,7 +25,7 @@ static bool parses(const char *text, bool any, struct calibration *read, char *w
     return kvmill_calibration_parse(text, any, read, why);
 }
 
-static void print_and_parse(void) {
+TEST(print_and_parse) {
     char text[CALIBRATION_SIZE], why[CALIBRATION_WHY];
     struct calibration read;
     kvmill_calibration_print(&one, text);
@@ -35,7 +35,7 @@ static void print_and_parse(void) {
 }
 
 /* No part of a text and no text with another letter is one. */
-static void change_texts(void) {
+TEST(change_texts) {
     char text[CALIBRATION_SIZE], why[CALIBRATION_WHY];
     struct calibration read;
     bool cut = true, changed = true;
@@ -66,7 +66,7 @@ static void refuse(const char *name, const char *from, const char *to, bool any,
         diag("%s; wanted: %s", why, words);
 }
 
-static void refuse_texts(void) {
+TEST(refuse_texts) {
     char here[PROCESSOR_SIZE], words[2 * PROCESSOR_SIZE];
     kvmill_processor_words(here);
     snprintf(words, sizeof words, "line 2 is \"processor Another 1-2\"; accepted: processor %s",
@@ -146,7 +146,7 @@ static bool are_taken(const struct calibration *calibration, const kvmill_plan *
            windows->dense.around == calibration->around;
 }
 
-static void take(void) {
+TEST(take) {
     const struct calibration presets = kvmill_calibration_presets();
     ok(are_equal(kvmill_calibration(), &presets), "no file: the presets of this maker");
     kvmill_calibration_set(&one);
@@ -164,11 +164,6 @@ static void take(void) {
     kvmill_plan_destroy(gathers);
 }
 
-int main(void) {
+void before_tests(void) {
     setenv("KVMILL_CALIBRATION", "", 1);
-    print_and_parse();
-    change_texts();
-    refuse_texts();
-    take();
-    return done_testing();
 }

@@ -14,7 +14,7 @@
 #include "scatter_scene.h"
 #include "table.h"
 
-static struct dice dice;
+DICE("cases");
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -23,7 +23,7 @@ static struct dice dice;
 #define USUAL "past=2,3,5,4 update=2,3,2,4 starts=1,3 "
 
 /* Each in place, too, and planned with open dims, unless there are strides. */
-static void test_accepted(void) {
+TEST(accepted) {
     static const char *const ways[] = {"", " in-place", " open", " open in-place"};
     struct table table = table_open("tensor_scatter");
     char name[128], settings[256];
@@ -40,7 +40,7 @@ static void test_accepted(void) {
 
 /* ---- Bits, and four of them ---- */
 
-static void test_bits_survive(void) {
+TEST(bits_survive) {
     static const uint32_t bits[] = {0x7fa00001, 0xffc12345, 0x80000000, 0x00000001,
                                     0x7f800000, 0x7fc00000, 0x807fffff, 0xffffffff};
     struct scene scene;
@@ -66,6 +66,13 @@ static void test_nibbles(int pad, bool in_place, const char *name) {
     if (in_place)
         scene_make_in_place(&scene);
     scene_gives(&scene, want, name);
+}
+
+TEST(int4) {
+    test_nibbles(0, false, "section 3: the int4 example");
+    test_nibbles(0, true, "section 3: the int4 example, in place");
+    test_nibbles(5, false, "section 3: the pad of a fresh output is 0");
+    test_nibbles(5, true, "section 3: the pad survives in place");
 }
 
 /* ---- Rows 25 to 28: whose memory it is ---- */
@@ -139,7 +146,7 @@ static void test_neighbours(const int *order) {
     scene_close(&scene);
 }
 
-static void test_memory(void) {
+TEST(memory) {
     static const int orders[][TENSORS] = {{PAST, PRESENT, UPDATE, INDICES},
                                           {UPDATE, PRESENT, PAST, INDICES},
                                           {PAST, INDICES, PRESENT, UPDATE},
@@ -173,7 +180,7 @@ static void test_pack_refused(const kvmill_pack *const *list, size_t count, cons
     scene_close(&scene);
 }
 
-static void test_packs(void) {
+TEST(packs) {
     kvmill_pack strange = kvmill_pack_kvmill_test;
     const kvmill_pack *const list[] = {&kvmill_pack_kvmill_test, &strange};
     strange.abi = 999;
@@ -191,7 +198,7 @@ static void test_packs(void) {
 /* ---- Overflow ---- */
 
 /* Strides of prototypes that leave a dim open are looked at by a run; a plan only folds them. */
-static void test_open_huge_strides(void) {
+TEST(open_huge_strides) {
     int64_t open[] = {-1, 2, 3, 5, 4}, rows[] = {-1, 2, 3, 2, 4}, batch[] = {2, 2, 3, 5, 4};
     int64_t strides[] = {INT64_MAX, INT64_MIN, INT64_MAX / 2, 4, 1};
     kvmill_plan *plan = NULL;
@@ -214,7 +221,7 @@ static void test_open_huge_strides(void) {
 }
 
 /* The most bytes there may be: still a valid plan, whatever its size in bits. */
-static void test_largest(void) {
+TEST(largest) {
     int64_t dims[] = {1, 1, PTRDIFF_MAX / 16};
     DLTensor longest = {.ndim = 3, .dtype = {kDLComplex, 128, 1}, .shape = dims};
     kvmill_tensor_scatter op = {
@@ -228,7 +235,7 @@ static void test_largest(void) {
 /* ---- Plans that know less than runs ---- */
 
 /* Strides a plan did not see: no matter to the portable kernels, too much for a pack's. */
-static void test_unplanned_strides(void) {
+TEST(unplanned_strides) {
     for (int use_packs = 0; use_packs < 2; use_packs++) {
         struct scene scene;
         struct fenced_tensor expected;
@@ -250,7 +257,7 @@ static void test_unplanned_strides(void) {
 }
 
 /* write_indices alone told the batch: another one is refused. */
-static void test_told_batch(void) {
+TEST(told_batch) {
     struct scene scene, seven;
     kvmill_plan *plan = NULL;
     kvmill_error error;
@@ -277,7 +284,7 @@ static void number(struct scene *scene) {
         memcpy(&update[i], &(float){-1 - (float)i}, sizeof *update);
 }
 
-static void test_published(void) {
+TEST(published) {
     static const float past[] = {1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 4, 3, 2, 1, 0,
                                  1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 4, 3, 2, 1, 0};
     static const float update[] = {5, 5, 5, 5, 5, 1, 1, 1, 1, 1};
@@ -305,7 +312,7 @@ static void test_published(void) {
 }
 
 /* Only the sequence coordinate wraps: batch entries and heads beyond the capacity are their own. */
-static void test_erratum(void) {
+TEST(erratum) {
     static const unsigned char want[] = {1,  12, 13, 14, 2,  22, 23, 24, 3,  32,
                                          33, 34, 4,  42, 43, 44, 5,  52, 53, 54};
     struct scene scene;
@@ -316,23 +323,4 @@ static void test_erratum(void) {
     for (int i = 0; i < 5; i++)
         ((unsigned char *)scene_bytes(&scene, UPDATE))[i] = (unsigned char)(i + 1);
     scene_gives(&scene, want, "section 1: the example of the erratum, B above M");
-}
-
-int main(void) {
-    dice = dice_for(dice_seed(), "cases");
-    test_accepted();
-    test_bits_survive();
-    test_nibbles(0, false, "section 3: the int4 example");
-    test_nibbles(0, true, "section 3: the int4 example, in place");
-    test_nibbles(5, false, "section 3: the pad of a fresh output is 0");
-    test_nibbles(5, true, "section 3: the pad survives in place");
-    test_memory();
-    test_packs();
-    test_open_huge_strides();
-    test_largest();
-    test_unplanned_strides();
-    test_told_batch();
-    test_published();
-    test_erratum();
-    return done_testing();
 }

@@ -15,7 +15,7 @@ enum { DRAWS = 150, ROUNDS = 6 };
 
 static const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 1};
 
-static struct dice dice;
+DICE("described");
 static char doing[256]; /* for whoever reads of a trap */
 
 /* What was done with an op, and how much of it went wrong. */
@@ -499,13 +499,11 @@ static bool has_words(const struct op *op) {
     return false;
 }
 
-int main(void) {
-    dice = dice_for(dice_seed(), "described");
+TEST(ops) {
     fence_explain_traps(doing);
     for (int i = 0; kvmill_ops[i] != NULL; i++)
         if (kvmill_ops[i]->family != OP_FLOW && has_words(kvmill_ops[i]))
             test_op(kvmill_ops[i]);
     for (int i = 0; i < OP_FLOW_STEPS; i++)
         test_op(&kvmill_flow_steps[i]);
-    return done_testing();
 }

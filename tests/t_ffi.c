@@ -9,7 +9,7 @@
 #include <kvmill_ffi.h>
 
 #include "crew.h"
-#include "tap.h"
+#include "program.h"
 
 /* Those of configs/specs/handlers.json. */
 typedef kvmill_ffi_error *handler(kvmill_ffi_frame *frame);
@@ -99,7 +99,7 @@ static bool succeeds(handler *run, struct call *call) {
 
 /* ---- What a handler says of itself ---- */
 
-static void check_metadata(void) {
+TEST(metadata) {
     kvmill_ffi_metadata metadata = {.struct_size = sizeof metadata, .traits = 77};
     kvmill_ffi_metadata_extension asked = {.base = {.type = KVMILL_FFI_METADATA},
                                            .metadata = &metadata};
@@ -112,7 +112,7 @@ static void check_metadata(void) {
 }
 
 /* Offsets and sizes that XLA has on 64-bit targets. */
-static void check_layout(void) {
+TEST(layout) {
     ok(sizeof(kvmill_ffi_buffer) == 48 && offsetof(kvmill_ffi_buffer, dtype) == 16 &&
            offsetof(kvmill_ffi_buffer, data) == 24 && offsetof(kvmill_ffi_buffer, rank) == 32 &&
            offsetof(kvmill_ffi_buffer, dims) == 40,
@@ -164,7 +164,7 @@ static bool rows_are_untouched(void) {
     return memcmp(bytes, rows, sizeof rows) == 0;
 }
 
-static void check_gathers(void) {
+TEST(gathers) {
     double numbers[3][2] = {{1, 2}, {3, 4}, {5, 6}}, found[2][2];
     uint8_t indices[2] = {200, 1};
     struct call call;
@@ -199,7 +199,7 @@ static bool is(const int32_t *numbers, int32_t a, int32_t b, int32_t c, int32_t 
     return numbers[0] == a && numbers[1] == b && numbers[2] == c && numbers[3] == d;
 }
 
-static void check_scatters(void) {
+TEST(scatters) {
     int32_t given[4] = {1, 2, 3, 4}, results[4] = {0};
     run_windows(kvmill_handlers_ffi_windows, given, results);
     ok(is(given, 1, 2, 3, 4) && is(results, 31, 42, 3, 4),
@@ -234,7 +234,12 @@ static void check_pair(int shared) {
        "and what is not in place stays");
 }
 
-static void check_types(void) {
+TEST(pairs) {
+    for (int shared = 0; shared < 4; shared++)
+        check_pair(shared);
+}
+
+TEST(types) {
     int8_t small[2] = {100, 100}, more[2] = {100, 100}, stored[2] = {-3, 5}, one[1] = {7}, sums[2];
     int32_t wide[2], both[2] = {0, 0}, last[1] = {1};
     struct call call;
@@ -290,7 +295,7 @@ static const struct {
     {AT(buffers[0].data), 0, "the data of operand is NULL"},
 };
 
-static void check_refusals(void) {
+TEST(refusals) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         begin_lookup(&bad);
         memcpy(refusals[i].place, &refusals[i].value, refusals[i].size);
@@ -304,7 +309,7 @@ static void check_refusals(void) {
     }
 }
 
-static void check_stages(void) {
+TEST(stages) {
     struct call call;
     for (int stage = 0; stage < KVMILL_FFI_EXECUTE; stage++) {
         begin_lookup(&call);
@@ -320,7 +325,7 @@ static kvmill_status make_none(kvmill_plan **plan, kvmill_error *error) {
     return KVMILL_E_MEMORY;
 }
 
-static void check_failing_plan(void) {
+TEST(failing_plan) {
     kvmill_ffi_op op = {
         .name = "op", .arguments = 2, .results = 1, .results_at = 2, .make = make_none};
     struct call call;
@@ -380,7 +385,7 @@ static void call_often(void *context, int64_t thread) {
     }
 }
 
-static void check_threads(void) {
+TEST(threads) {
     crew_share(THREADS, THREADS, call_often, NULL);
     ok(good_calls == THREADS * ROUNDS && plans_made >= 1 && plans_made <= THREADS,
        "%d threads, %d plans made at the beginning, one kept", THREADS, plans_made);
@@ -478,22 +483,10 @@ static void check_scheduler(const char *name,
     kvmill_plan_destroy(op.plan);
 }
 
-int main(void) {
-    check_layout();
-    check_metadata();
-    check_threads();
-    check_gathers();
-    check_scatters();
-    for (int shared = 0; shared < 4; shared++)
-        check_pair(shared);
-    check_types();
-    check_refusals();
-    check_stages();
-    check_failing_plan();
+TEST(schedulers) {
     check_scheduler("at once", schedule_now);
     check_scheduler("on threads", schedule_on_thread);
     check_scheduler("later", schedule_later);
     check_scheduler("never", schedule_never);
     ok(last_error.code == 0, "the errors are destroyed");
-    return done_testing();
 }

@@ -12,7 +12,7 @@
 #include "settings.h"
 #include "table.h"
 
-static struct dice dice;
+DICE("errors");
 static struct flow_step step;
 
 static const char *const step_names[FLOW_STEP_KINDS] = {"append", "index", "attend", "decode",
@@ -52,12 +52,12 @@ static bool is_accepted(enum flow_step_kind kind) {
     return flow_step_runs(&step, kind, &options, 0, &dice);
 }
 
-static void test_valid(void) {
+TEST(valid) {
     for (int kind = 0; kind < FLOW_STEP_KINDS; kind++) {
-        open_step("");
         flow_step_give(&step, (enum flow_step_kind)kind, true);
         ok(is_accepted((enum flow_step_kind)kind), "%s: accepted as it is", step_names[kind]);
         flow_step_close(&step);
+        open_step("");
     }
 }
 
@@ -360,7 +360,13 @@ static void test_overlaps(enum flow_step_kind kind) {
 
 /* ---- Workspaces, names, and lists in order ---- */
 
-static void test_workspace(void) {
+TEST(runs) {
+    each_row("flow_runs", 4, test_row);
+    for (int kind = 0; kind < FLOW_STEP_KINDS; kind++)
+        test_overlaps((enum flow_step_kind)kind);
+}
+
+TEST(workspace) {
     static _Alignas(64) unsigned char memory[128];
     kvmill_error error;
     kvmill_plan *plan;
@@ -375,7 +381,7 @@ static void test_workspace(void) {
 }
 
 /* A field may not have the name of a tensor that callers pass. */
-static void test_names(void) {
+TEST(names) {
     kvmill_error error;
     char words[96];
     const char *own = step.fields[1].name;
@@ -390,7 +396,7 @@ static void test_names(void) {
 }
 
 /* What a caller counts with before it runs. */
-static void test_count(void) {
+TEST(count) {
     const kvmill_flow_select select = step.flow.select;
     int64_t lengths[] = {5, 900}, topk[] = {-1, 3}, starts[2 * 4 + 1] = {7},
             index = step.flow.index_count;
@@ -417,8 +423,14 @@ static void test_count(void) {
     step.flow.select = select;
 }
 
+TEST(as_it_was) {
+    flow_step_give(&step, STEP_APPEND, true);
+    ok(is_accepted(STEP_APPEND), "append: accepted as it was");
+    flow_step_close(&step);
+}
+
 /* With a window, lists ascend; without one, pages may come in any order, and again. */
-static void test_order(void) {
+TEST(order) {
     open_step("");
     put(KVMILL_FLOW_SEL, 2, step.list[1]);
     flow_step_give(&step, STEP_ATTEND, true);
@@ -432,7 +444,7 @@ static void test_order(void) {
 }
 
 /* Four to a page: pages that a field has not all blocks of, scores without the room of the last. */
-static void test_blocks(void) {
+TEST(blocks) {
     open_step("block_size=4");
     int64_t most = 0, pages = step.indptr[4];
     for (int64_t p = 0; p < pages; p++)
@@ -450,20 +462,6 @@ static void test_blocks(void) {
     flow_step_close(&step);
 }
 
-int main(void) {
-    dice = dice_for(dice_seed(), "errors");
-    test_valid();
+void before_tests(void) {
     open_step("");
-    each_row("flow_runs", 4, test_row);
-    for (int kind = 0; kind < FLOW_STEP_KINDS; kind++)
-        test_overlaps((enum flow_step_kind)kind);
-    test_workspace();
-    test_names();
-    test_count();
-    flow_step_give(&step, STEP_APPEND, true);
-    ok(is_accepted(STEP_APPEND), "append: accepted as it was");
-    flow_step_close(&step);
-    test_order();
-    test_blocks();
-    return done_testing();
 }

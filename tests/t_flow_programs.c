@@ -21,8 +21,6 @@
 #include "packs.h"
 #include "walk.h"
 
-static uint64_t seed;
-
 static struct { int64_t cache, index, scores, partial, saved, nan, finite; } seen;
 
 static void close_scene(struct flow_scene *scene) {
@@ -77,7 +75,7 @@ static bool is_index_same(struct flow_scene *scene, const struct flow_way *ways,
 
 static void test_kernel(const struct kvmill_kernel *kernel, const struct spec *spec,
                         enum kvmill_flow_part part) {
-    struct dice dice = dice_for_kernel(seed, kernel);
+    struct dice dice = dice_for_kernel(kernel);
     const struct flow_kernels kernels = kernels_of(kernel);
     bool same = true, is_cache = part == KVMILL_CACHE_PROGRAM;
     fence_explain_traps(kernel->symbol);
@@ -181,7 +179,7 @@ static bool is_same_with(struct flow_scene *scene, const struct kernel_search *s
 static void test_index(const kvmill_flow *flow, const char *name, bool is_strange) {
     const struct kernel_search none = {.portable_reason = "asked for"};
     const char *isa;
-    struct dice dice = dice_for(seed, name);
+    struct dice dice = dice_for(name);
     struct flow_scene *scene = open_scene(flow, 40, is_strange, &dice);
     bool right = flow->index_count == 0 || is_same_with(scene, &none, &dice);
     for (size_t i = 0; flow->index_count > 0 && (isa = kvmill_isa_name(i)) != NULL && right; i++) {
@@ -299,7 +297,7 @@ static void test_random(void) {
         struct spec_list specs;
         char name[64];
         snprintf(name, sizeof name, "random flow %d", i);
-        struct dice dice = dice_for(seed, name);
+        struct dice dice = dice_for(name);
         char *text = random_flow(&dice);
         test_index(flow_open(text, &specs), name, i % 3 == 0);
         spec_list_free(&specs);
@@ -307,13 +305,8 @@ static void test_random(void) {
     }
 }
 
-int main(int count, char **words) {
+TEST(programs) {
     const char *path = getenv("KVMILL_PROGRAMS");
-    if (count == 2) {
-        struct dice dice = dice_for(strtoull(getenv("KVMILL_SEED"), NULL, 10), "flows");
-        return print_random_flows(&dice, atoi(words[1]));
-    }
-    seed = dice_seed();
     if (path != NULL) {
         try_library(path);
     } else {
@@ -330,5 +323,9 @@ int main(int count, char **words) {
     ok(seen.finite > seen.nan, "%lld other numbers", (long long)seen.finite);
     diag("%lld pages with rows missing, %lld states", (long long)seen.partial,
          (long long)seen.saved);
-    return done_testing();
+}
+
+int main(int count, char **words) {
+    struct dice dice = dice_for("flows");
+    return count == 2 ? print_random_flows(&dice, atoi(words[1])) : run_tests(words + 1);
 }

@@ -13,8 +13,6 @@
 #include "flow_step.h"
 #include "packs.h"
 
-static uint64_t seed;
-
 /* ---- Cases ---- */
 
 /* Some of each request's tokens are new. */
@@ -138,7 +136,7 @@ static void test_cases(const char *word, const char *name, int64_t count,
         struct flow_step step;
         char words[32];
         snprintf(words, sizeof words, "%s %" PRId64, word, n);
-        struct dice dice = dice_for(seed, words);
+        struct dice dice = dice_for(words);
         open_case(&step, n, &dice);
         if (!holds(&step, &two_threads[n % 3 != 0], &dice)) {
             diag("case %" PRId64 ": %s, scope %s", n, step.attention.words, step.select.scope);
@@ -214,8 +212,8 @@ static bool merges(struct flow_step *step, int64_t cut, struct dice *dice) {
     return true;
 }
 
-static void test_halves(void) {
-    struct dice dice = dice_for(seed, "halves");
+TEST(halves) {
+    struct dice dice = dice_for("halves");
     struct flow_step step;
     flow_step_set(&step, "num_heads=8 head_dim=64 cache_layout=0 partial=1 start=311 topk_val=9 "
                          "reserved_bos=1 scope=request");
@@ -228,10 +226,7 @@ static void test_halves(void) {
     flow_step_close(&step);
 }
 
-int main(void) {
-    seed = dice_seed();
+TEST(all_cases) {
     test_cases("append", "rows and summaries of tokens in four chunks", 63, appends);
     test_cases("prefill", "several tokens have the bits of MultiHeadCacheAttention", 45, prefills);
-    test_halves();
-    return done_testing();
 }

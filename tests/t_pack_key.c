@@ -11,7 +11,7 @@
 #include "common.h"
 
 /* Of FIPS 180-4, and the lengths around a block. */
-static void test_hash(void) {
+TEST(hash) {
     static const struct {
         const char *data;
         int times;
@@ -87,7 +87,7 @@ static void test_files(struct output *output) {
     ok(strcmp(before, after) != 0, "and so is what the files hold");
 }
 
-int main(void) {
+TEST(key) {
     struct output output = {0};
     struct error error;
     mkdir(scratch_path("proc"), 0700);
@@ -97,9 +97,7 @@ int main(void) {
     struct output_file *file = output_add(&output, "a", &error);
     if (file == NULL || !text_append(&file->text, "x", 1))
         bail_out("%s", "out of memory");
-    test_hash();
     test_cpu(&output);
     test_files(&output);
     output_free(&output);
-    return done_testing();
 }

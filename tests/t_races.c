@@ -14,7 +14,7 @@
 /* Kernels of specs/fuzz.json fit the calls. */
 enum { CALLS = 64, USERS = 8 };
 
-static struct dice dice;
+DICE("races");
 static char doing[256]; /* for whoever reads of a trap */
 
 struct counts {
@@ -155,12 +155,10 @@ static void test_empty(const struct described_case *by) {
        by->name, done, calls);
 }
 
-int main(void) {
-    dice = dice_for(dice_seed(), "races");
+TEST(ops) {
     fence_explain_traps(doing);
     for (const struct described_case *by = described_cases; by->name != NULL; by++) {
         test_threads(by);
         test_empty(by);
     }
-    return done_testing();
 }

@@ -67,7 +67,7 @@ static bool is_whole(const kvmill_flow *flow) {
            flow->layers_skip_count == 2 && flow->layers_skip[1] == 3;
 }
 
-static void test_flow(void) {
+TEST(flow) {
     const kvmill_flow *flow;
     kvmill_error error;
     kvmill_plan *plan = NULL;
@@ -83,7 +83,7 @@ static void test_flow(void) {
     kvmill_plan_destroy(plan);
 }
 
-static void test_shipped_flows(void) {
+TEST(shipped_flows) {
     glob_t files;
     int right = 0;
     if (glob(source_path("configs/flows/*.json"), 0, NULL, &files) != 0)
@@ -137,7 +137,7 @@ static const struct bad_flow {
      "reserved_eos is -1"},
 };
 
-static void test_bad_flows(void) {
+TEST(bad_flows) {
     for (size_t i = 0; i < COUNT(bad_flows); i++) {
         const struct bad_flow *bad = &bad_flows[i];
         const kvmill_flow *flow = NULL;
@@ -154,7 +154,7 @@ static void test_bad_flows(void) {
     }
 }
 
-static void test_nothing(void) {
+TEST(nothing) {
     const kvmill_flow *flow = NULL;
     const kvmill_region *region = NULL;
     kvmill_element_type element;
@@ -229,7 +229,7 @@ static kvmill_status plan_with(const kvmill_region *region, const DLTensor *inpu
     return kvmill_plan_scatter(&op, NULL, plan, error);
 }
 
-static void test_region(void) {
+TEST(region) {
     static const char *const captures[] = {"tensor<i32>",
                                            "tensor<f32>"}; /* unused: float32 to a plan */
     float data[] = {1, 2, 3, 4}, updates[] = {10, 20}, factor = 0.5f, unused = 7;
@@ -279,7 +279,7 @@ static const struct bad_region {
      "region:1:", "C23: argument 0 of the region is tensor<2xf32>"},
 };
 
-static void test_bad_regions(void) {
+TEST(bad_regions) {
     static const char *const bad_captures[] = {"f32", "tensor<2xf32>", "tensor<*xf32>", ""};
     static const char zero[] = HEAD " stablehlo.return %b : tensor<f32>\0 %c";
     const kvmill_region *region;
@@ -301,7 +301,7 @@ static void test_bad_regions(void) {
 
 /* ---- Element types ---- */
 
-static void test_elements(void) {
+TEST(elements) {
     static const char *const bad[] = {
         "", "f33", "2xf32", "tensor<f32>", "f32 f32", "!quant.uniform<i8:f32>", "?", "f32x"};
     kvmill_element_type element = {.scale = 3};
@@ -327,7 +327,7 @@ static void test_elements(void) {
 /* ---- Hosts ---- */
 
 /* Of a language in which 0.25 is written 0,25. */
-static void test_language(void) {
+TEST(language) {
     static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "nl_NL.UTF-8"};
     const char *chosen = NULL;
     const char *text = "!quant.uniform<i8:f32, 0.25>";
@@ -360,23 +360,10 @@ static void read_one(void *context, int64_t i) {
     right[i] = done;
 }
 
-static void test_threads(void) {
+TEST(threads) {
     int right[64] = {0}, count = 0;
     crew_share(4, COUNT(right), read_one, right);
     for (size_t i = 0; i < COUNT(right); i++)
         count += right[i];
     ok(count == COUNT(right), "%d readings on 4 threads", count);
-}
-
-static const struct test tests[] = {
-    {"flow", test_flow},           {"shipped flows", test_shipped_flows},
-    {"bad flows", test_bad_flows}, {"nothing", test_nothing},
-    {"region", test_region},       {"bad regions", test_bad_regions},
-    {"elements", test_elements},   {"language", test_language},
-    {"threads", test_threads},     {0},
-};
-
-int main(int argc, char **argv) {
-    (void)argc;
-    return run_tests(tests, argv);
 }

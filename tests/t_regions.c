@@ -12,11 +12,9 @@
 #include "../ops/region_text.h"
 #include "crew.h"
 #include "packs.h"
+#include "program.h"
 #include "region_texts.h"
-#include "tap.h"
 #include "walk.h"
-
-static uint64_t seed;
 
 static struct { int64_t in_place, strided, many_parts, skipped; } seen;
 
@@ -294,7 +292,7 @@ static bool is_right(struct dice *dice, struct problem *it, const struct kvmill_
 
 static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
     const struct kvmill_scatter_region_shape *shape = kernel->shape;
-    struct dice dice = dice_for_kernel(seed, kernel);
+    struct dice dice = dice_for_kernel(kernel);
     struct problem *it = malloc(sizeof *it);
     bool right = it != NULL;
     fence_explain_traps(kernel->symbol);
@@ -315,7 +313,7 @@ static void test_other_program(const struct kvmill_kernel *kernel) {
     struct kvmill_scatter_region_shape shape =
         *(const struct kvmill_scatter_region_shape *)kernel->shape;
     struct kvmill_kernel other = *kernel;
-    struct dice dice = dice_for_kernel(seed, kernel);
+    struct dice dice = dice_for_kernel(kernel);
     struct problem *it = malloc(sizeof *it);
     struct one_kernel one;
     open_problem(&dice, it, &shape);
@@ -415,17 +413,11 @@ static void check_seen(bool is_few) {
     ok(seen.skipped > 0, "%lld cases of skip_window", (long long)seen.skipped);
 }
 
-int main(int count, char **words) {
+TEST(regions) {
     const char *path = getenv("KVMILL_REGIONS_PACK");
-    if (count == 2) {
-        struct dice dice = dice_for(strtoull(getenv("KVMILL_SEED"), NULL, 10), "regions");
-        print_random_regions(&dice, atoi(words[1]));
-        return 0;
-    }
-    seed = dice_seed();
     if (path != NULL) {
         ok(walk_pack(loaded_pack(path), 24) != NULL, "kernels by regions");
-        return done_testing();
+        return;
     }
     bool has_threads = getenv("KVMILL_TEST_THREADS") != NULL;
     int cases = !is_slow_run() ? 120 : has_threads ? 16 : few_cases(16);
@@ -435,5 +427,11 @@ int main(int count, char **words) {
     if (ok(last != NULL, "kernels by regions"))
         test_other_program(last);
     check_seen(is_slowest_run() && !has_threads);
-    return done_testing();
+}
+
+int main(int count, char **words) {
+    struct dice dice = dice_for("regions");
+    if (count == 2)
+        print_random_regions(&dice, atoi(words[1]));
+    return count == 2 ? 0 : run_tests(words + 1);
 }

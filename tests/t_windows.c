@@ -14,8 +14,6 @@
 #include "windows_pack.h"
 #include "windows_scatter.h"
 
-static uint64_t seed;
-
 /* ---- Gather ---- */
 
 struct gathering {
@@ -146,7 +144,7 @@ static void fill_long_indices(struct dice *dice, const struct long_gather *by,
 }
 
 static void test_long_gather(const struct long_gather *by, const char *mode) {
-    struct dice dice = dice_for(seed, by->name);
+    struct dice dice = dice_for(by->name);
     struct gathering it = {.g = long_geometry(by),
                            .type = setting_type(by->type),
                            .index_type = setting_type(by->index)};
@@ -161,7 +159,7 @@ static void test_long_gather(const struct long_gather *by, const char *mode) {
     close_gathering(&it);
 }
 
-static void test_long_gathers(void) {
+TEST(long_gathers) {
     for (int i = 0; i < (int)COUNT(long_gathers); i++) {
         test_long_gather(&long_gathers[i], "clip");
         test_long_gather(&long_gathers[i], "fill");
@@ -275,7 +273,7 @@ static bool is_repeating(const struct kvmill_kernel *kernel) {
 }
 
 static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
-    struct dice dice = dice_for_kernel(seed, kernel);
+    struct dice dice = dice_for_kernel(kernel);
     bool right = true;
     fence_explain_traps(kernel->symbol);
     for (int i = 0; right && i < cases; i++)
@@ -285,16 +283,14 @@ static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
 }
 
 static void walk_kernels(int cases) {
-    int64_t kernels = 0;
-    for (int p = 0; p < PACKS; p++)
-        for (uint32_t i = 0; i < packs[p]->count; i++) {
-            const struct kvmill_kernel *kernel = packs[p]->kernels[i];
-            if (kernel->family != KVMILL_SCATTER || !isa_is_allowed(kernel->isa))
-                continue;
+    const struct kvmill_kernel *kernel;
+    int kernels = 0;
+    for (uint32_t i = 0; (kernel = kernel_at(i)) != NULL; i++)
+        if (kernel->family == KVMILL_SCATTER && isa_is_allowed(kernel->isa)) {
             walk_kernel(kernel, cases);
             kernels++;
         }
-    ok(kernels > 0, "%" PRId64 " kernels that scatter", kernels);
+    ok(kernels > 0, "%d kernels that scatter", kernels);
 }
 
 /* ---- Indices that are promised to be unique ---- */
@@ -347,8 +343,10 @@ static int64_t parts_of_permutation(struct dice *dice, struct permutation *it, b
                : 0;
 }
 
-static void test_unique(void) {
-    struct dice dice = dice_for(seed, "unique");
+TEST(unique) {
+    if (windows_options() != NULL) /* a pack for gathers */
+        return;
+    struct dice dice = dice_for("unique");
     struct permutation *it = malloc(sizeof *it);
     *it->extent = it->vectors[0] = MANY;
     it->vectors[1] = 1;
@@ -371,7 +369,7 @@ static void walk(const char *name, bool (*is_right)(struct dice *, bool), int ca
     for (int i = 0; i < cases && wrong < 3; i++) {
         char words[64];
         snprintf(words, sizeof words, "%s %d %d", name, large, i);
-        struct dice dice = dice_for(seed, words);
+        struct dice dice = dice_for(words);
         fence_explain_traps(words);
         if (!is_right(&dice, large)) {
             diag("case \"%s\"", words);
@@ -381,7 +379,27 @@ static void walk(const char *name, bool (*is_right)(struct dice *, bool), int ca
     ok(wrong == 0, "%d random %s, %s", cases, name, large ? "large" : "small");
 }
 
-static void check_seen(void) {
+TEST(walks) {
+    int cases = windows_cases(is_slow_run() ? few_cases(700) : 4000);
+    int large_cases = windows_cases(is_slow_run() ? few_cases(64) : 240) / 4;
+    walk("gather", gathers_right, cases, false);
+    walk("scatter", scatters_right, cases, false);
+    walk("gather", gathers_right, large_cases, true);
+    walk("scatter", scatters_right, large_cases, true);
+    if (windows_options() != NULL) {
+        ok(windows_counted() > cases / 2, "kernels were made for them: %" PRId64,
+           windows_counted());
+        windows_test_all_taken();
+        return;
+    }
+    walk("scatter with packs", packs_scatter_right, cases / 2, false);
+    walk("scatter with packs", packs_scatter_right, large_cases, true);
+    walk("scatter of several inputs", joints_scatter_right, cases / 8, false);
+    walk("scatter of several inputs", joints_scatter_right, large_cases / 2, true);
+    walk_kernels(is_slow_run() ? few_cases(12) : 24);
+}
+
+TEST(seen) {
     const struct {
         const char *name;
         int64_t count;
@@ -406,32 +424,8 @@ static void check_seen(void) {
         {"several inputs in several parts", seen.region_parts - 1},
     };
     int rare = 2; /* the last ones, which a slow run hardly has */
-    for (size_t i = 0; i < sizeof ways / sizeof *ways - (is_slow_run() ? rare : 0); i++)
+    if (windows_cases(0) != 0 || windows_options() != NULL) /* a few need not be of all kinds */
+        return;
+    for (size_t i = 0; i < COUNT(ways) - (is_slow_run() ? rare : 0); i++)
         ok(ways[i].count > 0, "cases with %s: %" PRId64, ways[i].name, ways[i].count);
-}
-
-int main(void) {
-    int cases = windows_cases(is_slow_run() ? few_cases(700) : 4000);
-    int large_cases = windows_cases(is_slow_run() ? few_cases(64) : 240) / 4;
-    seed = dice_seed();
-    walk("gather", gathers_right, cases, false);
-    walk("scatter", scatters_right, cases, false);
-    walk("gather", gathers_right, large_cases, true);
-    walk("scatter", scatters_right, large_cases, true);
-    test_long_gathers();
-    if (windows_options() != NULL) {
-        ok(windows_counted() > cases / 2, "kernels were made for them: %" PRId64,
-           windows_counted());
-        windows_test_all_taken();
-        return done_testing();
-    }
-    walk("scatter with packs", packs_scatter_right, cases / 2, false);
-    walk("scatter with packs", packs_scatter_right, large_cases, true);
-    walk("scatter of several inputs", joints_scatter_right, cases / 8, false);
-    walk("scatter of several inputs", joints_scatter_right, large_cases / 2, true);
-    walk_kernels(is_slow_run() ? few_cases(12) : 24);
-    test_unique();
-    if (windows_cases(0) == 0) /* a few need not be of all kinds */
-        check_seen();
-    return done_testing();
 }

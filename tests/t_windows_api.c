@@ -132,7 +132,7 @@ static const struct refusal gather_runs[] = {
      "the byte_offset of result is 18446744073709551608; accepted: 0 to"},
 };
 
-static void test_gather(void) {
+TEST(gather) {
     int64_t nowhere[] = {1, INT64_MAX};
     kvmill_error error;
     char text[512];
@@ -241,7 +241,12 @@ static const struct refusal regions[] = {
     {BECOMES(region.op_count, 65), KVMILL_E_ATTRIBUTE, "65 ops"},
 };
 
-static void run_scatter(void) {
+TEST(scatter_and_regions) {
+    refuse_all(scatter_plans, COUNT(scatter_plans), make_scatter, plan_scatter);
+    refuse_all(regions, COUNT(regions), make_region, plan_scatter);
+}
+
+TEST(run_scatter) {
     kvmill_error error;
     make_scatter();
     ok(kvmill_plan_scatter(&scatter, NULL, &plan, &error) == KVMILL_OK, "a plan");
@@ -272,12 +277,4 @@ static void run_scatter(void) {
     ok(status == KVMILL_OK && memcmp(input_data, output_data, sizeof input_data) == 0,
        "in place: the same numbers");
     kvmill_plan_destroy(plan);
-}
-
-int main(void) {
-    test_gather();
-    refuse_all(scatter_plans, COUNT(scatter_plans), make_scatter, plan_scatter);
-    refuse_all(regions, COUNT(regions), make_region, plan_scatter);
-    run_scatter();
-    return done_testing();
 }

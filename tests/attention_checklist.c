@@ -2,9 +2,6 @@
    tests/tables/cache_attention.tsv: each value in each op that has it.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <string.h>
-
 #include "attention_scenes.h"
 #include "packs.h"
 #include "program.h"

@@ -3,9 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <kvmill_kernel.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attention_scenes.h"
 #include "tap.h"

@@ -5,9 +5,6 @@
 #include <errno.h>
 #include <ftw.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- Refusals ---- */
 

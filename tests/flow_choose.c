@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stddef.h>
-#include <string.h>
-
 #include "../defs/op_tables.h"
 #include "common.h"
 #include "flow_step.h"

@@ -3,9 +3,6 @@
 #include "flow_file.h"
 
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common.h"
 #include "table.h"

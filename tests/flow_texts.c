@@ -6,9 +6,6 @@
 #include "flow_texts.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "case_table.h"
 #include "common.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 static struct test *first, **last = &first;
 
 void add_test(struct test *test) {

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sweeps.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "../tune/random.h"
 #include "../tune/sweep_text.h"
 #include "tap.h"

@@ -2,9 +2,6 @@
    caps on it.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "common.h"
 #include "packs.h"
 #include "walk.h"

@@ -1,10 +1,6 @@
 /* Which candidates a kernel needs for its problems, from sweeps that nobody measured.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../tune/assignment.h"
 #include "case_table.h"
 #include "common.h"

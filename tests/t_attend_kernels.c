@@ -2,11 +2,6 @@
    precision, and once more with rows after the last one that have no numbers.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "elements.h"
 #include "oracle/convert.h"

@@ -2,12 +2,6 @@
    quantising are t_convert's.  What is refused is in tests/tables/refusals/.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "attention_scenes.h"
 #include "common.h"
 #include "packs.h"

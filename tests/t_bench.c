@@ -5,9 +5,6 @@
 #include "../bench/scene_call.c"
 #undef kvmill_run_on
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "../base/timer.h"
 #include "../bench/bench.h"
 #include "../bench/scene_rows.h"

@@ -3,10 +3,7 @@
    wrong are found.  With a race that takes no time.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../bench/attention_work.h"
 #include "../bench/bench.h"

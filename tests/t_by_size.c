@@ -2,9 +2,6 @@
    where a pack has several that do the same: kernels that tell they were called.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "../runtime/core/by_size.h"
 #include "attention_scenes.h"
 #include "program.h"

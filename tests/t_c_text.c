@@ -1,8 +1,6 @@
 /* The text of generated kernels: what is folded, what goes, how lines are laid out.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "../gen/c_text.h"
 #include "case_table.h"
 #include "common.h"

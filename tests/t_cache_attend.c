@@ -2,11 +2,6 @@
    number of threads, and for rows that are named in other ways.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "attend_problem.h"
 #include "common.h"
 #include "crew.h"

@@ -3,11 +3,6 @@
    machine has; caches and scales bit for bit, attention within what its arithmetic may err.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "attention_scenes.h"
 #include "packs.h"
 #include "program.h"

@@ -1,10 +1,6 @@
 /* What differs by processor: texts of calibrations, and that plans take what they say.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../runtime/attend/attend_plan.h"
 #include "../runtime/core/calibration.h"
 #include "../runtime/core/cpu.h"

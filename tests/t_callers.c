@@ -4,9 +4,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <kvmill_openmp.h>
 

@@ -3,11 +3,7 @@
    tests/tables/refusals/.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <kvmill_kernel.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common.h"
 #include "packs.h"

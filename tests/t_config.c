@@ -3,10 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <glob.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../base/json.h"
 #include "../gen/spec.h"

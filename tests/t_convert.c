@@ -2,11 +2,6 @@
    the bit: random problems in fenced buffers, and the numbers that the operators' reference gives.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "../runtime/portable/portable.h"
 #include "common.h"
 #include "convert_known.h"

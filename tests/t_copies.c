@@ -3,9 +3,6 @@
    packs that keeps rows of whole bytes.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "packs.h"
 #include "walk.h"

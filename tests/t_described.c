@@ -4,9 +4,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common.h"
 #include "described.h"

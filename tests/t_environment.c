@@ -1,9 +1,6 @@
 /* What is said of machines, on trees of files that look like /proc and /sys.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "../gen/families.h"

@@ -1,9 +1,6 @@
 /* Extents of cache rows, which kernels walk, against the rows one by one.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <string.h>
-
 #include "../runtime/attend/pages.h"
 #include "program.h"
 

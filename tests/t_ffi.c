@@ -2,9 +2,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <kvmill_ffi.h>
 

@@ -2,10 +2,6 @@
    any masses; and that the keys it is measured on (bench/flow_keys.h) have something to find.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../bench/flow_accuracy.h"
 #include "../bench/flow_keys.h"
 #include "program.h"

@@ -3,9 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common.h"
 #include "flow_step.h"

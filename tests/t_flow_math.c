@@ -1,8 +1,6 @@
 /* Exponential and logarithm of flows against the C library's in double precision.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-
 #include "../runtime/flow/flow_math.h"
 #include "program.h"
 

@@ -2,11 +2,6 @@
    who else asks the same, what is in pages that no list has; and scopes that mean the same.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "flow_step.h"
 #include "packs.h"

@@ -1,11 +1,6 @@
 /* The reference interpreter of flows, op by op, against numbers that were worked out by hand.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "oracle/flow.h"
 #include "table.h"

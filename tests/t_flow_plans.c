@@ -5,10 +5,6 @@
    and how long it takes to begin.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "common.h"

@@ -7,9 +7,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../gen/flow_program_family.h"
 #include "../ops/flow_text.h"

@@ -1,11 +1,6 @@
 /* Flow files: those that ship, what is refused and in which words, and what a flow keeps.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../defs/dtype.h"
 #include "../ops/flow_atom.h"
 #include "case_table.h"

@@ -3,12 +3,6 @@
    with the bits of MultiHeadCacheAttention; and what is attended to in two parts can be merged.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "flow_step.h"
 #include "packs.h"

@@ -2,12 +2,6 @@
    heads, and every op.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../runtime/flow/flow.h"
 #include "common.h"
 #include "flow_file.h"

@@ -5,11 +5,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <float.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../defs/codes.h"
 #include "../defs/dtype.h"

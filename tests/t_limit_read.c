@@ -2,10 +2,6 @@
    by more than noise.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../base/timer.h"
 #include "../bench/limits.h"
 #include "program.h"

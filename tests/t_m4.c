@@ -3,9 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -3,9 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../defs/dtype.h"
 #include "case_table.h"

@@ -1,9 +1,6 @@
 /* Names: a kernel's symbol and back, words near to mistyped ones, lists of instruction sets.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "../gen/families.h"

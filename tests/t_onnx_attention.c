@@ -2,11 +2,6 @@
    layouts, against the oracle: portable kernels and packs, any number of threads.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "onnx_problem.h"
 #include "packs.h"
 #include "program.h"

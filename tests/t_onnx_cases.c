@@ -2,12 +2,6 @@
    the standard leaves it open, tensors in place.  What is refused is in tests/tables/refusals/.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "case_table.h"
 #include "common.h"
 #include "crew.h"

@@ -1,8 +1,6 @@
 /* Descriptions of ops: that they are whole, and what they say where the header says it in words.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "../defs/dtype.h"
 #include "../defs/format.h"
 #include "../defs/op.h"

@@ -2,9 +2,6 @@
    depend on it.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "../tools/pack_key.h"

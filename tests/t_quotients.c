@@ -2,11 +2,6 @@
    doc/design/quantising.md. KVMILL_ALL_QUOTIENTS=1 tries all scales of float32, not one in 61.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "program.h"
 
 static uint32_t bits_of(float x) {

@@ -3,9 +3,6 @@
    And tensors without elements, whose strides nobody steps along: they may be any.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "common.h"
 #include "crew.h"
 #include "described.h"

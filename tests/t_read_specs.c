@@ -5,9 +5,6 @@
 #include <glob.h>
 #include <kvmill_specs.h>
 #include <locale.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common.h"
 #include "crew.h"

@@ -19,9 +19,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common.h"
 #include "described.h"

@@ -4,9 +4,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../ops/element.h"
 #include "../ops/region_text.h"

@@ -2,11 +2,6 @@
    what the oracle says, run before and after; and what is written and refused.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../import/stablehlo/rewrite.h"
 #include "../ops/element.h"
 #include "../tools/mlir_eval.h"

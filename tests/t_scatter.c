@@ -3,11 +3,8 @@
    parts and on threads.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <kvmill_kernel.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "common.h"
 #include "packs.h"

@@ -2,11 +2,6 @@
    the order that kvmill_kernel.h says and against sorting: to the bit.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "../runtime/core/numbers.h"

@@ -1,11 +1,6 @@
 /* Sweeps: their text, their ranks, and strategies replayed on them.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../tune/resume.h"
 #include "../tune/simulate.h"
 #include "../tune/sweep_text.h"

@@ -1,9 +1,6 @@
 /* Search spaces: legal points, neighbours, their text; and the text of problems.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
-
 #include "../tune/problem.h"
 #include "../tune/random.h"
 #include "../tune/space.h"

@@ -3,10 +3,6 @@
    those of the oracle.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "oracle/convert.h"
 #include "packs.h"

@@ -1,11 +1,6 @@
 /* Spec files: what is read, what is refused and in which words, and the kernels specs fold to.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../defs/dtype.h"
 #include "../gen/spec.h"
 #include "case_table.h"

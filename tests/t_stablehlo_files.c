@@ -3,10 +3,6 @@
    in tests/stablehlo.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../gen/stablehlo.h"
 #include "common.h"
 #include "table.h"

@@ -3,10 +3,6 @@
    tests/fuzz.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../gen/stablehlo.h"
 #include "case_table.h"
 #include "common.h"

@@ -1,10 +1,6 @@
 /* Medians, their intervals, and the choice of a winner.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../tune/random.h"
 #include "../tune/statistics.h"
 #include "program.h"

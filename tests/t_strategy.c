@@ -1,9 +1,6 @@
 /* Search strategies on made-up costs, with a clock of the test's own.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
-
 #include "../tune/random.h"
 #include "../tune/strategy.h"
 #include "program.h"

@@ -2,11 +2,6 @@
    bit: random geometry, index types, strides, combiners; serially and in shuffled parts.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "packs.h"
 #include "settings.h"

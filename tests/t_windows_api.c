@@ -2,8 +2,6 @@
    written then.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "common.h"
 
 static const int64_t axis_0[] = {0}, size_1[] = {1}, zero[] = {0};

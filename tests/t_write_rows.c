@@ -2,10 +2,6 @@
    them; slots of -1 and slots that come twice, on any number of threads.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
-
 #include "common.h"
 #include "crew.h"
 #include "elements.h"

@@ -1,10 +1,16 @@
-/* The Test Anything Protocol: one line per test, the plan behind the last.
+/* The Test Anything Protocol: one line per test, the plan after the last; and the headers of C that
+   tests use.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_TAP_H
 #define KVMILL_TESTS_TAP_H
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Report one test; returns passed, so that a failure can be explained with diag(). */
 __attribute__((format(printf, 2, 3))) bool ok(bool passed, const char *format, ...);

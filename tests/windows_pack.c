@@ -2,10 +2,6 @@
 #include "windows_pack.h"
 
 #include <dlfcn.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../ops/element.h"
 #include "tap.h"

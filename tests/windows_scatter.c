@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "windows_scatter.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 
 const DLDataType copied_types[COPIED_TYPES] = {

@@ -5,9 +5,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "words.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "fence.h"
 #include "tap.h"
 

@@ -4,6 +4,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "attention_scenes.h"
 #include "packs.h"
+#include "plans.h"
 #include "program.h"
 #include "settings.h"
 #include "table.h"
@@ -98,8 +99,7 @@ static bool runs_with(unsigned ops, int tensor, const DLTensor *given) {
 
 TEST(absence) {
     int64_t none = 0;
-    const DLTensor empty = {
-        .device = {kDLCPU, 0}, .ndim = 1, .dtype = {kDLFloat, 32, 1}, .shape = &none};
+    const DLTensor empty = dense_tensor((DLDataType){kDLFloat, 32, 1}, 1, &none, NULL);
     const int scale = KVMILL_CACHE_ATTENTION_SCALE, mask = KVMILL_CACHE_ATTENTION_ATTN_MASK;
     struct fenced_tensor ignored;
     int64_t where;

@@ -66,9 +66,9 @@ static void run(struct attention *a, const kvmill_pack *pack, int threads, struc
         .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = 2};
     kvmill_plan *plan;
     kvmill_error error;
-    if (attention_plan(a, &options, &plan, &error) != KVMILL_OK ||
-        attention_run_fenced(a, plan, threads, dice, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
+    must(attention_plan(a, &options, &plan, &error) == KVMILL_OK &&
+             attention_run_fenced(a, plan, threads, dice, &error) == KVMILL_OK,
+         error.message);
     kvmill_plan_destroy(plan);
 }
 

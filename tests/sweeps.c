@@ -88,7 +88,6 @@ struct sweeps make_sweeps(int count) {
 char *sweeps_text(const struct sweeps *sweeps) {
     struct text text = {0};
     struct error error;
-    if (!sweeps_print(sweeps, &text, &error))
-        bail_out("%s", error.text);
+    must(sweeps_print(sweeps, &text, &error), error.text);
     return text.data;
 }

@@ -40,8 +40,7 @@ static void add(const struct sweep_key *key, const char *candidate, double speed
                                         .code_bytes = code,
                                         .measured = 1,
                                         .environment = ""};
-    if (!sweeps_add(&sweeps, key, &result, &error))
-        bail_out("%s", error.text);
+    must(sweeps_add(&sweeps, key, &result, &error), error.text);
 }
 
 static void measure(const char *problem, double a, double b, double c) {
@@ -53,8 +52,7 @@ static void measure(const char *problem, double a, double b, double c) {
 }
 
 static void make(void) {
-    if (!assignments_make(&sweeps, "kernel", &assignments, &error))
-        bail_out("%s", error.text);
+    must(assignments_make(&sweeps, "kernel", &assignments, &error), error.text);
 }
 
 static bool takes(const char *problem, const char *candidate) {

@@ -24,8 +24,7 @@ static bool near(double a, double b) {
 
 static kvmill_pool *pool_of(int threads) {
     kvmill_pool *pool;
-    if (!bench_pool_open(threads, &pool, &error))
-        bail_out("%s", error.text);
+    must(bench_pool_open(threads, &pool, &error), error.text);
     return pool;
 }
 

@@ -4,6 +4,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/core/by_size.h"
 #include "attention_scenes.h"
+#include "plans.h"
 #include "program.h"
 
 DICE("sizes");
@@ -161,9 +162,9 @@ static void run(struct attention a, const kvmill_pack *with, int threads) {
     kvmill_error error;
     memset(called, 0, sizeof called);
     attention_open(&a, &dice);
-    if (attention_plan(&a, &options, &plan, &error) != KVMILL_OK ||
-        attention_run_fenced(&a, plan, threads, &dice, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
+    must(attention_plan(&a, &options, &plan, &error) == KVMILL_OK &&
+             attention_run_fenced(&a, plan, threads, &dice, &error) == KVMILL_OK,
+         error.message);
     kvmill_plan_destroy(plan);
     attention_close(&a);
 }
@@ -208,13 +209,10 @@ static bool updates_with(int64_t batch, bool is_prepared, int number) {
     int64_t dims[] = {batch, 1, 4, DIM}, row_dims[] = {batch, 1, 1, DIM};
     int64_t open[] = {KVMILL_DYNAMIC, 1, 4, DIM}, open_rows[] = {KVMILL_DYNAMIC, 1, 1, DIM};
     const DLDataType f32 = {kDLFloat, 32, 1};
-    DLTensor past = {.data = cache, .device = {kDLCPU, 0}, .ndim = 4, .dtype = f32, .shape = dims};
-    DLTensor update = past, past_plan = past, update_plan;
-    update.data = rows;
-    update.shape = row_dims;
-    update_plan = update;
-    past_plan.shape = is_prepared ? dims : open;
-    update_plan.shape = is_prepared ? row_dims : open_rows;
+    const DLTensor past = dense_tensor(f32, 4, dims, cache);
+    const DLTensor update = dense_tensor(f32, 4, row_dims, rows);
+    const DLTensor past_plan = dense_tensor(f32, 4, is_prepared ? dims : open, NULL);
+    const DLTensor update_plan = dense_tensor(f32, 4, is_prepared ? row_dims : open_rows, NULL);
     const kvmill_pack *packs[] = {&pack};
     const kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = packs, .pack_count = 1};
@@ -227,9 +225,9 @@ static bool updates_with(int64_t batch, bool is_prepared, int number) {
     kvmill_plan *plan;
     kvmill_error error;
     memset(called, 0, sizeof called);
-    if (kvmill_plan_tensor_scatter(&op, &options, &plan, &error) != KVMILL_OK ||
-        kvmill_run(plan, tensors, KVMILL_TENSOR_SCATTER_TENSORS, NULL, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
+    must(kvmill_plan_tensor_scatter(&op, &options, &plan, &error) == KVMILL_OK &&
+             kvmill_run(plan, tensors, KVMILL_TENSOR_SCATTER_TENSORS, NULL, &error) == KVMILL_OK,
+         error.message);
     kvmill_plan_destroy(plan);
     return calls_only(number);
 }
@@ -260,16 +258,13 @@ TEST(description) {
     const kvmill_pack *packs[] = {&pack};
     kvmill_plan_options options = {.struct_size = sizeof options, .packs = packs, .pack_count = 1};
     const struct attention a = scene(1, 1, 1);
-    char text[4096];
     kvmill_plan *plan;
     kvmill_error error;
-    if (attention_plan(&a, &options, &plan, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
-    kvmill_plan_describe(plan, text, sizeof text);
-    kvmill_plan_destroy(plan);
-    ok(strstr(text, "; attend with a__scalar_small (pack made); by the nearest size: "
-                    "decode 1 on 64 with a__scalar_small, decode 16 on 64 with a__scalar_large, "
-                    "decode 1 on 1024 with a__scalar_long, "
-                    "prefill 32 on 32 with a__scalar_chunk") != NULL,
+    must(attention_plan(&a, &options, &plan, &error) == KVMILL_OK, error.message);
+    ok(plan_says(plan, "; attend with a__scalar_small (pack made); by the nearest size: "
+                       "decode 1 on 64 with a__scalar_small, decode 16 on 64 with a__scalar_large, "
+                       "decode 1 on 1024 with a__scalar_long, "
+                       "prefill 32 on 32 with a__scalar_chunk"),
        "a plan says which kernel is for which size");
+    kvmill_plan_destroy(plan);
 }

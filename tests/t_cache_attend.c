@@ -6,6 +6,7 @@
 #include "common.h"
 #include "crew.h"
 #include "packs.h"
+#include "plans.h"
 
 static const kvmill_plan_options options_of[] = {
     {.struct_size = sizeof(kvmill_plan_options), .threads = 4},
@@ -134,8 +135,7 @@ struct scene {
 static void give(struct scene *s, int which, DLDataType type, void *data, int rank, int64_t a,
                  int64_t b, int64_t c, int64_t d) {
     memcpy(s->shape[which], (int64_t[]){a, b, c, d}, sizeof s->shape[which]);
-    s->tensor[which] = (DLTensor){
-        .data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = type, .shape = s->shape[which]};
+    s->tensor[which] = dense_tensor(type, rank, s->shape[which], data);
     s->tensors[which] = &s->tensor[which];
 }
 

@@ -5,6 +5,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "attention_scenes.h"
 #include "packs.h"
+#include "plans.h"
 #include "program.h"
 #include "random_attention.h"
 #include "settings.h"
@@ -63,12 +64,6 @@ static kvmill_plan *plan_and_run(const struct attention *a, kvmill_plan_options 
     return NULL;
 }
 
-static void show_plan(const kvmill_plan *plan) {
-    static char text[16384];
-    kvmill_plan_describe(plan, text, sizeof text);
-    diag("%s", text);
-}
-
 /* What the first run gave is what to expect of the others, to the bit. */
 static void expect_the_same(struct attention *a) {
     for (int i = 0; i < TENSORS; i++)
@@ -94,7 +89,7 @@ static bool runs_right(struct attention *a, const kvmill_plan_options *options, 
     kvmill_plan *plan = plan_and_run(a, *options, threads, dice);
     bool good = plan != NULL && attention_is_right(a);
     if (plan != NULL && !good)
-        show_plan(plan);
+        diag("%s", plan_text(plan));
     kvmill_plan_destroy(plan);
     return good;
 }
@@ -168,13 +163,11 @@ static bool has_word(const char *text, const char *word) {
 
 static bool is_selected(const struct attention *a, const struct kvmill_kernel *kernel,
                         const kvmill_plan_options *options) {
-    static char text[16384];
     kvmill_plan *plan;
-    if (attention_plan(a, options, &plan, NULL) != KVMILL_OK)
-        return false;
-    kvmill_plan_describe(plan, text, sizeof text);
+    bool selected = attention_plan(a, options, &plan, NULL) == KVMILL_OK &&
+                    has_word(plan_text(plan), kernel->symbol);
     kvmill_plan_destroy(plan);
-    return has_word(text, kernel->symbol);
+    return selected;
 }
 
 /* Slow runs take every kernel of small packs, a few of large ones. */

@@ -270,8 +270,7 @@ static void mutate_part(json_t *document, json_t *part) {
 static void mutate_file(const char *path) {
     struct error error;
     json_t *document = json_read(path, &error);
-    if (document == NULL)
-        bail_out("%s", error.text);
+    must(document != NULL, error.text);
     mutate_part(document, document);
     json_decref(document);
 }

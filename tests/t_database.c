@@ -21,8 +21,7 @@ static const char *path; /* of the database */
 static struct database *open_as(enum database_use use) {
     struct error error;
     struct database *database = database_open(path, use, &error);
-    if (database == NULL)
-        bail_out("%s", error.text);
+    must(database != NULL, error.text);
     return database;
 }
 
@@ -36,8 +35,7 @@ static char *print_database(void) {
     struct sweeps sweeps;
     struct error error;
     struct database *database = open_as(DATABASE_READ);
-    if (!database_read(database, &sweeps, &error))
-        bail_out("%s", error.text);
+    must(database_read(database, &sweeps, &error), error.text);
     database_close(database);
     char *text = sweeps_text(&sweeps);
     sweeps_free(&sweeps);
@@ -51,8 +49,7 @@ static void fill(int count) {
     struct error error;
     remove_database();
     struct database *database = open_as(DATABASE_CREATE);
-    if (!database_add_all(database, &sweeps, &additions, &error))
-        bail_out("%s", error.text);
+    must(database_add_all(database, &sweeps, &additions, &error), error.text);
     database_close(database);
     sweeps_free(&sweeps);
 }
@@ -372,8 +369,7 @@ static size_t count_results(void) {
     struct error error;
     size_t count = 0;
     struct database *database = open_as(DATABASE_WRITE);
-    if (!database_check(database, &error) || !database_read(database, &sweeps, &error))
-        bail_out("%s", error.text);
+    must(database_check(database, &error) && database_read(database, &sweeps, &error), error.text);
     for (size_t i = 0; i < sweeps.count; i++)
         count += sweeps.items[i].count;
     sweeps_free(&sweeps);

@@ -144,8 +144,7 @@ static void try_flow(const struct spec *spec) {
     bool done = isa_list_parse(isa_join(",", &words), &isas, &error);
     for (int i = 0; done && i < isas.count; i++)
         done = flow_program_kernels(&problem, isas.items[i], &list, &error);
-    if (!done)
-        bail_out("%s", error.text);
+    must(done, error.text);
     for (size_t i = 0; i < list.count; i++)
         try_kernel(&list.items[i], spec);
     kernel_list_free(&list);
@@ -194,8 +193,7 @@ static void test_index(const kvmill_flow *flow, const char *name, bool is_strang
 static void try_file(const char *path) {
     struct spec_list specs = {0};
     struct error error = {0};
-    if (!specs_read(path, &specs, &error))
-        bail_out("%s", error.text);
+    must(specs_read(path, &specs, &error), error.text);
     for (size_t i = 0; i < specs.count; i++)
         if (spec_is(&specs.items[i], OP_FLOW)) {
             try_flow(&specs.items[i]);

@@ -6,7 +6,6 @@
 #include "case_table.h"
 #include "common.h"
 #include "flow_file.h"
-#include "table.h"
 
 /* ---- What ships ---- */
 

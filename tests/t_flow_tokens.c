@@ -6,6 +6,7 @@
 #include "common.h"
 #include "flow_step.h"
 #include "packs.h"
+#include "plans.h"
 
 /* ---- Cases ---- */
 
@@ -86,8 +87,7 @@ static bool runs_dense(struct attention *a, const kvmill_plan_options *options, 
     kvmill_plan *plan;
     struct fence room;
     attention_expect(a, dice);
-    if (attention_plan(a, options, &plan, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
+    must(attention_plan(a, options, &plan, &error) == KVMILL_OK, error.message);
     fence_open(&room, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64, 0, FENCE_ABOVE, dice);
     bool ran = attention_run(a, plan, room.data, 0, dice, &error) == KVMILL_OK;
     fence_close(&room);
@@ -163,18 +163,13 @@ static void set_half(struct flow_step *step, int64_t first, int64_t last, struct
     }
 }
 
-static DLTensor tensor_of(void *data, DLDataType type, int64_t *count, int rank) {
-    return (DLTensor){
-        .data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = type, .shape = count};
-}
-
 static bool attend_half(struct flow_step *step, struct half *half, struct dice *dice) {
     int64_t one = 1, two = 2, shape[] = {1, HALF_HEADS, HALF_DIM};
-    const DLTensor length = tensor_of(&half->length, i64, &one, 1),
-                   indptr = tensor_of(half->indptr, i64, &two, 1),
-                   ids = tensor_of(half->ids, i32, &half->indptr[1], 1),
-                   output = tensor_of(half->output, f32, shape, 3),
-                   lse = tensor_of(half->lse, f32, shape, 2);
+    const DLTensor length = dense_tensor(i64, 1, &one, &half->length),
+                   indptr = dense_tensor(i64, 1, &two, half->indptr),
+                   ids = dense_tensor(i32, 1, &half->indptr[1], half->ids),
+                   output = dense_tensor(f32, 3, shape, half->output),
+                   lse = dense_tensor(f32, 2, shape, half->lse);
     flow_step_give(step, STEP_ATTEND, false);
     step->given[KVMILL_FLOW_SEQ_LEN] = &length;
     step->given[KVMILL_FLOW_PAGE_INDPTR] = &indptr;

@@ -210,8 +210,7 @@ TEST(moves) {
     struct isa_list isas;
     struct isa_words every;
     struct error error;
-    if (!isa_list_parse(isa_join(",", &every), &isas, &error))
-        bail_out("%s", error.text);
+    must(isa_list_parse(isa_join(",", &every), &isas, &error), error.text);
     for (int i = 0; i < isas.count; i++) {
         test_moves_by(isas.items[i], "km_widths");
         test_moves_by(isas.items[i], "km_join_widths");
@@ -293,8 +292,7 @@ TEST(contract) {
     int words = test_contract_words();
     ok(words >= 5, "the contract has %d words", words);
     test_unknown_word();
-    if (!isa_list_parse(isa_join(",", &every), &isas, &error))
-        bail_out("%s", error.text);
+    must(isa_list_parse(isa_join(",", &every), &isas, &error), error.text);
     for (int i = 0; i < isas.count; i++) {
         test_contract_kept(isas.items[i]);
         test_words_of_widths(isas.items[i]);

@@ -66,8 +66,7 @@ ROWS(example, 1) {
     struct error error = {0};
     bool read =
         example_count < COUNT(examples) && kernel_parse(cells[0], &examples[example_count], &error);
-    if (!ok(read, "an example: %s", cells[0]))
-        bail_out("%s", error.text);
+    must(ok(read, "an example: %s", cells[0]), error.text);
     example_count++;
 }
 
@@ -121,8 +120,7 @@ TEST(round_trips) {
     struct isa_words every;
     struct error error;
     const struct family *family;
-    if (!isa_list_parse(isa_join(",", &every), &isas, &error))
-        bail_out("%s", error.text);
+    must(isa_list_parse(isa_join(",", &every), &isas, &error), error.text);
     for (size_t i = 0; (family = family_at(i)) != NULL; i++) {
         struct walk walk = {0};
         struct dice dice = dice_for(family->name);
@@ -228,8 +226,7 @@ TEST(isa_lists) {
     struct isa_words words;
     struct error error;
     char every[128], cpu[128];
-    if (!isa_list_parse(isa_join(",", &words), &all, &error))
-        bail_out("%s", error.text);
+    must(isa_list_parse(isa_join(",", &words), &all, &error), error.text);
     join_isas(&all, every);
     for (int i = 0; i < all.count; i++)
         if (kvmill_isa_is_of(all.items[i], CPU_X86_64))
@@ -266,8 +263,8 @@ ROWS(no_isas, 1) {
 static void add_symbol(struct kernel_list *list, const char *symbol) {
     struct kernel kernel;
     struct error error;
-    if (!kernel_parse(symbol, &kernel, &error) || !kernel_list_add(list, &kernel, &error))
-        bail_out("%s", error.text);
+    must(kernel_parse(symbol, &kernel, &error) && kernel_list_add(list, &kernel, &error),
+         error.text);
 }
 
 TEST(kernel_lists) {

@@ -4,6 +4,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "onnx_problem.h"
 #include "packs.h"
+#include "plans.h"
 #include "program.h"
 #include "settings.h"
 
@@ -140,12 +141,6 @@ static void choose_step(struct onnx_problem *problem, struct dice *dice) {
 
 /* ---- One case ---- */
 
-static bool has_pack(const kvmill_plan *plan) {
-    char text[4096];
-    kvmill_plan_describe(plan, text, sizeof text);
-    return strstr(text, "(pack ") != NULL;
-}
-
 static bool run_once(struct onnx_problem *problem, const kvmill_plan *plan, int threads,
                      struct dice *dice) {
     kvmill_error error;
@@ -175,17 +170,14 @@ static bool run_problem(struct onnx_problem *problem, bool use_packs, struct dic
                                          .threads = (int)dice_range(dice, 1, 3)};
     kvmill_plan *plan;
     kvmill_error error;
-    char text[4096] = "";
     onnx_open(problem, dice);
     onnx_expect(problem, dice);
     bool planned = onnx_plan(problem, &options, &plan, &error) == KVMILL_OK;
     bool right = planned && run_once(problem, plan, 0, dice) && repeat(problem, plan, dice);
-    if (planned)
-        kvmill_plan_describe(plan, text, sizeof text);
     if (!right)
-        diag("%s\n%s %s", problem->words, planned ? "" : error.message, text);
+        diag("%s\n%s", problem->words, planned ? plan_text(plan) : error.message);
     seen.cases++;
-    seen.packs += planned && has_pack(plan);
+    seen.packs += planned && plan_says(plan, "(pack ");
     kvmill_plan_destroy(plan);
     onnx_close(problem);
     return right;

@@ -7,6 +7,7 @@
 #include "crew.h"
 #include "onnx_problem.h"
 #include "packs.h"
+#include "plans.h"
 #include "settings.h"
 
 DICE("ONNX Attention, case by case");
@@ -263,19 +264,15 @@ static void open_grown(struct grown *grown) {
         grown->strides[d] = (int64_t[]){48, 24, 3, 1}[d];
     for (int i = 0; i < 3; i++) {
         memcpy(grown->shape[i], (int64_t[]){2, 2, rows[i], 3}, sizeof grown->shape[i]);
-        *tensors[i] = (DLTensor){.data = i == 1 ? grown->data[0][0][5] : first,
-                                 .device = {kDLCPU, 0},
-                                 .ndim = 4,
-                                 .dtype = f32,
-                                 .shape = grown->shape[i],
-                                 .strides = grown->strides};
+        *tensors[i] = dense_tensor(f32, 4, grown->shape[i], i == 1 ? grown->data[0][0][5] : first);
+        tensors[i]->strides = grown->strides;
     }
 }
 
 static bool run_grown(struct grown *key, struct grown *value, bool with_presents, float *y) {
     int64_t shape[] = {2, 2, 2, 3};
     float q[24];
-    DLTensor Q = {.data = q, .device = {kDLCPU, 0}, .ndim = 4, .dtype = f32, .shape = shape}, Y = Q;
+    const DLTensor Q = dense_tensor(f32, 4, shape, q), Y = dense_tensor(f32, 4, shape, y);
     const DLTensor *tensors[KVMILL_ATTENTION_TENSORS] = {
         &Q, &key->fresh, &value->fresh, NULL, &key->past, &value->past, NULL, &Y};
     kvmill_attention op;
@@ -283,7 +280,6 @@ static bool run_grown(struct grown *key, struct grown *value, bool with_presents
     kvmill_error error = {""};
     for (int i = 0; i < 24; i++)
         q[i] = (float)(i % 5) - 2;
-    Y.data = y;
     kvmill_attention_init(&op, sizeof op);
     op.Q = &Q, op.K = &key->fresh, op.V = &value->fresh;
     op.past_key = &key->past, op.past_value = &value->past;

@@ -34,8 +34,7 @@ TEST(hash) {
 
 static void key_of(const struct output *output, char key[SHA256_TEXT]) {
     struct error error;
-    if (!pack_key(output, scratch_folder(), key, &error))
-        bail_out("%s", error.text);
+    must(pack_key(output, scratch_folder(), key, &error), error.text);
 }
 
 /* Whether the key changes from one CPU to the other. */

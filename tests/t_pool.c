@@ -291,8 +291,7 @@ static kvmill_plan *plan_of(const struct attention *a, int threads) {
     const kvmill_plan_options options = {.struct_size = sizeof options, .threads = threads};
     kvmill_plan *plan;
     kvmill_error error;
-    if (attention_plan(a, &options, &plan, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
+    must(attention_plan(a, &options, &plan, &error) == KVMILL_OK, error.message);
     return plan;
 }
 

@@ -23,6 +23,7 @@
 #include "common.h"
 #include "described.h"
 #include "packs.h"
+#include "plans.h"
 #include "settings.h"
 #include "table.h"
 
@@ -166,11 +167,7 @@ static void give_surplus(struct bend *bend, const struct op_tensor *tensor) {
     static double data[2];
     struct changed *changed = &bend->changed[tensor->index];
     changed->shape[0] = 2;
-    changed->dl = (DLTensor){.data = data,
-                             .device = {kDLCPU, 0},
-                             .ndim = 1,
-                             .dtype = scene_type(&bend->scene, tensor),
-                             .shape = changed->shape};
+    changed->dl = dense_tensor(scene_type(&bend->scene, tensor), 1, changed->shape, data);
     bend->scene.tensors[tensor->index] = &changed->dl;
 }
 

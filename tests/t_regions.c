@@ -9,6 +9,7 @@
 #include "../ops/region_text.h"
 #include "crew.h"
 #include "packs.h"
+#include "plans.h"
 #include "program.h"
 #include "region_texts.h"
 #include "walk.h"
@@ -250,26 +251,24 @@ static void set_op(struct dice *dice, struct problem *it) {
 /* `symbol`: what the plan must take. */
 static bool run(struct dice *dice, struct problem *it, const kvmill_plan_options *options,
                 const char *symbol) {
-    char words[4096];
     kvmill_plan *plan;
     kvmill_error error;
+    bool taken = false;
     int64_t parts = 0;
     kvmill_status status = kvmill_plan_scatter(&it->op, options, &plan, &error);
     if (status == KVMILL_OK) {
-        kvmill_plan_describe(plan, words, sizeof words);
+        taken = plan_says(plan, symbol);
+        if (!taken)
+            diag("%s", plan_text(plan));
         status = dice_once_in(dice, 2)
                      ? kvmill_run(plan, it->tensors, kvmill_plan_tensor_count(plan), NULL, &error)
                      : run_counting_parts(plan, it->tensors, NULL, 1, dice, &parts, &error);
         seen.many_parts += parts > 1;
         kvmill_plan_destroy(plan);
     }
-    if (status != KVMILL_OK) {
+    if (status != KVMILL_OK)
         diag("%s", error.message);
-        return false;
-    }
-    if (strstr(words, symbol) == NULL)
-        diag("%s", words);
-    return strstr(words, symbol) != NULL;
+    return status == KVMILL_OK && taken;
 }
 
 static bool is_right(struct dice *dice, struct problem *it, const struct kvmill_kernel *kernel) {

@@ -8,6 +8,7 @@
 
 #include "common.h"
 #include "packs.h"
+#include "plans.h"
 #include "scatter_scene.h"
 #include "settings.h"
 #include "walk.h"
@@ -244,15 +245,13 @@ static void say_all(struct geometry *g, struct dice *dice) {
 
 static void count_plan(const struct geometry *g, const kvmill_plan *plan,
                        const struct scene *scene) {
-    char text[1024];
     kvmill_call call;
-    kvmill_plan_describe(plan, text, sizeof text);
-    seen.stored_by_packs += strstr(text, "kvmill_store_rows__portable") == NULL;
-    seen.kept_by_packs += strstr(text, "kvmill_keep_rows__portable") == NULL;
+    seen.stored_by_packs += !plan_says(plan, "kvmill_store_rows__portable");
+    seen.kept_by_packs += !plan_says(plan, "kvmill_keep_rows__portable");
     seen.many_parts += kvmill_begin(&call, plan, scene->given, KVMILL_TENSOR_SCATTER_TENSORS, NULL,
                                     NULL) == KVMILL_OK &&
                        kvmill_parts(&call) > 2;
-    seen.taken += g->symbol != NULL && strstr(text, g->symbol) != NULL;
+    seen.taken += g->symbol != NULL && plan_says(plan, g->symbol);
     seen.cases++;
 }
 

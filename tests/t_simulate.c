@@ -17,8 +17,7 @@ static struct replay replay(const char *strategy, uint64_t seed, int64_t evaluat
     struct replay_options options = {strategy, seed, 0.02, evaluations, seconds, 0.25};
     struct replay result;
     struct error error;
-    if (!simulate(&ranking, space, &options, &result, &error))
-        bail_out("%s", error.text);
+    must(simulate(&ranking, space, &options, &result, &error), error.text);
     return result;
 }
 
@@ -125,8 +124,7 @@ TEST(standing) {
         struct sweep_result result = made_result(2, 2, 0, 0);
         result.sample_count = results[i].samples;
         result.measured += 3600000000ll * results[i].hour;
-        if (!sweeps_add(&sweeps, &key, &result, &error))
-            bail_out("%s", error.text);
+        must(sweeps_add(&sweeps, &key, &result, &error), error.text);
     }
     sweeps_sort(&sweeps);
     bool done = sweep_rank(&sweeps.items[0], &ranking, &error);
@@ -225,8 +223,7 @@ static int64_t count_questions(const struct space *given, const struct sweep *sw
     int64_t asked = 0;
     struct search_options options = {.strategy = "exhaustive", .samples = samples};
     struct search *search = search_open(given, &options, &error);
-    if (search == NULL || !search_resume(search, given, sweep, resumption, &error))
-        bail_out("%s", error.text);
+    must(search != NULL && search_resume(search, given, sweep, resumption, &error), error.text);
     for (; search_ask(search, &question) == ANSWER_POINT; asked++)
         search_tell(search, &question.point, OUTCOME_REFUSED, 0, question.samples);
     search_close(search);
@@ -310,9 +307,9 @@ TEST(refusals) {
 void before_tests(void) {
     struct error error;
     make_sweep(&sweeps, 0, 0.01);
-    if (!sweep_rank(&sweeps.items[0], &ranking, &error) ||
-        (space = sweep_space_open(&ranking, &error)) == NULL)
-        bail_out("%s", error.text);
+    must(sweep_rank(&sweeps.items[0], &ranking, &error) &&
+             (space = sweep_space_open(&ranking, &error)) != NULL,
+         error.text);
 }
 
 TEST(end) {

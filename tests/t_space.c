@@ -83,8 +83,7 @@ ROWS(neighbours, 2) {
     struct point point, neighbours[MOST_NEIGHBOURS];
     struct text text = {0};
     struct error error;
-    if (!space_parse(&space, cells[0], &point, &error))
-        bail_out("%s", error.text);
+    must(space_parse(&space, cells[0], &point, &error), error.text);
     int count = space_neighbours(&space, &point, neighbours);
     for (int i = 0; i < count; i++)
         if (!text_print(&text, i > 0 ? ", " : "") || !space_print(&space, &neighbours[i], &text))

@@ -81,8 +81,7 @@ static struct search *open_search(const char *strategy, uint64_t seed, int64_t e
     struct error error;
     struct search_options options = {strategy, seed, 27, evaluations, seconds, clock_of, run};
     struct search *search = search_open(&space, &options, &error);
-    if (search == NULL)
-        bail_out("%s", error.text);
+    must(search != NULL, error.text);
     return search;
 }
 

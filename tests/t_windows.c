@@ -4,6 +4,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
 #include "packs.h"
+#include "plans.h"
 #include "settings.h"
 #include "walk.h"
 #include "windows_pack.h"
@@ -195,25 +196,18 @@ static DLDataType type_for(struct dice *dice, const struct kvmill_scatter_shape 
     return type;
 }
 
-static DLTensor prototype(DLDataType type, int rank, int64_t *dims) {
-    return (DLTensor){.device = {kDLCPU, 0}, .dtype = type, .ndim = rank, .shape = dims};
-}
-
 /* Plans of this geometry take the kernel, if there is no other. */
 static bool is_taken(struct scattering *it, const kvmill_plan_options *options,
                      const struct kvmill_kernel *kernel) {
-    DLTensor input = prototype(it->combiner.type, it->g.rank, it->g.dims);
-    DLTensor indices = prototype(it->index_type, it->g.indices_rank, it->g.indices_dims);
-    DLTensor update = prototype(it->combiner.type, it->g.windowed_rank, it->g.windowed_dims);
+    DLTensor input = dense_tensor(it->combiner.type, it->g.rank, it->g.dims, NULL);
+    DLTensor indices = dense_tensor(it->index_type, it->g.indices_rank, it->g.indices_dims, NULL);
+    DLTensor update =
+        dense_tensor(it->combiner.type, it->g.windowed_rank, it->g.windowed_dims, NULL);
     const DLTensor *inputs[] = {&input}, *updates[] = {&update};
     kvmill_scatter op = scatter_of(it, inputs, &indices, updates);
-    char words[4096];
     kvmill_plan *plan;
-    kvmill_error error;
-    if (kvmill_plan_scatter(&op, options, &plan, &error) != KVMILL_OK)
-        return false;
-    kvmill_plan_describe(plan, words, sizeof words);
-    bool taken = strstr(words, kernel->symbol) != NULL;
+    bool taken = kvmill_plan_scatter(&op, options, &plan, NULL) == KVMILL_OK &&
+                 plan_says(plan, kernel->symbol);
     kvmill_plan_destroy(plan);
     return taken;
 }
@@ -307,8 +301,10 @@ static bool is_permuted(const struct permutation *it) {
 /* Parts of the run, or 0 where it is wrong. */
 static int64_t parts_of_permutation(struct dice *dice, struct permutation *it, bool unique) {
     static const int64_t axis_0[] = {0};
-    DLTensor input = prototype(f32, 1, it->extent), result = input, update = input;
-    DLTensor indices = prototype(i64, 2, it->vectors);
+    const DLTensor input = dense_tensor(f32, 1, it->extent, it->input);
+    const DLTensor update = dense_tensor(f32, 1, it->extent, it->update);
+    const DLTensor result = dense_tensor(f32, 1, it->extent, it->result);
+    const DLTensor indices = dense_tensor(i64, 2, it->vectors, it->order);
     const DLTensor *inputs[] = {&input}, *updates[] = {&update};
     const DLTensor *tensors[] = {&input, &indices, &update, &result};
     const kvmill_scatter op = {.struct_size = sizeof op,
@@ -322,17 +318,10 @@ static int64_t parts_of_permutation(struct dice *dice, struct permutation *it, b
                                .updates = updates,
                                .scatter_indices = &indices};
     const char *parts;
-    char words[4096];
     kvmill_plan *plan;
-    kvmill_error error;
-    input.data = it->input;
-    result.data = it->result;
-    update.data = it->update;
-    indices.data = it->order;
-    if (kvmill_plan_scatter(&op, windows_options(), &plan, &error) != KVMILL_OK)
+    if (kvmill_plan_scatter(&op, windows_options(), &plan, NULL) != KVMILL_OK)
         return 0;
-    kvmill_plan_describe(plan, words, sizeof words);
-    parts = strstr(words, "up to ");
+    parts = strstr(plan_text(plan), "up to ");
     return run_windows(dice, plan, tensors, NULL) && parts != NULL && is_permuted(it)
                ? atoll(parts + 6)
                : 0;

@@ -24,6 +24,12 @@ __attribute__((format(printf, 1, 2))) void skip_test(const char *format, ...);
 /* Nothing that follows could work: say why and exit. */
 __attribute__((format(printf, 1, 2), noreturn)) void bail_out(const char *format, ...);
 
+/* The same where something that was needed is not done. */
+static inline void must(bool done, const char *why) {
+    if (!done)
+        bail_out("%s", why);
+}
+
 /* Print the plan; returns the exit code of main.  A run without a test is a failure. */
 int done_testing(void);
 

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "../ops/element.h"
+#include "plans.h"
 #include "tap.h"
 #include "walk.h"
 
@@ -98,12 +99,10 @@ static void note_taken(const char *description) {
 }
 
 void windows_count(const kvmill_plan *plan) {
-    char text[4096];
-    kvmill_plan_describe(plan, text, sizeof text);
-    if (strstr(text, "(pack windows)") == NULL)
+    if (!plan_says(plan, "(pack windows)"))
         return;
     counted++;
-    note_taken(text);
+    note_taken(plan_text(plan));
 }
 
 void windows_test_all_taken(void) {

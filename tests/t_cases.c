@@ -1,14 +1,15 @@
 /* The case table of the TensorScatter reference, row by row, and its vectors: what is accepted and
-   gives which bytes; most of it in tests/tables/tensor_scatter.tsv.  What is refused is in
-   tests/tables/refusals/.
+   gives which bytes; most of it in tests/tables/tensor_scatter.tsv and scatter_bytes.tsv.  What is
+   refused is in tests/tables/refusals/.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <kvmill_kernel.h>
 
+#include "case_table.h"
 #include "common.h"
+#include "elements.h"
 #include "packs.h"
 #include "scatter_scene.h"
-#include "table.h"
 
 DICE("cases");
 
@@ -34,42 +35,34 @@ TEST(accepted) {
     table_close(&table);
 }
 
-/* ---- Bits, and four of them ---- */
+/* ---- Known bytes ---- */
 
-TEST(bits_survive) {
-    static const uint32_t bits[] = {0x7fa00001, 0xffc12345, 0x80000000, 0x00000001,
-                                    0x7f800000, 0x7fc00000, 0x807fffff, 0xffffffff};
+/* Numbers of a type, or bits in hexadecimal; nibbles in bytes. */
+static void put_numbers(DLDataType type, unsigned char *at, size_t size, const char *cell) {
+    double numbers[64];
+    bool bits = strncmp(cell, "0x", 2) == 0;
+    if (bits || type.bits < 8)
+        type = (DLDataType){kDLUInt, (uint8_t)(type.bits < 8 ? 8 : type.bits), 1};
+    int64_t count = numbers_in(cell, bits ? 16 : 10, numbers, COUNT(numbers));
+    must((size_t)count * type.bits / 8 == size, cell);
+    for (int64_t i = 0; i < count; i++)
+        number_put(type, at + i * type.bits / 8, numbers[i]);
+}
+
+/* NAME SETTINGS PAST UPDATE PRESENT */
+ROWS(gives, 5) {
     struct scene scene;
-    uint32_t want[12];
-    scene_open(&scene, "past=1,3,4 update=1,1,4 starts=1", &dice);
-    memcpy(scene_bytes(&scene, PAST), bits, 32);
-    memcpy((char *)scene_bytes(&scene, PAST) + 32, bits, 16);
-    memcpy(scene_bytes(&scene, UPDATE), bits + 4, 16);
-    memcpy(want, bits, 32);
-    memcpy(want + 8, bits, 16);
-    scene_gives(&scene, want, "section 1: NaN payloads, -0 and denormals survive");
+    unsigned char want[512];
+    scene_open(&scene, cells[1], &dice);
+    const struct fence *past = &scene.tensor[PAST].fence, *update = &scene.tensor[UPDATE].fence;
+    DLDataType type = scene.tensor[PAST].dl.dtype;
+    put_numbers(type, past->data, past->size, cells[2]);
+    put_numbers(type, update->data, update->size, cells[3]);
+    put_numbers(type, want, past->size, cells[4]);
+    scene_gives(&scene, want, cells[0]);
 }
 
-/* The pad of the last byte is 0 in a fresh output, and survives in place. */
-static void test_nibbles(int pad, bool in_place, const char *name) {
-    const unsigned char past[] = {0x21, 0x43, 0x65, 0x87, (unsigned char)(pad << 4 | 9)};
-    const unsigned char want[] = {0x21, 0xf3, 0xde, 0x87,
-                                  (unsigned char)((in_place ? pad << 4 : 0) | 9)};
-    struct scene scene;
-    scene_open(&scene, "dtype=int4 past=1,3,3 update=1,1,3 starts=1", &dice);
-    memcpy(scene_bytes(&scene, PAST), past, sizeof past);
-    memcpy(scene_bytes(&scene, UPDATE), (const unsigned char[]){0xef, 0x0d}, 2);
-    if (in_place)
-        scene_make_in_place(&scene);
-    scene_gives(&scene, want, name);
-}
-
-TEST(int4) {
-    test_nibbles(0, false, "section 3: the int4 example");
-    test_nibbles(0, true, "section 3: the int4 example, in place");
-    test_nibbles(5, false, "section 3: the pad of a fresh output is 0");
-    test_nibbles(5, true, "section 3: the pad survives in place");
-}
+TABLE(scatter_bytes);
 
 /* ---- Rows 25 to 28: whose memory it is ---- */
 
@@ -267,56 +260,4 @@ TEST(told_batch) {
     kvmill_plan_destroy(plan);
     scene_close(&seven);
     scene_close(&scene);
-}
-
-/* ---- Section 7: the published tests, and the erratum ---- */
-
-/* past counts from 0; rows of update are negative. */
-static void number(struct scene *scene) {
-    float *past = scene_bytes(scene, PAST), *update = scene_bytes(scene, UPDATE);
-    for (size_t i = 0; i < scene->tensor[PAST].fence.size / sizeof *past; i++)
-        memcpy(&past[i], &(float){(float)i}, sizeof *past);
-    for (size_t i = 0; i < scene->tensor[UPDATE].fence.size / sizeof *update; i++)
-        memcpy(&update[i], &(float){-1 - (float)i}, sizeof *update);
-}
-
-TEST(published) {
-    static const float past[] = {1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 4, 3, 2, 1, 0,
-                                 1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 4, 3, 2, 1, 0};
-    static const float update[] = {5, 5, 5, 5, 5, 1, 1, 1, 1, 1};
-    static const float linear[] = {1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 8, 7, 6, 5, 4, 4, 3, 2, 1, 0,
-                                   1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 1, 1, 1, 1, 1, 4, 3, 2, 1, 0};
-    static const float of_3d[] = {0,   1,   2,   3,   4,   -1,  -2,  -3,  -4,  -5,  -6,  -7,
-                                  -8,  -9,  -10, 15,  16,  17,  18,  19,  20,  21,  22,  23,
-                                  24,  25,  26,  27,  28,  29,  -11, -12, -13, -14, -15, -16,
-                                  -17, -18, -19, -20, -21, -22, -23, -24, -25, -26, -27, -28,
-                                  -29, -30, 50,  51,  52,  53,  54,  55,  56,  57,  58,  59};
-    static const float circular[] = {0,   1,  2,  3,  4,  -1, -2,  -3,  -4,  -5,  -6,  -7, -8, -9,
-                                     -10, 15, 16, 17, 18, 19, -16, -17, -18, -19, -20, 25, 26, 27,
-                                     28,  29, 30, 31, 32, 33, 34,  -11, -12, -13, -14, -15};
-    struct scene scene;
-    scene_open(&scene, "past=2,1,4,5 update=2,1,1,5 starts=1,2", &dice);
-    memcpy(scene_bytes(&scene, PAST), past, sizeof past);
-    memcpy(scene_bytes(&scene, UPDATE), update, sizeof update);
-    scene_gives(&scene, linear, "section 7: test_tensorscatter");
-    scene_open(&scene, "past=3,4,5 update=3,2,5 starts=1,2,0", &dice);
-    number(&scene);
-    scene_gives(&scene, of_3d, "section 7: test_tensorscatter_3d");
-    scene_open(&scene, "mode=circular past=2,1,4,5 update=2,1,2,5 starts=1,3", &dice);
-    number(&scene);
-    scene_gives(&scene, circular, "section 7: test_tensorscatter_circular");
-}
-
-/* Only the sequence coordinate wraps: batch entries and heads beyond the capacity are their own. */
-TEST(erratum) {
-    static const unsigned char want[] = {1,  12, 13, 14, 2,  22, 23, 24, 3,  32,
-                                         33, 34, 4,  42, 43, 44, 5,  52, 53, 54};
-    struct scene scene;
-    scene_open(&scene, "mode=circular dtype=uint8 past=5,4,1 update=5,1,1 starts=0,0,0,0,0", &dice);
-    for (int i = 0; i < 20; i++)
-        ((unsigned char *)scene_bytes(&scene, PAST))[i] =
-            (unsigned char)(10 * (i / 4) + i % 4 + 11);
-    for (int i = 0; i < 5; i++)
-        ((unsigned char *)scene_bytes(&scene, UPDATE))[i] = (unsigned char)(i + 1);
-    scene_gives(&scene, want, "section 1: the example of the erratum, B above M");
 }

@@ -10,8 +10,8 @@
 #include "../bench/limits.h"
 #include "../bench/scene_onnx.h"
 #include "bad_attend.h"
+#include "case_table.h"
 #include "common.h"
-#include "table.h"
 
 static struct bench_results results;
 static struct error error;
@@ -196,15 +196,15 @@ static bool is_worth(const struct spec *spec, const struct run_size *size, doubl
 }
 
 /* ROW: name, spec, bytes, operations, rows and pairs of both sizes. */
-static void test_work(char *const *row) {
+ROWS(work, 8) {
     static const struct run_size sizes[] = {{1, 1, 4096}, {1, 512, 512}};
-    double bytes = strtod(row[3], NULL), operations = strtod(row[4], NULL);
+    double bytes = strtod(cells[2], NULL), operations = strtod(cells[3], NULL);
     struct spec_list list;
-    open_spec(row[2], &list);
+    open_spec(cells[1], &list);
     for (int i = 0; i < 2; i++)
-        ok(is_worth(list.items, &sizes[i], strtod(row[5 + 2 * i], NULL) * bytes,
-                    strtod(row[6 + 2 * i], NULL) * operations),
-           "%s: %s", row[1], i ? "512 on 512" : "one token on 4096");
+        ok(is_worth(list.items, &sizes[i], strtod(cells[4 + 2 * i], NULL) * bytes,
+                    strtod(cells[5 + 2 * i], NULL) * operations),
+           "%s: %s", cells[0], i ? "512 on 512" : "one token on 4096");
     spec_list_free(&list);
 }
 
@@ -223,23 +223,22 @@ static int bench(const char *text, int threads) {
 }
 
 /* ROW: name, spec, threads, results, words. */
-static void test_case(char *const *row) {
-    int count = bench(row[2], atoi(row[3]));
+ROWS(case, 5) {
+    if (getenv("KVMILL_TEST_SLOW") != NULL) {
+        skip_test("%s: too slow here", cells[0]);
+        return;
+    }
+    int count = bench(cells[1], atoi(cells[2]));
     const struct bench_result *first = results.items;
     const char *words = count > 0 ? first->what : "";
     bool worth = count <= 0 || (first->limit != NULL && first->bytes + first->flops > 0);
-    if (!ok(count == atoi(row[4]) && (row[5][0] == '\0' || strcmp(words, row[5]) == 0) && worth,
-            "%s", row[1]))
+    if (!ok(count == atoi(cells[3]) && (cells[4][0] == '\0' || strcmp(words, cells[4]) == 0) &&
+                worth,
+            "%s", cells[0]))
         diag("%d results: %s", count, words);
 }
 
-static void test_table(const char *kind, void (*test)(char *const *row)) {
-    struct table table = table_open("bench_attention");
-    for (char *row[9]; table_next(&table, row, 9);)
-        if (strcmp(row[0], kind) == 0)
-            test(row);
-    table_close(&table);
-}
+TABLE(bench_attention);
 
 /* ---- What results say ---- */
 
@@ -251,7 +250,9 @@ static void test_table(const char *kind, void (*test)(char *const *row)) {
     "{\"op\": \"Attention\", \"T1\": \"float16\", \"opset\": 25, \"Q\": [\"?\", 4, \"?\", 32], "   \
     "\"K\": [\"?\", 2, \"?\", 32], \"V\": [\"?\", 2, \"?\", 32], \"nonpad_kv_seqlen\": [\"?\"]}"
 
-static void test_results(void) {
+TEST(results) {
+    if (getenv("KVMILL_TEST_SLOW") != NULL)
+        return;
     ok(bench(CACHED ", \"cache_layout\": 1}", 1) == 3, "one thread alone");
     ok(results.items[0].bytes == 4096.0 * 2 * 2 * 64, "  decode reads the cache once");
     ok(results.items[1].flops == 2 * 512 * 513 / 2 * 4 * 64.0, "  a prompt has so much to do");
@@ -306,10 +307,6 @@ static bool check(const char *text, const struct kvmill_kernel *kernel, enum sce
     return right;
 }
 
-TEST(all_work) {
-    test_table("work", test_work);
-}
-
 TEST(checks) {
     static const struct {
         const char *text;
@@ -325,13 +322,4 @@ TEST(checks) {
     ok(!check(CACHED "}", &bad_write, STEP_STORE, rows[0].size) &&
            strstr(error.text, "its result is not that of the portable kernel") != NULL,
        "rows that are not written are found: %s", error.text);
-}
-
-TEST(cases) {
-    if (getenv("KVMILL_TEST_SLOW") != NULL)
-        skip_test("cases: too slow here");
-    else {
-        test_table("case", test_case);
-        test_results();
-    }
 }

@@ -313,13 +313,13 @@ static void test_overlaps(enum flow_step_kind kind) {
     ok(refused, "%s: overlaps of an output, %d pairs", step_names[kind], pairs);
 }
 
-/* ---- Workspaces, names, and lists in order ---- */
-
 TEST(runs) {
     each_row("flow_runs", 4, test_row);
     for (int kind = 0; kind < FLOW_STEP_KINDS; kind++)
         test_overlaps((enum flow_step_kind)kind);
 }
+
+/* ---- Workspaces, names, and lists in order ---- */
 
 TEST(workspace) {
     static _Alignas(64) unsigned char memory[128];

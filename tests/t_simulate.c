@@ -312,6 +312,7 @@ void before_tests(void) {
          error.text);
 }
 
+/* For sanitizers, which see what is left. */
 TEST(end) {
     sweep_space_close(space);
     ranking_free(&ranking);

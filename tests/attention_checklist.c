@@ -2,14 +2,12 @@
    tests/tables/cache_attention.tsv: each value in each op that has it.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <string.h>
-
 #include "attention_scenes.h"
 #include "packs.h"
+#include "plans.h"
+#include "program.h"
 #include "settings.h"
 #include "table.h"
-#include "tap.h"
 
 bool attention_runs(struct attention *a, struct dice *dice) {
     bool good = true;
@@ -31,6 +29,8 @@ bool attention_runs(struct attention *a, struct dice *dice) {
     return good;
 }
 
+DICE("checklist");
+
 /* Which combination is wanted, and how many there are so far. */
 struct combination {
     int64_t number, count;
@@ -50,21 +50,21 @@ static int64_t choose(const char *settings, int64_t number, char chosen[256]) {
     return combination.count;
 }
 
-static bool agrees(unsigned op, const char *settings, struct dice *dice) {
+static bool agrees(unsigned op, const char *settings) {
     static const char usual[] = "num_heads=6 num_kv_heads=2 head_dim=16 num_layer=2 layer_idx=1 "
                                 "page_size=4";
     struct attention a = attention_scene(op, usual);
     attention_say(&a,
                   op & (D | KD | MD) ? "start=7,0,12 tokens=3,5,1" : "batch=2 start=7 tokens=3");
     attention_say(&a, settings);
-    attention_open(&a, dice);
-    bool good = attention_runs(&a, dice);
+    attention_open(&a, &dice);
+    bool good = attention_runs(&a, &dice);
     attention_close(&a);
     return good;
 }
 
 /* ROW: name, ops, settings.  Slow runs take one combination in each op, another in the next one. */
-static void test_item(char *const *row, struct dice *dice) {
+static void test_item(char *const *row) {
     static const char letters[] = "SsKkMm"; /* in the order of their bits */
     char chosen[256];
     bool good = true;
@@ -74,7 +74,7 @@ static void test_item(char *const *row, struct dice *dice) {
             if (is_slow_run() && n != op % count)
                 continue;
             choose(row[2], n, chosen);
-            good = agrees(1u << op, chosen, dice);
+            good = agrees(1u << op, chosen);
             if (!good)
                 diag("%s", chosen);
         }
@@ -83,41 +83,39 @@ static void test_item(char *const *row, struct dice *dice) {
 
 /* ---- Scale and mask, absent and empty ---- */
 
-static bool runs_with(unsigned ops, int tensor, const DLTensor *given, struct dice *dice) {
+static bool runs_with(unsigned ops, int tensor, const DLTensor *given) {
     bool good = true;
     for (int op = 0; op < OPS; op++)
         if (ops >> op & 1) {
             struct attention a =
                 attention_scene(1u << op, "num_heads=6 num_kv_heads=2 head_dim=16 start=7");
-            attention_open(&a, dice);
+            attention_open(&a, &dice);
             a.given[tensor] = given;
-            good = good && attention_runs(&a, dice);
+            good = good && attention_runs(&a, &dice);
             attention_close(&a);
         }
     return good;
 }
 
-static void test_absence(struct dice *dice) {
+TEST(absence) {
     int64_t none = 0;
-    const DLTensor empty = {
-        .device = {kDLCPU, 0}, .ndim = 1, .dtype = {kDLFloat, 32, 1}, .shape = &none};
+    const DLTensor empty = dense_tensor((DLDataType){kDLFloat, 32, 1}, 1, &none, NULL);
     const int scale = KVMILL_CACHE_ATTENTION_SCALE, mask = KVMILL_CACHE_ATTENTION_ATTN_MASK;
     struct fenced_tensor ignored;
     int64_t where;
-    ok(runs_with(S | D | K, scale, NULL, dice), "checklist 24 no scale with quant_bit 0");
-    ok(runs_with(S | D | K, scale, &empty, dice), "checklist 24 an empty scale with quant_bit 0");
-    tensor_open(&ignored, (DLDataType){kDLFloat, 16, 1}, 1, (const int64_t[]){3}, NULL, dice);
+    ok(runs_with(S | D | K, scale, NULL), "checklist 24 no scale with quant_bit 0");
+    ok(runs_with(S | D | K, scale, &empty), "checklist 24 an empty scale with quant_bit 0");
+    tensor_open(&ignored, (DLDataType){kDLFloat, 16, 1}, 1, (const int64_t[]){3}, NULL, &dice);
     fence_protect(&ignored.fence, true);
-    ok(runs_with(S | D | K, scale, &ignored.dl, dice) && fence_is_intact(&ignored.fence, &where),
+    ok(runs_with(S | D | K, scale, &ignored.dl) && fence_is_intact(&ignored.fence, &where),
        "checklist 24 a scale with quant_bit 0 is ignored");
     tensor_close(&ignored);
-    ok(runs_with(S | D | M, mask, &empty, dice), "checklist 25, 26 an empty attn_mask is none");
+    ok(runs_with(S | D | M, mask, &empty), "checklist 25, 26 an empty attn_mask is none");
 }
 
-void test_checklist(struct dice *dice) {
+TEST(checklist) {
     struct table table = table_open("cache_attention");
     for (char *row[3]; table_next(&table, row, 3);)
-        test_item(row, dice);
+        test_item(row);
     table_close(&table);
-    test_absence(dice);
 }

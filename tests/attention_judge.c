@@ -1,12 +1,6 @@
 /* What the oracle says of problems of cache attention, and runs of them.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "attention_op.h"
 #include "tap.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention_scenes.h"
 
-#include <string.h>
-
 #include "settings.h"
 #include "tap.h"
 

@@ -28,7 +28,4 @@ struct attention attention_scene(unsigned op, const char *settings);
    the outputs of the last run. */
 bool attention_runs(struct attention *attention, struct dice *dice);
 
-/* All parameters of the reference's checklist. */
-void test_checklist(struct dice *dice);
-
 #endif

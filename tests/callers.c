@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "callers.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "../defs/op_tables.h"
 #include "common.h"
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "case_table.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 
 enum { MOST_WORDS = 24, LINE = 8192 };
@@ -102,50 +98,51 @@ static void define(struct case_table *table, char *const *cells, int count) {
 
 /* ---- Rows ---- */
 
-static int test_of(const struct case_table *table, const struct table_test *tests, const char *word,
-                   int cells) {
-    for (int i = 0; tests[i].word != NULL; i++)
-        if (strcmp(tests[i].word, word) == 0 && cells >= tests[i].cells)
-            return i;
+static struct table_test *tests;
+
+void add_rows(struct table_test *test) {
+    test->next = tests;
+    tests = test;
+}
+
+static struct table_test *test_of(const struct case_table *table, const char *word, int cells) {
+    for (struct table_test *test = tests; test != NULL; test = test->next)
+        if (strcmp(test->word, word) == 0 && cells >= test->cells)
+            return test;
     bail_out("%s.tsv, line %d: %s of %d cells is no test", table->rows.name, table->rows.number,
              word, cells);
 }
 
-static void run_row(const struct case_table *table, const struct table_test *test,
-                    char *const *cells) {
+static void run_row(const struct case_table *table, struct table_test *test, char *const *cells) {
     char *expanded[MOST_CELLS] = {NULL};
     for (int i = 0; cells[i] != NULL; i++)
         expanded[i] = expand_cell(table, cells[i]);
     test->run(expanded);
+    test->runs++;
     for (int i = 0; expanded[i] != NULL; i++)
         free(expanded[i]);
 }
 
-static void read_rows(struct case_table *table, const struct table_test *tests, int *runs) {
+static void read_rows(struct case_table *table) {
     char *line, *cells[MOST_CELLS + 1];
     while ((line = table_line(&table->rows)) != NULL) {
         int count = split(line, cells);
-        if (strcmp(cells[0], "=") == 0) {
+        if (strcmp(cells[0], "=") == 0)
             define(table, cells, count);
-            continue;
-        }
-        int test = test_of(table, tests, cells[0], count - 1);
-        run_row(table, &tests[test], cells + 1);
-        runs[test]++;
+        else
+            run_row(table, test_of(table, cells[0], count - 1), cells + 1);
     }
 }
 
-void run_table(const char *name, const struct table_test *tests) {
-    enum { MOST_TESTS = 32 };
+void run_table(const char *name) {
     struct case_table table = {.rows = table_open(name)};
-    int runs[MOST_TESTS] = {0};
-    read_rows(&table, tests, runs);
+    read_rows(&table);
     table_close(&table.rows);
     for (int i = 0; i < table.count; i++) {
         free(table.words[i]);
         free(table.texts[i]);
     }
-    for (int i = 0; tests[i].word != NULL; i++)
-        if (runs[i] == 0)
-            bail_out("%s: no row of %s", name, tests[i].word);
+    for (const struct table_test *test = tests; test != NULL; test = test->next)
+        if (test->runs == 0)
+            bail_out("%s: no row of %s", name, test->word);
 }

@@ -9,6 +9,7 @@
 #ifndef KVMILL_TESTS_CASE_TABLE_H
 #define KVMILL_TESTS_CASE_TABLE_H
 
+#include "program.h"
 #include "table.h"
 
 /* What runs all rows that begin with `word`; cells after the last are NULL. */
@@ -16,10 +17,28 @@ struct table_test {
     const char *word;
     int cells; /* at least */
     void (*run)(char *const *cells);
+    int runs;
+    struct table_test *next;
 };
+void add_rows(struct table_test *test);
 
-/* Run the tests of all rows, in their order; `tests` ends with a row without a word.  A row of no
-   test, or a test without a row, ends the program. */
-void run_table(const char *name, const struct table_test *tests);
+/* ROWS(WORD, CELLS) { ... } is the test of the rows of the program's table that begin so; their
+   other cells are `cells`. */
+#define ROWS(WORD, CELLS)                                                                          \
+    static void rows_##WORD(char *const *cells);                                                   \
+    __attribute__((constructor)) static void add_rows_##WORD(void) {                               \
+        static struct table_test test = {#WORD, CELLS, rows_##WORD, 0, NULL};                      \
+        add_rows(&test);                                                                           \
+    }                                                                                              \
+    static void rows_##WORD(char *const *cells)
+
+/* A test of the program: all rows of the table, in their order.  A row of no test, or a test
+   without a row, ends the program. */
+#define TABLE(NAME)                                                                                \
+    TEST(table_##NAME) {                                                                           \
+        run_table(#NAME);                                                                          \
+    }                                                                                              \
+    _Static_assert(true, "")
+void run_table(const char *name);
 
 #endif

@@ -3,9 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <kvmill_kernel.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attention_scenes.h"
 #include "tap.h"
@@ -69,9 +66,9 @@ static void run(struct attention *a, const kvmill_pack *pack, int threads, struc
         .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = 2};
     kvmill_plan *plan;
     kvmill_error error;
-    if (attention_plan(a, &options, &plan, &error) != KVMILL_OK ||
-        attention_run_fenced(a, plan, threads, dice, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
+    must(attention_plan(a, &options, &plan, &error) == KVMILL_OK &&
+             attention_run_fenced(a, plan, threads, dice, &error) == KVMILL_OK,
+         error.message);
     kvmill_plan_destroy(plan);
 }
 
@@ -90,7 +87,7 @@ static bool is_right(struct attention *a, const kvmill_pack *pack, struct dice *
 
 int main(int count, char **arguments) {
     char settings[128];
-    struct dice dice = dice_for(1, "choice");
+    struct dice dice = dice_for("choice");
     const kvmill_pack pack = watched();
     if (count != 4)
         bail_out("accepted: SEQUENCES TOKENS POSITIONS");

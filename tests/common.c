@@ -5,9 +5,6 @@
 #include <errno.h>
 #include <ftw.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- Refusals ---- */
 
@@ -130,23 +127,4 @@ char *read_bytes(const char *path, size_t *size) {
     if (size != NULL)
         *size = length;
     return bytes;
-}
-
-/* ---- Tests ---- */
-
-static bool is_wanted(const char *name, char **argv) {
-    for (int i = 1; argv[i] != NULL; i++)
-        if (strcmp(argv[i], name) == 0)
-            return true;
-    return argv[1] == NULL;
-}
-
-int run_tests(const struct test *tests, char **argv) {
-    for (; tests->name != NULL; tests++) {
-        if (!is_wanted(tests->name, argv))
-            continue;
-        diag("%s", tests->name);
-        tests->run();
-    }
-    return done_testing();
 }

@@ -1,4 +1,4 @@
-/* What all programs need: element types, refusals in words, files, and a list of tests to run.
+/* What all programs need: element types, refusals in words, files.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_COMMON_H
@@ -7,8 +7,7 @@
 #include <kvmill.h>
 
 #include "../base/error.h"
-#include "fence.h"
-#include "tap.h"
+#include "program.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -53,16 +52,5 @@ void write_text(const char *path, const char *text);
 
 /* All of a file and a 0 after it, for free(); *size may be NULL. */
 char *read_bytes(const char *path, size_t *size);
-
-/* ---- Tests ---- */
-
-struct test {
-    const char *name;
-    void (*run)(void);
-};
-
-/* Those tests, up to one without a name, that the command line names; all where it names none.
-   Returns the exit code of main. */
-int run_tests(const struct test *tests, char **argv);
 
 #endif

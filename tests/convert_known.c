@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "convert_known.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../defs/format.h"
 #include "case_table.h"
 #include "common.h"
@@ -40,29 +35,29 @@ static int element_of(const char *name) {
     bail_out("there is no element %s", name);
 }
 
-static void read_row(char *const *cell) {
+ROWS(row, 9) {
     struct known *k = &known[known_count++];
     if (known_count > COUNT(known))
         bail_out("more than %zu known rows", COUNT(known));
-    snprintf(k->name, sizeof k->name, "%s", cell[0]);
-    k->activation = element_of(cell[1]);
-    k->element = element_of(cell[2]);
-    k->scale = element_of(cell[3]);
-    k->group = atoi(cell[4]);
-    k->scale_bits = (uint32_t)strtoul(cell[6], NULL, 16);
-    numbers_in(cell[5], 10, k->input, k->group);
-    numbers_in(cell[7], 10, k->code, k->group);
-    k->is_read_back = numbers_in(cell[8], 10, k->back, k->group) > 0;
+    snprintf(k->name, sizeof k->name, "%s", cells[0]);
+    k->activation = element_of(cells[1]);
+    k->element = element_of(cells[2]);
+    k->scale = element_of(cells[3]);
+    k->group = atoi(cells[4]);
+    k->scale_bits = (uint32_t)strtoul(cells[6], NULL, 16);
+    numbers_in(cells[5], 10, k->input, k->group);
+    numbers_in(cells[7], 10, k->code, k->group);
+    k->is_read_back = numbers_in(cells[8], 10, k->back, k->group) > 0;
 }
 
-static void read_block(char *const *cell) {
+ROWS(block, 4) {
     struct known_block *k = &known_blocks[block_count++];
     if (block_count > COUNT(known_blocks))
         bail_out("more than %zu known blocks", COUNT(known_blocks));
-    k->element = element_of(cell[0]);
-    numbers_in(cell[1], 10, k->input, ORACLE_BLOCK);
-    numbers_in(cell[2], 10, k->read, ORACLE_BLOCK);
-    numbers_in(cell[3], 16, k->block, COUNT(k->block));
+    k->element = element_of(cells[0]);
+    numbers_in(cells[1], 10, k->input, ORACLE_BLOCK);
+    numbers_in(cells[2], 10, k->read, ORACLE_BLOCK);
+    numbers_in(cells[3], 16, k->block, COUNT(k->block));
 }
 
 static bool fits(const struct known *k, const struct kvmill_convert_shape *shape) {
@@ -241,10 +236,8 @@ static void test_sweep(const struct kvmill_kernel *kernel) {
 }
 
 void convert_test_known(const struct kvmill_kernel *kernel) {
-    static const struct table_test rows[] = {
-        {"row", 9, read_row}, {"block", 4, read_block}, {NULL, 0, NULL}};
     if (known_count == 0)
-        run_table("known_rows", rows);
+        run_table("known_rows");
     for (size_t i = 0; i < known_count; i++)
         if (fits(&known[i], kernel->shape) && (convert_is_writer(kernel) || known[i].is_read_back))
             test_known(&known[i], kernel);

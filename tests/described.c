@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "described.h"
 
-#include <string.h>
-
 #include "common.h"
 
 const struct described_tensor *described_tensor(const struct scene *scene,

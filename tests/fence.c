@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fence.h"
 
-#include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,14 +13,12 @@ static const uint64_t default_seed = 20240824;
 
 uint64_t dice_seed(void) {
     const char *text = getenv("KVMILL_SEED");
-    uint64_t seed = text != NULL && *text != '\0' ? strtoull(text, NULL, 0) : default_seed;
-    diag("KVMILL_SEED=%" PRIu64, seed);
-    return seed;
+    return text != NULL && *text != '\0' ? strtoull(text, NULL, 0) : default_seed;
 }
 
 /* FNV-1a. */
-struct dice dice_for(uint64_t seed, const char *words) {
-    struct dice dice = {.state = seed ^ 0xcbf29ce484222325};
+struct dice dice_for(const char *words) {
+    struct dice dice = {.state = dice_seed() ^ 0xcbf29ce484222325};
     for (; *words; words++)
         dice.state = (dice.state ^ (unsigned char)*words) * 0x100000001b3;
     return dice;

@@ -17,11 +17,11 @@ struct dice {
     size_t left;
 };
 
-/* The seed of this run: KVMILL_SEED, or a fixed one; says which in a TAP remark. */
+/* The seed of this run: KVMILL_SEED, or a fixed one. */
 uint64_t dice_seed(void);
 
-/* `words` gives every test numbers of its own. */
-struct dice dice_for(uint64_t seed, const char *words);
+/* By the seed; `words` gives every test numbers of its own. */
+struct dice dice_for(const char *words);
 
 /* Numbers that somebody chose, two bytes each, who keeps them; then the same ones always. */
 struct dice dice_of_bytes(const unsigned char *bytes, size_t size);

@@ -1,11 +1,6 @@
 /* What the oracles say of a step that appends: the rows of the cache, and the fields of its pages.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "flow_step.h"
 #include "oracle/flow.h"

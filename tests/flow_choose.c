@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stddef.h>
-#include <string.h>
-
 #include "../defs/op_tables.h"
 #include "common.h"
 #include "flow_step.h"
@@ -29,6 +26,8 @@ static void set_one(struct flow_step *step, const struct setting *setting) {
         a->sequences = setting_integers(setting->value, a->start, MOST_SEQUENCES);
     else if (strcmp(setting->name, "tokens") == 0)
         setting_integers(setting->value, a->tokens, MOST_SEQUENCES);
+    else if (strcmp(setting->name, "topk") == 0)
+        step->has_topk = setting_integers(setting->value, step->topk, MOST_SEQUENCES) > 0;
     else if (strcmp(setting->name, "scope") == 0)
         step->select.scope = word_of(setting->value);
     else if (strcmp(setting->name, "order") == 0)

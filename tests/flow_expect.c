@@ -1,11 +1,6 @@
 /* What the oracles say of a step: its lists, and its output.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../ops/flow.h"
 #include "common.h"
 #include "flow_step.h"

@@ -3,9 +3,6 @@
 #include "flow_file.h"
 
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common.h"
 #include "table.h"
@@ -101,8 +98,7 @@ bool flow_read(const char *text, struct spec_list *specs, struct error *error) {
 
 const kvmill_flow *flow_open(const char *text, struct spec_list *specs) {
     struct error error;
-    if (!flow_read(text, specs, &error))
-        bail_out("%s", error.text);
+    must(flow_read(text, specs, &error), error.text);
     return flow_of_spec(&specs->items[0]);
 }
 

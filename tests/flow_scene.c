@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow_scene.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../runtime/core/numbers.h"
 #include "common.h"
 #include "oracle/convert.h"
@@ -121,8 +116,7 @@ void flow_scene_open(struct flow_scene *scene, const kvmill_flow *flow, int64_t 
     kvmill_error error;
     int64_t order[FLOW_MOST_POOL];
     *scene = (struct flow_scene){.pool = pool};
-    if (kvmill_flow_verify(flow, &scene->problem, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
+    must(kvmill_flow_verify(flow, &scene->problem, &error) == KVMILL_OK, error.message);
     for (int part = 0; part < KVMILL_FLOW_PROGRAMS; part++)
         kvmill_flow_schedule(&scene->problem, (enum kvmill_flow_part)part, &scene->schedule[part]);
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;

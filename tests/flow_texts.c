@@ -6,9 +6,6 @@
 #include "flow_texts.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "case_table.h"
 #include "common.h"
@@ -74,24 +71,16 @@ static void add_form(int which, char *const *cell) {
     form->inputs = atoi(cell[1]);
 }
 
-static void add_cache_op(char *const *cell) {
-    add_form(CACHE, cell);
+ROWS(cache, 3) {
+    add_form(CACHE, cells);
 }
 
-static void add_index_op(char *const *cell) {
-    add_form(INDEX, cell);
+ROWS(index, 3) {
+    add_form(INDEX, cells);
 }
 
-static void add_attention(char *const *cell) {
-    snprintf(given.attention[given.attentions++], sizeof *given.attention, "%s", cell[0]);
-}
-
-static void read_given(void) {
-    static const struct table_test rows[] = {{"attention", 1, add_attention},
-                                             {"cache", 3, add_cache_op},
-                                             {"index", 3, add_index_op},
-                                             {NULL, 0, NULL}};
-    run_table("random_flows", rows);
+ROWS(attention, 1) {
+    snprintf(given.attention[given.attentions++], sizeof *given.attention, "%s", cells[0]);
 }
 
 #define ANY(DICE, LIST) ((LIST)[dice_range(DICE, 0, (int64_t)COUNT(LIST) - 1)])
@@ -317,7 +306,7 @@ static void print_flow(struct dice *dice) {
 }
 
 int print_random_flows(struct dice *dice, int count) {
-    read_given();
+    run_table("random_flows");
     printf("{\"kernels\": [\n");
     for (int i = 0; i < count; i++) {
         print_flow(dice);

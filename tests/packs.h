@@ -12,6 +12,14 @@ enum { PACKS = 2 };
 static const kvmill_pack *const packs[PACKS] = {&kvmill_pack_kvmill_default,
                                                 &kvmill_pack_kvmill_test};
 
+/* All kernels of both, by numbers; NULL after the last. */
+static inline const struct kvmill_kernel *kernel_at(uint32_t number) {
+    for (int p = 0; p < PACKS; number -= packs[p++]->count)
+        if (number < packs[p]->count)
+            return packs[p]->kernels[number];
+    return NULL;
+}
+
 /* Plans without packs, and with them. */
 static const kvmill_plan_options two_threads[] = {
     {.struct_size = sizeof(kvmill_plan_options), .threads = 2},

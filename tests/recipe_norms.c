@@ -1,5 +1,5 @@
-/* What doc/recipes.md makes of a family: kernel NORMS of 64 elements is chosen where it fits, and it and the portable one
-   compute norms.
+/* What doc/recipes.md makes of a family: kernel NORMS of 64 elements is chosen where it fits, and
+   it and the portable one compute norms.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -39,7 +39,8 @@ static int computes(const struct kvmill_kernel *kernel) {
         for (int i = 0; i < DIM; i++)
             sum += (double)x[row * DIM + i] * (double)x[row * DIM + i];
         if (fabs((double)norms[row] - sqrt(sum)) > 1e-6 * sqrt(sum)) {
-            printf("%s: row %d is %g, not %g\n", kernel->symbol, row, (double)norms[row], sqrt(sum));
+            printf("%s: row %d is %g, not %g\n", kernel->symbol, row, (double)norms[row],
+                   sqrt(sum));
             return 0;
         }
     }

@@ -4,11 +4,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "region_texts.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "table.h"
 #include "tap.h"
 

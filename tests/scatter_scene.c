@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scatter_scene.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "common.h"
 #include "crew.h"
 #include "elements.h"

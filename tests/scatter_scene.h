@@ -28,8 +28,8 @@ extern const kvmill_plan_options scatter_packs;
 
 /* Words: axis, mode, dtype; past, update and present (past's) have dims, and past-strides ...;
    starts are write_indices, after starts-step; "in-place", "unsaid": without present_cache in the
-   plan; "floored": negative indices; "open=5": the plan does not know dims 0 and 2, "open": none, nor strides,
-   "known-starts": but that of write_indices; "no-data". */
+   plan; "floored": negative indices; "open=5": the plan does not know dims 0 and 2, "open": none,
+   nor strides, "known-starts": but that of write_indices; "no-data". */
 void scene_open(struct scene *scene, const char *settings, struct dice *dice);
 void scene_close(struct scene *scene);
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "special_scatter.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "common.h"
 #include "scatter_scene.h"
 #include "walk.h"

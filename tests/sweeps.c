@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sweeps.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "../tune/random.h"
 #include "../tune/sweep_text.h"
 #include "tap.h"
@@ -92,7 +88,6 @@ struct sweeps make_sweeps(int count) {
 char *sweeps_text(const struct sweeps *sweeps) {
     struct text text = {0};
     struct error error;
-    if (!sweeps_print(sweeps, &text, &error))
-        bail_out("%s", error.text);
+    must(sweeps_print(sweeps, &text, &error), error.text);
     return text.data;
 }

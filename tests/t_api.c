@@ -2,11 +2,9 @@
    caps on it.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "common.h"
 #include "packs.h"
+#include "plans.h"
 #include "walk.h"
 
 #define DIMS(...) ((int64_t[]){__VA_ARGS__})
@@ -42,17 +40,15 @@ static kvmill_plan_options all_packs(const char *isa) {
 
 enum { TEXT_SIZE = 1024 };
 
-/* What the plan says of itself; "" and a remark where there is none. */
-static void describe(const struct request *request, const kvmill_plan_options *options,
-                     char text[TEXT_SIZE]) {
+/* What the plan says of itself, until the next call; "" and a remark where there is none. */
+static const char *describe(const struct request *request, const kvmill_plan_options *options) {
     kvmill_plan *plan;
     kvmill_error error;
-    *text = '\0';
     if (plan_with(request, options, &plan, &error) != KVMILL_OK)
         diag("no plan: %s", error.message);
-    else
-        kvmill_plan_describe(plan, text, TEXT_SIZE);
+    const char *text = plan_text(plan);
     kvmill_plan_destroy(plan);
+    return text;
 }
 
 static bool says(const char *text, const char *words) {
@@ -68,7 +64,7 @@ static const struct request usual = {
 
 /* ---- Texts ---- */
 
-static void test_version(void) {
+TEST(version) {
     char version[32];
     snprintf(version, sizeof version, "%d.%d.%d", KVMILL_VERSION_MAJOR, KVMILL_VERSION_MINOR,
              KVMILL_VERSION_PATCH);
@@ -76,9 +72,10 @@ static void test_version(void) {
     ok(strcmp(version, KVMILL_VERSION) == 0, "the version is made of its numbers");
 }
 
-static void test_status_names(void) {
-    char names[] = "OK E_NULL E_ALIAS E_INDEX_NEGATIVE E_INDEX_RANGE E_SHAPE E_OVERFLOW E_DTYPE "
-                   "E_ATTRIBUTE E_STRIDE E_DEVICE E_WORKSPACE E_MEMORY E_ISA E_PACK E_VERSION E_KERNEL";
+TEST(status_names) {
+    char names[] =
+        "OK E_NULL E_ALIAS E_INDEX_NEGATIVE E_INDEX_RANGE E_SHAPE E_OVERFLOW E_DTYPE "
+        "E_ATTRIBUTE E_STRIDE E_DEVICE E_WORKSPACE E_MEMORY E_ISA E_PACK E_VERSION E_KERNEL";
     bool good = true;
     int count = 0;
     for (char *name = strtok(names, " "); name != NULL; name = strtok(NULL, " "))
@@ -89,7 +86,7 @@ static void test_status_names(void) {
        "numbers that are no status have a name too");
 }
 
-static void test_describe(void) {
+TEST(describe) {
     kvmill_plan_options options = all_packs(NULL);
     kvmill_plan *plan = NULL;
     char whole[TEXT_SIZE], text[TEXT_SIZE];
@@ -112,7 +109,7 @@ static void test_describe(void) {
 }
 
 /* Shapes of any rank in a message of 256 bytes. */
-static void test_long_texts(void) {
+TEST(long_texts) {
     int64_t dims[64];
     kvmill_error error;
     kvmill_plan *plan;
@@ -146,8 +143,8 @@ static bool in_order(const char *const *names) {
     return true;
 }
 
-static void test_isas(void) {
-    static const char *const names[] = {"scalar",     "avx2",       "avxvnni",    "avx512",
+TEST(isas) {
+    static const char *const names[] = {"scalar",     "avx2",       "avxvnni", "avx512",
                                         "avx512vnni", "avx512fp16", NULL};
     size_t count = 0;
     while (kvmill_isa_name(count) != NULL)
@@ -210,35 +207,33 @@ static const char *outermost(void) {
     return *outer_cap ? outer_cap : best;
 }
 
-static void test_caps(void) {
+TEST(caps) {
+    const char *text;
     const char *name;
-    char text[TEXT_SIZE];
     for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++) {
         const char *cap = lower(name, outermost());
         kvmill_plan_options options = all_packs(NULL), wish = all_packs(name);
         set_environment(cap);
-        describe(&usual, &options, text);
-        ok(uses_isa(text, best_isa(cap)), "KVMILL_ISA=%s: kernels of %s", cap, best_isa(cap));
+        ok(uses_isa(describe(&usual, &options), best_isa(cap)), "KVMILL_ISA=%s: kernels of %s", cap,
+           best_isa(cap));
         set_environment(outermost());
-        describe(&usual, &wish, text);
-        ok(uses_isa(text, best_isa(cap)), "options.isa %s: kernels of %s", name, best_isa(cap));
+        ok(uses_isa(describe(&usual, &wish), best_isa(cap)), "options.isa %s: kernels of %s", name,
+           best_isa(cap));
     }
     kvmill_plan_options options = all_packs(kvmill_isa_name(1) ? kvmill_isa_name(1) : "scalar");
     set_environment("scalar");
-    describe(&usual, &options, text);
-    ok(uses_isa(text, "scalar"), "the lower cap wins: KVMILL_ISA");
+    ok(uses_isa(describe(&usual, &options), "scalar"), "the lower cap wins: KVMILL_ISA");
     options = all_packs("scalar");
     set_environment(outermost());
-    describe(&usual, &options, text);
-    ok(uses_isa(text, "scalar"), "the lower cap wins: options.isa");
+    ok(uses_isa(describe(&usual, &options), "scalar"), "the lower cap wins: options.isa");
     options = all_packs("");
     set_environment("");
-    describe(&usual, &options, text);
+    text = describe(&usual, &options);
     ok(*text != '\0', "an empty cap is none");
     restore_environment();
 }
 
-static void test_unknown_isas(void) {
+TEST(unknown_isas) {
     kvmill_plan *plan;
     kvmill_error error;
     kvmill_plan_options options = all_packs("avx3");
@@ -257,28 +252,28 @@ static void test_unknown_isas(void) {
 
 /* ---- The choice of kernels ---- */
 
-static void test_portable(void) {
+TEST(portable) {
+    const char *text;
     static const char portable[] = "kvmill_store_rows__portable";
     kvmill_plan_options options = all_packs(NULL);
-    char text[TEXT_SIZE];
-    describe(&usual, NULL, text);
+    text = describe(&usual, NULL);
     ok(says(text, portable) && says(text, "no packs were given"), "portable: no options");
     options.pack_count = 0;
     options.packs = NULL;
-    describe(&usual, &options, text);
+    text = describe(&usual, &options);
     ok(says(text, portable) && says(text, "no packs were given"), "portable: no packs");
     options = all_packs(NULL);
     options.portable = 1;
-    describe(&usual, &options, text);
+    text = describe(&usual, &options);
     ok(says(text, portable) && says(text, "kvmill_keep_rows__portable") && says(text, "asked for"),
        "portable: asked for");
     struct request other = usual;
     other.strides = DIMS(189, 63, 1, 9);
     options = all_packs(NULL);
-    describe(&other, &options, text);
+    text = describe(&other, &options);
     ok(says(text, portable) && says(text, "do not fold"), "portable: strides no kernel walks");
     other = (struct request){.dtype = i4, .cache = {2, 3, 9, 1001}, .update = {2, 3, 2, 1001}};
-    describe(&other, &options, text);
+    text = describe(&other, &options);
     ok(says(text, portable) && says(text, "no pack has a kernel of this shape"),
        "portable: a shape no pack has");
 }
@@ -322,6 +317,7 @@ static const struct {
 
 /* The choice out of a pack of these kernels. */
 static void test_choice(const int *numbers, const char *want, const char *what) {
+    const char *text;
     struct kvmill_kernel kernels[4];
     const struct kvmill_kernel *list[4];
     kvmill_pack pack = {.abi = KVMILL_KERNEL_ABI, .name = "mine", .kernels = list};
@@ -339,13 +335,13 @@ static void test_choice(const int *numbers, const char *want, const char *what) 
                                                      .run = run_nothing};
     }
     kvmill_plan_options options = {.struct_size = sizeof options, .packs = &only, .pack_count = 1};
-    char text[TEXT_SIZE], words[80];
-    describe(&usual, &options, text);
+    char words[80];
+    text = describe(&usual, &options);
     snprintf(words, sizeof words, "store with %s (", want);
     ok(says(text, words), "choice: %s", what);
 }
 
-static void test_choices(void) {
+TEST(choices) {
     bool has_better = kvmill_isa_usable("avx2") && isa_rank(outermost()) >= isa_rank("avx2");
     for (size_t i = 0; i < COUNT(choices); i++)
         if (has_better || choices[i].kernels[1] != BETTER)
@@ -354,31 +350,18 @@ static void test_choices(void) {
             skip_test("choice: this CPU or KVMILL_ISA rules out avx2");
 }
 
-static void test_packs_are_values(void) {
+TEST(packs_are_values) {
     kvmill_pack copy = kvmill_pack_kvmill_test;
     const kvmill_pack *list[] = {&copy};
     copy.name = "a copy";
     kvmill_plan_options options = {.struct_size = sizeof options, .packs = list, .pack_count = 1};
-    char text[TEXT_SIZE];
-    describe(&usual, &options, text);
-    ok(says(text, "pack a copy"), "a copy of a pack is a pack");
+    ok(says(describe(&usual, &options), "pack a copy"), "a copy of a pack is a pack");
     copy.count = 0;
-    describe(&usual, &options, text);
-    ok(says(text, "kvmill_store_rows__portable"), "an empty pack has nothing");
+    ok(says(describe(&usual, &options), "kvmill_store_rows__portable"),
+       "an empty pack has nothing");
 }
 
-int main(void) {
+void before_tests(void) {
     const char *cap = getenv("KVMILL_ISA");
     snprintf(outer_cap, sizeof outer_cap, "%s", cap ? cap : "");
-    test_version();
-    test_status_names();
-    test_describe();
-    test_long_texts();
-    test_isas();
-    test_caps();
-    test_unknown_isas();
-    test_portable();
-    test_choices();
-    test_packs_are_values();
-    return done_testing();
 }

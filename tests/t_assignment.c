@@ -1,10 +1,6 @@
 /* Which candidates a kernel needs for its problems, from sweeps that nobody measured.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../tune/assignment.h"
 #include "case_table.h"
 #include "common.h"
@@ -44,8 +40,7 @@ static void add(const struct sweep_key *key, const char *candidate, double speed
                                         .code_bytes = code,
                                         .measured = 1,
                                         .environment = ""};
-    if (!sweeps_add(&sweeps, key, &result, &error))
-        bail_out("%s", error.text);
+    must(sweeps_add(&sweeps, key, &result, &error), error.text);
 }
 
 static void measure(const char *problem, double a, double b, double c) {
@@ -57,8 +52,7 @@ static void measure(const char *problem, double a, double b, double c) {
 }
 
 static void make(void) {
-    if (!assignments_make(&sweeps, "kernel", &assignments, &error))
-        bail_out("%s", error.text);
+    must(assignments_make(&sweeps, "kernel", &assignments, &error), error.text);
 }
 
 static bool takes(const char *problem, const char *candidate) {
@@ -74,7 +68,7 @@ static void forget(void) {
 }
 
 /* "PROBLEM A B C TAKEN" each: speeds of three candidates, and what is taken for it. */
-static void test_takes(char *const *cells) {
+ROWS(takes, 2) {
     char problems[MOST_CELLS][16], taken[MOST_CELLS][16];
     int count = 0;
     bool right = true;
@@ -93,7 +87,9 @@ static void test_takes(char *const *cells) {
     forget();
 }
 
-static void test_sweeps(void) {
+TABLE(assignment);
+
+TEST(sweeps) {
     struct sweep_key key = key_of("kernel", "short", 2), other = key_of("another", "short", 1);
     measure("short", 1.3, 1.0, 1.0);
     add(&key, "default", 1, 1000, 10);
@@ -117,11 +113,4 @@ static void test_sweeps(void) {
     ok(assignments.count == 1 && assignments.candidates == 0 && assignments.items[0].taken == NULL,
        "without the default nothing is taken");
     forget();
-}
-
-int main(void) {
-    static const struct table_test rows[] = {{"takes", 2, test_takes}, {NULL, 0, NULL}};
-    run_table("assignment", rows);
-    test_sweeps();
-    return done_testing();
 }

@@ -2,11 +2,6 @@
    precision, and once more with rows after the last one that have no numbers.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "elements.h"
 #include "oracle/convert.h"
@@ -211,30 +206,27 @@ static bool is_right(const struct kvmill_kernel *kernel, struct dice *dice) {
 }
 
 /* Kernels of an instruction set in all packs: tried, right. */
-static void test_isa(const char *isa, uint64_t seed) {
+static void test_isa(const char *isa) {
+    const struct kvmill_kernel *kernel;
     int tried = 0, right = 0;
-    for (int i = 0; i < PACKS; i++)
-        for (uint32_t k = 0; k < packs[i]->count; k++) {
-            const struct kvmill_kernel *kernel = packs[i]->kernels[k];
-            if (kernel->family != KVMILL_ATTEND || strcmp(kernel->isa, isa) != 0)
-                continue;
-            struct dice dice = dice_for_kernel(seed, kernel);
-            bool passed = is_right(kernel, &dice);
-            if (!passed)
-                diag("wrong: %s", kernel->symbol);
-            right += passed;
-            tried++;
-        }
+    for (uint32_t i = 0; (kernel = kernel_at(i)) != NULL; i++) {
+        if (kernel->family != KVMILL_ATTEND || strcmp(kernel->isa, isa) != 0)
+            continue;
+        struct dice dice = dice_for_kernel(kernel);
+        bool passed = is_right(kernel, &dice);
+        if (!passed)
+            diag("wrong: %s", kernel->symbol);
+        right += passed;
+        tried++;
+    }
     if (tried > 0)
         ok(right == tried, "%s: %d kernels that attend, each on a case of its own: %d right", isa,
            tried, right);
 }
 
-int main(void) {
-    uint64_t seed = dice_seed();
+TEST(kernels) {
     const char *isa;
     for (size_t i = 0; (isa = kvmill_isa_name(i)) != NULL; i++)
         if (isa_is_allowed(isa))
-            test_isa(isa, seed);
-    return done_testing();
+            test_isa(isa);
 }

@@ -2,18 +2,13 @@
    quantising are t_convert's.  What is refused is in tests/tables/refusals/.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "attention_scenes.h"
 #include "common.h"
 #include "packs.h"
+#include "plans.h"
 #include "table.h"
 
-static struct dice dice;
+DICE("attention cases");
 
 enum {
     CACHE = KVMILL_CACHE_ATTENTION_CACHE,
@@ -91,7 +86,7 @@ static void test_pages(void) {
     ok(good, "A3 pages: stores at rows 11, 0, 13, loads in order");
 }
 
-static void test_addresses(void) {
+TEST(addresses) {
     static const char at[] = "batch=2 start=2 tokens=1 spare_rows=1 cache_layout=";
     char settings[80];
     for (int layout = 0; layout < 2; layout++) {
@@ -137,7 +132,7 @@ static void test_bias(void) {
     attention_close(&a);
 }
 
-static void test_alibi(void) {
+TEST(alibi) {
     test_slopes(1, "-8");
     test_slopes(2, "-4 -8");
     test_slopes(3, "-4 -8 -2");
@@ -216,7 +211,7 @@ static void test_alibi_output(const char *settings, const char *name) {
     check_rows(&a, want, name);
 }
 
-static void test_attention(void) {
+TEST(attention) {
     static const double m1[4][4] = {{1.0 / 3, 2.0 / 3},
                                     {1.0 / 2, 1.0 / 2},
                                     {1.0 / 7, 2.0 / 7, 4.0 / 7},
@@ -286,7 +281,7 @@ static void test_not_finite_key(int64_t start) {
     attention_close(&a);
 }
 
-static void test_groups(void) {
+TEST(groups) {
     static const char *const formats[] = {I4, I8};
     test_not_finite_key(7);
     test_not_finite_key(3000);
@@ -300,23 +295,21 @@ static void test_groups(void) {
 /* ---- What a plan says ---- */
 
 static bool describes(const char *settings, int with, const char *words, bool wanted) {
-    static char text[16384];
     struct attention a = attention_scene(S, SIX_HEADS);
     kvmill_plan *plan;
     attention_say(&a, settings);
     if (attention_plan(&a, &two_threads[with], &plan, NULL) != KVMILL_OK)
         return false;
-    kvmill_plan_describe(plan, text, sizeof text);
-    kvmill_plan_destroy(plan);
-    bool good = (strstr(text, words) != NULL) == wanted && strstr(text, "_fast__") == NULL &&
-                strstr(text, "_near__") == NULL;
+    bool good = plan_says(plan, words) == wanted && !plan_says(plan, "_fast__") &&
+                !plan_says(plan, "_near__");
     if (!good)
-        diag("%s", text);
+        diag("%s", plan_text(plan));
+    kvmill_plan_destroy(plan);
     return good;
 }
 
 /* The tests' packs have no kernel for heads of 44. */
-static void test_descriptions(void) {
+TEST(descriptions) {
     static const char none[] = "no kernel of math fast";
     struct attention a = attention_scene(S, SIX_HEADS "head_dim=44 tokens=3");
     ok(describes("head_dim=44", 1, "portable", true),
@@ -336,7 +329,7 @@ static void test_descriptions(void) {
     "T1=float16 T3=float16 T2=int8 quant_bit=8 quant_group=32 cache_format=tiles head_dim=64 "
 
 /* Byte `from + slot` of a head's row is there in K and in V, worked out by hand; int8 and int4. */
-static void test_places_in_tiles(void) {
+TEST(places_in_tiles) {
     const struct {
         const char *settings;
         int64_t element, key, value; /* of the row of slot 18; codes in the cache */
@@ -366,7 +359,7 @@ static void test_places_in_tiles(void) {
 
 /* Kernels that are in the packs, on lengths around tiles; a window that begins within one, in
    several calls of a kernel. */
-static void test_lengths_in_tiles(void) {
+TEST(lengths_in_tiles) {
     static const char *const lengths[] = {"start=15 tokens=1",
                                           "start=16 tokens=1",
                                           "start=0 tokens=17",
@@ -388,17 +381,4 @@ static void test_lengths_in_tiles(void) {
         attention_close(&a);
     }
     ok(good, "tiles: parts of them at the end, and at the begin of a window");
-}
-
-int main(void) {
-    dice = dice_for(dice_seed(), "attention cases");
-    test_addresses();
-    test_alibi();
-    test_attention();
-    test_checklist(&dice);
-    test_groups();
-    test_places_in_tiles();
-    test_lengths_in_tiles();
-    test_descriptions();
-    return done_testing();
 }

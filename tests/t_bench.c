@@ -5,9 +5,6 @@
 #include "../bench/scene_call.c"
 #undef kvmill_run_on
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "../base/timer.h"
 #include "../bench/bench.h"
 #include "../bench/scene_rows.h"
@@ -78,7 +75,7 @@ static int bench(const char *dtype, int rank, const int64_t *dims, int64_t axis,
 /* ---- Tests ---- */
 
 /* NAME TYPE AXIS ROWS COUNT BYTES DIMS; a dim may be "?", bytes are those of the first result. */
-static void test_bench(char *const *cells) {
+ROWS(bench, 7) {
     int64_t dims[LONGEST_RANK];
     int rank = 0;
     for (char *word = strtok(cells[6], " "); word != NULL; word = strtok(NULL, " "))
@@ -89,7 +86,9 @@ static void test_bench(char *const *cells) {
         ok(count > 0 && results.items[0].bytes == atof(cells[5]), "  of %s bytes", cells[5]);
 }
 
-static void test_dims_of_the_update(void) {
+TABLE(bench);
+
+TEST(dims_of_the_update) {
     const int64_t past[] = {KVMILL_DYNAMIC, 2, 4, 8}, update[] = {3, 2, 1, 8};
     struct spec_list specs = {0};
     struct run_size size;
@@ -100,18 +99,10 @@ static void test_dims_of_the_update(void) {
     spec_list_free(&specs);
 }
 
-static void test_failing_runs(void) {
+TEST(failing_runs) {
     const int64_t dims[] = {1, 4, 2, 8};
     runs_to_fail = 1;
     ok(bench("float16", 4, dims, -2, 1) == -1, "a run that fails is a failure");
     ok(strstr(error.text, "failed on demand") != NULL, "  which says why");
     runs_to_fail = 0;
-}
-
-int main(void) {
-    static const struct table_test rows[] = {{"bench", 7, test_bench}, {NULL, 0, NULL}};
-    run_table("bench", rows);
-    test_dims_of_the_update();
-    test_failing_runs();
-    return done_testing();
 }

@@ -3,18 +3,15 @@
    wrong are found.  With a race that takes no time.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../bench/attention_work.h"
 #include "../bench/bench.h"
 #include "../bench/limits.h"
 #include "../bench/scene_onnx.h"
 #include "bad_attend.h"
+#include "case_table.h"
 #include "common.h"
-#include "table.h"
 
 static struct bench_results results;
 static struct error error;
@@ -27,8 +24,7 @@ static bool near(double a, double b) {
 
 static kvmill_pool *pool_of(int threads) {
     kvmill_pool *pool;
-    if (!bench_pool_open(threads, &pool, &error))
-        bail_out("%s", error.text);
+    must(bench_pool_open(threads, &pool, &error), error.text);
     return pool;
 }
 
@@ -37,7 +33,7 @@ static void count_part(void *context, int64_t index) {
     atomic_fetch_add((atomic_int *)context, 1);
 }
 
-static void test_pool(void) {
+TEST(pool) {
     kvmill_pool *pool = pool_of(3), *none;
     atomic_int count = 0;
     bench_pool_wake(pool);
@@ -50,7 +46,7 @@ static void test_pool(void) {
 
 /* ---- Limits ---- */
 
-static void test_limits(void) {
+TEST(limits) {
     static _Alignas(4096) char from[40000], to[40000];
     kvmill_pool *pool = pool_of(3);
     void (*const copies[])(const struct copy *) = {limit_memcpy, limit_nontemporal,
@@ -72,7 +68,7 @@ static void test_limits(void) {
     kvmill_pool_destroy(pool);
 }
 
-static void test_copy_rows(void) {
+TEST(copy_rows) {
     char from[2 * 3 * 64], to[4 * 2 * 128] = {0};
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = (char)(i + 1);
@@ -92,7 +88,7 @@ static void test_copy_rows(void) {
     ok(same && to[64] == 0 && to[127] == 0, "rows are copied, and nothing between them");
 }
 
-static void test_all_limits(void) {
+TEST(all_limits) {
     results.count = 0;
     ok(bench_limits(2, 1 << 20, &results, &error) && results.count == 32,
        "sixteen limits, with one and with two threads");
@@ -109,7 +105,7 @@ static struct kvmill_cache_geometry llama(int element, int group) {
     return g;
 }
 
-static void test_bytes(void) {
+TEST(bytes) {
     struct kvmill_cache_geometry half = llama(KVMILL_F16, 0), bytes = llama(KVMILL_I8, 8);
     struct kvmill_cache_geometry nibbles = llama(KVMILL_I4, 32);
     ok(attention_row_bytes(&half) == 4096, "float16: 4096 bytes a token");
@@ -125,7 +121,7 @@ static void test_bytes(void) {
     ok(attention_read_bytes(&half, &size) == 8.0 * 4096 * 4096, "a window beyond the begin");
 }
 
-static void test_flops(void) {
+TEST(flops) {
     struct kvmill_cache_geometry g = llama(KVMILL_F16, 0);
     double pair = 2 * 32 * 256;
     ok(attention_flops(&g, &(struct run_size){1, 1, 4096}) == pair * 4096, "one query");
@@ -142,7 +138,7 @@ static void test_flops(void) {
     ok(attention_flops(&g, &(struct run_size){1, 16, 512}) == pair * 16 * 512, "all see all");
 }
 
-static void test_bars(void) {
+TEST(bars) {
     struct kvmill_cache_geometry g = llama(KVMILL_I4, 32), half = llama(KVMILL_F16, 0);
     g.math = KVMILL_MATH_FAST;
     ok(attention_decode_bar(&g, "avx512vnni") == 0.70, "int4, fast");
@@ -162,7 +158,7 @@ static void test_bars(void) {
     ok(attention_decode_bar(&half, "avx512") == 0, "one that nobody asked for: none");
 }
 
-static void test_verdicts(void) {
+TEST(verdicts) {
     struct bench_result r = {.seconds = 2, .limit = "x", .limit_seconds = 1, .bar = 0.5};
     ok(bench_ratio(&r) == 0.5 && strcmp(bench_verdict(&r), "ok") == 0, "a bar that is met");
     r.bar = 0.51;
@@ -200,15 +196,15 @@ static bool is_worth(const struct spec *spec, const struct run_size *size, doubl
 }
 
 /* ROW: name, spec, bytes, operations, rows and pairs of both sizes. */
-static void test_work(char *const *row) {
+ROWS(work, 8) {
     static const struct run_size sizes[] = {{1, 1, 4096}, {1, 512, 512}};
-    double bytes = strtod(row[3], NULL), operations = strtod(row[4], NULL);
+    double bytes = strtod(cells[2], NULL), operations = strtod(cells[3], NULL);
     struct spec_list list;
-    open_spec(row[2], &list);
+    open_spec(cells[1], &list);
     for (int i = 0; i < 2; i++)
-        ok(is_worth(list.items, &sizes[i], strtod(row[5 + 2 * i], NULL) * bytes,
-                    strtod(row[6 + 2 * i], NULL) * operations),
-           "%s: %s", row[1], i ? "512 on 512" : "one token on 4096");
+        ok(is_worth(list.items, &sizes[i], strtod(cells[4 + 2 * i], NULL) * bytes,
+                    strtod(cells[5 + 2 * i], NULL) * operations),
+           "%s: %s", cells[0], i ? "512 on 512" : "one token on 4096");
     spec_list_free(&list);
 }
 
@@ -227,23 +223,22 @@ static int bench(const char *text, int threads) {
 }
 
 /* ROW: name, spec, threads, results, words. */
-static void test_case(char *const *row) {
-    int count = bench(row[2], atoi(row[3]));
+ROWS(case, 5) {
+    if (getenv("KVMILL_TEST_SLOW") != NULL) {
+        skip_test("%s: too slow here", cells[0]);
+        return;
+    }
+    int count = bench(cells[1], atoi(cells[2]));
     const struct bench_result *first = results.items;
     const char *words = count > 0 ? first->what : "";
     bool worth = count <= 0 || (first->limit != NULL && first->bytes + first->flops > 0);
-    if (!ok(count == atoi(row[4]) && (row[5][0] == '\0' || strcmp(words, row[5]) == 0) && worth,
-            "%s", row[1]))
+    if (!ok(count == atoi(cells[3]) && (cells[4][0] == '\0' || strcmp(words, cells[4]) == 0) &&
+                worth,
+            "%s", cells[0]))
         diag("%d results: %s", count, words);
 }
 
-static void test_table(const char *kind, void (*test)(char *const *row)) {
-    struct table table = table_open("bench_attention");
-    for (char *row[9]; table_next(&table, row, 9);)
-        if (strcmp(row[0], kind) == 0)
-            test(row);
-    table_close(&table);
-}
+TABLE(bench_attention);
 
 /* ---- What results say ---- */
 
@@ -255,7 +250,9 @@ static void test_table(const char *kind, void (*test)(char *const *row)) {
     "{\"op\": \"Attention\", \"T1\": \"float16\", \"opset\": 25, \"Q\": [\"?\", 4, \"?\", 32], "   \
     "\"K\": [\"?\", 2, \"?\", 32], \"V\": [\"?\", 2, \"?\", 32], \"nonpad_kv_seqlen\": [\"?\"]}"
 
-static void test_results(void) {
+TEST(results) {
+    if (getenv("KVMILL_TEST_SLOW") != NULL)
+        return;
     ok(bench(CACHED ", \"cache_layout\": 1}", 1) == 3, "one thread alone");
     ok(results.items[0].bytes == 4096.0 * 2 * 2 * 64, "  decode reads the cache once");
     ok(results.items[1].flops == 2 * 512 * 513 / 2 * 4 * 64.0, "  a prompt has so much to do");
@@ -310,7 +307,7 @@ static bool check(const char *text, const struct kvmill_kernel *kernel, enum sce
     return right;
 }
 
-static void test_checks(void) {
+TEST(checks) {
     static const struct {
         const char *text;
         struct run_size size;
@@ -325,24 +322,4 @@ static void test_checks(void) {
     ok(!check(CACHED "}", &bad_write, STEP_STORE, rows[0].size) &&
            strstr(error.text, "its result is not that of the portable kernel") != NULL,
        "rows that are not written are found: %s", error.text);
-}
-
-int main(void) {
-    test_pool();
-    test_limits();
-    test_copy_rows();
-    test_all_limits();
-    test_bytes();
-    test_flops();
-    test_bars();
-    test_verdicts();
-    test_table("work", test_work);
-    test_checks();
-    if (getenv("KVMILL_TEST_SLOW") != NULL)
-        skip_test("cases: too slow here");
-    else {
-        test_table("case", test_case);
-        test_results();
-    }
-    return done_testing();
 }

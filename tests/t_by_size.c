@@ -2,14 +2,12 @@
    where a pack has several that do the same: kernels that tell they were called.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "../runtime/core/by_size.h"
 #include "attention_scenes.h"
-#include "tap.h"
+#include "plans.h"
+#include "program.h"
 
-static struct dice dice;
+DICE("sizes");
 
 /* ---- Kernels that tell they were called ---- */
 
@@ -124,14 +122,14 @@ static bool is_nearest(int64_t batch, int64_t tokens, int64_t positions, int num
 }
 
 /* Kernels of older packs end before that. */
-static void test_constants(void) {
+TEST(constants) {
     struct kvmill_kernel kernel = {.abi = 6, .constant_count = 1};
     bool older = kvmill_has_constants(&kernel);
     kernel.abi = 7;
     ok(!older && kvmill_has_constants(&kernel), "kernels have constants from ABI 7 on");
 }
 
-static void test_nearest(void) {
+TEST(nearest) {
     struct by_size all = kvmill_by_size_of(&pack, &kernels[LARGE]);
     ok(all.measured == measured + 1 && all.count == 4, "the records of a choice");
     ok(kvmill_by_size_of(&pack, &(struct kvmill_kernel){.abi = 3}).count == 0,
@@ -164,9 +162,9 @@ static void run(struct attention a, const kvmill_pack *with, int threads) {
     kvmill_error error;
     memset(called, 0, sizeof called);
     attention_open(&a, &dice);
-    if (attention_plan(&a, &options, &plan, &error) != KVMILL_OK ||
-        attention_run_fenced(&a, plan, threads, &dice, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
+    must(attention_plan(&a, &options, &plan, &error) == KVMILL_OK &&
+             attention_run_fenced(&a, plan, threads, &dice, &error) == KVMILL_OK,
+         error.message);
     kvmill_plan_destroy(plan);
     attention_close(&a);
 }
@@ -189,7 +187,7 @@ static bool takes(struct attention a, const kvmill_pack *with, int number) {
     return good;
 }
 
-static void test_calls(void) {
+TEST(calls) {
     ok(takes(scene(1, 1, 60), &pack, SMALL), "a call takes the kernel of the nearest size");
     ok(takes(scene(8, 1, 64), &pack, LARGE), "of a larger batch");
     ok(takes(scene(2, 1, 1000), &pack, LONG), "of a longer cache, with its workspace");
@@ -211,13 +209,10 @@ static bool updates_with(int64_t batch, bool is_prepared, int number) {
     int64_t dims[] = {batch, 1, 4, DIM}, row_dims[] = {batch, 1, 1, DIM};
     int64_t open[] = {KVMILL_DYNAMIC, 1, 4, DIM}, open_rows[] = {KVMILL_DYNAMIC, 1, 1, DIM};
     const DLDataType f32 = {kDLFloat, 32, 1};
-    DLTensor past = {.data = cache, .device = {kDLCPU, 0}, .ndim = 4, .dtype = f32, .shape = dims};
-    DLTensor update = past, past_plan = past, update_plan;
-    update.data = rows;
-    update.shape = row_dims;
-    update_plan = update;
-    past_plan.shape = is_prepared ? dims : open;
-    update_plan.shape = is_prepared ? row_dims : open_rows;
+    const DLTensor past = dense_tensor(f32, 4, dims, cache);
+    const DLTensor update = dense_tensor(f32, 4, row_dims, rows);
+    const DLTensor past_plan = dense_tensor(f32, 4, is_prepared ? dims : open, NULL);
+    const DLTensor update_plan = dense_tensor(f32, 4, is_prepared ? row_dims : open_rows, NULL);
     const kvmill_pack *packs[] = {&pack};
     const kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = packs, .pack_count = 1};
@@ -230,14 +225,14 @@ static bool updates_with(int64_t batch, bool is_prepared, int number) {
     kvmill_plan *plan;
     kvmill_error error;
     memset(called, 0, sizeof called);
-    if (kvmill_plan_tensor_scatter(&op, &options, &plan, &error) != KVMILL_OK ||
-        kvmill_run(plan, tensors, KVMILL_TENSOR_SCATTER_TENSORS, NULL, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
+    must(kvmill_plan_tensor_scatter(&op, &options, &plan, &error) == KVMILL_OK &&
+             kvmill_run(plan, tensors, KVMILL_TENSOR_SCATTER_TENSORS, NULL, &error) == KVMILL_OK,
+         error.message);
     kvmill_plan_destroy(plan);
     return calls_only(number);
 }
 
-static void test_rows(void) {
+TEST(rows) {
     ok(takes(scene(1, 2, 40), &pack, WRITE_ONE) && takes(scene(1, 40, 40), &pack, WRITE_MANY),
        "kernels that store rows for attention, by tokens");
     for (int prepared = 0; prepared < 2; prepared++)
@@ -245,7 +240,7 @@ static void test_rows(void) {
            "those of TensorScatter, by batch, %s", prepared ? "known to the plan" : "not known");
 }
 
-static void test_packs(void) {
+TEST(packs) {
     kvmill_pack other = pack;
     other.measured_count = 0;
     ok(takes(scene(16, 1, 64), &other, SMALL), "without records: the first kernel");
@@ -259,31 +254,17 @@ static void test_packs(void) {
     ok(takes(scene(16, 1, 64), &other, SMALL), "nor is one with a kernel that does something else");
 }
 
-static void test_description(void) {
+TEST(description) {
     const kvmill_pack *packs[] = {&pack};
     kvmill_plan_options options = {.struct_size = sizeof options, .packs = packs, .pack_count = 1};
     const struct attention a = scene(1, 1, 1);
-    char text[4096];
     kvmill_plan *plan;
     kvmill_error error;
-    if (attention_plan(&a, &options, &plan, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
-    kvmill_plan_describe(plan, text, sizeof text);
-    kvmill_plan_destroy(plan);
-    ok(strstr(text, "; attend with a__scalar_small (pack made); by the nearest size: "
-                    "decode 1 on 64 with a__scalar_small, decode 16 on 64 with a__scalar_large, "
-                    "decode 1 on 1024 with a__scalar_long, "
-                    "prefill 32 on 32 with a__scalar_chunk") != NULL,
+    must(attention_plan(&a, &options, &plan, &error) == KVMILL_OK, error.message);
+    ok(plan_says(plan, "; attend with a__scalar_small (pack made); by the nearest size: "
+                       "decode 1 on 64 with a__scalar_small, decode 16 on 64 with a__scalar_large, "
+                       "decode 1 on 1024 with a__scalar_long, "
+                       "prefill 32 on 32 with a__scalar_chunk"),
        "a plan says which kernel is for which size");
-}
-
-int main(void) {
-    dice = dice_for(dice_seed(), "sizes");
-    test_nearest();
-    test_constants();
-    test_calls();
-    test_rows();
-    test_packs();
-    test_description();
-    return done_testing();
+    kvmill_plan_destroy(plan);
 }

@@ -2,21 +2,17 @@
    number of threads, and for rows that are named in other ways.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "attend_problem.h"
 #include "common.h"
 #include "crew.h"
 #include "packs.h"
+#include "plans.h"
 
 static const kvmill_plan_options options_of[] = {
     {.struct_size = sizeof(kvmill_plan_options), .threads = 4},
     {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2, .threads = 4}};
 
-static struct dice dice;
+DICE("cache attend");
 
 /* ---- Judging ---- */
 
@@ -116,6 +112,11 @@ static void try_many(int count, bool is_long) {
        is_long ? "long" : "random", wrapped);
 }
 
+TEST(problems) {
+    try_many(is_slow_run() ? few_cases(150) : 400, false);
+    try_many(is_slow_run() ? few_cases(4) : 24, true);
+}
+
 /* ---- Rows by other names ---- */
 
 enum { B = 2, S = 2, H = 4, G = 2, D = 64, T = 12, PAGE = 4, C = B * T };
@@ -134,8 +135,7 @@ struct scene {
 static void give(struct scene *s, int which, DLDataType type, void *data, int rank, int64_t a,
                  int64_t b, int64_t c, int64_t d) {
     memcpy(s->shape[which], (int64_t[]){a, b, c, d}, sizeof s->shape[which]);
-    s->tensor[which] = (DLTensor){
-        .data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = type, .shape = s->shape[which]};
+    s->tensor[which] = dense_tensor(type, rank, s->shape[which], data);
     s->tensors[which] = &s->tensor[which];
 }
 
@@ -217,7 +217,7 @@ static kvmill_status run(struct scene *s, kvmill_error *error) {
     return status;
 }
 
-static void compare_places(void) {
+TEST(compare_places) {
     static const struct {
         const char *name;
         enum caches caches;
@@ -251,7 +251,7 @@ static void compare_places(void) {
 enum { E = D / 2 };
 
 /* Values are the first elements of the keys' rows, or a copy of them. */
-static void test_view(void) {
+TEST(view) {
     static struct scene viewed, copied;
     static float copy[B * T * G * E];
     int64_t strides[] = {(int64_t)T * G * D, (int64_t)G * D, D, 1};
@@ -292,13 +292,7 @@ static void test_masked_by(float number) {
     ok(right, "%f in a mask: NaN in its row alone", (double)number);
 }
 
-int main(void) {
-    dice = dice_for(dice_seed(), "cache attend");
-    try_many(is_slow_run() ? few_cases(150) : 400, false);
-    try_many(is_slow_run() ? few_cases(4) : 24, true);
-    compare_places();
-    test_view();
+TEST(masked) {
     test_masked_by(NAN);
     test_masked_by(INFINITY);
-    return done_testing();
 }

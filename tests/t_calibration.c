@@ -1,16 +1,14 @@
 /* What differs by processor: texts of calibrations, and that plans take what they say.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../runtime/attend/attend_plan.h"
 #include "../runtime/core/calibration.h"
 #include "../runtime/core/cpu.h"
 #include "../runtime/ops/gather.h"
 #include "../runtime/ops/tensor_scatter.h"
+#include "case_table.h"
 #include "common.h"
+#include "plans.h"
 
 static const struct calibration one = {4, 8, 1, 1 << 20}, other = {1, 2, 4, 64 << 20};
 
@@ -25,7 +23,7 @@ static bool parses(const char *text, bool any, struct calibration *read, char *w
     return kvmill_calibration_parse(text, any, read, why);
 }
 
-static void print_and_parse(void) {
+TEST(print_and_parse) {
     char text[CALIBRATION_SIZE], why[CALIBRATION_WHY];
     struct calibration read;
     kvmill_calibration_print(&one, text);
@@ -35,7 +33,7 @@ static void print_and_parse(void) {
 }
 
 /* No part of a text and no text with another letter is one. */
-static void change_texts(void) {
+TEST(change_texts) {
     char text[CALIBRATION_SIZE], why[CALIBRATION_WHY];
     struct calibration read;
     bool cut = true, changed = true;
@@ -52,52 +50,28 @@ static void change_texts(void) {
     ok(changed, "a text with another letter is refused, wherever that is");
 }
 
-static void refuse(const char *name, const char *from, const char *to, bool any,
-                   const char *words) {
+/* NAME FROM TO ANY WORDS: a text that is changed, of any processor; here: this one. */
+ROWS(refused, 5) {
     char text[CALIBRATION_SIZE], bent[2 * CALIBRATION_SIZE], why[CALIBRATION_WHY] = "";
+    char processor[PROCESSOR_SIZE];
     struct calibration read;
+    kvmill_processor_words(processor);
+    const char *from = strcmp(cells[1], "here") == 0 ? processor : cells[1];
     kvmill_calibration_print(&one, text);
     const char *at = strstr(text, from);
     if (at == NULL)
         bail_out("no %s in a calibration", from);
-    snprintf(bent, sizeof bent, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
-    bool refused = !parses(bent, any, &read, why);
-    if (!ok(refused && strstr(why, words) != NULL, "refused: %s", name))
-        diag("%s; wanted: %s", why, words);
+    snprintf(bent, sizeof bent, "%.*s%s%s", (int)(at - text), text, cells[2], at + strlen(from));
+    bool refused = !parses(bent, strcmp(cells[3], "any") == 0, &read, why);
+    if (!ok(refused && strstr(why, cells[4]) != NULL, "refused: %s", cells[0]))
+        diag("%s; wanted: %s", why, cells[4]);
+    if (from == processor)
+        ok(strstr(why, processor) != NULL, "  and this one is named");
 }
 
-static void refuse_texts(void) {
-    char here[PROCESSOR_SIZE], words[2 * PROCESSOR_SIZE];
-    kvmill_processor_words(here);
-    snprintf(words, sizeof words, "line 2 is \"processor Another 1-2\"; accepted: processor %s",
-             here);
-    refuse("another processor", here, "Another 1-2", false, words);
-    refuse("another version", "kvmill-calibration 1", "kvmill-calibration 2", true,
-           "accepted: kvmill-calibration 1");
-    refuse("a number between", "copy_streams 4", "copy_streams 3", true,
-           "line 3 is \"copy_streams 3\"; accepted: copy_streams 1, 4");
-    refuse("a number written otherwise", "read_streams 8", "read_streams 08", true,
-           "accepted: read_streams 1, 2, 4, 8");
-    refuse("a negative number", "gather_streams 1", "gather_streams -1", true,
-           "accepted: gather_streams 1, 4");
-    refuse("no power of two", "around 1048576", "around 1048577", true,
-           "accepted: around 262144, 1048576, 4194304");
-    refuse("a digit more", "around 1048576", "around 10485760", true, "accepted: around 262144");
-    refuse("a line less", "around 1048576\n", "", true, "line 6 is \"end\"");
-    refuse("another order", "read_streams 8\ngather_streams 1\n",
-           "gather_streams 1\nread_streams 8\n", true, "line 4");
-    refuse("a long line", "\nend",
-           " and much more that has no end and goes on so that no line of a calibration "
-           "could ever be as long as this line is, whatever it says\nend",
-           true, "line 6 is \"\"");
-}
+TABLE(calibration);
 
 /* ---- Plans ---- */
-
-/* Without data: plans look at no more. */
-static DLTensor tensor(DLDataType type, int rank, int64_t *dims) {
-    return (DLTensor){.device = {kDLCPU, 0}, .dtype = type, .ndim = rank, .shape = dims};
-}
 
 static int64_t read_streams(void) {
     const struct kvmill_cache_geometry geometry = {.heads = 1};
@@ -106,7 +80,8 @@ static int64_t read_streams(void) {
 
 static kvmill_plan *plan_scatter(void) {
     static int64_t cache[] = {1, 1, 8, 16}, update[] = {1, 1, 1, 16};
-    const DLTensor past = tensor(f32, 4, cache), rows = tensor(f32, 4, update);
+    const DLTensor past = dense_tensor(f32, 4, cache, NULL),
+                   rows = dense_tensor(f32, 4, update, NULL);
     kvmill_tensor_scatter op;
     kvmill_plan *plan = NULL;
     kvmill_tensor_scatter_init(&op, sizeof op);
@@ -118,21 +93,9 @@ static kvmill_plan *plan_scatter(void) {
 }
 
 static kvmill_plan *plan_gather(void) {
-    static int64_t operand_dims[] = {4, 32}, index_dims[] = {2, 1}, sizes[] = {1, 32};
-    static int64_t axis_0[] = {0}, axis_1[] = {1};
-    const DLTensor operand = tensor(f32, 2, operand_dims);
-    const DLTensor indices = tensor(i32, 2, index_dims);
-    const kvmill_gather op = {.struct_size = sizeof op,
-                              .offset_dims = {axis_1, 1},
-                              .collapsed_slice_dims = {axis_0, 1},
-                              .start_index_map = {axis_0, 1},
-                              .slice_sizes = {sizes, 2},
-                              .index_vector_dim = 1,
-                              .operand = &operand,
-                              .start_indices = &indices};
     kvmill_plan *plan = NULL;
     kvmill_error error;
-    if (kvmill_plan_gather(&op, NULL, &plan, &error) != KVMILL_OK)
+    if (plan_rows(f32, 4, 32, 2, &plan, &error) != KVMILL_OK)
         bail_out("no plan of a gather: %s", error.message);
     return plan;
 }
@@ -146,7 +109,7 @@ static bool are_taken(const struct calibration *calibration, const kvmill_plan *
            windows->dense.around == calibration->around;
 }
 
-static void take(void) {
+TEST(take) {
     const struct calibration presets = kvmill_calibration_presets();
     ok(are_equal(kvmill_calibration(), &presets), "no file: the presets of this maker");
     kvmill_calibration_set(&one);
@@ -164,11 +127,6 @@ static void take(void) {
     kvmill_plan_destroy(gathers);
 }
 
-int main(void) {
+void before_tests(void) {
     setenv("KVMILL_CALIBRATION", "", 1);
-    print_and_parse();
-    change_texts();
-    refuse_texts();
-    take();
-    return done_testing();
 }

@@ -4,16 +4,13 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <kvmill_openmp.h>
 
 #include "callers.h"
 #include "common.h"
 
-static struct dice dice;
+DICE("callers");
 static char doing[256]; /* for whoever reads of a trap */
 
 /* ---- Plan functions ---- */
@@ -248,7 +245,7 @@ static bool sets_defaults(const struct caller *caller) {
 }
 
 /* A layout says as much as there is room for. */
-static void test_layout(void) {
+TEST(layout) {
     kvmill_flow_layout whole = {.struct_size = sizeof whole};
     struct {
         size_t struct_size;
@@ -270,7 +267,7 @@ static void no_loop(void *data, int64_t parts, void (*part)(void *, int64_t), vo
     (void)data, (void)parts, (void)part, (void)context;
 }
 
-static void test_without_plan(void) {
+TEST(without_plan) {
     const DLTensor *tensors[1] = {NULL};
     kvmill_call call;
     kvmill_error error;
@@ -307,7 +304,7 @@ static void test_without_plan(void) {
     }
 }
 
-static void test_without_pool(void) {
+TEST(without_pool) {
     const DLTensor *tensors[1] = {NULL};
     kvmill_error error;
     ok(kvmill_pool_threads(NULL) == 0, "kvmill_pool_threads of NULL");
@@ -320,7 +317,7 @@ static void test_without_pool(void) {
     kvmill_pool_for(NULL, 0, NULL, NULL);
 }
 
-static void test_names(void) {
+TEST(names) {
     ok(kvmill_version()[0] != '\0', "kvmill_version");
     ok(kvmill_status_name((kvmill_status)INT_MIN) != NULL &&
            kvmill_status_name((kvmill_status)INT_MAX) != NULL,
@@ -330,7 +327,7 @@ static void test_names(void) {
        "kvmill_isa_usable of NULL and of no name");
 }
 
-static void test_merge(void) {
+TEST(merge) {
     float one[2] = {3, 4}, lse[1] = {0}, out[2] = {5, 6}, out_lse[1] = {7};
     const float *outputs[] = {one}, *lses[] = {lse}, *none[] = {NULL};
     ok(kvmill_merge_partials(1, NULL, lses, 1, 2, out, out_lse) == KVMILL_E_NULL &&
@@ -364,19 +361,15 @@ static void test_struct(const struct caller *caller) {
     take_pointers(caller);
 }
 
-int main(void) {
-    dice = dice_for(dice_seed(), "callers");
+void before_tests(void) {
     fence_explain_traps(doing);
     callers_open();
+}
+
+TEST(structs) {
     for (const struct caller *caller = callers; caller->name != NULL; caller++) {
         if (caller->plan != NULL)
             test_plan_function(caller);
         test_struct(caller);
     }
-    test_layout();
-    test_without_plan();
-    test_without_pool();
-    test_names();
-    test_merge();
-    return done_testing();
 }

@@ -1,20 +1,17 @@
 /* The case table of the TensorScatter reference, row by row, and its vectors: what is accepted and
-   gives which bytes; most of it in tests/tables/tensor_scatter.tsv.  What is refused is in
-   tests/tables/refusals/.
+   gives which bytes; most of it in tests/tables/tensor_scatter.tsv and scatter_bytes.tsv.  What is
+   refused is in tests/tables/refusals/.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <kvmill_kernel.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "case_table.h"
 #include "common.h"
+#include "elements.h"
 #include "packs.h"
 #include "scatter_scene.h"
-#include "table.h"
 
-static struct dice dice;
+DICE("cases");
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -23,7 +20,7 @@ static struct dice dice;
 #define USUAL "past=2,3,5,4 update=2,3,2,4 starts=1,3 "
 
 /* Each in place, too, and planned with open dims, unless there are strides. */
-static void test_accepted(void) {
+TEST(accepted) {
     static const char *const ways[] = {"", " in-place", " open", " open in-place"};
     struct table table = table_open("tensor_scatter");
     char name[128], settings[256];
@@ -38,35 +35,34 @@ static void test_accepted(void) {
     table_close(&table);
 }
 
-/* ---- Bits, and four of them ---- */
+/* ---- Known bytes ---- */
 
-static void test_bits_survive(void) {
-    static const uint32_t bits[] = {0x7fa00001, 0xffc12345, 0x80000000, 0x00000001,
-                                    0x7f800000, 0x7fc00000, 0x807fffff, 0xffffffff};
-    struct scene scene;
-    uint32_t want[12];
-    scene_open(&scene, "past=1,3,4 update=1,1,4 starts=1", &dice);
-    memcpy(scene_bytes(&scene, PAST), bits, 32);
-    memcpy((char *)scene_bytes(&scene, PAST) + 32, bits, 16);
-    memcpy(scene_bytes(&scene, UPDATE), bits + 4, 16);
-    memcpy(want, bits, 32);
-    memcpy(want + 8, bits, 16);
-    scene_gives(&scene, want, "section 1: NaN payloads, -0 and denormals survive");
+/* Numbers of a type, or bits in hexadecimal; nibbles in bytes. */
+static void put_numbers(DLDataType type, unsigned char *at, size_t size, const char *cell) {
+    double numbers[64];
+    bool bits = strncmp(cell, "0x", 2) == 0;
+    if (bits || type.bits < 8)
+        type = (DLDataType){kDLUInt, (uint8_t)(type.bits < 8 ? 8 : type.bits), 1};
+    int64_t count = numbers_in(cell, bits ? 16 : 10, numbers, COUNT(numbers));
+    must((size_t)count * type.bits / 8 == size, cell);
+    for (int64_t i = 0; i < count; i++)
+        number_put(type, at + i * type.bits / 8, numbers[i]);
 }
 
-/* The pad of the last byte is 0 in a fresh output, and survives in place. */
-static void test_nibbles(int pad, bool in_place, const char *name) {
-    const unsigned char past[] = {0x21, 0x43, 0x65, 0x87, (unsigned char)(pad << 4 | 9)};
-    const unsigned char want[] = {0x21, 0xf3, 0xde, 0x87,
-                                  (unsigned char)((in_place ? pad << 4 : 0) | 9)};
+/* NAME SETTINGS PAST UPDATE PRESENT */
+ROWS(gives, 5) {
     struct scene scene;
-    scene_open(&scene, "dtype=int4 past=1,3,3 update=1,1,3 starts=1", &dice);
-    memcpy(scene_bytes(&scene, PAST), past, sizeof past);
-    memcpy(scene_bytes(&scene, UPDATE), (const unsigned char[]){0xef, 0x0d}, 2);
-    if (in_place)
-        scene_make_in_place(&scene);
-    scene_gives(&scene, want, name);
+    unsigned char want[512];
+    scene_open(&scene, cells[1], &dice);
+    const struct fence *past = &scene.tensor[PAST].fence, *update = &scene.tensor[UPDATE].fence;
+    DLDataType type = scene.tensor[PAST].dl.dtype;
+    put_numbers(type, past->data, past->size, cells[2]);
+    put_numbers(type, update->data, update->size, cells[3]);
+    put_numbers(type, want, past->size, cells[4]);
+    scene_gives(&scene, want, cells[0]);
 }
+
+TABLE(scatter_bytes);
 
 /* ---- Rows 25 to 28: whose memory it is ---- */
 
@@ -139,7 +135,7 @@ static void test_neighbours(const int *order) {
     scene_close(&scene);
 }
 
-static void test_memory(void) {
+TEST(memory) {
     static const int orders[][TENSORS] = {{PAST, PRESENT, UPDATE, INDICES},
                                           {UPDATE, PRESENT, PAST, INDICES},
                                           {PAST, INDICES, PRESENT, UPDATE},
@@ -173,7 +169,7 @@ static void test_pack_refused(const kvmill_pack *const *list, size_t count, cons
     scene_close(&scene);
 }
 
-static void test_packs(void) {
+TEST(packs) {
     kvmill_pack strange = kvmill_pack_kvmill_test;
     const kvmill_pack *const list[] = {&kvmill_pack_kvmill_test, &strange};
     strange.abi = 999;
@@ -191,7 +187,7 @@ static void test_packs(void) {
 /* ---- Overflow ---- */
 
 /* Strides of prototypes that leave a dim open are looked at by a run; a plan only folds them. */
-static void test_open_huge_strides(void) {
+TEST(open_huge_strides) {
     int64_t open[] = {-1, 2, 3, 5, 4}, rows[] = {-1, 2, 3, 2, 4}, batch[] = {2, 2, 3, 5, 4};
     int64_t strides[] = {INT64_MAX, INT64_MIN, INT64_MAX / 2, 4, 1};
     kvmill_plan *plan = NULL;
@@ -214,7 +210,7 @@ static void test_open_huge_strides(void) {
 }
 
 /* The most bytes there may be: still a valid plan, whatever its size in bits. */
-static void test_largest(void) {
+TEST(largest) {
     int64_t dims[] = {1, 1, PTRDIFF_MAX / 16};
     DLTensor longest = {.ndim = 3, .dtype = {kDLComplex, 128, 1}, .shape = dims};
     kvmill_tensor_scatter op = {
@@ -228,7 +224,7 @@ static void test_largest(void) {
 /* ---- Plans that know less than runs ---- */
 
 /* Strides a plan did not see: no matter to the portable kernels, too much for a pack's. */
-static void test_unplanned_strides(void) {
+TEST(unplanned_strides) {
     for (int use_packs = 0; use_packs < 2; use_packs++) {
         struct scene scene;
         struct fenced_tensor expected;
@@ -250,7 +246,7 @@ static void test_unplanned_strides(void) {
 }
 
 /* write_indices alone told the batch: another one is refused. */
-static void test_told_batch(void) {
+TEST(told_batch) {
     struct scene scene, seven;
     kvmill_plan *plan = NULL;
     kvmill_error error;
@@ -264,75 +260,4 @@ static void test_told_batch(void) {
     kvmill_plan_destroy(plan);
     scene_close(&seven);
     scene_close(&scene);
-}
-
-/* ---- Section 7: the published tests, and the erratum ---- */
-
-/* past counts from 0; rows of update are negative. */
-static void number(struct scene *scene) {
-    float *past = scene_bytes(scene, PAST), *update = scene_bytes(scene, UPDATE);
-    for (size_t i = 0; i < scene->tensor[PAST].fence.size / sizeof *past; i++)
-        memcpy(&past[i], &(float){(float)i}, sizeof *past);
-    for (size_t i = 0; i < scene->tensor[UPDATE].fence.size / sizeof *update; i++)
-        memcpy(&update[i], &(float){-1 - (float)i}, sizeof *update);
-}
-
-static void test_published(void) {
-    static const float past[] = {1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 4, 3, 2, 1, 0,
-                                 1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 4, 3, 2, 1, 0};
-    static const float update[] = {5, 5, 5, 5, 5, 1, 1, 1, 1, 1};
-    static const float linear[] = {1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 8, 7, 6, 5, 4, 4, 3, 2, 1, 0,
-                                   1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 1, 1, 1, 1, 1, 4, 3, 2, 1, 0};
-    static const float of_3d[] = {0,   1,   2,   3,   4,   -1,  -2,  -3,  -4,  -5,  -6,  -7,
-                                  -8,  -9,  -10, 15,  16,  17,  18,  19,  20,  21,  22,  23,
-                                  24,  25,  26,  27,  28,  29,  -11, -12, -13, -14, -15, -16,
-                                  -17, -18, -19, -20, -21, -22, -23, -24, -25, -26, -27, -28,
-                                  -29, -30, 50,  51,  52,  53,  54,  55,  56,  57,  58,  59};
-    static const float circular[] = {0,   1,  2,  3,  4,  -1, -2,  -3,  -4,  -5,  -6,  -7, -8, -9,
-                                     -10, 15, 16, 17, 18, 19, -16, -17, -18, -19, -20, 25, 26, 27,
-                                     28,  29, 30, 31, 32, 33, 34,  -11, -12, -13, -14, -15};
-    struct scene scene;
-    scene_open(&scene, "past=2,1,4,5 update=2,1,1,5 starts=1,2", &dice);
-    memcpy(scene_bytes(&scene, PAST), past, sizeof past);
-    memcpy(scene_bytes(&scene, UPDATE), update, sizeof update);
-    scene_gives(&scene, linear, "section 7: test_tensorscatter");
-    scene_open(&scene, "past=3,4,5 update=3,2,5 starts=1,2,0", &dice);
-    number(&scene);
-    scene_gives(&scene, of_3d, "section 7: test_tensorscatter_3d");
-    scene_open(&scene, "mode=circular past=2,1,4,5 update=2,1,2,5 starts=1,3", &dice);
-    number(&scene);
-    scene_gives(&scene, circular, "section 7: test_tensorscatter_circular");
-}
-
-/* Only the sequence coordinate wraps: batch entries and heads beyond the capacity are their own. */
-static void test_erratum(void) {
-    static const unsigned char want[] = {1,  12, 13, 14, 2,  22, 23, 24, 3,  32,
-                                         33, 34, 4,  42, 43, 44, 5,  52, 53, 54};
-    struct scene scene;
-    scene_open(&scene, "mode=circular dtype=uint8 past=5,4,1 update=5,1,1 starts=0,0,0,0,0", &dice);
-    for (int i = 0; i < 20; i++)
-        ((unsigned char *)scene_bytes(&scene, PAST))[i] =
-            (unsigned char)(10 * (i / 4) + i % 4 + 11);
-    for (int i = 0; i < 5; i++)
-        ((unsigned char *)scene_bytes(&scene, UPDATE))[i] = (unsigned char)(i + 1);
-    scene_gives(&scene, want, "section 1: the example of the erratum, B above M");
-}
-
-int main(void) {
-    dice = dice_for(dice_seed(), "cases");
-    test_accepted();
-    test_bits_survive();
-    test_nibbles(0, false, "section 3: the int4 example");
-    test_nibbles(0, true, "section 3: the int4 example, in place");
-    test_nibbles(5, false, "section 3: the pad of a fresh output is 0");
-    test_nibbles(5, true, "section 3: the pad survives in place");
-    test_memory();
-    test_packs();
-    test_open_huge_strides();
-    test_largest();
-    test_unplanned_strides();
-    test_told_batch();
-    test_published();
-    test_erratum();
-    return done_testing();
 }

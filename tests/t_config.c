@@ -3,10 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <glob.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../base/json.h"
 #include "../gen/spec.h"
@@ -143,7 +139,7 @@ static void find_models(glob_t *found) {
         bail_out("no models");
 }
 
-static void test_shipped(void) {
+TEST(shipped) {
     char *text = read_bytes(source_path("configs/models/expected.tsv"), NULL);
     size_t rows = 0;
     glob_t found;
@@ -159,7 +155,7 @@ static void test_shipped(void) {
 /* ---- Rules and refusals ---- */
 
 /* As test_gguf. */
-static void test_model(char *const *cells) {
+ROWS(model, 3) {
     struct model model;
     struct text notes = {0};
     struct error error;
@@ -183,7 +179,7 @@ static void expect_failure(bool read, struct model *model, const struct error *e
         model_free(model);
 }
 
-static void test_refused(char *const *cells) {
+ROWS(refused, 2) {
     struct model model;
     struct text notes = {0};
     struct error error;
@@ -211,7 +207,9 @@ static void test_filled(size_t length, const char *start, char filler, const cha
     free(text);
 }
 
-static void test_files(void) {
+TABLE(config);
+
+TEST(files) {
     test_filled(100000, "{\"text_config\": ", '[', "maximum parsing depth");
     test_filled((16 << 20) + 1, "{", ' ', "larger than 16 MiB");
     test_filled(100, "{\"n_layer\": \"\xff\xfe", 'x', "unable to decode byte");
@@ -272,13 +270,12 @@ static void mutate_part(json_t *document, json_t *part) {
 static void mutate_file(const char *path) {
     struct error error;
     json_t *document = json_read(path, &error);
-    if (document == NULL)
-        bail_out("%s", error.text);
+    must(document != NULL, error.text);
     mutate_part(document, document);
     json_decref(document);
 }
 
-static void test_mutants(void) {
+TEST(mutants) {
     glob_t found;
     find_models(&found);
     for (size_t i = 0; i < found.gl_pathc; i++)
@@ -306,7 +303,7 @@ static bool read_gguf(const char *header, struct model *model, struct text *note
 }
 
 /* A fourth cell is in the notes; without it there are none. */
-static void test_gguf(char *const *cells) {
+ROWS(gguf, 3) {
     struct model model;
     struct text notes = {0};
     struct error error;
@@ -317,7 +314,7 @@ static void test_gguf(char *const *cells) {
         model_free(&model);
 }
 
-static void test_refused_gguf(char *const *cells) {
+ROWS(refused_gguf, 2) {
     struct model model;
     struct text notes = {0};
     struct error error;
@@ -327,7 +324,7 @@ static void test_refused_gguf(char *const *cells) {
 }
 
 /* Every header that is cut is refused with the byte where it ends. */
-static void test_cut_gguf(char *const *cells) {
+ROWS(cut_gguf, 1) {
     struct model model;
     struct text bytes, notes = {0};
     struct error error;
@@ -345,7 +342,7 @@ static void test_cut_gguf(char *const *cells) {
 }
 
 /* A byte at a time becomes each of a few others. */
-static void test_bent_gguf(char *const *cells) {
+ROWS(bent_gguf, 1) {
     static const char others[] = {0, 1, 9, 0x7F, (char)0x80, (char)0xFF};
     struct model model;
     struct text bytes, notes = {0};
@@ -364,19 +361,4 @@ static void test_bent_gguf(char *const *cells) {
     ok(wrong == 0, "bent headers are read or refused in words");
     text_free(&bytes);
     text_free(&notes);
-}
-
-int main(void) {
-    static const struct table_test rows[] = {{"model", 3, test_model},
-                                             {"refused", 2, test_refused},
-                                             {"gguf", 3, test_gguf},
-                                             {"refused_gguf", 2, test_refused_gguf},
-                                             {"cut_gguf", 1, test_cut_gguf},
-                                             {"bent_gguf", 1, test_bent_gguf},
-                                             {NULL, 0, NULL}};
-    test_shipped();
-    run_table("config", rows);
-    test_files();
-    test_mutants();
-    return done_testing();
 }

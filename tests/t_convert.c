@@ -2,11 +2,6 @@
    the bit: random problems in fenced buffers, and the numbers that the operators' reference gives.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "../runtime/portable/portable.h"
 #include "common.h"
 #include "convert_known.h"
@@ -16,7 +11,6 @@
 
 enum { MOST_TOKENS = 12, MOST_ROWS = 32, MOST_PIECES = 5, MOST_TILED_BYTES = 1024 };
 
-static uint64_t seed;
 static int64_t cases;
 
 /* ---- Shapes ---- */
@@ -420,7 +414,7 @@ static bool run_case(const struct kvmill_kernel *kernel, struct dice *dice) {
 /* ---- The walk ---- */
 
 static void test_kernel(const struct kvmill_kernel *kernel, int problems) {
-    struct dice dice = dice_for_kernel(seed, kernel);
+    struct dice dice = dice_for_kernel(kernel);
     bool good = true;
     if (!isa_is_allowed(kernel->isa)) {
         skip_test("%s: this CPU or KVMILL_ISA rules out %s", kernel->symbol, kernel->isa);
@@ -434,12 +428,11 @@ static void test_kernel(const struct kvmill_kernel *kernel, int problems) {
         convert_test_known(kernel); /* of single rows */
 }
 
-static void test_packs(void) {
-    for (int p = 0; p < PACKS; p++)
-        for (uint32_t k = 0; k < packs[p]->count; k++)
-            if (packs[p]->kernels[k]->family == KVMILL_WRITE_ROWS ||
-                packs[p]->kernels[k]->family == KVMILL_READ_ROWS)
-                test_kernel(packs[p]->kernels[k], 80);
+TEST(packs) {
+    const struct kvmill_kernel *kernel;
+    for (uint32_t i = 0; (kernel = kernel_at(i)) != NULL; i++)
+        if (kernel->family == KVMILL_WRITE_ROWS || kernel->family == KVMILL_READ_ROWS)
+            test_kernel(kernel, 80);
 }
 
 /* It has no shape of its own. */
@@ -457,7 +450,7 @@ static void test_portable(const struct kvmill_kernel *portable,
     test_kernel(&kernel, 25);
 }
 
-static void test_all_portable(void) {
+TEST(all_portable) {
     static const struct kvmill_format formats[] = {
         {KVMILL_F32, 33, 0, 0},           {KVMILL_F16, 64, 0, 0},
         {KVMILL_BF16, 7, 0, 0},           {KVMILL_E4M3, 33, 0, 0},
@@ -481,10 +474,6 @@ static void test_all_portable(void) {
     }
 }
 
-int main(void) {
-    seed = dice_seed();
-    test_packs();
-    test_all_portable();
+TEST(cases) {
     ok(cases > 0, "%" PRId64 " problems were run", cases);
-    return done_testing();
 }

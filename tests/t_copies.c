@@ -3,9 +3,6 @@
    packs that keeps rows of whole bytes.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "packs.h"
 #include "walk.h"
@@ -62,14 +59,11 @@ static bool keeps_bytes(const struct kvmill_kernel *kernel) {
            isa_is_allowed(kernel->isa);
 }
 
-int main(void) {
-    uint64_t seed = dice_seed();
-    for (int i = 0; i < PACKS; i++)
-        for (uint32_t k = 0; k < packs[i]->count; k++)
-            if (keeps_bytes(packs[i]->kernels[k])) {
-                struct dice dice = dice_for_kernel(seed, packs[i]->kernels[k]);
-                ok(is_right(packs[i]->kernels[k], &dice), "%s copies by any number of places",
-                   packs[i]->kernels[k]->symbol);
-            }
-    return done_testing();
+TEST(copies) {
+    const struct kvmill_kernel *kernel;
+    for (uint32_t i = 0; (kernel = kernel_at(i)) != NULL; i++)
+        if (keeps_bytes(kernel)) {
+            struct dice dice = dice_for_kernel(kernel);
+            ok(is_right(kernel, &dice), "%s copies by any number of places", kernel->symbol);
+        }
 }

@@ -5,9 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,8 +21,7 @@ static const char *path; /* of the database */
 static struct database *open_as(enum database_use use) {
     struct error error;
     struct database *database = database_open(path, use, &error);
-    if (database == NULL)
-        bail_out("%s", error.text);
+    must(database != NULL, error.text);
     return database;
 }
 
@@ -39,8 +35,7 @@ static char *print_database(void) {
     struct sweeps sweeps;
     struct error error;
     struct database *database = open_as(DATABASE_READ);
-    if (!database_read(database, &sweeps, &error))
-        bail_out("%s", error.text);
+    must(database_read(database, &sweeps, &error), error.text);
     database_close(database);
     char *text = sweeps_text(&sweeps);
     sweeps_free(&sweeps);
@@ -54,8 +49,7 @@ static void fill(int count) {
     struct error error;
     remove_database();
     struct database *database = open_as(DATABASE_CREATE);
-    if (!database_add_all(database, &sweeps, &additions, &error))
-        bail_out("%s", error.text);
+    must(database_add_all(database, &sweeps, &additions, &error), error.text);
     database_close(database);
     sweeps_free(&sweeps);
 }
@@ -69,7 +63,7 @@ static void expect_same(char *got, char *wanted, const char *name) {
 
 /* ---- There and back ---- */
 
-static void test_round_trip(void) {
+TEST(round_trip) {
     struct sweeps sweeps = make_sweeps(4), back = {0};
     struct error error = {0};
     struct additions additions;
@@ -89,7 +83,7 @@ static void test_round_trip(void) {
     sweeps_free(&back);
 }
 
-static void test_conflict(void) {
+TEST(conflict) {
     struct sweep_key key = made_key(0);
     struct sweep_result result = made_result(8, 4, 1, 0.02);
     struct error error = {0};
@@ -114,7 +108,7 @@ static void test_conflict(void) {
     expect_same(print_database(), before, "the database is as it was");
 }
 
-static void test_removal(void) {
+TEST(removal) {
     struct sweeps sweeps = make_sweeps(4);
     struct error error;
     struct sweeps some = {sweeps.items, 3};
@@ -148,7 +142,7 @@ static void change(const char *sql) {
     sqlite3_close(handle);
 }
 
-static void test_schema(char *const *cells) {
+ROWS(schema, 3) {
     fill(1);
     change("PRAGMA journal_mode = DELETE");
     change(cells[1]);
@@ -156,27 +150,29 @@ static void test_schema(char *const *cells) {
     expect_unusable(DATABASE_CREATE, cells[2], cells[0]);
 }
 
-static void test_file(char *const *cells) {
+ROWS(file, 3) {
     remove_database();
     write_text(path, cells[1]);
     expect_unusable(DATABASE_READ, cells[2], cells[0]);
 }
 
-static void test_value(char *const *cells) {
+ROWS(value, 3) {
     fill(1);
     change("PRAGMA journal_mode = DELETE");
     change(cells[1]);
     expect_unusable(DATABASE_READ, cells[2], cells[0]);
 }
 
-static void test_name(char *const *cells) {
+ROWS(name, 1) {
     struct error error;
     bool opened = database_open(cells[0], DATABASE_CREATE, &error) != NULL;
     ok_failed(opened, &error, EXIT_USER, NULL, "accepted: the name of a file",
               "refused: a database called \"%s\"", cells[0]);
 }
 
-static void test_foreign(void) {
+TABLE(database);
+
+TEST(foreign) {
     remove_database();
     expect_unusable(DATABASE_READ, "No such file", "a database that is not there");
     write_text(path,
@@ -190,7 +186,7 @@ static void test_foreign(void) {
 
 /* Cut anywhere or with a page of zeros anywhere, it is refused or gives results that were in it:
    nothing crashes, nothing is made up. */
-static void test_damage(void) {
+TEST(damage) {
     char *data, *whole;
     struct error error;
     int refused = 0, different = 0, cases = 0;
@@ -260,7 +256,7 @@ static unsigned root_of_sweeps(void) {
     return root;
 }
 
-static void test_unknown_format(void) {
+TEST(unknown_format) {
     char *data;
     fill(1);
     change("PRAGMA journal_mode = DELETE");
@@ -273,7 +269,7 @@ static void test_unknown_format(void) {
 }
 
 /* What a terminal would obey is shown in hexadecimal. */
-static void test_control_characters(void) {
+TEST(control_characters) {
     char shown[64];
     text_show("\x1b[2J\xc2\x9b"
               "1\xff \xc3\xa4\n\x7f",
@@ -284,7 +280,7 @@ static void test_control_characters(void) {
 }
 
 /* A table that is 400 times itself, fifteen times over. */
-static void test_endless(void) {
+TEST(endless) {
     char *data;
     struct error error;
     struct sweeps sweeps = {0};
@@ -373,8 +369,7 @@ static size_t count_results(void) {
     struct error error;
     size_t count = 0;
     struct database *database = open_as(DATABASE_WRITE);
-    if (!database_check(database, &error) || !database_read(database, &sweeps, &error))
-        bail_out("%s", error.text);
+    must(database_check(database, &error) && database_read(database, &sweeps, &error), error.text);
     for (size_t i = 0; i < sweeps.count; i++)
         count += sweeps.items[i].count;
     sweeps_free(&sweeps);
@@ -382,7 +377,7 @@ static size_t count_results(void) {
     return count;
 }
 
-static void test_two_writers(void) {
+TEST(two_writers) {
     remove_database();
     pid_t children[4];
     int bad = 0;
@@ -401,7 +396,7 @@ static void test_two_writers(void) {
 }
 
 /* What the writer has said to be stored is there; at most the one under way is, too. */
-static void test_kill(void) {
+TEST(kill) {
     const int rounds = is_slow_run() ? 4 : 12;
     int wrong = 0, inner = 0;
     for (int round = 0; round < rounds; round++) {
@@ -442,7 +437,7 @@ static void set_limit(rlim_t bytes) {
     setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-static void test_full_disk(void) {
+TEST(full_disk) {
     struct sweeps sweeps = make_sweeps(3);
     struct additions additions;
     struct error error = {0};
@@ -462,7 +457,7 @@ static void test_full_disk(void) {
     sweeps_free(&sweeps);
 }
 
-static void test_read_only(void) {
+TEST(read_only) {
     struct sweep_key key = made_key(2);
     struct sweep_result result = made_result(8, 4, 1, 0.02);
     struct error error = {0};
@@ -473,25 +468,6 @@ static void test_read_only(void) {
     database_close(database);
 }
 
-int main(void) {
-    static const struct table_test rows[] = {{"file", 3, test_file},
-                                             {"schema", 3, test_schema},
-                                             {"value", 3, test_value},
-                                             {"name", 1, test_name},
-                                             {NULL, 0, NULL}};
+void before_tests(void) {
     path = strdup(scratch_path("db.sqlite"));
-    test_round_trip();
-    test_conflict();
-    test_removal();
-    run_table("database", rows);
-    test_foreign();
-    test_damage();
-    test_unknown_format();
-    test_control_characters();
-    test_endless();
-    test_two_writers();
-    test_kill();
-    test_full_disk();
-    test_read_only();
-    return done_testing();
 }

@@ -4,18 +4,16 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common.h"
 #include "described.h"
+#include "plans.h"
 
 enum { DRAWS = 150, ROUNDS = 6 };
 
 static const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 1};
 
-static struct dice dice;
+DICE("described");
 static char doing[256]; /* for whoever reads of a trap */
 
 /* What was done with an op, and how much of it went wrong. */
@@ -160,11 +158,13 @@ struct bend {
 };
 
 #define RANK(number) .other_rank = true, .ndim = number
+/* The first ones are of runs alone. */
+enum { OF_RUNS = 4 };
 static const struct bend bends[] = {
-    {"a type", .type = {kDLFloat, 64, 1}},
-    {"a dim more", .more_dims = 1},
-    {"no data", .no_data = true},
-    {"a device", .of_another_device = true},
+    {"a type", .type = {kDLFloat, 64, 1}, .status = {KVMILL_E_DTYPE}},
+    {"a dim more", .more_dims = 1, .status = {KVMILL_E_SHAPE}},
+    {"no data", .no_data = true, .status = {KVMILL_E_NULL}},
+    {"a device", .of_another_device = true, .status = {KVMILL_E_DEVICE}},
     {"rank 2^30", RANK(1 << 30), .status = {KVMILL_E_SHAPE}},
     {"rank 2^31 - 1", RANK(INT_MAX), .status = {KVMILL_E_SHAPE}},
     {"rank -1", RANK(-1), .status = {KVMILL_E_SHAPE}},
@@ -183,9 +183,10 @@ static const struct bend bends[] = {
     {"byte_offset 2^64 - 64", .byte_offset = UINT64_MAX - 63, .status = {KVMILL_E_OVERFLOW}},
     {"byte_offset 2^63", .byte_offset = UINT64_C(1) << 63, .status = {KVMILL_E_OVERFLOW}},
 };
-static const struct bend absence = {.what = "NULL"}, extent = {.what = "an extent"},
+static const struct bend absence = {.what = "NULL", .status = {KVMILL_E_NULL}},
+                         extent = {.what = "an extent"},
                          first_extent = {.what = "the first extent", .any = true},
-                         surplus = {.what = "too many"};
+                         surplus = {.what = "too many", .status = {KVMILL_E_SHAPE}};
 
 /* A tensor of a call that somebody bent, or took away. */
 struct bent {
@@ -320,11 +321,7 @@ static void bend_tensor(struct bent *bent, bool required, struct counts *counts)
 static void give_surplus(struct bent *bent, struct counts *counts) {
     static int64_t shape[] = {2};
     static double data[2];
-    const DLTensor more = {.data = data,
-                           .device = {kDLCPU, 0},
-                           .ndim = 1,
-                           .dtype = scene_type(bent->scene, bent->tensor),
-                           .shape = shape};
+    const DLTensor more = dense_tensor(scene_type(bent->scene, bent->tensor), 1, shape, data);
     expect_refusal(bent, &more, &surplus, counts);
     counts->surplus++;
 }
@@ -374,7 +371,7 @@ static void bend_prototypes(struct scene *scene, struct counts *counts) {
         const DLTensor *good = member->kind == OP_TENSOR
                                    ? *(DLTensor *const *)kvmill_member_at(member, &scene->base)
                                    : NULL;
-        for (size_t b = 0; good != NULL && b < COUNT(bends); b++)
+        for (size_t b = OF_RUNS; good != NULL && b < COUNT(bends); b++)
             if (bends[b].status[0] != KVMILL_OK && bends[b].byte_offset == 0 &&
                 has_effect(good, &bends[b]))
                 bend_prototype(scene, member, &bends[b], counts);
@@ -499,13 +496,11 @@ static bool has_words(const struct op *op) {
     return false;
 }
 
-int main(void) {
-    dice = dice_for(dice_seed(), "described");
+TEST(ops) {
     fence_explain_traps(doing);
     for (int i = 0; kvmill_ops[i] != NULL; i++)
         if (kvmill_ops[i]->family != OP_FLOW && has_words(kvmill_ops[i]))
             test_op(kvmill_ops[i]);
     for (int i = 0; i < OP_FLOW_STEPS; i++)
         test_op(&kvmill_flow_steps[i]);
-    return done_testing();
 }

@@ -1,9 +1,6 @@
 /* What is said of machines, on trees of files that look like /proc and /sys.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "../gen/families.h"
@@ -32,55 +29,57 @@ static struct environment read_tree(void) {
 
 /* ---- Rows of tests/tables/environments.tsv, on the tree so far ---- */
 
-static void test_file(char *const *cell) {
-    put(cell[0], cell[1]);
+ROWS(file, 2) {
+    put(cells[0], cells[1]);
 }
 
-static void test_cpu(char *const *cell) {
+ROWS(cpu, 2) {
     struct environment environment = read_tree();
-    ok_text(environment.cpu, cell[0], "%s", cell[1]);
+    ok_text(environment.cpu, cells[0], "%s", cells[1]);
 }
 
-static void test_text(char *const *cell) {
+ROWS(text, 2) {
     struct environment environment = read_tree();
     struct text text = {0};
     if (!environment_print(&environment, &text))
         bail_out("out of memory");
-    ok_text(text.data, cell[0], "%s", cell[1]);
+    ok_text(text.data, cells[0], "%s", cells[1]);
     text_free(&text);
 }
 
-static void test_caches(char *const *cell) {
+ROWS(caches, 2) {
     struct environment environment = read_tree();
     char got[64];
     snprintf(got, sizeof got, "%d %d %d", environment.cache_kib[0], environment.cache_kib[1],
              environment.cache_kib[2]);
-    ok_text(got, cell[0], "%s", cell[1]);
+    ok_text(got, cells[0], "%s", cells[1]);
 }
 
-static void test_fit(char *const *cell) {
+ROWS(fit, 1) {
     struct environment environment = read_tree();
     struct remark remarks[MOST_REMARKS];
-    ok(environment_remarks(&environment, atoi(cell[0]), remarks) == 0, "nothing to remark on");
+    ok(environment_remarks(&environment, atoi(cells[0]), remarks) == 0, "nothing to remark on");
 }
 
 /* A remark with such words on so many threads; "no note": there is none. */
-static void test_remark(char *const *cell) {
+ROWS(remark, 3) {
     static const char *const names[] = {"note", "warning", "unfit"};
     static const enum grade grades[] = {GRADE_NOTE, GRADE_WARNING, GRADE_UNFIT};
-    bool wanted = strncmp(cell[1], "no ", 3) != 0, found = false;
-    enum grade grade = grades[place_of(cell[1] + (wanted ? 0 : 3), names, 3)];
+    bool wanted = strncmp(cells[1], "no ", 3) != 0, found = false;
+    enum grade grade = grades[place_of(cells[1] + (wanted ? 0 : 3), names, 3)];
     struct environment environment = read_tree();
     struct remark remarks[MOST_REMARKS];
-    int count = environment_remarks(&environment, atoi(cell[0]), remarks);
+    int count = environment_remarks(&environment, atoi(cells[0]), remarks);
     for (int i = 0; i < count; i++)
-        found = found || (remarks[i].grade == grade && strstr(remarks[i].text, cell[2]) != NULL);
-    ok(found == wanted, "%s threads: %s: %s", cell[0], cell[1], cell[2]);
+        found = found || (remarks[i].grade == grade && strstr(remarks[i].text, cells[2]) != NULL);
+    ok(found == wanted, "%s threads: %s: %s", cells[0], cells[1], cells[2]);
 }
 
 /* ---- Which results fit ---- */
 
-static void test_misfits(void) {
+TABLE(environments);
+
+TEST(misfits) {
     struct machine machine = {"MadeUp 6-1-1 Test CPU", "cc 1.0", "-O3", "all", {""}}, other;
     struct sweep_key key = made_key(0);
     for (int i = 0; i < MOST_FAMILIES; i++)
@@ -135,7 +134,7 @@ static bool same_of(const struct machine *a, const struct machine *b, const char
     return strcmp(machine_templates(a, spec), machine_templates(b, spec)) == 0;
 }
 
-static void test_hash(void) {
+TEST(hash) {
     static const char attend[] = "kvmill_attend_f16", gather[] = "kvmill_gather_b8";
     struct machine first, second;
     char path[256];
@@ -158,15 +157,4 @@ static void test_hash(void) {
     strcat(path, "/none");
     ok(!machine_hash_templates(path, &second, &error) && error.exit_code == EXIT_ENVIRONMENT,
        "no templates are an error");
-}
-
-int main(void) {
-    static const struct table_test rows[] = {{"file", 2, test_file},     {"cpu", 2, test_cpu},
-                                             {"text", 2, test_text},     {"fit", 1, test_fit},
-                                             {"remark", 3, test_remark}, {"caches", 2, test_caches},
-                                             {NULL, 0, NULL}};
-    run_table("environments", rows);
-    test_misfits();
-    test_hash();
-    return done_testing();
 }

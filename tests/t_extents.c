@@ -1,30 +1,28 @@
 /* Extents of cache rows, which kernels walk, against the rows one by one.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <string.h>
-
 #include "../runtime/attend/pages.h"
-#include "fence.h"
-#include "tap.h"
+#include "program.h"
 
 enum { MOST = 400, PAGES = 500 };
 
+DICE("extents");
+
 static int32_t page_numbers[PAGES], page_list[PAGES];
 
-static void set_pages(struct attend_pages *pages, struct dice *dice) {
+static void set_pages(struct attend_pages *pages) {
     for (int i = 0; i < PAGES; i++) {
-        page_numbers[i] = (int32_t)dice_range(dice, 0, 1000);
-        page_list[i] = (int32_t)dice_range(dice, 0, PAGES - 1);
+        page_numbers[i] = (int32_t)dice_range(&dice, 0, 1000);
+        page_list[i] = (int32_t)dice_range(&dice, 0, PAGES - 1);
     }
-    *pages = one_page(dice_range(dice, 0, 100));
-    if (dice_once_in(dice, 4))
+    *pages = one_page(dice_range(&dice, 0, 100));
+    if (dice_once_in(&dice, 4))
         return;
-    pages->size = dice_range(dice, 1, 40);
+    pages->size = dice_range(&dice, 1, 40);
     pages->numbers = (struct number_array){page_numbers, 32, 1};
-    pages->list = dice_once_in(dice, 2) ? page_list : NULL;
+    pages->list = dice_once_in(&dice, 2) ? page_list : NULL;
     pages->unit = 1;
-    pages->rows = pages->size + dice_range(dice, 0, 3);
+    pages->rows = pages->size + dice_range(&dice, 0, 3);
 }
 
 /* The rows of a list one by one; -1 where an extent is empty or there are more than `count`. */
@@ -47,12 +45,12 @@ static int64_t length_of(const struct kvmill_extent *list) {
     return length;
 }
 
-static bool follows_pages(struct dice *dice) {
+static bool follows_pages(void) {
     struct attend_pages pages;
     struct kvmill_extent list[MOST + 1];
     int64_t want[MOST], have[MOST];
-    int64_t first = dice_range(dice, 0, 90), count = dice_range(dice, 0, MOST);
-    set_pages(&pages, dice);
+    int64_t first = dice_range(&dice, 0, 90), count = dice_range(&dice, 0, MOST);
+    set_pages(&pages);
     kvmill_fill_slots(&pages, first, count, want);
     if (rows_of(list, kvmill_append_extents(&pages, first, count, list), have) != count ||
         memcmp(have, want, (size_t)count * sizeof *want) != 0)
@@ -63,12 +61,12 @@ static bool follows_pages(struct dice *dice) {
 }
 
 /* Every position once, those of a stream ascending, and `wanted` are the first of all. */
-static bool takes_turns(struct dice *dice) {
+static bool takes_turns(void) {
     const struct attend_pages pages = one_page(0);
     struct kvmill_extent list[MOST + 1];
-    int64_t all[MOST], some[MOST], streams = dice_range(dice, 1, 4);
-    int64_t first = dice_range(dice, 0, 90), count = dice_range(dice, streams * 64, MOST);
-    int64_t wanted = dice_range(dice, 0, count), borders = 0;
+    int64_t all[MOST], some[MOST], streams = dice_range(&dice, 1, 4);
+    int64_t first = dice_range(&dice, 0, 90), count = dice_range(&dice, streams * 64, MOST);
+    int64_t wanted = dice_range(&dice, 0, count), borders = 0;
     bool seen[MOST] = {false};
     if (rows_of(list, kvmill_append_in_turn(&pages, first, count, streams, count, list), all) !=
             count ||
@@ -85,16 +83,14 @@ static bool takes_turns(struct dice *dice) {
     return streams == 1 ? borders == 0 : borders >= 2 * streams - 1;
 }
 
-static void test(bool (*holds)(struct dice *dice), struct dice *dice, const char *words) {
+static void test(bool (*holds)(void), const char *words) {
     int64_t wrong = 0, cases = 2000;
     for (int64_t i = 0; i < cases; i++)
-        wrong += !holds(dice);
+        wrong += !holds();
     ok(wrong == 0, "%s: %" PRId64 " lists, %" PRId64 " wrong", words, cases, wrong);
 }
 
-int main(void) {
-    struct dice dice = dice_for(dice_seed(), "extents");
-    test(follows_pages, &dice, "extents of pages and of slots are the rows one by one");
-    test(takes_turns, &dice, "streams in turn read every row once");
-    return done_testing();
+TEST(extents) {
+    test(follows_pages, "extents of pages and of slots are the rows one by one");
+    test(takes_turns, "streams in turn read every row once");
 }

@@ -2,14 +2,13 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdarg.h>
 
 #include <kvmill_ffi.h>
 
+#include "common.h"
 #include "crew.h"
-#include "tap.h"
+#include "plans.h"
 
 /* Those of configs/specs/handlers.json. */
 typedef kvmill_ffi_error *handler(kvmill_ffi_frame *frame);
@@ -64,30 +63,42 @@ static void begin(struct call *call) {
     };
 }
 
-static kvmill_ffi_buffer *next_buffer(struct call *call, int32_t dtype, int rank, int64_t first,
-                                      int64_t second, void *data) {
-    int at = (int)(call->frame.arguments.size + call->frame.results.size);
-    call->dims[at][0] = first;
-    call->dims[at][1] = second;
+static int32_t type_of(const char *word) {
+    static const char *const words[] = {"S8", "S32", "S64", "U8", "F16", "F32", "C128"};
+    static const int32_t types[] = {S8, S32, S64, U8, F16, F32, C128};
+    for (size_t i = 0; i < COUNT(types); i++)
+        if (strcmp(words[i], word) == 0)
+            return types[i];
+    bail_out("no type %s", word);
+}
+
+static void add_buffer(struct call *call, const char *type, int rank, bool is_result, void *data) {
+    kvmill_ffi_list *list = is_result ? &call->frame.results : &call->frame.arguments;
+    int64_t at = call->frame.arguments.size + call->frame.results.size;
     call->buffers[at] = (kvmill_ffi_buffer){.struct_size = sizeof call->buffers[at],
-                                            .dtype = dtype,
+                                            .dtype = type_of(type),
                                             .data = data,
                                             .rank = rank,
                                             .dims = call->dims[at]};
-    return &call->buffers[at];
+    (is_result ? call->results : call->arguments)[list->size++] = &call->buffers[at];
 }
 
-static void argument(struct call *call, int32_t dtype, int rank, int64_t first, int64_t second,
-                     void *data) {
-    call->arguments[call->frame.arguments.size] =
-        next_buffer(call, dtype, rank, first, second, data);
-    call->frame.arguments.size++;
-}
-
-static void result(struct call *call, int32_t dtype, int rank, int64_t first, int64_t second,
-                   void *data) {
-    call->results[call->frame.results.size] = next_buffer(call, dtype, rank, first, second, data);
-    call->frame.results.size++;
+/* A call in words, "F32[6,4] S32[3,1] -> F32[3,4]", and the data of each buffer. */
+static void make_call(struct call *call, const char *words, ...) {
+    char type[8];
+    bool is_result = false;
+    va_list data;
+    begin(call);
+    va_start(data, words);
+    for (int n = 0, length; sscanf(words, " %7[A-Z0-9][%n", type, &length) == 1; n++) {
+        int64_t *dims = call->dims[n];
+        int rank = sscanf(words += length, "%" SCNd64 ",%" SCNd64, &dims[0], &dims[1]);
+        add_buffer(call, type, rank > 0 ? rank : 0, is_result, va_arg(data, void *));
+        words = strchr(words, ']') + 1;
+        is_result |= strncmp(words, " ->", 3) == 0;
+        words += strncmp(words, " ->", 3) == 0 ? 3 : 0;
+    }
+    va_end(data);
 }
 
 static bool succeeds(handler *run, struct call *call) {
@@ -99,7 +110,7 @@ static bool succeeds(handler *run, struct call *call) {
 
 /* ---- What a handler says of itself ---- */
 
-static void check_metadata(void) {
+TEST(metadata) {
     kvmill_ffi_metadata metadata = {.struct_size = sizeof metadata, .traits = 77};
     kvmill_ffi_metadata_extension asked = {.base = {.type = KVMILL_FFI_METADATA},
                                            .metadata = &metadata};
@@ -112,7 +123,7 @@ static void check_metadata(void) {
 }
 
 /* Offsets and sizes that XLA has on 64-bit targets. */
-static void check_layout(void) {
+TEST(layout) {
     ok(sizeof(kvmill_ffi_buffer) == 48 && offsetof(kvmill_ffi_buffer, dtype) == 16 &&
            offsetof(kvmill_ffi_buffer, data) == 24 && offsetof(kvmill_ffi_buffer, rank) == 32 &&
            offsetof(kvmill_ffi_buffer, dims) == 40,
@@ -152,10 +163,7 @@ static void begin_lookup(struct call *call) {
     for (int i = 0; i < 24; i++)
         table[i / 4][i % 4] = (float)i;
     memset(rows, 0x7f, sizeof rows);
-    begin(call);
-    argument(call, F32, 2, 6, 4, table);
-    argument(call, S32, 2, 3, 1, row_indices);
-    result(call, F32, 2, 3, 4, rows);
+    make_call(call, "F32[6,4] S32[3,1] -> F32[3,4]", table, row_indices, rows);
 }
 
 static bool rows_are_untouched(void) {
@@ -164,7 +172,7 @@ static bool rows_are_untouched(void) {
     return memcmp(bytes, rows, sizeof rows) == 0;
 }
 
-static void check_gathers(void) {
+TEST(gathers) {
     double numbers[3][2] = {{1, 2}, {3, 4}, {5, 6}}, found[2][2];
     uint8_t indices[2] = {200, 1};
     struct call call;
@@ -172,10 +180,7 @@ static void check_gathers(void) {
     ok(succeeds(kvmill_handlers_ffi_lookup, &call) && rows[0][0] == 20 && rows[1][3] == 3 &&
            rows[2][1] == 9,
        "a gather, starts clamped");
-    begin(&call);
-    argument(&call, C128, 1, 3, 0, numbers);
-    argument(&call, U8, 1, 2, 0, indices);
-    result(&call, C128, 1, 2, 0, found);
+    make_call(&call, "C128[3] U8[2] -> C128[2]", numbers, indices, found);
     ok(succeeds(kvmill_handlers_ffi_filled, &call) && found[0][0] == -2.5 && found[0][1] == 0 &&
            found[1][0] == 3 && found[1][1] == 4,
        "a gather that fills, complex numbers by unsigned indices");
@@ -187,11 +192,7 @@ static void run_windows(handler *run, int32_t *given, int32_t *results) {
     static int64_t starts[2] = {3, 0};
     static int32_t amounts[2][2] = {{10, 20}, {30, 40}};
     struct call call;
-    begin(&call);
-    argument(&call, S32, 1, 4, 0, given);
-    argument(&call, S64, 2, 2, 1, starts);
-    argument(&call, S32, 2, 2, 2, amounts);
-    result(&call, S32, 1, 4, 0, results);
+    make_call(&call, "S32[4] S64[2,1] S32[2,2] -> S32[4]", given, starts, amounts, results);
     ok(succeeds(run, &call), "it runs");
 }
 
@@ -199,7 +200,7 @@ static bool is(const int32_t *numbers, int32_t a, int32_t b, int32_t c, int32_t 
     return numbers[0] == a && numbers[1] == b && numbers[2] == c && numbers[3] == d;
 }
 
-static void check_scatters(void) {
+TEST(scatters) {
     int32_t given[4] = {1, 2, 3, 4}, results[4] = {0};
     run_windows(kvmill_handlers_ffi_windows, given, results);
     ok(is(given, 1, 2, 3, 4) && is(results, 31, 42, 3, 4),
@@ -215,17 +216,10 @@ static void check_pair(int shared) {
     float a[3] = {1, 2, 3}, added[3], more[2] = {10, 20}, factor = 0.5f;
     int32_t b[3] = {4, 5, 6}, most[3], other[2] = {9, 1}, indices[2] = {2, 0};
     struct call call;
-    begin(&call);
-    argument(&call, F32, 1, 3, 0, a);
-    argument(&call, S32, 1, 3, 0, b);
-    argument(&call, S32, 2, 2, 1, indices);
-    argument(&call, F32, 1, 2, 0, more);
-    argument(&call, S32, 1, 2, 0, other);
-    argument(&call, F32, 0, 0, 0, &factor);
-    const float *sums = shared & 1 ? a : added;
-    const int32_t *maxima = shared & 2 ? b : most;
-    result(&call, F32, 1, 3, 0, shared & 1 ? a : added);
-    result(&call, S32, 1, 3, 0, shared & 2 ? b : most);
+    float *sums = shared & 1 ? a : added;
+    int32_t *maxima = shared & 2 ? b : most;
+    make_call(&call, "F32[3] S32[3] S32[2,1] F32[2] S32[2] F32[] -> F32[3] S32[3]", a, b, indices,
+              more, other, &factor, sums, maxima);
     ok(succeeds(kvmill_handlers_ffi_pair, &call) && sums[0] == 11 && sums[1] == 2 && sums[2] == 8 &&
            maxima[0] == 4 && maxima[1] == 5 && maxima[2] == 9,
        "a region of two inputs and a captured scalar, %s in place",
@@ -234,29 +228,22 @@ static void check_pair(int shared) {
        "and what is not in place stays");
 }
 
-static void check_types(void) {
+TEST(pairs) {
+    for (int shared = 0; shared < 4; shared++)
+        check_pair(shared);
+}
+
+TEST(types) {
     int8_t small[2] = {100, 100}, more[2] = {100, 100}, stored[2] = {-3, 5}, one[1] = {7}, sums[2];
     int32_t wide[2], both[2] = {0, 0}, last[1] = {1};
     struct call call;
-    begin(&call);
-    argument(&call, S8, 1, 2, 0, small);
-    argument(&call, S32, 2, 2, 1, both);
-    argument(&call, S8, 1, 2, 0, more);
-    result(&call, S32, 1, 2, 0, wide);
+    make_call(&call, "S8[2] S32[2,1] S8[2] -> S32[2]", small, both, more, wide);
     ok(succeeds(kvmill_handlers_ffi_promoted, &call) && wide[0] == 300 && wide[1] == 100,
        "results wider than inputs");
-    begin(&call);
-    argument(&call, S8, 1, 2, 0, stored);
-    argument(&call, S32, 2, 1, 1, last);
-    argument(&call, S8, 1, 1, 0, one);
-    result(&call, S8, 1, 2, 0, sums);
+    make_call(&call, "S8[2] S32[1,1] S8[1] -> S8[2]", stored, last, one, sums);
     ok(succeeds(kvmill_handlers_ffi_7, &call) && sums[0] == -3 && sums[1] == 15,
        "quantized numbers are their storage: 4 + 5 = 9");
-    begin(&call);
-    argument(&call, F16, 2, 3, 0, NULL);
-    argument(&call, S32, 2, 0, 1, NULL);
-    argument(&call, F16, 2, 0, 0, NULL);
-    result(&call, F16, 2, 3, 0, NULL);
+    make_call(&call, "F16[3,0] S32[0,1] F16[0,0] -> F16[3,0]", NULL, NULL, NULL, NULL);
     ok(succeeds(kvmill_handlers_ffi_nothing, &call), "tensors without elements or memory");
 }
 
@@ -290,7 +277,7 @@ static const struct {
     {AT(buffers[0].data), 0, "the data of operand is NULL"},
 };
 
-static void check_refusals(void) {
+TEST(refusals) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         begin_lookup(&bad);
         memcpy(refusals[i].place, &refusals[i].value, refusals[i].size);
@@ -304,7 +291,7 @@ static void check_refusals(void) {
     }
 }
 
-static void check_stages(void) {
+TEST(stages) {
     struct call call;
     for (int stage = 0; stage < KVMILL_FFI_EXECUTE; stage++) {
         begin_lookup(&call);
@@ -320,7 +307,7 @@ static kvmill_status make_none(kvmill_plan **plan, kvmill_error *error) {
     return KVMILL_E_MEMORY;
 }
 
-static void check_failing_plan(void) {
+TEST(failing_plan) {
     kvmill_ffi_op op = {
         .name = "op", .arguments = 2, .results = 1, .results_at = 2, .make = make_none};
     struct call call;
@@ -336,29 +323,9 @@ static void check_failing_plan(void) {
 enum { THREADS = 8, ROUNDS = 50 };
 static int plans_made;
 
-/* Rows of a table by 32-bit numbers. */
-static kvmill_status plan_rows(int64_t rows, int64_t columns, int64_t count, kvmill_plan **plan,
-                               kvmill_error *error) {
-    static const int64_t axis[] = {0}, offset[] = {1};
-    int64_t shape[] = {rows, columns}, vectors[] = {count, 1}, size[] = {1, columns};
-    const DLTensor operand = {
-        .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLInt, 32, 1}, .shape = shape};
-    const DLTensor indices = {
-        .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLInt, 32, 1}, .shape = vectors};
-    const kvmill_gather op = {.struct_size = sizeof op,
-                              .offset_dims = {offset, 1},
-                              .collapsed_slice_dims = {axis, 1},
-                              .start_index_map = {axis, 1},
-                              .slice_sizes = {size, 2},
-                              .index_vector_dim = 1,
-                              .operand = &operand,
-                              .start_indices = &indices};
-    return kvmill_plan_gather(&op, NULL, plan, error);
-}
-
 static kvmill_status make_counted(kvmill_plan **plan, kvmill_error *error) {
     __atomic_fetch_add(&plans_made, 1, __ATOMIC_RELAXED);
-    return plan_rows(4, 1, 1, plan, error);
+    return plan_rows((DLDataType){kDLInt, 32, 1}, 4, 1, 1, plan, error);
 }
 
 static kvmill_ffi_op shared_op = {
@@ -371,16 +338,13 @@ static void call_often(void *context, int64_t thread) {
     struct call call;
     (void)context;
     for (int i = 0; i < ROUNDS; i++) {
-        begin(&call);
-        argument(&call, S32, 2, 4, 1, numbers);
-        argument(&call, S32, 2, 1, 1, &index);
-        result(&call, S32, 2, 1, 1, &found);
+        make_call(&call, "S32[4,1] S32[1,1] -> S32[1,1]", numbers, &index, &found);
         if (kvmill_ffi_call(&shared_op, &call.frame) == NULL && found == 10 * index)
             __atomic_fetch_add(&good_calls, 1, __ATOMIC_RELAXED);
     }
 }
 
-static void check_threads(void) {
+TEST(threads) {
     crew_share(THREADS, THREADS, call_often, NULL);
     ok(good_calls == THREADS * ROUNDS && plans_made >= 1 && plans_made <= THREADS,
        "%d threads, %d plans made at the beginning, one kept", THREADS, plans_made);
@@ -429,7 +393,7 @@ static kvmill_ffi_error *schedule_never(kvmill_ffi_schedule_args *args) {
 }
 
 static kvmill_status make_large(kvmill_plan **plan, kvmill_error *error) {
-    return plan_rows(ROWS, COLUMNS, ROWS, plan, error);
+    return plan_rows((DLDataType){kDLInt, 32, 1}, ROWS, COLUMNS, ROWS, plan, error);
 }
 
 static int32_t from[ROWS][COLUMNS], to[ROWS][COLUMNS], backwards[ROWS];
@@ -441,11 +405,8 @@ static void begin_large(struct call *call, const kvmill_ffi_api *with) {
             from[r][c] = r * COLUMNS + c;
     }
     memset(to, 0, sizeof to);
-    begin(call);
+    make_call(call, "S32[256,4096] S32[256,1] -> S32[256,4096]", from, backwards, to);
     call->frame.api = with;
-    argument(call, S32, 2, ROWS, COLUMNS, from);
-    argument(call, S32, 2, ROWS, 1, backwards);
-    result(call, S32, 2, ROWS, COLUMNS, to);
 }
 
 static bool is_backwards(void) {
@@ -478,22 +439,10 @@ static void check_scheduler(const char *name,
     kvmill_plan_destroy(op.plan);
 }
 
-int main(void) {
-    check_layout();
-    check_metadata();
-    check_threads();
-    check_gathers();
-    check_scatters();
-    for (int shared = 0; shared < 4; shared++)
-        check_pair(shared);
-    check_types();
-    check_refusals();
-    check_stages();
-    check_failing_plan();
+TEST(schedulers) {
     check_scheduler("at once", schedule_now);
     check_scheduler("on threads", schedule_on_thread);
     check_scheduler("later", schedule_later);
     check_scheduler("never", schedule_never);
     ok(last_error.code == 0, "the errors are destroyed");
-    return done_testing();
 }

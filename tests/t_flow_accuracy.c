@@ -2,14 +2,9 @@
    any masses; and that the keys it is measured on (bench/flow_keys.h) have something to find.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../bench/flow_accuracy.h"
 #include "../bench/flow_keys.h"
-#include "fence.h"
-#include "tap.h"
+#include "program.h"
 
 static bool is_near(double a, double b) {
     return fabs(a - b) <= 1e-9;
@@ -25,7 +20,7 @@ static struct page_list list_of(const int32_t *pages, int64_t count) {
 static double mass[] = {0.1, 0.2, 0.3, 0.1, 0.3, 0.05, 0.05, 0.1, 0.1, 0.7};
 static const struct masses three = {5, 2, 2, mass};
 
-static void test_masses(void) {
+TEST(masses) {
     const float query[] = {1, 0, 0, 2}, key[] = {0, 0, (float)log(2), 0};
     double own[4];
     const struct masses masses = {2, 1, 2, own};
@@ -36,7 +31,7 @@ static void test_masses(void) {
     ok(fabs(own[1] - 0.8) < 1e-7, "  of scores with their scale");
 }
 
-static void test_lists(void) {
+TEST(lists) {
     static const int32_t first[] = {0}, last[] = {2}, both[] = {0, 2}, all[] = {0, 1, 2};
     ok(is_near(mass_coverage(&three, 0, list_of(both, 2)), 0.6) &&
            is_near(mass_coverage(&three, 1, list_of(both, 2)), 0.8),
@@ -54,7 +49,7 @@ static void test_lists(void) {
        "overlap is what both have of what one has");
 }
 
-static void test_oracle(void) {
+TEST(oracle) {
     int32_t list[3];
     oracle_list(&three, 0, 0, list, 2);
     ok(list[0] == 1 && list[1] == 2, "the heaviest pages of both heads, in order");
@@ -64,7 +59,7 @@ static void test_oracle(void) {
     ok(list[0] == 0 && list[1] == 2, "  or after the first alone");
 }
 
-static void test_numbers(void) {
+TEST(numbers) {
     const float a[] = {3, 4}, b[] = {0, 5};
     struct difference difference = vector_difference(a, b, 2);
     ok(is_near(difference.relative, sqrt(10) / 5) && is_near(difference.cosine, 0.8),
@@ -110,9 +105,9 @@ static double group_coverage(const struct masses *masses, struct page_list list)
     return sum / masses->group;
 }
 
-static void test_any(uint64_t seed) {
+TEST(any) {
     static double own[GROUP * TOKENS];
-    struct dice dice = dice_for(seed, "masses");
+    struct dice dice = dice_for("masses");
     struct masses masses = {TOKENS, PAGE, GROUP, own};
     int32_t list[PAGES], best[PAGES];
     bool most = true, grows = true;
@@ -130,9 +125,9 @@ static void test_any(uint64_t seed) {
     ok(grows, "  and a longer one covers more");
 }
 
-static void test_tokens(uint64_t seed) {
+TEST(tokens) {
     static double own[TOKENS];
-    struct dice dice = dice_for(seed, "tokens");
+    struct dice dice = dice_for("tokens");
     struct masses masses = {TOKENS, 1, 1, own};
     int32_t best[MOST_HEAVIEST];
     fill(&dice, &masses);
@@ -167,7 +162,7 @@ static struct masses masses_of(const struct flow_keys *keys, int kv_head, int64_
 }
 
 /* What is found is worth finding: on average twice what the last pages have. */
-static void test_keys(void) {
+TEST(keys) {
     struct flow_keys keys;
     int32_t best[SELECTED], last[SELECTED];
     double found = 0, recent = 0;
@@ -191,16 +186,4 @@ static void test_keys(void) {
     flow_key(&keys, 0, 77, b);
     ok(memcmp(a, b, sizeof a) != 0, "  and another one of another head");
     flow_keys_free(&keys);
-}
-
-int main(void) {
-    uint64_t seed = dice_seed();
-    test_masses();
-    test_lists();
-    test_oracle();
-    test_numbers();
-    test_any(seed);
-    test_tokens(seed);
-    test_keys();
-    return done_testing();
 }

@@ -1,11 +1,8 @@
 /* Exponential and logarithm of flows against the C library's in double precision.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-
 #include "../runtime/flow/flow_math.h"
-#include "fence.h"
-#include "tap.h"
+#include "program.h"
 
 /* Steps between floats at the size of `wanted` that `found` is off; what has no size must be equal.
  */
@@ -42,7 +39,7 @@ static void test_one(const char *name, float function(float), float x, float wan
        "%s(%a) is %a", name, x, wanted);
 }
 
-int main(void) {
+TEST(functions) {
     test_all("exp", kvmill_exp, exp);
     test_all("log", kvmill_log, log);
     test_one("exp", kvmill_exp, 0, 1);
@@ -63,5 +60,4 @@ int main(void) {
     test_one("log", kvmill_log, INFINITY, INFINITY);
     test_one("log", kvmill_log, NAN, NAN);
     test_one("log", kvmill_log, 0x1p-149f, -0x1.9d1dap+6f);
-    return done_testing();
 }

@@ -2,16 +2,9 @@
    who else asks the same, what is in pages that no list has; and scopes that mean the same.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "flow_step.h"
 #include "packs.h"
-
-static uint64_t seed;
 
 /* ---- What a run gives ---- */
 
@@ -232,7 +225,7 @@ static bool test_case(int test, int64_t number, int *poisoned) {
     int64_t order[MOST_SEQUENCES];
     char words[32];
     snprintf(words, sizeof words, "case %d %" PRId64, test, number);
-    struct dice dice = dice_for(seed, words);
+    struct dice dice = dice_for(words);
     const kvmill_plan_options *options = &two_threads[number % 3 != 0];
     flow_step_choose(&step, number, &dice);
     flow_step_open(&step, &dice);
@@ -249,7 +242,7 @@ static bool test_case(int test, int64_t number, int *poisoned) {
     return right;
 }
 
-static void test_moves(void) {
+TEST(moves) {
     static const char *const names[TESTS] = {
         "pages may lie anywhere", "pages that no list has may hold NaN",
         "requests may come in any order", "requests that are equal have equal results"};
@@ -272,7 +265,7 @@ static bool is_same_with(const char *const scopes[2], int64_t heads, int64_t kv_
     struct flow_step step;
     bool same = true;
     for (int k = 0; k < 2; k++) {
-        struct dice dice = dice_for(seed, scopes[0]);
+        struct dice dice = dice_for(scopes[0]);
         dice.state += (uint64_t)n;
         flow_step_choose(&step, n, &dice);
         step.attention.op.num_heads = heads;
@@ -291,7 +284,7 @@ static bool is_same_with(const char *const scopes[2], int64_t heads, int64_t kv_
 }
 
 /* With a query head to each kv head, or with one kv head. */
-static void test_scopes(void) {
+TEST(scopes) {
     static const struct {
         int64_t heads, kv_heads;
         const char *scopes[2];
@@ -303,11 +296,4 @@ static void test_scopes(void) {
         ok(right, "%" PRId64 " heads of %" PRId64 ": scope %s is %s", pairs[i].heads,
            pairs[i].kv_heads, pairs[i].scopes[0], pairs[i].scopes[1]);
     }
-}
-
-int main(void) {
-    seed = dice_seed();
-    test_moves();
-    test_scopes();
-    return done_testing();
 }

@@ -1,11 +1,6 @@
 /* The reference interpreter of flows, op by op, against numbers that were worked out by hand.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "oracle/flow.h"
 #include "table.h"
@@ -91,12 +86,12 @@ static void test_op(char **cell) {
     oracle_free_values(&values);
 }
 
-static void test_ops(void) {
+TEST(ops) {
     each_row("oracle_ops", 5, test_op);
 }
 
 /* No candidate: reductions over pages are 0. */
-static void test_no_pages(void) {
+TEST(no_pages) {
     static const char *const names[] = {"Sum", "Mean", "Max", "Min", "L2Norm"};
     static const struct given zeros = {1, 1, 2, {0}};
     for (size_t i = 0; i < COUNT(names); i++) {
@@ -119,8 +114,12 @@ static void test_rounding(char **cell) {
        cell[0], cell[3]);
 }
 
+TEST(all_rounding) {
+    each_row("oracle_rounding", 4, test_rounding);
+}
+
 /* A page of three rows of two, of which two are there. */
-static void test_summary(void) {
+TEST(summary) {
     const kvmill_cache_attention attention = {.head_dim = 2, .page_size = 3};
     const kvmill_flow_field fields[] = {{"m", 1, 2, f32}, {"h", 1, 2, bf16}, {"z", 1, 1, f32}};
     const kvmill_flow_op cache[] = {
@@ -145,7 +144,7 @@ static void test_summary(void) {
 }
 
 /* r becomes r / 2 + x, for three steps. */
-static void test_state(void) {
+TEST(state) {
     const kvmill_cache_attention attention = {.head_dim = 1, .page_size = 1};
     const kvmill_flow_field fields[] = {{"r", 1, 1, f32}};
     const kvmill_flow_op index[] = {
@@ -201,16 +200,6 @@ static void test_list(char **cell) {
     ok(same, "selected: %s", cell[0]);
 }
 
-static void test_lists(void) {
+TEST(lists) {
     each_row("oracle_lists", 4, test_list);
-}
-
-int main(void) {
-    test_ops();
-    test_no_pages();
-    each_row("oracle_rounding", 4, test_rounding);
-    test_summary();
-    test_state();
-    test_lists();
-    return done_testing();
 }

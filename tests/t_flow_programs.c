@@ -7,9 +7,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../gen/flow_program_family.h"
 #include "../ops/flow_text.h"
@@ -20,8 +17,6 @@
 #include "flow_texts.h"
 #include "packs.h"
 #include "walk.h"
-
-static uint64_t seed;
 
 static struct { int64_t cache, index, scores, partial, saved, nan, finite; } seen;
 
@@ -77,7 +72,7 @@ static bool is_index_same(struct flow_scene *scene, const struct flow_way *ways,
 
 static void test_kernel(const struct kvmill_kernel *kernel, const struct spec *spec,
                         enum kvmill_flow_part part) {
-    struct dice dice = dice_for_kernel(seed, kernel);
+    struct dice dice = dice_for_kernel(kernel);
     const struct flow_kernels kernels = kernels_of(kernel);
     bool same = true, is_cache = part == KVMILL_CACHE_PROGRAM;
     fence_explain_traps(kernel->symbol);
@@ -149,8 +144,7 @@ static void try_flow(const struct spec *spec) {
     bool done = isa_list_parse(isa_join(",", &words), &isas, &error);
     for (int i = 0; done && i < isas.count; i++)
         done = flow_program_kernels(&problem, isas.items[i], &list, &error);
-    if (!done)
-        bail_out("%s", error.text);
+    must(done, error.text);
     for (size_t i = 0; i < list.count; i++)
         try_kernel(&list.items[i], spec);
     kernel_list_free(&list);
@@ -181,7 +175,7 @@ static bool is_same_with(struct flow_scene *scene, const struct kernel_search *s
 static void test_index(const kvmill_flow *flow, const char *name, bool is_strange) {
     const struct kernel_search none = {.portable_reason = "asked for"};
     const char *isa;
-    struct dice dice = dice_for(seed, name);
+    struct dice dice = dice_for(name);
     struct flow_scene *scene = open_scene(flow, 40, is_strange, &dice);
     bool right = flow->index_count == 0 || is_same_with(scene, &none, &dice);
     for (size_t i = 0; flow->index_count > 0 && (isa = kvmill_isa_name(i)) != NULL && right; i++) {
@@ -199,8 +193,7 @@ static void test_index(const kvmill_flow *flow, const char *name, bool is_strang
 static void try_file(const char *path) {
     struct spec_list specs = {0};
     struct error error = {0};
-    if (!specs_read(path, &specs, &error))
-        bail_out("%s", error.text);
+    must(specs_read(path, &specs, &error), error.text);
     for (size_t i = 0; i < specs.count; i++)
         if (spec_is(&specs.items[i], OP_FLOW)) {
             try_flow(&specs.items[i]);
@@ -299,7 +292,7 @@ static void test_random(void) {
         struct spec_list specs;
         char name[64];
         snprintf(name, sizeof name, "random flow %d", i);
-        struct dice dice = dice_for(seed, name);
+        struct dice dice = dice_for(name);
         char *text = random_flow(&dice);
         test_index(flow_open(text, &specs), name, i % 3 == 0);
         spec_list_free(&specs);
@@ -307,13 +300,8 @@ static void test_random(void) {
     }
 }
 
-int main(int count, char **words) {
+TEST(programs) {
     const char *path = getenv("KVMILL_PROGRAMS");
-    if (count == 2) {
-        struct dice dice = dice_for(strtoull(getenv("KVMILL_SEED"), NULL, 10), "flows");
-        return print_random_flows(&dice, atoi(words[1]));
-    }
-    seed = dice_seed();
     if (path != NULL) {
         try_library(path);
     } else {
@@ -330,5 +318,9 @@ int main(int count, char **words) {
     ok(seen.finite > seen.nan, "%lld other numbers", (long long)seen.finite);
     diag("%lld pages with rows missing, %lld states", (long long)seen.partial,
          (long long)seen.saved);
-    return done_testing();
+}
+
+int main(int count, char **words) {
+    struct dice dice = dice_for("flows");
+    return count == 2 ? print_random_flows(&dice, atoi(words[1])) : run_tests(words + 1);
 }

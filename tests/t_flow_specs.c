@@ -1,17 +1,11 @@
 /* Flow files: those that ship, what is refused and in which words, and what a flow keeps.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../defs/dtype.h"
 #include "../ops/flow_atom.h"
 #include "case_table.h"
 #include "common.h"
 #include "flow_file.h"
-#include "table.h"
 
 /* ---- What ships ---- */
 
@@ -38,26 +32,26 @@ static void test_found_atoms(const struct kvmill_flow_problem *problem, int atom
 static int shipped; /* rows so far */
 
 /* Read, checked, and written as it is read. */
-static void test_shipped(char *const *cell) {
+ROWS(shipped, 8) {
     struct spec_list specs, again = {0};
     struct kvmill_flow_problem problem;
     struct error error;
-    json_t *given = flow_json(cell[0]);
+    json_t *given = flow_json(cells[0]);
     const kvmill_flow *flow = flow_open_json(given, &specs);
     kvmill_flow_layout layout = {.struct_size = sizeof layout};
     shipped++;
-    ok((int)flow->field_count == atoi(cell[1]) && (int)flow->cache_count == atoi(cell[2]) &&
-           (int)flow->index_count == atoi(cell[3]),
-       "%s: its fields and ops", cell[0]);
+    ok((int)flow->field_count == atoi(cells[1]) && (int)flow->cache_count == atoi(cells[2]) &&
+           (int)flow->index_count == atoi(cells[3]),
+       "%s: its fields and ops", cells[0]);
     bool told = kvmill_flow_describe(flow, &layout, NULL) == KVMILL_OK &&
                 kvmill_flow_verify(flow, &problem, NULL) == KVMILL_OK;
-    ok(told && kvmill_flow_scores(&problem.budget) == (strcmp(cell[5], "true") == 0),
+    ok(told && kvmill_flow_scores(&problem.budget) == (strcmp(cells[5], "true") == 0),
        "  whether pages are scored");
-    ok(told && is_fraction(layout.ratio_elements, cell[4]), "  its token ratio");
+    ok(told && is_fraction(layout.ratio_elements, cells[4]), "  its token ratio");
     ok(layout.kv_heads == flow->attention->num_kv_heads &&
            layout.group * layout.kv_heads == flow->attention->num_heads,
        "  heads");
-    test_found_atoms(&problem, atoi(cell[6]), atoi(cell[7]));
+    test_found_atoms(&problem, atoi(cells[6]), atoi(cells[7]));
     json_t *first = specs_write(&specs);
     char *text = json_dumps(first, 0);
     bool read = flow_read(text, &again, &error);
@@ -71,7 +65,9 @@ static void test_shipped(char *const *cell) {
     spec_list_free(&again);
 }
 
-static void test_all_shipped(void) {
+TABLE(flows);
+
+TEST(all_shipped) {
     const char *const *names = flows_shipped();
     int files = 0;
     while (names[files] != NULL)
@@ -111,18 +107,18 @@ static void test_atom(const kvmill_flow *flow, int op, const char *wanted, const
     ok_text(words_of(&atom), wanted, "  %s", wanted);
 }
 
-static void test_atoms(char *const *cell) {
+ROWS(atom, 3) {
     struct spec_list specs;
-    json_t *json = flow_json(cell[0]);
-    test_atom(flow_open_json(json, &specs), atoi(cell[1]), cell[2], cell[0]);
+    json_t *json = flow_json(cells[0]);
+    test_atom(flow_open_json(json, &specs), atoi(cells[1]), cells[2], cells[0]);
     json_decref(json);
     spec_list_free(&specs);
 }
 
-static void test_folds(char *const *cell) {
+ROWS(folds, 3) {
     struct spec_list specs;
-    char *text = flow_text(cell[0], cell[1], "");
-    test_atom(flow_open(text, &specs), 3, cell[2], cell[1]);
+    char *text = flow_text(cells[0], cells[1], "");
+    test_atom(flow_open(text, &specs), 3, cells[2], cells[1]);
     spec_list_free(&specs);
     free(text);
 }
@@ -145,7 +141,7 @@ static void test_refusal(char **cell) {
     free(text);
 }
 
-static void test_refusals(void) {
+TEST(refusals) {
     each_row("flow_refusals", 5, test_refusal);
 }
 
@@ -164,7 +160,7 @@ static bool is_skipped(const kvmill_flow *flow, int64_t layer) {
     return problem.skipped;
 }
 
-static void test_whole(void) {
+TEST(whole) {
     struct spec_list specs;
     struct text words = {0};
     char *text = flow_text("and", "\"layers_skip\": [2, 7], \"select\": {\"dense_below\": 99}", "");
@@ -201,7 +197,7 @@ static bool field_is(const kvmill_flow *flow, size_t i, const char *name, int64_
            field.rows == rows && field.columns == columns && kvmill_dtype_equal(field.dtype, type);
 }
 
-static void test_fields(void) {
+TEST(fields) {
     kvmill_cache_attention attention;
     kvmill_flow flow;
     kvmill_flow_field field;
@@ -244,15 +240,15 @@ static kvmill_flow_layout layout_of(int64_t page, int64_t dim, int element, int 
     return layout;
 }
 
-static void test_ratio(char *const *cell) {
-    kvmill_flow_layout layout = layout_of(atoi(cell[1]), atoi(cell[2]), KVMILL_BF16, atoi(cell[3]),
-                                          atoi(cell[4]), atoi(cell[5]));
-    ok(is_fraction(layout.ratio_elements, cell[6]) && is_fraction(layout.ratio_bytes, cell[6]),
-       "the ratio of %s is %s, in elements of two bytes as in bytes", cell[0], cell[6]);
+ROWS(ratio, 7) {
+    kvmill_flow_layout layout = layout_of(atoi(cells[1]), atoi(cells[2]), KVMILL_BF16,
+                                          atoi(cells[3]), atoi(cells[4]), atoi(cells[5]));
+    ok(is_fraction(layout.ratio_elements, cells[6]) && is_fraction(layout.ratio_bytes, cells[6]),
+       "the ratio of %s is %s, in elements of two bytes as in bytes", cells[0], cells[6]);
 }
 
 /* The bytes of vFlow's second version. */
-static void test_bytes(void) {
+TEST(bytes) {
     kvmill_flow_layout layout = layout_of(16, 128, KVMILL_I8, 2, 1, 128);
     ok(is_fraction(layout.ratio_bytes, "9/4") && is_fraction(layout.ratio_fields, "1/4") &&
            is_fraction(layout.ratio_elements, "17/8") &&
@@ -291,7 +287,7 @@ static void make_own(struct own *own) {
 #define PUT(MEMBER, VALUE)                                                                         \
     offsetof(struct own, MEMBER), sizeof((struct own *)NULL)->MEMBER, (intptr_t)(VALUE)
 
-static void test_describe(void) {
+TEST(describe) {
     const struct {
         size_t at, size;
         intptr_t value;
@@ -322,20 +318,4 @@ static void test_describe(void) {
         kvmill_status status = kvmill_flow_describe(&own.flow, &own.layout, &error);
         ok_status(status, rows[i].status, &error, rows[i].words, "refused: %s", rows[i].words);
     }
-}
-
-int main(void) {
-    static const struct table_test rows[] = {{"shipped", 8, test_shipped},
-                                             {"atom", 3, test_atoms},
-                                             {"folds", 3, test_folds},
-                                             {"ratio", 7, test_ratio},
-                                             {NULL, 0, NULL}};
-    run_table("flows", rows);
-    test_all_shipped();
-    test_refusals();
-    test_whole();
-    test_fields();
-    test_bytes();
-    test_describe();
-    return done_testing();
 }

@@ -3,17 +3,10 @@
    with the bits of MultiHeadCacheAttention; and what is attended to in two parts can be merged.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "flow_step.h"
 #include "packs.h"
-
-static uint64_t seed;
+#include "plans.h"
 
 /* ---- Cases ---- */
 
@@ -94,8 +87,7 @@ static bool runs_dense(struct attention *a, const kvmill_plan_options *options, 
     kvmill_plan *plan;
     struct fence room;
     attention_expect(a, dice);
-    if (attention_plan(a, options, &plan, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
+    must(attention_plan(a, options, &plan, &error) == KVMILL_OK, error.message);
     fence_open(&room, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64, 0, FENCE_ABOVE, dice);
     bool ran = attention_run(a, plan, room.data, 0, dice, &error) == KVMILL_OK;
     fence_close(&room);
@@ -138,7 +130,7 @@ static void test_cases(const char *word, const char *name, int64_t count,
         struct flow_step step;
         char words[32];
         snprintf(words, sizeof words, "%s %" PRId64, word, n);
-        struct dice dice = dice_for(seed, words);
+        struct dice dice = dice_for(words);
         open_case(&step, n, &dice);
         if (!holds(&step, &two_threads[n % 3 != 0], &dice)) {
             diag("case %" PRId64 ": %s, scope %s", n, step.attention.words, step.select.scope);
@@ -171,18 +163,13 @@ static void set_half(struct flow_step *step, int64_t first, int64_t last, struct
     }
 }
 
-static DLTensor tensor_of(void *data, DLDataType type, int64_t *count, int rank) {
-    return (DLTensor){
-        .data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = type, .shape = count};
-}
-
 static bool attend_half(struct flow_step *step, struct half *half, struct dice *dice) {
     int64_t one = 1, two = 2, shape[] = {1, HALF_HEADS, HALF_DIM};
-    const DLTensor length = tensor_of(&half->length, i64, &one, 1),
-                   indptr = tensor_of(half->indptr, i64, &two, 1),
-                   ids = tensor_of(half->ids, i32, &half->indptr[1], 1),
-                   output = tensor_of(half->output, f32, shape, 3),
-                   lse = tensor_of(half->lse, f32, shape, 2);
+    const DLTensor length = dense_tensor(i64, 1, &one, &half->length),
+                   indptr = dense_tensor(i64, 1, &two, half->indptr),
+                   ids = dense_tensor(i32, 1, &half->indptr[1], half->ids),
+                   output = dense_tensor(f32, 3, shape, half->output),
+                   lse = dense_tensor(f32, 2, shape, half->lse);
     flow_step_give(step, STEP_ATTEND, false);
     step->given[KVMILL_FLOW_SEQ_LEN] = &length;
     step->given[KVMILL_FLOW_PAGE_INDPTR] = &indptr;
@@ -214,8 +201,8 @@ static bool merges(struct flow_step *step, int64_t cut, struct dice *dice) {
     return true;
 }
 
-static void test_halves(void) {
-    struct dice dice = dice_for(seed, "halves");
+TEST(halves) {
+    struct dice dice = dice_for("halves");
     struct flow_step step;
     flow_step_set(&step, "num_heads=8 head_dim=64 cache_layout=0 partial=1 start=311 topk_val=9 "
                          "reserved_bos=1 scope=request");
@@ -228,10 +215,7 @@ static void test_halves(void) {
     flow_step_close(&step);
 }
 
-int main(void) {
-    seed = dice_seed();
+TEST(all_cases) {
     test_cases("append", "rows and summaries of tokens in four chunks", 63, appends);
     test_cases("prefill", "several tokens have the bits of MultiHeadCacheAttention", 45, prefills);
-    test_halves();
-    return done_testing();
 }

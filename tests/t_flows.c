@@ -2,12 +2,6 @@
    heads, and every op.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../runtime/flow/flow.h"
 #include "common.h"
 #include "flow_file.h"
@@ -16,11 +10,9 @@
 #include "packs.h"
 #include "table.h"
 
-static uint64_t seed;
-
 /* ---- Pages of a row ---- */
 
-static void test_rows(void) {
+TEST(rows) {
     const int64_t most = INT32_MAX;
     const struct kvmill_flow_budget sixteenth = {29, 1, 2, 1, 16, 0, 0};
     const struct kvmill_flow_budget all = {most, most, most, most, most, 0, 0};
@@ -40,7 +32,7 @@ static void test_rows(void) {
 }
 
 /* Ids of pages and heads that 32 bits do not count. */
-static void test_many_ids(void) {
+TEST(many_ids) {
     struct kvmill_flow_problem problem = {
         .budget = {1, 1, 1, 0, 0, 0, 0}, .block_size = 4, .page_blocks = 1};
     const int64_t indptr[] = {0, 1}, length[] = {4};
@@ -190,7 +182,7 @@ static bool is_like_given(struct flow_step *step, const struct seen *seen,
 static void test_flow(const kvmill_flow *given, const kvmill_flow_select *select, const char *name,
                       int number) {
     const kvmill_plan_options *options = &two_threads[number % 3 != 0];
-    struct dice dice = dice_for(seed, name);
+    struct dice dice = dice_for(name);
     int64_t size = given->attention->page_size;
     struct seen *seen = flow_step_take(1, sizeof *seen);
     struct flow_pool pool;
@@ -265,7 +257,7 @@ static bool has_save(const json_t *json) {
 }
 
 /* With few pages kept, so that some are scored; with scopes that their state allows. */
-static void test_shipped(void) {
+TEST(shipped) {
     static const char *const scopes[] = {"kv_head", "query_head", "request"};
     const char *const *names = flows_shipped();
     for (int i = 0; names[i] != NULL; i++)
@@ -295,7 +287,7 @@ static void test_shipped(void) {
 }
 
 /* Page sizes, head sizes and group sizes, odd ones too; one of each at least once. */
-static void test_grid(void) {
+TEST(grid) {
     static const char *const flows[] = {"block_sparse", "gqa_quest", "quest_growing",
                                         "centered_block_sparse"};
     static const int sizes[] = {1, 5, 8, 16, 32, 64, 128}, groups[] = {1, 2, 3, 5, 7, 16, 4};
@@ -321,7 +313,7 @@ static void test_grid(void) {
 /* Index on tokens that only `number` decides. */
 static bool open_listed(struct flow_step *step, const kvmill_flow *flow, int64_t number) {
     struct flow_pool pool;
-    struct dice dice = dice_for(seed, "the same lists");
+    struct dice dice = dice_for("the same lists");
     dice.state += (uint64_t)number;
     *step = (struct flow_step){.select = flow->select, .summary = flow->summary, .own = flow};
     step->attention.op = *flow->attention;
@@ -329,7 +321,7 @@ static bool open_listed(struct flow_step *step, const kvmill_flow *flow, int64_t
     for (int b = 0; b < 3; b++)
         step->attention.tokens[b] = dice_range(&dice, 4, 20) * flow->attention->page_size;
     flow_step_open(step, &dice);
-    dice = dice_for(seed, "their tokens");
+    dice = dice_for("their tokens");
     fill_tokens(step, &dice);
     flow_pool_open(step, &pool);
     bool right = flow_pool_appends(&pool, &two_threads[1], &dice);
@@ -368,7 +360,7 @@ static const kvmill_flow *open_on(const char *name, int heads, int page_size,
     return flow;
 }
 
-static void test_same(void) {
+TEST(same) {
     static const struct {
         const char *name, *flows[2];
         int heads, page_size;
@@ -411,7 +403,7 @@ static void test_op(char **cell) {
 }
 
 /* No op of the library is left out; Load and Save are those of flows that ship. */
-static void test_every_op(void) {
+TEST(every_op) {
     each_row("flow_ops", 4, test_op);
     for (int code = 0; code < KVMILL_FLOW_CODES; code++) {
         char words[64];
@@ -419,19 +411,4 @@ static void test_every_op(void) {
         ok(code == KVMILL_FLOW_LOAD || code == KVMILL_FLOW_SAVE || strstr(ops_text, words) != NULL,
            "%s is tried", kvmill_flow_kind_at(code)->name);
     }
-}
-
-int main(int count, char **words) {
-    static const struct test tests[] = {
-        {"rows", test_rows},
-        {"ids", test_many_ids},
-        {"shipped", test_shipped},
-        {"same lists", test_same},
-        {"grid", test_grid},
-        {"every op", test_every_op},
-        {NULL, NULL},
-    };
-    (void)count;
-    seed = dice_seed();
-    return run_tests(tests, words);
 }

@@ -5,11 +5,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <float.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../defs/codes.h"
 #include "../defs/dtype.h"
@@ -24,22 +19,22 @@ static int known; /* rows so far */
 
 /* NAME WORD DTYPE ROW GROUP MULTIPLE: bytes of a row of 64 elements, elements that share a scale,
    and those that a row must be a multiple of; formats in their order. */
-static void test_known(char *const *cell) {
+ROWS(known, 6) {
     const struct kvmill_format_parts *parts = kvmill_format_parts(++known);
     bool scaled = parts != NULL && parts->scales == KVMILL_SCALES_OF_GROUPS;
-    int group = atoi(cell[4]);
+    int group = atoi(cells[4]);
     const struct kvmill_format row = {known, 64, scaled ? KVMILL_F16 : 0, scaled ? group : 0};
     if (parts == NULL)
-        bail_out("there is no format %s", cell[0]);
-    ok(strcmp(parts->name, cell[0]) == 0 && strcmp(parts->word, cell[1]) == 0 &&
-           strcmp(kvmill_dtype_name(parts->dtype), cell[2]) == 0 &&
-           (kvmill_format_of_word(cell[1], KVMILL_ANY_SCALES) == known ||
+        bail_out("there is no format %s", cells[0]);
+    ok(strcmp(parts->name, cells[0]) == 0 && strcmp(parts->word, cells[1]) == 0 &&
+           strcmp(kvmill_dtype_name(parts->dtype), cells[2]) == 0 &&
+           (kvmill_format_of_word(cells[1], KVMILL_ANY_SCALES) == known ||
             parts->tile == KVMILL_VALUE_TILE), /* those of keys have the same word */
-       "%s: its words", cell[0]);
-    ok(kvmill_format_row_bytes(&row) == atoi(cell[3]) &&
+       "%s: its words", cells[0]);
+    ok(kvmill_format_row_bytes(&row) == atoi(cells[3]) &&
            kvmill_format_scale_bytes(&row) == (scaled ? 64 / group * 2 : 0) &&
-           kvmill_format_group(&row) == group && kvmill_format_multiple(parts) == atoi(cell[5]),
-       "%s: a row has %s bytes", cell[0], cell[3]);
+           kvmill_format_group(&row) == group && kvmill_format_multiple(parts) == atoi(cells[5]),
+       "%s: a row has %s bytes", cells[0], cells[3]);
 }
 
 static int element_of(const char *name) {
@@ -50,11 +45,12 @@ static int element_of(const char *name) {
 }
 
 /* ELEMENT DIM SCALE GROUP LEGAL: what rows there can be. */
-static void test_legality(char *const *cell) {
-    const struct kvmill_format format = {element_of(cell[0]), atoi(cell[1]), element_of(cell[2]),
-                                         atoi(cell[3])};
-    ok(kvmill_format_is_legal(&format) == (strcmp(cell[4], "legal") == 0),
-       "%s elements of %s, scales of %s for %s: %s", cell[1], cell[0], cell[2], cell[3], cell[4]);
+ROWS(row, 5) {
+    const struct kvmill_format format = {element_of(cells[0]), atoi(cells[1]), element_of(cells[2]),
+                                         atoi(cells[3])};
+    ok(kvmill_format_is_legal(&format) == (strcmp(cells[4], "legal") == 0),
+       "%s elements of %s, scales of %s for %s: %s", cells[1], cells[0], cells[2], cells[3],
+       cells[4]);
 }
 
 static int place_in(const char *word, const char *const *words) {
@@ -76,7 +72,15 @@ static bool types_are_listed(void) {
     return seen == all;
 }
 
-static void test_words(void) {
+TABLE(formats);
+
+TEST(all_known) {
+    ok(kvmill_format_parts(0) == NULL && kvmill_format_parts(known + 1) == NULL &&
+           kvmill_format_parts(-1) == NULL,
+       "no format is forgotten here");
+}
+
+TEST(words) {
     const char *words[KVMILL_MOST_FORMATS + 1];
     char text[KVMILL_WORDS_SIZE], other[KVMILL_WORDS_SIZE];
     kvmill_activation_words(words);
@@ -130,7 +134,7 @@ static void test_codes(const struct kvmill_format_parts *parts) {
        bytes);
 }
 
-static void test_all_codes(void) {
+TEST(all_codes) {
     struct kvmill_format_parts parts = {.bits = 0};
     for (parts.bits = 1; parts.bits <= 8; parts.bits++)
         for (int code = KVMILL_CODE_SIGNED; code <= KVMILL_CODE_UNSIGNED; code++) {
@@ -146,7 +150,7 @@ static void test_all_codes(void) {
 }
 
 /* Fifth bits in the order of elements, then nibbles: low ones of the first half. */
-static void test_halves(void) {
+TEST(halves) {
     const struct kvmill_format_parts parts = {
         .code = KVMILL_CODE_UNSIGNED, .bits = 5, .packing = KVMILL_PACKED_HALVES, .block = 32};
     unsigned char data[20] = {0};
@@ -158,7 +162,7 @@ static void test_halves(void) {
 }
 
 /* Two bits of four elements in a byte: of i, i + 16, i + 8 and i + 24. */
-static void test_two_bits_above(void) {
+TEST(two_bits_above) {
     const struct kvmill_format_parts parts = {
         .code = KVMILL_CODE_UNSIGNED, .bits = 6, .packing = KVMILL_PACKED_HALVES, .block = 32};
     unsigned char data[24] = {0};
@@ -322,7 +326,12 @@ static void test_float(const struct float_type *f) {
        "%s: NaN stays NaN, with its sign, where there is one", f->name);
 }
 
-static void test_powers(void) {
+TEST(floats) {
+    for (size_t i = 0; i < COUNT(float_types); i++)
+        test_float(&float_types[i]);
+}
+
+TEST(powers) {
     static const struct float_type f = {"f8E8M0FNU", 8, 0, 127, ONE_NAN, false, NULL, NULL};
     int wrong = 0;
     for (uint32_t code = 0; code < 255; code++)
@@ -346,9 +355,9 @@ static float float_of(int64_t value) {
 
 /* 64-bit integers as floats are rounded once: halfway cases of float32 with a last bit beside them.
  */
-static void test_integers(void) {
+TEST(integers) {
     const kvmill_element_type from = {.dtype = i64}, to = {.dtype = f32};
-    struct dice dice = dice_for(dice_seed(), "integers");
+    struct dice dice = dice_for("integers");
     int wrong = 0;
     for (int i = 0; i < 100000; i++) {
         int64_t value = (int64_t)((dice_bits(&dice) | (uint64_t)1 << 62) & ~((uint64_t)1 << 63));
@@ -375,7 +384,7 @@ static bool is_in(const char *text, const char *word) {
     return false;
 }
 
-static void test_pages(void) {
+TEST(pages) {
     static const char *const pages[] = {"README.md", "doc/kvmill.1", "doc/kvmill-specs.5"};
     const struct kvmill_format_parts *parts;
     for (int p = 0; p < 3; p++) {
@@ -384,23 +393,4 @@ static void test_pages(void) {
             ok(is_in(page, parts->word), "%s lists %s", pages[p], parts->word);
         free(page);
     }
-}
-
-int main(void) {
-    static const struct table_test rows[] = {
-        {"known", 6, test_known}, {"row", 5, test_legality}, {NULL, 0, NULL}};
-    run_table("formats", rows);
-    ok(kvmill_format_parts(0) == NULL && kvmill_format_parts(known + 1) == NULL &&
-           kvmill_format_parts(-1) == NULL,
-       "no format is forgotten here");
-    test_words();
-    test_all_codes();
-    test_halves();
-    test_two_bits_above();
-    for (size_t i = 0; i < COUNT(float_types); i++)
-        test_float(&float_types[i]);
-    test_powers();
-    test_integers();
-    test_pages();
-    return done_testing();
 }

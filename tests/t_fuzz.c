@@ -2,9 +2,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "fence.h"

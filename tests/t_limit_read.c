@@ -2,13 +2,9 @@
    by more than noise.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../base/timer.h"
 #include "../bench/limits.h"
-#include "tap.h"
+#include "program.h"
 
 enum { LOOPS = 8, PIECES = 4, ROUNDS = 6, TRIES = 5 };
 static const size_t piece = 64 << 20;
@@ -61,11 +57,15 @@ static double share_of_best(const char *memory, kvmill_pool *pool) {
     return loops / limit;
 }
 
-static void test_reading(void) {
+TEST(reading) {
     char *memory = malloc(PIECES * piece);
     kvmill_pool *pool;
     double best = 0;
     struct error error;
+    if (getenv("KVMILL_TEST_SLOW") != NULL) {
+        skip_test("reading: too slow here");
+        return;
+    }
     if (memory == NULL || !bench_pool_open(1, &pool, &error))
         bail_out("no memory");
     memset(memory, 1, PIECES * piece);
@@ -79,17 +79,8 @@ static void test_reading(void) {
     free(memory);
 }
 
-static void test_clock(void) {
+TEST(clock) {
     double hertz = limit_clock(), again = limit_clock();
     ok(hertz > 1e8 && hertz < 1e10, "the clock is one of a processor");
     ok(hertz < 1.5 * again && again < 1.5 * hertz, "  and twice the same, or nearly");
-}
-
-int main(void) {
-    if (getenv("KVMILL_TEST_SLOW") != NULL)
-        skip_test("reading: too slow here");
-    else
-        test_reading();
-    test_clock();
-    return done_testing();
 }

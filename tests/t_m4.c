@@ -3,9 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,20 +55,22 @@ static const char *expand_text(const char *template, struct error *error) {
 
 /* ---- What expands to what ---- */
 
-static void test_expands(char *const *cells) {
+ROWS(expands, 2) {
     struct error error;
     const char *text = expand_text(cells[1], &error);
     ok_text(text ? text : error.text, cells[2] ? cells[2] : "", "%s", cells[0]);
 }
 
-static void test_fails(char *const *cells) {
+ROWS(fails, 3) {
     struct error error;
     const char *text = expand_text(cells[1], &error);
     ok_failed(text != NULL, &error, EXIT_BUG, NULL, cells[2], "fails: %s", cells[0]);
 }
 
+TABLE(m4);
+
 /* Long loops neither end early nor overflow a stack. */
-static void test_long_loop(void) {
+TEST(long_loop) {
     struct error error;
     const char *text = expand_text("km_each(«I», 1, 20000, 1, «x»)", &error);
     ok(text != NULL && strspn(text, "x") == 20000 && text[20000] == '\0', "km_each 20000 times");
@@ -79,7 +78,7 @@ static void test_long_loop(void) {
 
 /* ---- Definitions ---- */
 
-static void test_definitions(void) {
+TEST(definitions) {
     struct expansion expansion = {.files = {"lib/base.m4", "-", "test.m4"}};
     struct error error;
     write_template("km_word [km_nothing] km_least km_most");
@@ -93,7 +92,7 @@ static void test_definitions(void) {
        "definitions reach the template as they are");
 }
 
-static void test_appending(void) {
+TEST(appending) {
     struct expansion expansion = {.files = {"lib/base.m4", "-", "test.m4"}};
     struct text result = {0};
     struct error error;
@@ -207,12 +206,11 @@ static void test_moves_by(const struct isa *isa, const char *list) {
        MOST_BYTES);
 }
 
-static void test_moves(void) {
+TEST(moves) {
     struct isa_list isas;
     struct isa_words every;
     struct error error;
-    if (!isa_list_parse(isa_join(",", &every), &isas, &error))
-        bail_out("%s", error.text);
+    must(isa_list_parse(isa_join(",", &every), &isas, &error), error.text);
     for (int i = 0; i < isas.count; i++) {
         test_moves_by(isas.items[i], "km_widths");
         test_moves_by(isas.items[i], "km_join_widths");
@@ -287,15 +285,14 @@ static void test_unknown_word(void) {
               "a word that the vocabulary does not have is refused, naming file and word");
 }
 
-static void test_contract(void) {
+TEST(contract) {
     struct isa_list isas;
     struct isa_words every;
     struct error error;
     int words = test_contract_words();
     ok(words >= 5, "the contract has %d words", words);
     test_unknown_word();
-    if (!isa_list_parse(isa_join(",", &every), &isas, &error))
-        bail_out("%s", error.text);
+    must(isa_list_parse(isa_join(",", &every), &isas, &error), error.text);
     for (int i = 0; i < isas.count; i++) {
         test_contract_kept(isas.items[i]);
         test_words_of_widths(isas.items[i]);
@@ -311,13 +308,13 @@ static void test_environment_error(const char *name, struct expansion *expansion
     ok_failed(text != NULL, &error, EXIT_ENVIRONMENT, NULL, message, "%s", name);
 }
 
-static void test_missing_template(void) {
+TEST(missing_template) {
     struct expansion expansion = {.files = {"lib/base.m4", "-", "kernel/no_such.c.m4"}};
     test_environment_error("a missing template: the environment, with its path", &expansion,
                            template_path("kernel/no_such.c.m4: "));
 }
 
-static void test_missing_directory(void) {
+TEST(missing_directory) {
     struct expansion expansion = {.files = {"lib/base.m4", "-", "test.m4"}};
     setenv("KVMILL_DATADIR", "/nonexistent", 1);
     test_environment_error("no templates at all: says where it looked, and who says so", &expansion,
@@ -326,7 +323,7 @@ static void test_missing_directory(void) {
     setenv("KVMILL_DATADIR", scratch_folder(), 1);
 }
 
-static void test_missing_m4(void) {
+TEST(missing_m4) {
     struct expansion expansion = {.files = {"lib/base.m4", "-", "test.m4"}};
     write_template("text");
     setenv("KVMILL_M4", "/nonexistent", 1);
@@ -339,7 +336,7 @@ static void test_missing_m4(void) {
 }
 
 /* Killed, out of memory, not GNU m4: it says nothing, so the message has to. */
-static void test_silent_m4(void) {
+TEST(silent_m4) {
     struct expansion expansion = {.files = {"lib/base.m4", "-", "test.m4"}};
     struct error error;
     setenv("KVMILL_M4", "false", 1);
@@ -351,7 +348,7 @@ static void test_silent_m4(void) {
 }
 
 /* m4 looks in the current directory before anywhere else. */
-static void test_decoy(void) {
+TEST(decoy) {
     struct error error;
     char here[1024];
     if (getcwd(here, sizeof here) == NULL || chdir(scratch_folder()) != 0)
@@ -363,22 +360,8 @@ static void test_decoy(void) {
         bail_out("cannot change back to %s", here);
 }
 
-int main(void) {
-    static const struct table_test rows[] = {
-        {"expands", 2, test_expands}, {"fails", 3, test_fails}, {NULL, 0, NULL}};
+void before_tests(void) {
     unsetenv("KVMILL_M4");
     unsetenv("KVMILL_TRACE");
     make_folder();
-    run_table("m4", rows);
-    test_long_loop();
-    test_definitions();
-    test_appending();
-    test_moves();
-    test_contract();
-    test_missing_template();
-    test_missing_directory();
-    test_missing_m4();
-    test_silent_m4();
-    test_decoy();
-    return done_testing();
 }

@@ -3,9 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../defs/dtype.h"
 #include "case_table.h"
@@ -16,7 +13,7 @@ enum { DRAWS = 60, MOST_ATTRIBUTES = 64 };
 
 static const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 1};
 
-static struct dice dice;
+DICE("named");
 static char doing[256]; /* for whoever reads of a trap */
 
 /* An op by its names. */
@@ -165,9 +162,9 @@ static const DLTensor cache = {
     .device = {kDLCPU, 0}, .ndim = 4, .dtype = {kDLFloat, 32, 1}, .shape = dims};
 
 /* OP ATTRIBUTE VALUE STATUS WORDS: of an op without tensors. */
-static void test_refused(char *const *cell) {
-    const char *value = cell[2];
-    kvmill_named_attribute attribute = {.name = cell[1][0] != '\0' ? cell[1] : NULL};
+ROWS(refused, 5) {
+    const char *value = cells[2];
+    kvmill_named_attribute attribute = {.name = cells[1][0] != '\0' ? cells[1] : NULL};
     kvmill_plan *plan = (kvmill_plan *)(void *)&dice;
     kvmill_error error = {""};
     if (isalpha((unsigned char)value[0]))
@@ -176,9 +173,9 @@ static void test_refused(char *const *cell) {
         attribute.real = strtod(value, NULL);
     else
         attribute.integer = atoll(value);
-    kvmill_status status = kvmill_plan_named(cell[0], &attribute, 1, NULL, 0, NULL, &plan, &error);
-    ok(strcmp(kvmill_status_name(status) + strlen("KVMILL_"), cell[3]) == 0 && plan == NULL &&
-           strstr(error.message, cell[4]) != NULL,
+    kvmill_status status = kvmill_plan_named(cells[0], &attribute, 1, NULL, 0, NULL, &plan, &error);
+    ok(strcmp(kvmill_status_name(status) + strlen("KVMILL_"), cells[3]) == 0 && plan == NULL &&
+           strstr(error.message, cells[4]) != NULL,
        "refused: %s", error.message);
 }
 
@@ -188,7 +185,9 @@ static kvmill_status with_tensor(const char *name, const DLTensor *tensor, kvmil
     return kvmill_plan_named("TensorScatter", NULL, 0, tensors, 2, NULL, &plan, error);
 }
 
-static void test_tensors(void) {
+TABLE(named);
+
+TEST(tensors) {
     kvmill_error error;
     kvmill_named_tensor_place place;
     ok(with_tensor("new", &cache, &error) == KVMILL_E_ATTRIBUTE &&
@@ -210,7 +209,7 @@ static void test_tensors(void) {
        "no place of a tensor that the op has not");
 }
 
-static void test_fraction(void) {
+TEST(fraction) {
     const kvmill_named_attribute attributes[] = {
         {.name = "num_heads", .integer = 2},    {.name = "num_kv_heads", .integer = 2},
         {.name = "key_head_dim", .integer = 8}, {.name = "T1", .word = "float32"},
@@ -224,7 +223,7 @@ static void test_fraction(void) {
        "a real number keeps its fraction: %s", error.message);
 }
 
-static void test_null(void) {
+TEST(null) {
     kvmill_plan *plan = NULL;
     kvmill_named_tensor_place place;
     ok(kvmill_plan_named(NULL, NULL, 0, NULL, 0, NULL, &plan, NULL) == KVMILL_E_NULL &&
@@ -242,11 +241,8 @@ static void test_null(void) {
        "kvmill_named_place of NULL");
 }
 
-int main(void) {
-    static const struct table_test rows[] = {{"refused", 5, test_refused}, {NULL, 0, NULL}};
+TEST(all_ops) {
     int ops = 0;
-    dice = dice_for(dice_seed(), "named");
-    fence_explain_traps(doing);
     for (int i = 0; kvmill_ops[i] != NULL; i++) {
         const struct op *op = kvmill_ops[i];
         const struct described_case *by = described_case_of(op);
@@ -257,9 +253,8 @@ int main(void) {
         ops++;
     }
     ok(ops == 11, "%d ops have plans by name", ops);
-    run_table("named", rows);
-    test_tensors();
-    test_fraction();
-    test_null();
-    return done_testing();
+}
+
+void before_tests(void) {
+    fence_explain_traps(doing);
 }

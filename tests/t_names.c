@@ -1,9 +1,6 @@
 /* Names: a kernel's symbol and back, words near to mistyped ones, lists of instruction sets.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "../gen/families.h"
@@ -65,12 +62,11 @@ static int values_of(const struct field *field) {
 static struct kernel examples[32];
 static size_t example_count;
 
-static void test_example(char *const *cells) {
+ROWS(example, 1) {
     struct error error = {0};
     bool read =
         example_count < COUNT(examples) && kernel_parse(cells[0], &examples[example_count], &error);
-    if (!ok(read, "an example: %s", cells[0]))
-        bail_out("%s", error.text);
+    must(ok(read, "an example: %s", cells[0]), error.text);
     example_count++;
 }
 
@@ -117,17 +113,17 @@ static bool is_of_vectors(const struct family *family) {
     return strcmp(family->name, "select_pages") == 0;
 }
 
-static void test_round_trips(void) {
+TABLE(names);
+
+TEST(round_trips) {
     struct isa_list isas;
     struct isa_words every;
     struct error error;
     const struct family *family;
-    uint64_t seed = dice_seed();
-    if (!isa_list_parse(isa_join(",", &every), &isas, &error))
-        bail_out("%s", error.text);
+    must(isa_list_parse(isa_join(",", &every), &isas, &error), error.text);
     for (size_t i = 0; (family = family_at(i)) != NULL; i++) {
         struct walk walk = {0};
-        struct dice dice = dice_for(seed, family->name);
+        struct dice dice = dice_for(family->name);
         walk_family(family, &isas, &walk, &dice);
         ok(walk.wrong == 0 && (walk.legal > 0 || is_of_vectors(family)),
            "%s: %ld legal symbols and back, %ld illegal ones refused", family->name, walk.legal,
@@ -135,7 +131,7 @@ static void test_round_trips(void) {
     }
 }
 
-static void test_shape_words(void) {
+TEST(shape_words) {
     struct kernel kernel;
     struct error error;
     char words[SYMBOL_SIZE];
@@ -170,14 +166,14 @@ static bool refuse(const char *symbol, struct error *error) {
     return !accepted;
 }
 
-static void test_symbol(char *const *cells) {
+ROWS(symbol, 2) {
     struct error error = {0};
     bool refused = refuse(cells[0], &error);
     ok_failed(!refused, &error, EXIT_USER, NULL, "accepted: ", "refused: %s", cells[1]);
     ok(strstr(error.text, "CANARY") == NULL, "  and nothing after its end is read");
 }
 
-static void test_long_symbol(void) {
+TEST(long_symbol) {
     struct error error = {0};
     char symbol[4096];
     memset(symbol, 'a', sizeof symbol - 1);
@@ -188,14 +184,14 @@ static void test_long_symbol(void) {
 
 /* ---- The nearest word ---- */
 
-static void test_near(char *const *cells) {
+ROWS(near, 2) {
     static const char *const modes[] = {"linear", "circular", NULL};
     const char *nearest = nearest_word(cells[0], modes);
     ok_text(nearest ? nearest : "nothing", cells[1], "near to \"%s\": %s", cells[0], cells[1]);
 }
 
 /* The first of two that are as near: the suggestion does not depend on chance. */
-static void test_nearest(void) {
+TEST(nearest) {
     static const char *const words[] = {"int4", "int8", NULL};
     static const char *const nothing[] = {NULL};
     char word[301];
@@ -225,13 +221,12 @@ static void test_isa_list(const char *given, const char *wanted) {
         diag("got \"%s\" %s", text, error.text);
 }
 
-static void test_isa_lists(void) {
+TEST(isa_lists) {
     struct isa_list all, of_cpu = {.count = 0};
     struct isa_words words;
     struct error error;
     char every[128], cpu[128];
-    if (!isa_list_parse(isa_join(",", &words), &all, &error))
-        bail_out("%s", error.text);
+    must(isa_list_parse(isa_join(",", &words), &all, &error), error.text);
     join_isas(&all, every);
     for (int i = 0; i < all.count; i++)
         if (kvmill_isa_is_of(all.items[i], CPU_X86_64))
@@ -251,7 +246,7 @@ static void test_isa_lists(void) {
     test_isa_list("avx2,scalar,avx2,scalar,avx2,scalar,avx2,scalar,avx2,scalar", "avx2,scalar");
 }
 
-static void test_no_isas(char *const *cells) {
+ROWS(no_isas, 1) {
     struct isa_list list;
     struct error error = {0};
     bool read = isa_list_parse(cells[0], &list, &error);
@@ -268,11 +263,11 @@ static void test_no_isas(char *const *cells) {
 static void add_symbol(struct kernel_list *list, const char *symbol) {
     struct kernel kernel;
     struct error error;
-    if (!kernel_parse(symbol, &kernel, &error) || !kernel_list_add(list, &kernel, &error))
-        bail_out("%s", error.text);
+    must(kernel_parse(symbol, &kernel, &error) && kernel_list_add(list, &kernel, &error),
+         error.text);
 }
 
-static void test_kernel_lists(void) {
+TEST(kernel_lists) {
     static const char *const symbols[] = {
         GOOD, "kvmill_keep_rows_u8__scalar_pages4",
         "kvmill_store_rows_u8_h4_mn_s1_d256_linear__scalar_line",
@@ -294,7 +289,7 @@ static void test_kernel_lists(void) {
 }
 
 /* Every kernel twice: the time must grow with the number, not with its square. */
-static void test_long_kernel_list(void) {
+TEST(long_kernel_list) {
     enum { MANY = 60000 };
     struct kernel kernel;
     struct kernel_list list = {0};
@@ -313,21 +308,4 @@ static void test_long_kernel_list(void) {
     if (!ok(seconds < 4, "  within seconds"))
         diag("%.1f s", seconds);
     kernel_list_free(&list);
-}
-
-int main(void) {
-    static const struct table_test rows[] = {{"example", 1, test_example},
-                                             {"symbol", 2, test_symbol},
-                                             {"near", 2, test_near},
-                                             {"no_isas", 1, test_no_isas},
-                                             {NULL, 0, NULL}};
-    run_table("names", rows);
-    test_round_trips();
-    test_shape_words();
-    test_long_symbol();
-    test_nearest();
-    test_isa_lists();
-    test_kernel_lists();
-    test_long_kernel_list();
-    return done_testing();
 }

@@ -2,15 +2,11 @@
    layouts, against the oracle: portable kernels and packs, any number of threads.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "onnx_problem.h"
 #include "packs.h"
+#include "plans.h"
+#include "program.h"
 #include "settings.h"
-#include "tap.h"
 
 static const DLDataType types[] = {
     {kDLFloat, 32, 1}, {kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat, 64, 1}};
@@ -145,12 +141,6 @@ static void choose_step(struct onnx_problem *problem, struct dice *dice) {
 
 /* ---- One case ---- */
 
-static bool has_pack(const kvmill_plan *plan) {
-    char text[4096];
-    kvmill_plan_describe(plan, text, sizeof text);
-    return strstr(text, "(pack ") != NULL;
-}
-
 static bool run_once(struct onnx_problem *problem, const kvmill_plan *plan, int threads,
                      struct dice *dice) {
     kvmill_error error;
@@ -180,17 +170,14 @@ static bool run_problem(struct onnx_problem *problem, bool use_packs, struct dic
                                          .threads = (int)dice_range(dice, 1, 3)};
     kvmill_plan *plan;
     kvmill_error error;
-    char text[4096] = "";
     onnx_open(problem, dice);
     onnx_expect(problem, dice);
     bool planned = onnx_plan(problem, &options, &plan, &error) == KVMILL_OK;
     bool right = planned && run_once(problem, plan, 0, dice) && repeat(problem, plan, dice);
-    if (planned)
-        kvmill_plan_describe(plan, text, sizeof text);
     if (!right)
-        diag("%s\n%s %s", problem->words, planned ? "" : error.message, text);
+        diag("%s\n%s", problem->words, planned ? plan_text(plan) : error.message);
     seen.cases++;
-    seen.packs += planned && has_pack(plan);
+    seen.packs += planned && plan_says(plan, "(pack ");
     kvmill_plan_destroy(plan);
     onnx_close(problem);
     return right;
@@ -209,15 +196,20 @@ static bool run_case(bool step, bool use_packs, struct dice *dice) {
     return run_problem(&problem, use_packs, dice);
 }
 
-static void test_random(uint64_t seed, bool step, bool use_packs) {
+static void test_random(bool step, bool use_packs) {
     const char *what = step ? "steps" : "Attention", *how = use_packs ? "packs" : "portable";
     char words[64];
     int cases = is_slow_run() ? 40 : 400, done = 0;
     snprintf(words, sizeof words, "%s, %s", what, how);
-    struct dice dice = dice_for(seed, words);
+    struct dice dice = dice_for(words);
     while (done < cases && run_case(step, use_packs, &dice))
         done++;
     ok(done == cases, "%s: %d random cases (%s)", what, done, how);
+}
+
+TEST(random_cases) {
+    for (int i = 0; i < 4; i++)
+        test_random(i / 2, i % 2);
 }
 
 static bool saw_all(const int64_t *counts, int64_t first, int64_t last) {
@@ -227,20 +219,11 @@ static bool saw_all(const int64_t *counts, int64_t first, int64_t last) {
     return all;
 }
 
-static void test_coverage(void) {
+TEST(coverage) {
     bool all = saw_all(seen.types, 0, TYPES) && saw_all(seen.masks, 0, MASK_TYPES) &&
                saw_all(seen.ranks, 1, 5) && saw_all(seen.modes, 0, 4) && seen.past && seen.nonpad &&
                seen.windows && seen.packed && seen.spread && seen.wrapped && seen.padded &&
                seen.in_place && seen.short_masks && seen.packs;
     diag("%" PRId64 " cases, %" PRId64 " with kernels of packs", seen.cases, seen.packs);
     ok(seen.cases > 0 && (all || is_slow_run()), "cases of all kinds were run");
-}
-
-int main(void) {
-    uint64_t seed = dice_seed();
-    for (int step = 0; step < 2; step++)
-        for (int use_packs = 0; use_packs < 2; use_packs++)
-            test_random(seed, step, use_packs);
-    test_coverage();
-    return done_testing();
 }

@@ -2,20 +2,15 @@
    the standard leaves it open, tensors in place.  What is refused is in tests/tables/refusals/.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "case_table.h"
 #include "common.h"
 #include "crew.h"
 #include "onnx_problem.h"
 #include "packs.h"
+#include "plans.h"
 #include "settings.h"
 
-static struct dice dice;
+DICE("ONNX Attention, case by case");
 
 /* Plan with packs or without, and run. */
 static bool run(struct onnx_problem *problem, bool portable, int threads) {
@@ -91,9 +86,9 @@ static bool is_view(char *const *cell, bool portable) {
     return good;
 }
 
-static void test_view(char *const *cell) {
+ROWS(view, 3) {
     for (int portable = 0; portable < 2; portable++)
-        ok(is_view(cell, portable), "%s (%s)", cell[0], portable ? "portable" : "packs");
+        ok(is_view(cells, portable), "%s (%s)", cells[0], portable ? "portable" : "packs");
 }
 
 /* ---- Decisions ---- */
@@ -155,7 +150,15 @@ static void test_hidden_rows(const char *T1) {
     ok(good, "%s: a row that masks hide from all keys is 0, whatever its scores are", T1);
 }
 
-static void test_infinite_masks(void) {
+TABLE(onnx_views);
+
+TEST(all_hidden_rows) {
+    test_hidden_rows("float32");
+    test_hidden_rows("float16");
+    test_hidden_rows("float64");
+}
+
+TEST(infinite_masks) {
     bool good = true;
     for (int i = 0; i < 4; i++) {
         const char *type = i / 2 ? "float64" : "float32";
@@ -169,7 +172,7 @@ static void test_infinite_masks(void) {
 }
 
 /* Masks are numbers of type T1: -1e9 and the least int32 are -infinity in float16. */
-static void test_wide_masks(void) {
+TEST(wide_masks) {
     static const struct {
         const char *U;
         double hidden;
@@ -187,7 +190,7 @@ static void test_wide_masks(void) {
 }
 
 /* 1 + 2^-11 + 2^-40 is nearer to 1 + 2^-10 than to 1, but a float32 between them is not. */
-static void test_rounding(void) {
+TEST(rounding) {
     struct onnx_problem problem = some_problem("float16", "qk=1 qk_matmul_output_mode=2");
     open_masked(&problem, "float64", 1 + 0x1p-11 + 0x1p-40);
     for (int64_t d = 0; d < problem.dim; d++)
@@ -217,7 +220,7 @@ static bool run_sized(const char *type, const char *settings) {
     return good;
 }
 
-static void test_sizes(void) {
+TEST(sizes) {
     static const int dims[] = {1, 2, 7, 64, 128, 512, 576};
     static const char *const types[] = {"float32", "float16", "float64"};
     char settings[80];
@@ -236,10 +239,10 @@ static void test_sizes(void) {
 }
 
 /* NAME TYPE SETTINGS. */
-static void test_sized(char *const *cell) {
+ROWS(sized, 3) {
     static int done;
     if (!is_slow_run() || done++ < 4)
-        ok(run_sized(cell[1], cell[2]), "%s", cell[0]);
+        ok(run_sized(cells[1], cells[2]), "%s", cells[0]);
 }
 
 /* ---- In place ---- */
@@ -261,19 +264,15 @@ static void open_grown(struct grown *grown) {
         grown->strides[d] = (int64_t[]){48, 24, 3, 1}[d];
     for (int i = 0; i < 3; i++) {
         memcpy(grown->shape[i], (int64_t[]){2, 2, rows[i], 3}, sizeof grown->shape[i]);
-        *tensors[i] = (DLTensor){.data = i == 1 ? grown->data[0][0][5] : first,
-                                 .device = {kDLCPU, 0},
-                                 .ndim = 4,
-                                 .dtype = f32,
-                                 .shape = grown->shape[i],
-                                 .strides = grown->strides};
+        *tensors[i] = dense_tensor(f32, 4, grown->shape[i], i == 1 ? grown->data[0][0][5] : first);
+        tensors[i]->strides = grown->strides;
     }
 }
 
 static bool run_grown(struct grown *key, struct grown *value, bool with_presents, float *y) {
     int64_t shape[] = {2, 2, 2, 3};
     float q[24];
-    DLTensor Q = {.data = q, .device = {kDLCPU, 0}, .ndim = 4, .dtype = f32, .shape = shape}, Y = Q;
+    const DLTensor Q = dense_tensor(f32, 4, shape, q), Y = dense_tensor(f32, 4, shape, y);
     const DLTensor *tensors[KVMILL_ATTENTION_TENSORS] = {
         &Q, &key->fresh, &value->fresh, NULL, &key->past, &value->past, NULL, &Y};
     kvmill_attention op;
@@ -281,7 +280,6 @@ static bool run_grown(struct grown *key, struct grown *value, bool with_presents
     kvmill_error error = {""};
     for (int i = 0; i < 24; i++)
         q[i] = (float)(i % 5) - 2;
-    Y.data = y;
     kvmill_attention_init(&op, sizeof op);
     op.Q = &Q, op.K = &key->fresh, op.V = &value->fresh;
     op.past_key = &key->past, op.past_value = &value->past;
@@ -296,7 +294,7 @@ static bool run_grown(struct grown *key, struct grown *value, bool with_presents
     return good;
 }
 
-static void test_in_place(void) {
+TEST(in_place) {
     static struct grown key, value, was;
     float y[24], other[24];
     open_grown(&key);
@@ -347,7 +345,7 @@ static bool is_composition(const char *tokens) {
     return good;
 }
 
-static void test_composition(void) {
+TEST(composition) {
     ok(is_composition("queries=1 keys=1") && is_composition("queries=3 keys=3"),
        "a step is TensorScatter, then Attention over what is valid");
 }
@@ -360,7 +358,7 @@ static void set_number(struct onnx_problem *problem, int i, int64_t b, int64_t v
 }
 
 /* A start is a position modulo the ring; far ones are none else.  The oracle is told near ones. */
-static void test_far_starts(void) {
+TEST(far_starts) {
     static const char *const rows[] = {"opset=24 is_causal=1", "opset=24 is_causal=1",
                                        "opset=25 is_causal=1 left=2", "opset=25"};
     bool good = true;
@@ -383,7 +381,7 @@ static void test_far_starts(void) {
 /* ---- Metamorphic ---- */
 
 /* Batch entries know nothing of each other. */
-static void test_swapped_entries(void) {
+TEST(swapped_entries) {
     struct onnx_problem a = some_problem("float32", "opset=24 nonpad=4,9");
     struct onnx_problem b = some_problem("float32", "opset=24 nonpad=9,4");
     onnx_open(&a, &dice);
@@ -401,23 +399,4 @@ static void test_swapped_entries(void) {
        "batch entries that change places");
     onnx_close(&a);
     onnx_close(&b);
-}
-
-int main(void) {
-    static const struct table_test rows[] = {
-        {"view", 3, test_view}, {"sized", 3, test_sized}, {NULL, 0, NULL}};
-    dice = dice_for(dice_seed(), "ONNX Attention, case by case");
-    run_table("onnx_views", rows);
-    test_hidden_rows("float32");
-    test_hidden_rows("float16");
-    test_hidden_rows("float64");
-    test_infinite_masks();
-    test_wide_masks();
-    test_rounding();
-    test_sizes();
-    test_in_place();
-    test_composition();
-    test_far_starts();
-    test_swapped_entries();
-    return done_testing();
 }

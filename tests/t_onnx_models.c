@@ -3,9 +3,6 @@
    huge.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -13,10 +10,9 @@
 
 #include "../gen/spec.h"
 #include "../import/onnx/onnx.h"
-#include "fence.h"
 #include "onnx_text.h"
+#include "program.h"
 #include "table.h"
-#include "tap.h"
 
 /* A file of these bytes, by a name that reads it from its beginning each time. */
 struct file {
@@ -116,7 +112,7 @@ static void check_row(char *const *row) {
     spec_list_free(&result.specs);
 }
 
-static void check_table(void) {
+TEST(table) {
     struct table table = table_open("onnx_models");
     for (char *row[4]; table_next(&table, row, 4);)
         check_row(row);
@@ -227,7 +223,7 @@ static bool goes_on(int64_t round, int64_t rounds, time_t begin) {
     return seconds ? time(NULL) - begin < strtol(seconds, NULL, 10) : round < rounds;
 }
 
-static void fuzz_bytes(uint64_t seed, int64_t rounds) {
+static void fuzz_bytes(int64_t rounds) {
     enum { ROOM = 1 << 14 };
     static unsigned char data[ROOM];
     struct text file = {0};
@@ -237,7 +233,7 @@ static void fuzz_bytes(uint64_t seed, int64_t rounds) {
     for (; goes_on(round, rounds, begin) && wrong < 3; round++) {
         char words[32];
         snprintf(words, sizeof words, "bytes %lld", (long long)round);
-        struct dice dice = dice_for(seed, words);
+        struct dice dice = dice_for(words);
         size_t length = file.length;
         memcpy(data, file.data, length);
         for (int64_t k = dice_range(&dice, 1, 4); k > 0; k--)
@@ -319,14 +315,14 @@ static void print_pmx_node(struct dice *dice, int number, struct text *text) {
     text_print(text, "\n");
 }
 
-static void fuzz_models(uint64_t seed, int64_t rounds) {
+static void fuzz_models(int64_t rounds) {
     time_t begin = time(NULL);
     int64_t round = 0, wrong = 0;
     for (; goes_on(round, rounds, begin) && wrong < 3; round++) {
         char words[32];
         struct text text = {0}, file = {0};
         snprintf(words, sizeof words, "model %lld", (long long)round);
-        struct dice dice = dice_for(seed, words);
+        struct dice dice = dice_for(words);
         text_print(&text, "opset %d\n", (int)dice_range(&dice, 10, 29));
         for (int k = 0; k < 6; k++)
             print_value(&dice, k, &text);
@@ -347,7 +343,7 @@ static void fuzz_models(uint64_t seed, int64_t rounds) {
 
 /* ---- Extremes ---- */
 
-static void check_truncations(void) {
+TEST(truncations) {
     struct text file = {0};
     bool right = true;
     write_rich(&file);
@@ -420,7 +416,7 @@ static void check_long_list(size_t count) {
     free(numbers);
 }
 
-static void check_files(void) {
+TEST(files) {
     struct spec_list specs = {0};
     struct error error = {0};
     struct text words = {0};
@@ -443,19 +439,14 @@ static void check_files(void) {
     close(large.descriptor);
 }
 
-int main(void) {
-    uint64_t seed = dice_seed();
+TEST(extremes) {
     int64_t rounds = is_slow_run() ? 300 : 20000;
-    check_table();
-    check_files();
-    check_truncations();
     check_nesting(is_slow_run() ? 1 << 12 : 1 << 16);
     check_tiny_nodes(1 << 18);
     check_long_list(1 << 20);
-    fuzz_bytes(seed, rounds);
-    fuzz_models(seed, rounds);
+    fuzz_bytes(rounds);
+    fuzz_models(rounds);
     ok(seen.read > 20 && seen.refused > 100 && seen.specs > 100 && seen.constants > 100,
        "%lld models were read, %lld refused; %lld specs, %lld constants", (long long)seen.read,
        (long long)seen.refused, (long long)seen.specs, (long long)seen.constants);
-    return done_testing();
 }

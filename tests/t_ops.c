@@ -1,12 +1,10 @@
 /* Descriptions of ops: that they are whole, and what they say where the header says it in words.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "../defs/dtype.h"
 #include "../defs/format.h"
 #include "../defs/op.h"
-#include "tap.h"
+#include "program.h"
 
 /* ---- Structs ---- */
 
@@ -57,7 +55,7 @@ static bool has_members(const struct op_struct *part) {
     return good;
 }
 
-static void test_structs(void) {
+TEST(structs) {
     for (int i = 0; kvmill_ops[i] != NULL; i++)
         for (int p = 0; p < OP_PARTS && kvmill_ops[i]->parts[p] != NULL; p++) {
             const struct op_struct *part = kvmill_ops[i]->parts[p];
@@ -112,7 +110,7 @@ static void test_op_tensors(const struct op *op) {
     ok(good, "%s: its tensors are told apart, and their words have a meaning", op->name);
 }
 
-static void test_tensors(void) {
+TEST(tensors) {
     for (int i = 0; kvmill_ops[i] != NULL; i++)
         if (kvmill_ops[i]->family != OP_FLOW)
             test_op_tensors(kvmill_ops[i]);
@@ -126,7 +124,7 @@ static enum op_presence presence(const struct op *op, const void *base, int tens
     return kvmill_op_presence(op, base, kvmill_op_tensor(op, tensor));
 }
 
-static void test_presence(void) {
+TEST(presence) {
     const struct op *fused = kvmill_op_by_name("MultiHeadCacheAttention");
     const struct op *paged = kvmill_op_by_name("dynamic_batching.MultiHeadCacheAttention");
     const struct op *store = kvmill_op_by_name("KeyValueCache");
@@ -160,7 +158,7 @@ static void test_presence(void) {
 }
 
 /* Caches may be of every type that rows can have, whichever op reads them. */
-static void test_row_types(void) {
+TEST(row_types) {
     for (int i = 0; kvmill_ops[i] != NULL; i++) {
         const struct op_struct *part = kvmill_ops[i]->parts[0];
         bool of_rows = true;
@@ -171,7 +169,7 @@ static void test_row_types(void) {
     }
 }
 
-static void test_shapes(void) {
+TEST(shapes) {
     struct op_dim words[OP_MOST_WORDS] = {{NULL, 0}};
     int64_t shape[] = {2, 3, 20}, dims[OP_MOST_RANK];
     const DLTensor tensor = {.ndim = 3, .shape = shape};
@@ -186,7 +184,7 @@ static void test_shapes(void) {
        "alternatives, and words without a value");
 }
 
-static void test_open_shapes(void) {
+TEST(open_shapes) {
     struct op_dim words[OP_MOST_WORDS] = {{"N", 3}};
     int64_t shape[] = {KVMILL_DYNAMIC, 3}, dims[OP_MOST_RANK];
     const DLTensor tensor = {.ndim = 2, .shape = shape};
@@ -200,14 +198,4 @@ static void test_open_shapes(void) {
        "a dim that is known tells the word");
     shape[0] = 4;
     ok(!kvmill_op_learn("B N", &tensor, words), "once");
-}
-
-int main(void) {
-    test_structs();
-    test_tensors();
-    test_presence();
-    test_row_types();
-    test_shapes();
-    test_open_shapes();
-    return done_testing();
 }

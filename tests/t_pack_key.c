@@ -2,16 +2,13 @@
    depend on it.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "../tools/pack_key.h"
 #include "common.h"
 
 /* Of FIPS 180-4, and the lengths around a block. */
-static void test_hash(void) {
+TEST(hash) {
     static const struct {
         const char *data;
         int times;
@@ -37,8 +34,7 @@ static void test_hash(void) {
 
 static void key_of(const struct output *output, char key[SHA256_TEXT]) {
     struct error error;
-    if (!pack_key(output, scratch_folder(), key, &error))
-        bail_out("%s", error.text);
+    must(pack_key(output, scratch_folder(), key, &error), error.text);
 }
 
 /* Whether the key changes from one CPU to the other. */
@@ -87,7 +83,7 @@ static void test_files(struct output *output) {
     ok(strcmp(before, after) != 0, "and so is what the files hold");
 }
 
-int main(void) {
+TEST(key) {
     struct output output = {0};
     struct error error;
     mkdir(scratch_path("proc"), 0700);
@@ -97,9 +93,7 @@ int main(void) {
     struct output_file *file = output_add(&output, "a", &error);
     if (file == NULL || !text_append(&file->text, "x", 1))
         bail_out("%s", "out of memory");
-    test_hash();
     test_cpu(&output);
     test_files(&output);
     output_free(&output);
-    return done_testing();
 }

@@ -6,8 +6,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,7 +18,7 @@
 
 enum { PARTS = 1000, MOST = 8 };
 
-static struct dice dice;
+DICE("pool");
 
 static kvmill_pool *open_pool(int threads, int pinned, int sleeps_at_once) {
     const kvmill_pool_options options = {sizeof options, pinned, sleeps_at_once};
@@ -53,7 +51,7 @@ static bool loops_are_whole(kvmill_pool *pool, int loops) {
     return whole;
 }
 
-static void test_loops(void) {
+TEST(loops) {
     static const int threads[] = {1, 2, 3, MOST};
     int loops = is_slow_run() ? 100 : 2000;
     for (int i = 0; i < 8; i++) {
@@ -90,7 +88,7 @@ static void meet(void *context, int64_t index) {
     atomic_fetch_sub(&team->inside, 1);
 }
 
-static void test_seats(void) {
+TEST(seats) {
     kvmill_pool *pool = open_pool(MOST, 0, 0);
     for (int wanted = 1; wanted <= MOST; wanted += 3) {
         struct team team = {.wanted = wanted};
@@ -114,7 +112,7 @@ static void loop_again(void *context, int64_t index) {
         atomic_fetch_add(&team->wrong, atomic_load(&counts[i]) != 1);
 }
 
-static void test_busy(void) {
+TEST(busy) {
     struct team team = {.pool = open_pool(3, 0, 0)};
     kvmill_pool_for(team.pool, 50, loop_again, &team);
     ok(team.wrong == 0 && team.there == 50, "a loop in a part of a loop is its caller's alone");
@@ -148,7 +146,7 @@ static void look_around(void *context, int64_t index) {
         usleep(100);
 }
 
-static void test_pinned(void) {
+TEST(pinned) {
     static struct processors processors;
     static struct places places;
     kvmill_find_processors(&processors);
@@ -170,7 +168,7 @@ static void test_pinned(void) {
 }
 
 /* A process that may use one processor has one thread. */
-static void test_count(void) {
+TEST(count) {
     cpu_set_t all, one;
     struct processors processors;
     sched_getaffinity(0, sizeof all, &all);
@@ -195,7 +193,7 @@ static double processor_seconds(void) {
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-static void test_sleep(void) {
+TEST(sleep) {
     for (int at_once = 0; at_once < 2; at_once++) {
         kvmill_pool *pool = open_pool(MOST, 0, at_once);
         loops_are_whole(pool, 20);
@@ -209,7 +207,7 @@ static void test_sleep(void) {
     }
 }
 
-static void test_fork(void) {
+TEST(fork) {
     kvmill_pool *pool = open_pool(3, 0, 0);
     int wrong = 0;
     for (int i = 0; i < 10; i++) {
@@ -242,7 +240,7 @@ static void refuse(int threads, int pinned, kvmill_status wanted, const char *wo
     ok(pool == NULL, "  is none");
 }
 
-static void test_refusals(void) {
+TEST(refusals) {
     refuse(-1, 0, KVMILL_E_ATTRIBUTE, "threads is -1; accepted: 0 to 4096");
     refuse(4097, 0, KVMILL_E_ATTRIBUTE, "threads is 4097; accepted: 0 to 4096");
     refuse(4096, 1, KVMILL_E_ATTRIBUTE,
@@ -263,7 +261,7 @@ static void test_refusals(void) {
 #endif
 
 /* Stacks are memory. */
-static void test_no_threads(void) {
+TEST(no_threads) {
     struct rlimit before, little = {64 << 20, 64 << 20};
     if (SANITIZED || is_slow_run()) {
         skip_test("a system without threads: not here, where memory is watched");
@@ -293,8 +291,7 @@ static kvmill_plan *plan_of(const struct attention *a, int threads) {
     const kvmill_plan_options options = {.struct_size = sizeof options, .threads = threads};
     kvmill_plan *plan;
     kvmill_error error;
-    if (attention_plan(a, &options, &plan, &error) != KVMILL_OK)
-        bail_out("%s", error.message);
+    must(attention_plan(a, &options, &plan, &error) == KVMILL_OK, error.message);
     return plan;
 }
 
@@ -377,7 +374,7 @@ static void run_users(int64_t positions, int planned, int pool_threads, int wort
     kvmill_plan_destroy(plan);
 }
 
-static void test_runs(void) {
+TEST(runs) {
     run_users(2, MOST, MOST, 1);
     run_users(511, MOST, MOST, 1);
     run_users(512, MOST, MOST, 2);
@@ -386,23 +383,4 @@ static void test_runs(void) {
     run_users(1024, 3, MOST, 3);
     run_users(1024, MOST, 2, 2);
     run_users(1024, MOST, 1, 1);
-}
-
-int main(int argc, char **argv) {
-    static const struct test tests[] = {
-        {"loops", test_loops},
-        {"seats", test_seats},
-        {"busy", test_busy},
-        {"pinned", test_pinned},
-        {"count", test_count},
-        {"sleep", test_sleep},
-        {"fork", test_fork},
-        {"refusals", test_refusals},
-        {"threads", test_no_threads},
-        {"runs", test_runs},
-        {NULL, NULL},
-    };
-    (void)argc;
-    dice = dice_for(dice_seed(), "pool");
-    return run_tests(tests, argv);
 }

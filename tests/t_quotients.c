@@ -2,13 +2,7 @@
    doc/design/quantising.md. KVMILL_ALL_QUOTIENTS=1 tries all scales of float32, not one in 61.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "fence.h"
-#include "tap.h"
+#include "program.h"
 
 static uint32_t bits_of(float x) {
     uint32_t u;
@@ -101,7 +95,7 @@ static void test_codes(int step) {
        tried);
 }
 
-int main(void) {
+TEST(quotients) {
     test_short_quotients(13, "float16");
     test_short_quotients(16, "bfloat16");
     for (float most = 7; most < 128; most += 120) {
@@ -110,5 +104,4 @@ int main(void) {
     }
     int some = is_slow_run() ? 61 * 61 : 61;
     test_codes(getenv("KVMILL_ALL_QUOTIENTS") != NULL ? 1 : some);
-    return done_testing();
 }

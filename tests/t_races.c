@@ -3,18 +3,16 @@
    And tensors without elements, whose strides nobody steps along: they may be any.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "common.h"
 #include "crew.h"
 #include "described.h"
 #include "packs.h"
+#include "plans.h"
 
 /* Kernels of specs/fuzz.json fit the calls. */
 enum { CALLS = 64, USERS = 8 };
 
-static struct dice dice;
+DICE("races");
 static char doing[256]; /* for whoever reads of a trap */
 
 struct counts {
@@ -36,13 +34,11 @@ static kvmill_plan *plan_call(struct scene *scene, const struct described_case *
 
 /* Whether a call is done at all; then it writes the same again, in whatever parts. */
 static bool runs(const kvmill_plan *plan, const struct scene *scene, struct counts *counts) {
-    char text[1024];
     if (run_with_workspace(plan, scene->tensors, USERS, &dice, NULL) != KVMILL_OK)
         return false;
     uint64_t hash = scene_hash(scene);
-    kvmill_plan_describe(plan, text, sizeof text);
     counts->runs++;
-    counts->packs += strstr(text, "(pack ") != NULL;
+    counts->packs += plan_says(plan, "(pack ");
     counts->wrong += !scene_is_intact(scene) || scene_run(scene, plan, NULL) != KVMILL_OK ||
                      hash != scene_hash(scene);
     return true;
@@ -155,12 +151,10 @@ static void test_empty(const struct described_case *by) {
        by->name, done, calls);
 }
 
-int main(void) {
-    dice = dice_for(dice_seed(), "races");
+TEST(ops) {
     fence_explain_traps(doing);
     for (const struct described_case *by = described_cases; by->name != NULL; by++) {
         test_threads(by);
         test_empty(by);
     }
-    return done_testing();
 }

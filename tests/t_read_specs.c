@@ -5,12 +5,11 @@
 #include <glob.h>
 #include <kvmill_specs.h>
 #include <locale.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "case_table.h"
 #include "common.h"
 #include "crew.h"
+#include "plans.h"
 
 /* A text of which no byte but its own is there, for valgrind and sanitizers. */
 struct exact {
@@ -67,7 +66,7 @@ static bool is_whole(const kvmill_flow *flow) {
            flow->layers_skip_count == 2 && flow->layers_skip[1] == 3;
 }
 
-static void test_flow(void) {
+TEST(flow) {
     const kvmill_flow *flow;
     kvmill_error error;
     kvmill_plan *plan = NULL;
@@ -83,7 +82,7 @@ static void test_flow(void) {
     kvmill_plan_destroy(plan);
 }
 
-static void test_shipped_flows(void) {
+TEST(shipped_flows) {
     glob_t files;
     int right = 0;
     if (glob(source_path("configs/flows/*.json"), 0, NULL, &files) != 0)
@@ -105,56 +104,23 @@ static void test_shipped_flows(void) {
     globfree(&files);
 }
 
-/* `text`, or a member more in an object that is a flow otherwise. */
-static const struct bad_flow {
-    const char *text, *member;
-    kvmill_status status;
-    const char *start, *words;
-} bad_flows[] = {
-    {"", NULL, KVMILL_E_ATTRIBUTE, "file.json:1:0: ", "accepted: JSON"},
-    {"{\n \"op\": flow}", NULL, KVMILL_E_ATTRIBUTE, "file.json:2:", "accepted: JSON"},
-    {"[1]", NULL, KVMILL_E_ATTRIBUTE, "file.json:1:1: ", "accepted: {...}"},
-    {"{\"op\": \"flow\", \"op\": \"flow\"}", NULL, KVMILL_E_ATTRIBUTE, "file.json:1:", "duplicate"},
-    {"{\"op\": \"TensorScatter\"}", NULL, KVMILL_E_ATTRIBUTE,
-     "file.json: /op: ", "is \"TensorScatter\"; accepted: \"flow\""},
-    {"{\"kernels\": []}", NULL, KVMILL_E_ATTRIBUTE, "file.json: /op: ", "accepted"},
-    {NULL, "\"fieldz\": []", KVMILL_E_ATTRIBUTE, "file.json: /fieldz: ", "\"fields\""},
-    {NULL, "\"fields\": [{\"name\": \"f\", \"shape\": [1, \"head_size\"]}]", KVMILL_E_ATTRIBUTE,
-     "file.json: /fields/0/shape/1: ", "\"head_size\"; accepted: a number, \"head_dim\""},
-    {NULL, "\"index\": [{\"op\": \"GeMMM\"}]", KVMILL_E_ATTRIBUTE,
-     "file.json: /index/0/op: ", "did you mean \"GeMM\"?"},
-    {NULL, "\"index\": [{\"op\": \"topK\", \"inputs\": [\"x\"]}]", KVMILL_E_ATTRIBUTE,
-     "file.json: /index/0: ", "\"x\""},
-    {NULL,
-     "\"fields\": [{\"name\": \"f\", \"shape\": [1, 5]}], \"index\": [{\"op\": \"GeMM\", "
-     "\"inputs\": [\"q\", \"f\"], \"output\": \"s\"}]",
-     KVMILL_E_SHAPE, "file.json: /index/0: ", "GeMM of"},
-    {NULL, "\"fields\": [{\"name\": \"cache\", \"shape\": [1, 1]}]", KVMILL_E_ATTRIBUTE,
-     "file.json: /fields/0: ", "another tensor's"},
-    {NULL, "\"select\": {\"topk_ratio\": 0.5}", KVMILL_E_ATTRIBUTE,
-     "file.json: /select/topk_ratio: ", "accepted: \"1/16\""},
-    {NULL, "\"select\": {\"reserved_eos\": -1}", KVMILL_E_ATTRIBUTE, "file.json: /",
-     "reserved_eos is -1"},
-};
-
-static void test_bad_flows(void) {
-    for (size_t i = 0; i < COUNT(bad_flows); i++) {
-        const struct bad_flow *bad = &bad_flows[i];
-        const kvmill_flow *flow = NULL;
-        kvmill_error error;
-        char text[512];
-        snprintf(text, sizeof text, "{\"op\": \"flow\", " ATTENTION ", %s}",
-                 bad->member ? bad->member : "");
-        kvmill_status status = read_flow(bad->text ? bad->text : text, &flow, &error);
-        ok_status(status, bad->status, &error, bad->words, "refused: %s",
-                  bad->member ? bad->member : bad->words);
-        if (!ok(flow == NULL && strncmp(error.message, bad->start, strlen(bad->start)) == 0,
-                "  at %s", bad->start))
-            diag("%s", error.message);
-    }
+static void expect_place(bool none, const kvmill_error *error, const char *start) {
+    if (!ok(none && strncmp(error->message, start, strlen(start)) == 0, "  at %s", start))
+        diag("%s", error->message);
 }
 
-static void test_nothing(void) {
+/* TEXT STATUS START WORDS */
+ROWS(flow, 4) {
+    const kvmill_flow *flow = NULL;
+    kvmill_error error;
+    const char *status = kvmill_status_name(read_flow(cells[0], &flow, &error));
+    if (!ok(strcmp(status, cells[1]) == 0 && strstr(error.message, cells[3]) != NULL, "refused: %s",
+            cells[3]))
+        diag("%s: %s", status, error.message);
+    expect_place(flow == NULL, &error, cells[2]);
+}
+
+TEST(nothing) {
     const kvmill_flow *flow = NULL;
     const kvmill_region *region = NULL;
     kvmill_element_type element;
@@ -207,11 +173,6 @@ static kvmill_status read_region(const char *text, size_t inputs, const char *co
 static int64_t four[] = {4}, two_one[] = {2, 1}, two[] = {2};
 static const int64_t axis_0[] = {0};
 
-static DLTensor tensor(DLDataType dtype, int rank, int64_t *shape, void *data) {
-    return (DLTensor){
-        .data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = dtype, .shape = shape};
-}
-
 static kvmill_status plan_with(const kvmill_region *region, const DLTensor *input,
                                const DLTensor *update, const DLTensor *indices, kvmill_plan **plan,
                                kvmill_error *error) {
@@ -229,14 +190,15 @@ static kvmill_status plan_with(const kvmill_region *region, const DLTensor *inpu
     return kvmill_plan_scatter(&op, NULL, plan, error);
 }
 
-static void test_region(void) {
+TEST(region) {
     static const char *const captures[] = {"tensor<i32>",
                                            "tensor<f32>"}; /* unused: float32 to a plan */
     float data[] = {1, 2, 3, 4}, updates[] = {10, 20}, factor = 0.5f, unused = 7;
     int32_t at[] = {3, 1};
-    DLTensor input = tensor(f32, 1, four, data), update = tensor(f32, 1, two, updates);
-    DLTensor indices = tensor(i32, 2, two_one, at), first = tensor(f32, 0, NULL, &unused);
-    DLTensor second = tensor(f32, 0, NULL, &factor);
+    DLTensor input = dense_tensor(f32, 1, four, data), update = dense_tensor(f32, 1, two, updates);
+    DLTensor indices = dense_tensor(i32, 2, two_one, at),
+             first = dense_tensor(f32, 0, NULL, &unused);
+    DLTensor second = dense_tensor(f32, 0, NULL, &factor);
     const DLTensor *tensors[] = {&input, &indices, &update, &input, &first, &second};
     const kvmill_region *region;
     kvmill_plan *plan = NULL;
@@ -257,55 +219,51 @@ static void test_region(void) {
     kvmill_plan_destroy(plan);
 }
 
-#define HEAD "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
-static const struct bad_region {
-    const char *text, *start, *words;
-} bad_regions[] = {
-    {"", "region:1:1: ", "found the end; accepted: ^"},
-    {"add", "region:1:1: ", "found add; accepted: ^"},
-    {"^bb0(%a: tensor<f32>)", "region:1:22: ", "accepted: :"},
-    {"^bb0(%a: tensor<f33>):", "region:1:17: ", "f33"},
-    {HEAD, "region:", "a region without stablehlo.return"},
-    {HEAD " stablehlo.return %c : tensor<f32>", "region:2:19: ", "%c is not defined"},
-    {HEAD " stablehlo.return %b, %b : tensor<f32>, tensor<f32>",
-     "region: ", "C23: has 2 arguments and returns 2 values; accepted for 1 inputs: 2 and 1"},
-    {HEAD " %c = stablehlo.sort %a : tensor<f32>\n stablehlo.return %c : tensor<f32>",
-     "region:2:", "stablehlo.sort"},
-    {HEAD " stablehlo.return %b : tensor<f32>\n }", "region:3:2: ", ""},
-    {HEAD " %c = stablehlo.convert %a : (tensor<f32>) -> tensor<f64>\n"
-          " stablehlo.return %c : tensor<f64>",
-     "region:3:2: ", "C23: the region returns tensor<f64>"},
-    {"^bb0(%a: tensor<2xf32>, %b: tensor<f32>):\n stablehlo.return %b : tensor<f32>",
-     "region:1:", "C23: argument 0 of the region is tensor<2xf32>"},
-};
+/* TEXT START WORDS */
+ROWS(region, 3) {
+    const kvmill_region *region;
+    kvmill_error error;
+    ok_status(read_region(cells[0], 1, NULL, 0, &region, &error), KVMILL_E_ATTRIBUTE, &error,
+              cells[2], "refused: %.60s", cells[2]);
+    expect_place(region == NULL, &error, cells[1]);
+}
 
-static void test_bad_regions(void) {
-    static const char *const bad_captures[] = {"f32", "tensor<2xf32>", "tensor<*xf32>", ""};
+ROWS(capture, 1) {
+    const char *capture = cells[0];
+    const kvmill_region *region;
+    kvmill_error error;
+    ok_status(read_region(SCALED, 1, &capture, 1, &region, &error), KVMILL_E_ATTRIBUTE, &error,
+              NULL, "refused: a capture of type \"%s\"", capture);
+}
+
+#define HEAD "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+
+TEST(nul) {
     static const char zero[] = HEAD " stablehlo.return %b : tensor<f32>\0 %c";
     const kvmill_region *region;
     kvmill_error error;
-    for (size_t i = 0; i < COUNT(bad_regions); i++) {
-        const struct bad_region *bad = &bad_regions[i];
-        ok_status(read_region(bad->text, 1, NULL, 0, &region, &error), KVMILL_E_ATTRIBUTE, &error,
-                  bad->words, "refused: %.60s", bad->words);
-        if (!ok(region == NULL && strncmp(error.message, bad->start, strlen(bad->start)) == 0,
-                "  at %s", bad->start))
-            diag("%s", error.message);
-    }
-    for (size_t i = 0; i < COUNT(bad_captures); i++)
-        ok_status(read_region(SCALED, 1, &bad_captures[i], 1, &region, &error), KVMILL_E_ATTRIBUTE,
-                  &error, NULL, "refused: a capture of type \"%s\"", bad_captures[i]);
     ok_status(kvmill_read_region(zero, sizeof zero - 1, 1, NULL, 0, &region, &error),
               KVMILL_E_ATTRIBUTE, &error, "region:2:35: a byte of value 0", "refused: a NUL");
 }
 
 /* ---- Element types ---- */
 
-static void test_elements(void) {
-    static const char *const bad[] = {
-        "", "f33", "2xf32", "tensor<f32>", "f32 f32", "!quant.uniform<i8:f32>", "?", "f32x"};
-    kvmill_element_type element = {.scale = 3};
+/* What is refused leaves it as it was. */
+static kvmill_element_type element = {.scale = 3};
+
+ROWS(element, 1) {
     kvmill_error error;
+    struct exact exact = exactly(cells[0]);
+    ok_status(kvmill_read_element_type(exact.text, exact.length, &element, &error),
+              KVMILL_E_ATTRIBUTE, &error, "element type:1:", "refused: \"%s\"", cells[0]);
+    free(exact.text);
+}
+
+TABLE(read_specs);
+
+TEST(elements) {
+    kvmill_error error;
+    ok(element.scale == 3, "what is refused leaves the element as it was");
     ok_status(kvmill_read_element_type("bf16", 4, &element, &error), KVMILL_OK, &error, NULL,
               "bf16 is read");
     ok(element.dtype.code == kDLBfloat && element.expressed.bits == 0, "  as DLPack has it");
@@ -315,19 +273,12 @@ static void test_elements(void) {
     ok(element.dtype.code == kDLInt && element.expressed.bits == 32 && element.scale == 0.25 &&
            element.zero_point == -3 && element.storage_min == -7 && element.storage_max == 7,
        "  all of it");
-    for (size_t i = 0; i < COUNT(bad); i++) {
-        struct exact exact = exactly(bad[i]);
-        ok_status(kvmill_read_element_type(exact.text, exact.length, &element, &error),
-                  KVMILL_E_ATTRIBUTE, &error, "element type:1:", "refused: \"%s\"", bad[i]);
-        free(exact.text);
-    }
-    ok(element.scale == 0.25, "what is refused leaves the element as it was");
 }
 
 /* ---- Hosts ---- */
 
 /* Of a language in which 0.25 is written 0,25. */
-static void test_language(void) {
+TEST(language) {
     static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "nl_NL.UTF-8"};
     const char *chosen = NULL;
     const char *text = "!quant.uniform<i8:f32, 0.25>";
@@ -360,23 +311,10 @@ static void read_one(void *context, int64_t i) {
     right[i] = done;
 }
 
-static void test_threads(void) {
+TEST(threads) {
     int right[64] = {0}, count = 0;
     crew_share(4, COUNT(right), read_one, right);
     for (size_t i = 0; i < COUNT(right); i++)
         count += right[i];
     ok(count == COUNT(right), "%d readings on 4 threads", count);
-}
-
-static const struct test tests[] = {
-    {"flow", test_flow},           {"shipped flows", test_shipped_flows},
-    {"bad flows", test_bad_flows}, {"nothing", test_nothing},
-    {"region", test_region},       {"bad regions", test_bad_regions},
-    {"elements", test_elements},   {"language", test_language},
-    {"threads", test_threads},     {0},
-};
-
-int main(int argc, char **argv) {
-    (void)argc;
-    return run_tests(tests, argv);
 }

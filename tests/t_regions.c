@@ -4,19 +4,15 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../ops/element.h"
 #include "../ops/region_text.h"
 #include "crew.h"
 #include "packs.h"
+#include "plans.h"
+#include "program.h"
 #include "region_texts.h"
-#include "tap.h"
 #include "walk.h"
-
-static uint64_t seed;
 
 static struct { int64_t in_place, strided, many_parts, skipped; } seen;
 
@@ -255,26 +251,24 @@ static void set_op(struct dice *dice, struct problem *it) {
 /* `symbol`: what the plan must take. */
 static bool run(struct dice *dice, struct problem *it, const kvmill_plan_options *options,
                 const char *symbol) {
-    char words[4096];
     kvmill_plan *plan;
     kvmill_error error;
+    bool taken = false;
     int64_t parts = 0;
     kvmill_status status = kvmill_plan_scatter(&it->op, options, &plan, &error);
     if (status == KVMILL_OK) {
-        kvmill_plan_describe(plan, words, sizeof words);
+        taken = plan_says(plan, symbol);
+        if (!taken)
+            diag("%s", plan_text(plan));
         status = dice_once_in(dice, 2)
                      ? kvmill_run(plan, it->tensors, kvmill_plan_tensor_count(plan), NULL, &error)
                      : run_counting_parts(plan, it->tensors, NULL, 1, dice, &parts, &error);
         seen.many_parts += parts > 1;
         kvmill_plan_destroy(plan);
     }
-    if (status != KVMILL_OK) {
+    if (status != KVMILL_OK)
         diag("%s", error.message);
-        return false;
-    }
-    if (strstr(words, symbol) == NULL)
-        diag("%s", words);
-    return strstr(words, symbol) != NULL;
+    return status == KVMILL_OK && taken;
 }
 
 static bool is_right(struct dice *dice, struct problem *it, const struct kvmill_kernel *kernel) {
@@ -294,7 +288,7 @@ static bool is_right(struct dice *dice, struct problem *it, const struct kvmill_
 
 static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
     const struct kvmill_scatter_region_shape *shape = kernel->shape;
-    struct dice dice = dice_for_kernel(seed, kernel);
+    struct dice dice = dice_for_kernel(kernel);
     struct problem *it = malloc(sizeof *it);
     bool right = it != NULL;
     fence_explain_traps(kernel->symbol);
@@ -315,7 +309,7 @@ static void test_other_program(const struct kvmill_kernel *kernel) {
     struct kvmill_scatter_region_shape shape =
         *(const struct kvmill_scatter_region_shape *)kernel->shape;
     struct kvmill_kernel other = *kernel;
-    struct dice dice = dice_for_kernel(seed, kernel);
+    struct dice dice = dice_for_kernel(kernel);
     struct problem *it = malloc(sizeof *it);
     struct one_kernel one;
     open_problem(&dice, it, &shape);
@@ -415,17 +409,11 @@ static void check_seen(bool is_few) {
     ok(seen.skipped > 0, "%lld cases of skip_window", (long long)seen.skipped);
 }
 
-int main(int count, char **words) {
+TEST(regions) {
     const char *path = getenv("KVMILL_REGIONS_PACK");
-    if (count == 2) {
-        struct dice dice = dice_for(strtoull(getenv("KVMILL_SEED"), NULL, 10), "regions");
-        print_random_regions(&dice, atoi(words[1]));
-        return 0;
-    }
-    seed = dice_seed();
     if (path != NULL) {
         ok(walk_pack(loaded_pack(path), 24) != NULL, "kernels by regions");
-        return done_testing();
+        return;
     }
     bool has_threads = getenv("KVMILL_TEST_THREADS") != NULL;
     int cases = !is_slow_run() ? 120 : has_threads ? 16 : few_cases(16);
@@ -435,5 +423,11 @@ int main(int count, char **words) {
     if (ok(last != NULL, "kernels by regions"))
         test_other_program(last);
     check_seen(is_slowest_run() && !has_threads);
-    return done_testing();
+}
+
+int main(int count, char **words) {
+    struct dice dice = dice_for("regions");
+    if (count == 2)
+        print_random_regions(&dice, atoi(words[1]));
+    return count == 2 ? 0 : run_tests(words + 1);
 }

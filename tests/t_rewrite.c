@@ -2,11 +2,6 @@
    what the oracle says, run before and after; and what is written and refused.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../import/stablehlo/rewrite.h"
 #include "../ops/element.h"
 #include "../tools/mlir_eval.h"
@@ -220,11 +215,10 @@ static void print_scatter(FILE *stream, struct dice *dice) {
 }
 
 static void print_programs(FILE *stream) {
-    uint64_t seed = dice_seed();
     for (int i = 0; i < PROGRAMS; i++) {
         char words[32];
         snprintf(words, sizeof words, "rewrite %d", i);
-        struct dice dice = dice_for(seed, words);
+        struct dice dice = dice_for(words);
         fprintf(stream, "func.func @f%d() {\n", i);
         (i % 3 ? print_gather : print_scatter)(stream, &dice);
         fprintf(stream, "  func.return\n}\n");
@@ -267,7 +261,7 @@ static int count_of(const char *text, const char *word) {
     return count;
 }
 
-static void test_programs(void) {
+TEST(programs) {
     struct text text = {0}, rewritten = {0}, twice = {0};
     struct error error = {0};
     int ops = 0, none = -1, checks = PROGRAMS + PROGRAMS / 3;
@@ -307,28 +301,22 @@ static bool rewrite_cell(const char *cell, struct text *rewritten, struct error 
     return done;
 }
 
-static void test_becomes(char *const *cell) {
+ROWS(becomes, 2) {
     struct text rewritten = {0};
     struct error error = {0};
-    bool done = rewrite_cell(cell[0], &rewritten, &error);
-    if (!ok(done && strstr(rewritten.data, cell[1]) != NULL, "becomes %.*s",
-            (int)strcspn(cell[1], "\n"), cell[1]))
+    bool done = rewrite_cell(cells[0], &rewritten, &error);
+    if (!ok(done && strstr(rewritten.data, cells[1]) != NULL, "becomes %.*s",
+            (int)strcspn(cells[1], "\n"), cells[1]))
         diag("%s", done ? rewritten.data : error.text);
     text_free(&rewritten);
 }
 
-static void test_refused(char *const *cell) {
+ROWS(refused, 2) {
     struct text rewritten = {0};
     struct error error = {0};
-    bool done = rewrite_cell(cell[0], &rewritten, &error);
-    ok_failed(done, &error, EXIT_USER, "text", cell[1], "refused: %s", cell[1]);
+    bool done = rewrite_cell(cells[0], &rewritten, &error);
+    ok_failed(done, &error, EXIT_USER, "text", cells[1], "refused: %s", cells[1]);
     text_free(&rewritten);
 }
 
-int main(void) {
-    static const struct table_test rows[] = {
-        {"becomes", 2, test_becomes}, {"refused", 2, test_refused}, {NULL, 0, NULL}};
-    test_programs();
-    run_table("mlir_rewrites", rows);
-    return done_testing();
-}
+TABLE(mlir_rewrites);

@@ -3,14 +3,12 @@
    parts and on threads.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <kvmill_kernel.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "common.h"
 #include "packs.h"
+#include "plans.h"
 #include "scatter_scene.h"
 #include "settings.h"
 #include "walk.h"
@@ -27,8 +25,6 @@ static struct {
     int64_t taken, cases, stored_by_packs, kept_by_packs, strided, dynamic, in_place, many_parts,
         wrapped, negative;
 } seen;
-
-static uint64_t seed;
 
 /* ---- Geometry ---- */
 
@@ -249,15 +245,13 @@ static void say_all(struct geometry *g, struct dice *dice) {
 
 static void count_plan(const struct geometry *g, const kvmill_plan *plan,
                        const struct scene *scene) {
-    char text[1024];
     kvmill_call call;
-    kvmill_plan_describe(plan, text, sizeof text);
-    seen.stored_by_packs += strstr(text, "kvmill_store_rows__portable") == NULL;
-    seen.kept_by_packs += strstr(text, "kvmill_keep_rows__portable") == NULL;
+    seen.stored_by_packs += !plan_says(plan, "kvmill_store_rows__portable");
+    seen.kept_by_packs += !plan_says(plan, "kvmill_keep_rows__portable");
     seen.many_parts += kvmill_begin(&call, plan, scene->given, KVMILL_TENSOR_SCATTER_TENSORS, NULL,
                                     NULL) == KVMILL_OK &&
                        kvmill_parts(&call) > 2;
-    seen.taken += g->symbol != NULL && strstr(text, g->symbol) != NULL;
+    seen.taken += g->symbol != NULL && plan_says(plan, g->symbol);
     seen.cases++;
 }
 
@@ -304,7 +298,7 @@ static bool run_random_case(const char *type, bool use_packs, bool large, struct
 static void test_type(const char *type, bool use_packs) {
     char words[64];
     snprintf(words, sizeof words, "%s with %s", type, use_packs ? "packs" : "no packs");
-    struct dice dice = dice_for(seed, words);
+    struct dice dice = dice_for(words);
     int cases = is_slow_run() ? few_cases(10) : 160;
     bool good = true, has_large = use_packs || !is_slowest_run();
     for (int i = 0; good && i < cases; i++)
@@ -326,7 +320,7 @@ static bool run_parities(int64_t parities, bool use_packs, struct dice *dice) {
 }
 
 static void test_parities(bool use_packs) {
-    struct dice dice = dice_for(seed, "parities");
+    struct dice dice = dice_for("parities");
     bool good = true;
     for (int64_t i = 0; good && i < 128 * (is_slow_run() ? 1 : 8); i++)
         good = run_parities(i % 128, use_packs, &dice);
@@ -334,7 +328,7 @@ static void test_parities(bool use_packs) {
 }
 
 static void test_small_nibbles(bool use_packs) {
-    struct dice dice = dice_for(seed, "small");
+    struct dice dice = dice_for("small");
     bool good = true;
     for (int64_t i = 0; good && i < few_cases(60); i++) {
         struct geometry g = geometry_of("uint4", use_packs);
@@ -367,7 +361,7 @@ static bool run_kernel_case(const struct kvmill_kernel *kernel, const kvmill_pla
 }
 
 static void test_kernel(const struct kvmill_kernel *kernel) {
-    struct dice dice = dice_for_kernel(seed, kernel);
+    struct dice dice = dice_for_kernel(kernel);
     struct one_kernel one;
     const kvmill_plan_options *options = one_kernel(&one, kernel);
     int least = is_slow_run() ? few_cases(12) : 60, cases = 0;
@@ -383,13 +377,12 @@ static void test_kernel(const struct kvmill_kernel *kernel) {
        cases);
 }
 
-static void test_kernels(void) {
-    for (size_t p = 0; p < PACKS; p++)
-        for (uint32_t k = 0; k < packs[p]->count; k++)
-            if (packs[p]->kernels[k]->constant_count == 0 && /* else: t_special */
-                (packs[p]->kernels[k]->family == KVMILL_STORE_ROWS ||
-                 packs[p]->kernels[k]->family == KVMILL_KEEP_ROWS))
-                test_kernel(packs[p]->kernels[k]);
+TEST(kernels) {
+    const struct kvmill_kernel *kernel;
+    for (uint32_t i = 0; (kernel = kernel_at(i)) != NULL; i++)
+        if (kernel->constant_count == 0 && /* else: t_special */
+            (kernel->family == KVMILL_STORE_ROWS || kernel->family == KVMILL_KEEP_ROWS))
+            test_kernel(kernel);
 }
 
 /* ---- Parts that may run at the same time ---- */
@@ -425,7 +418,7 @@ static unsigned char most_writers(const struct scene *scene, const kvmill_plan *
 /* No byte has two writers, also where slabs of an odd number of nibbles meet: so no order and no
    race of the parts can matter. */
 static void test_parts_are_apart(const char *type, bool use_packs, bool in_place) {
-    struct dice dice = dice_for(seed, "apart");
+    struct dice dice = dice_for("apart");
     struct scene scene;
     kvmill_plan *plan;
     char words[128];
@@ -439,7 +432,20 @@ static void test_parts_are_apart(const char *type, bool use_packs, bool in_place
     scene_close(&scene);
 }
 
-static void test_coverage(void) {
+TEST(random) {
+    for (int use_packs = 0; use_packs < 2; use_packs++) {
+        for (size_t t = 0; t < COUNT(types); t++)
+            test_type(types[t], use_packs);
+        test_parities(use_packs);
+        test_small_nibbles(use_packs);
+        for (int in_place = 0; in_place < 2; in_place++) {
+            test_parts_are_apart("uint8", use_packs, in_place);
+            test_parts_are_apart("int4", use_packs, in_place);
+        }
+    }
+}
+
+TEST(coverage) {
     const struct {
         int64_t count;
         const char *what;
@@ -454,21 +460,4 @@ static void test_coverage(void) {
                 {seen.negative, "starts were negative"}};
     for (size_t i = 0; i < COUNT(ways); i++)
         ok(ways[i].count > 0, "%" PRId64 " %s", ways[i].count, ways[i].what);
-}
-
-int main(void) {
-    seed = dice_seed();
-    for (int use_packs = 0; use_packs < 2; use_packs++) {
-        for (size_t t = 0; t < COUNT(types); t++)
-            test_type(types[t], use_packs);
-        test_parities(use_packs);
-        test_small_nibbles(use_packs);
-        for (int in_place = 0; in_place < 2; in_place++) {
-            test_parts_are_apart("uint8", use_packs, in_place);
-            test_parts_are_apart("int4", use_packs, in_place);
-        }
-    }
-    test_kernels();
-    test_coverage();
-    return done_testing();
 }

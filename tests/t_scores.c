@@ -2,11 +2,6 @@
    the order that kvmill_kernel.h says and against sorting: to the bit.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "../runtime/core/numbers.h"
@@ -14,8 +9,6 @@
 #include "common.h"
 #include "packs.h"
 #include "walk.h"
-
-static uint64_t seed;
 
 static void *take(size_t count, size_t size) {
     void *memory = calloc(count + 1, size);
@@ -400,7 +393,7 @@ static bool is_select_kernel_right(const struct kvmill_kernel *kernel, struct di
 /* ---- All kernels ---- */
 
 static void test_kernel(const struct kvmill_kernel *kernel) {
-    struct dice dice = dice_for_kernel(seed, kernel), again = dice;
+    struct dice dice = dice_for_kernel(kernel), again = dice;
     if (kernel->family == KVMILL_SELECT_PAGES && isa_is_allowed(kernel->isa))
         ok(is_select_kernel_right(kernel, &dice), "%s", kernel->symbol);
     if (kernel->family != KVMILL_SCORE_PAGES)
@@ -412,9 +405,15 @@ static void test_kernel(const struct kvmill_kernel *kernel) {
            "the portable kernel on %s", kernel->symbol);
 }
 
+TEST(packs) {
+    const struct kvmill_kernel *kernel;
+    for (uint32_t i = 0; (kernel = kernel_at(i)) != NULL; i++)
+        test_kernel(kernel);
+}
+
 /* Shapes that no pack needs to have. */
-static void test_portable(void) {
-    struct dice dice = dice_for(seed, "portable");
+TEST(portable) {
+    struct dice dice = dice_for("portable");
     bool right = true;
     for (int i = 0; i < 60 && right; i++) {
         struct kvmill_score_shape shape = {
@@ -437,13 +436,4 @@ static void test_portable(void) {
     }
     ok(right, "the portable kernel on random shapes");
     ok(is_select_kernel_right(&kvmill_portable_select_pages, &dice), "portable selection");
-}
-
-int main(void) {
-    seed = dice_seed();
-    for (size_t p = 0; p < PACKS; p++)
-        for (uint32_t k = 0; k < packs[p]->count; k++)
-            test_kernel(packs[p]->kernels[k]);
-    test_portable();
-    return done_testing();
 }

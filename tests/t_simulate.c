@@ -1,11 +1,6 @@
 /* Sweeps: their text, their ranks, and strategies replayed on them.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../tune/resume.h"
 #include "../tune/simulate.h"
 #include "../tune/sweep_text.h"
@@ -22,8 +17,7 @@ static struct replay replay(const char *strategy, uint64_t seed, int64_t evaluat
     struct replay_options options = {strategy, seed, 0.02, evaluations, seconds, 0.25};
     struct replay result;
     struct error error;
-    if (!simulate(&ranking, space, &options, &result, &error))
-        bail_out("%s", error.text);
+    must(simulate(&ranking, space, &options, &result, &error), error.text);
     return result;
 }
 
@@ -51,7 +45,7 @@ static char *replace(const char *text, const char *line, const char *instead) {
     return changed.data;
 }
 
-static void test_text(char *const *cells) {
+ROWS(text, 3) {
     struct sweeps sweeps = make_sweeps(1);
     char *text = sweeps_text(&sweeps), *changed = replace(text, cells[0], cells[1]);
     expect_refusal(changed, cells[2]);
@@ -60,13 +54,15 @@ static void test_text(char *const *cells) {
     sweeps_free(&sweeps);
 }
 
-static void test_no_texts(void) {
+TABLE(sweeps);
+
+TEST(no_texts) {
     expect_refusal("", "has no end");
     expect_refusal("kvmill-tune 2\n", "accepted: \"kvmill-tune 1\"");
 }
 
 /* Wherever a text is cut, it is refused. */
-static void test_cuts(void) {
+TEST(cuts) {
     struct sweeps sweeps = make_sweeps(1);
     struct error error;
     char *text = sweeps_text(&sweeps);
@@ -86,7 +82,7 @@ static void test_cuts(void) {
 
 /* ---- Ranks ---- */
 
-static void test_ranking(void) {
+TEST(ranking) {
     struct sweeps sweeps = {0};
     struct ranking ranking;
     struct error error;
@@ -116,7 +112,7 @@ static void test_ranking(void) {
 }
 
 /* A candidate's result with the most samples counts, the latest where several have as many. */
-static void test_standing(void) {
+TEST(standing) {
     static const struct {
         int samples, hour;
     } results[] = {{5, 9}, {15, 3}, {15, 4}, {15, 2}, {7, 8}};
@@ -128,8 +124,7 @@ static void test_standing(void) {
         struct sweep_result result = made_result(2, 2, 0, 0);
         result.sample_count = results[i].samples;
         result.measured += 3600000000ll * results[i].hour;
-        if (!sweeps_add(&sweeps, &key, &result, &error))
-            bail_out("%s", error.text);
+        must(sweeps_add(&sweeps, &key, &result, &error), error.text);
     }
     sweeps_sort(&sweeps);
     bool done = sweep_rank(&sweeps.items[0], &ranking, &error);
@@ -142,7 +137,7 @@ static void test_standing(void) {
 
 /* ---- Replays ---- */
 
-static void test_space(void) {
+TEST(space) {
     const struct space *s = sweep_space_of(space);
     ok(s->count == 3 && strcmp(s->parameters[0].name, "tile") == 0 && s->parameters[0].count == 6 &&
            s->parameters[0].values[5] == 32 && s->parameters[2].words != NULL,
@@ -171,7 +166,7 @@ static int64_t count_until(double within) {
     return 0;
 }
 
-static void test_replays(void) {
+TEST(replays) {
     for (int i = 0; strategy_names[i] != NULL; i++) {
         const char *name = strategy_names[i];
         struct replay first = replay(name, 1, 0, 0), again = replay(name, 1, 0, 0);
@@ -189,7 +184,7 @@ static void test_replays(void) {
        "one evaluation finds the default, %.2f", one.slowdown);
 }
 
-static void test_nearness(void) {
+TEST(nearness) {
     static const double nearness[] = {0, 0.02, 0.1, 0.3};
     for (size_t i = 0; i < sizeof nearness / sizeof *nearness; i++) {
         struct replay_options options = {.strategy = "exhaustive", .within = nearness[i]};
@@ -202,7 +197,7 @@ static void test_nearness(void) {
     }
 }
 
-static void test_comparison(void) {
+TEST(comparison) {
     struct replay_options options = {.strategy = "greedy", .within = 0.02};
     struct comparison greedy, random;
     struct error error;
@@ -228,15 +223,14 @@ static int64_t count_questions(const struct space *given, const struct sweep *sw
     int64_t asked = 0;
     struct search_options options = {.strategy = "exhaustive", .samples = samples};
     struct search *search = search_open(given, &options, &error);
-    if (search == NULL || !search_resume(search, given, sweep, resumption, &error))
-        bail_out("%s", error.text);
+    must(search != NULL && search_resume(search, given, sweep, resumption, &error), error.text);
     for (; search_ask(search, &question) == ANSWER_POINT; asked++)
         search_tell(search, &question.point, OUTCOME_REFUSED, 0, question.samples);
     search_close(search);
     return asked;
 }
 
-static void test_best(void) {
+TEST(best) {
     struct resumption resumption;
     struct error error;
     struct point best;
@@ -250,7 +244,7 @@ static void test_best(void) {
     search_close(search);
 }
 
-static void test_resume(void) {
+TEST(resume) {
     const struct space *whole = sweep_space_of(space);
     struct sweep half = sweeps.items[0];
     struct resumption resumption;
@@ -268,7 +262,7 @@ static void test_resume(void) {
 }
 
 /* Samples of a full measurement: one more than there are. */
-static void test_few_samples(void) {
+TEST(few_samples) {
     struct sweeps noisy = {0}, quiet = {0};
     struct resumption resumption;
     int failures = 0;
@@ -286,7 +280,7 @@ static void test_few_samples(void) {
     sweeps_free(&quiet);
 }
 
-static void test_refusals(void) {
+TEST(refusals) {
     struct replay_options options = {.strategy = "greedy"};
     struct replay result;
     struct error error;
@@ -310,28 +304,17 @@ static void test_refusals(void) {
     ranking_free(&other);
 }
 
-int main(void) {
-    static const struct table_test rows[] = {{"text", 3, test_text}, {NULL, 0, NULL}};
+void before_tests(void) {
     struct error error;
     make_sweep(&sweeps, 0, 0.01);
-    if (!sweep_rank(&sweeps.items[0], &ranking, &error) ||
-        (space = sweep_space_open(&ranking, &error)) == NULL)
-        bail_out("%s", error.text);
-    run_table("sweeps", rows);
-    test_no_texts();
-    test_cuts();
-    test_ranking();
-    test_standing();
-    test_space();
-    test_replays();
-    test_nearness();
-    test_comparison();
-    test_best();
-    test_resume();
-    test_few_samples();
-    test_refusals();
+    must(sweep_rank(&sweeps.items[0], &ranking, &error) &&
+             (space = sweep_space_open(&ranking, &error)) != NULL,
+         error.text);
+}
+
+/* For sanitizers, which see what is left. */
+TEST(end) {
     sweep_space_close(space);
     ranking_free(&ranking);
     sweeps_free(&sweeps);
-    return done_testing();
 }

@@ -1,9 +1,6 @@
 /* Search spaces: legal points, neighbours, their text; and the text of problems.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
-
 #include "../tune/problem.h"
 #include "../tune/random.h"
 #include "../tune/space.h"
@@ -29,7 +26,7 @@ static bool fits(const struct space *space, const struct point *point) {
 static const int64_t most = 8;
 static const struct space space = {parameters, 3, fits, &most};
 
-static void test_counts(void) {
+TEST(counts) {
     static const struct space free_space = {parameters, 3, NULL, NULL};
     struct point point;
     int seen = 0, illegal = 0;
@@ -43,7 +40,7 @@ static void test_counts(void) {
     ok(space_count(&free_space, 1000) == 36, "without a constraint all combinations are legal");
 }
 
-static void test_random(void) {
+TEST(random) {
     uint64_t random = 1, again = 1;
     int counts[4][3][3] = {{{0}}}, missing = 0, differences = 0;
     struct point point;
@@ -67,7 +64,7 @@ static bool needs_one(const struct space *given, const struct point *point) {
     return true;
 }
 
-static void test_sparse(void) {
+TEST(sparse) {
     static const int64_t values[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
     struct parameter five[5];
     static const char *const names[] = {"a", "b", "c", "d", "e"};
@@ -82,12 +79,11 @@ static void test_sparse(void) {
 }
 
 /* POINT NEIGHBOURS. */
-static void test_neighbours(char *const *cells) {
+ROWS(neighbours, 2) {
     struct point point, neighbours[MOST_NEIGHBOURS];
     struct text text = {0};
     struct error error;
-    if (!space_parse(&space, cells[0], &point, &error))
-        bail_out("%s", error.text);
+    must(space_parse(&space, cells[0], &point, &error), error.text);
     int count = space_neighbours(&space, &point, neighbours);
     for (int i = 0; i < count; i++)
         if (!text_print(&text, i > 0 ? ", " : "") || !space_print(&space, &neighbours[i], &text))
@@ -96,7 +92,7 @@ static void test_neighbours(char *const *cells) {
     text_free(&text);
 }
 
-static void test_text(void) {
+TEST(text) {
     struct point point, back;
     struct error error;
     int wrong = 0;
@@ -115,14 +111,14 @@ static void test_text(void) {
        "any order; what is left out has its default");
 }
 
-static void test_bad_text(char *const *cells) {
+ROWS(refused, 2) {
     struct point point;
     struct error error = {0};
     bool read = space_parse(&space, cells[0], &point, &error);
     ok_failed(read, &error, EXIT_USER, NULL, cells[1], "\"%s\" is refused", cells[0]);
 }
 
-static void test_bad_spaces(void) {
+TEST(bad_spaces) {
     static const int64_t falling[] = {2, 1};
     static const int64_t none = 0;
     struct parameter p[2] = {parameters[0], parameters[1]};
@@ -144,29 +140,16 @@ static void test_bad_spaces(void) {
 
 /* ---- Problems in words, and the sizes they stand for ---- */
 
-static void test_problem(char *const *cells) {
+ROWS(problem, 4) {
     struct kvmill_call_size size = {-1, -1, -1};
     ok(problem_parse(cells[0], &size) && size.batch == atoi(cells[1]) &&
            size.tokens == atoi(cells[2]) && size.positions == atoi(cells[3]),
        "%s", cells[0]);
 }
 
-static void test_no_problem(char *const *cells) {
+ROWS(no_problem, 1) {
     struct kvmill_call_size size;
     ok(!problem_parse(cells[0], &size), "of no form: \"%s\"", cells[0]);
 }
 
-int main(void) {
-    static const struct table_test rows[] = {{"refused", 2, test_bad_text},
-                                             {"neighbours", 2, test_neighbours},
-                                             {"problem", 4, test_problem},
-                                             {"no_problem", 1, test_no_problem},
-                                             {NULL, 0, NULL}};
-    test_counts();
-    test_random();
-    test_sparse();
-    test_text();
-    test_bad_spaces();
-    run_table("spaces", rows);
-    return done_testing();
-}
+TABLE(spaces);

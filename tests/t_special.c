@@ -3,10 +3,6 @@
    those of the oracle.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "oracle/convert.h"
 #include "packs.h"
@@ -135,9 +131,8 @@ static bool has_problems(const struct kvmill_kernel *kernel) {
     return !is_attend(kernel) || ((const struct kvmill_attend_shape *)kernel->shape)->rows <= 32;
 }
 
-static void test_kernel(const kvmill_pack *pack, const struct kvmill_kernel *kernel,
-                        uint64_t seed) {
-    struct dice dice = dice_for_kernel(seed, kernel);
+static void test_kernel(const kvmill_pack *pack, const struct kvmill_kernel *kernel) {
+    struct dice dice = dice_for_kernel(kernel);
     if (!isa_is_allowed(kernel->isa)) {
         skip_test("%s: this CPU or KVMILL_ISA rules out %s", kernel->symbol, kernel->isa);
         return;
@@ -148,15 +143,13 @@ static void test_kernel(const kvmill_pack *pack, const struct kvmill_kernel *ker
     ok(right, "%s is taken for its numbers alone, and right", kernel->symbol);
 }
 
-int main(void) {
-    uint64_t seed = dice_seed();
+TEST(packs) {
     int count = 0;
     for (int p = 0; p < PACKS; p++)
         for (uint32_t i = 0; i < packs[p]->count; i++)
             if (packs[p]->kernels[i]->constant_count > 0 && has_problems(packs[p]->kernels[i])) {
-                test_kernel(packs[p], packs[p]->kernels[i], seed);
+                test_kernel(packs[p], packs[p]->kernels[i]);
                 count++;
             }
     ok(count > 0, "%d kernels with constants", count);
-    return done_testing();
 }

@@ -1,11 +1,6 @@
 /* Spec files: what is read, what is refused and in which words, and the kernels specs fold to.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../defs/dtype.h"
 #include "../gen/spec.h"
 #include "case_table.h"
@@ -36,11 +31,13 @@ static void expect_refusal(const char *text, const char *where, const char *what
     spec_list_free(&specs);
 }
 
-static void test_refused(char *const *cells) {
+ROWS(refused, 4) {
     expect_refusal(cells[1], cells[2], cells[3], cells[0]);
 }
 
-static void test_unreadable(void) {
+TABLE(specs);
+
+TEST(unreadable) {
     struct spec_list specs = {0};
     struct error error = {0};
     bool read = specs_read("/nonexistent/specs.json", &specs, &error);
@@ -66,7 +63,7 @@ static void expect_long_refusal(size_t size, const char *start, char letter, con
     free(text);
 }
 
-static void test_long(void) {
+TEST(long) {
     static const char *const words[][2] = {
         {"{\"op\": \"", "\"}"},
         {"{\"op\": \"TensorScatter\", \"dtype\": \"", "\"}"},
@@ -84,7 +81,7 @@ static void test_long(void) {
 
 static size_t names_of_types;
 
-static void test_dtype(char *const *cells) {
+ROWS(dtype, 2) {
     struct spec_list specs;
     struct error error;
     char text[256];
@@ -96,7 +93,7 @@ static void test_dtype(char *const *cells) {
     names_of_types++;
 }
 
-static void test_distinct_dtypes(void) {
+TEST(distinct_dtypes) {
     enum { ALIASES = 2 };
     bool distinct = true;
     size_t known = 0;
@@ -140,7 +137,7 @@ static void expect_same_again(const char *name, const struct spec_list *specs) {
     json_decref(again);
 }
 
-static void test_again(char *const *cells) {
+ROWS(again, 2) {
     struct spec_list specs;
     struct error error;
     if (read_text(cells[1], &specs, &error))
@@ -151,7 +148,7 @@ static void test_again(char *const *cells) {
 }
 
 /* What is read from a spec that leaves things out. */
-static void test_implied(char *const *cells) {
+ROWS(implied, 3) {
     struct spec_list specs;
     struct error error;
     json_t *object = read_text(cells[0], &specs, &error) ? spec_write(&specs.items[0]) : NULL;
@@ -168,7 +165,7 @@ static void test_implied(char *const *cells) {
 }
 
 /* The words a spec came with survive. */
-static void test_purpose(void) {
+TEST(purpose) {
     struct spec_list specs;
     struct error error;
     bool read =
@@ -231,7 +228,7 @@ static void expect_symbols(const char *text) {
         diag("%s", error.text);
 }
 
-static void test_folded(char *const *cells) {
+ROWS(folded, 3) {
     char symbols[SYMBOLS];
     struct error error;
     expect_symbols(cells[1]);
@@ -242,12 +239,12 @@ static void test_folded(char *const *cells) {
     ok_text(symbols, cells[2], "folded: %s", cells[0]);
 }
 
-static void test_empty(char *const *cells) {
+ROWS(empty, 1) {
     diag("%s", cells[0]);
     expect_symbols(cells[0]);
 }
 
-static void test_shapeless(char *const *cells) {
+ROWS(shapeless, 2) {
     char symbols[SYMBOLS];
     struct error error;
     bool done = fold(cells[0], "scalar", symbols, &error);
@@ -255,7 +252,7 @@ static void test_shapeless(char *const *cells) {
               cells[1]);
 }
 
-static void test_fold_isas(void) {
+TEST(fold_isas) {
 #define SPEC(more)                                                                                 \
     "{\"op\": \"TensorScatter\", \"dtype\": \"float16\", \"past_cache\": [2, 8, 64, 128], "        \
     "\"update\": [2, 8, 1, 128]" more "}"
@@ -341,7 +338,7 @@ static const struct kvmill_format_parts *cache_type(const char *word) {
 }
 
 /* CELLS: name, layout and perhaps the type of the cache, specs. */
-static void test_model(char *const *cells) {
+ROWS(model, 3) {
     struct spec_list specs;
     struct error error = {0};
     struct cache_choice choice = {.layout = atoi(cells[1])};
@@ -356,7 +353,7 @@ static void test_model(char *const *cells) {
 }
 
 /* No shipped model has keys and values of different sizes outside a latent cache: ours has. */
-static void test_different_parts(void) {
+TEST(different_parts) {
     static const char *const lines[] = {"decode key, head-major: linear ?,4,?,192 <- ?,4,1,192",
                                         "prefill key, head-major: linear ?,4,?,192 <- ?,4,?,192",
                                         "decode value, head-major: linear ?,4,?,128 <- ?,4,1,128",
@@ -376,7 +373,7 @@ static void test_different_parts(void) {
     spec_list_free(&specs);
 }
 
-static void test_no_cache(void) {
+TEST(no_cache) {
     struct layer layer = {.kind = LAYER_NONE};
     struct model model = {
         .layer_count = 1, .layers = &layer, .dtype = kvmill_dtype_by_name("float16")};
@@ -388,7 +385,7 @@ static void test_no_cache(void) {
     spec_list_free(&specs);
 }
 
-static void test_cache_type(void) {
+TEST(cache_type) {
     struct spec_list specs;
     struct error error;
     struct cache_choice choice = {.layout = 0, .type = cache_type("float32")};
@@ -406,7 +403,7 @@ static void test_cache_type(void) {
 }
 
 /* The one spec of a quantised cache of llama-3.1-8b. */
-static void test_quantised(char *const *cells) {
+ROWS(quantised, 5) {
     struct spec_list specs;
     struct error error;
     struct cache_choice choice = {.layout = atoi(cells[0]),
@@ -423,7 +420,7 @@ static void test_quantised(char *const *cells) {
     spec_list_free(&specs);
 }
 
-static void test_misfit(char *const *cells) {
+ROWS(misfit, 4) {
     struct spec_list specs;
     struct error error = {0};
     struct cache_choice choice = {
@@ -434,7 +431,7 @@ static void test_misfit(char *const *cells) {
 }
 
 /* Facts of a model that its attention needs. */
-static void test_model_facts(void) {
+TEST(model_facts) {
     const struct layer layer = {.kind = LAYER_FULL,
                                 .query_heads = 71,
                                 .kv_heads = 1,
@@ -466,29 +463,4 @@ static void test_model_facts(void) {
            model_without_attention(&model) != NULL,
        "other slopes: rows, but no attention");
     spec_list_free(&specs);
-}
-
-int main(void) {
-    static const struct table_test rows[] = {{"refused", 4, test_refused},
-                                             {"again", 2, test_again},
-                                             {"implied", 3, test_implied},
-                                             {"dtype", 2, test_dtype},
-                                             {"folded", 3, test_folded},
-                                             {"empty", 1, test_empty},
-                                             {"shapeless", 2, test_shapeless},
-                                             {"model", 3, test_model},
-                                             {"quantised", 5, test_quantised},
-                                             {"misfit", 4, test_misfit},
-                                             {NULL, 0, NULL}};
-    run_table("specs", rows);
-    test_unreadable();
-    test_long();
-    test_distinct_dtypes();
-    test_purpose();
-    test_fold_isas();
-    test_different_parts();
-    test_no_cache();
-    test_cache_type();
-    test_model_facts();
-    return done_testing();
 }

@@ -3,10 +3,6 @@
    in tests/stablehlo.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../gen/stablehlo.h"
 #include "common.h"
 #include "table.h"
@@ -122,7 +118,7 @@ static int check_file(const char *path) {
     return checked;
 }
 
-int main(void) {
+TEST(files) {
     /* The last one is the project's own alone. */
     static const char *const files[] = {"verify_scatter.mlir", "verify_gather.mlir",
                                         "ops_stablehlo.mlir"};
@@ -136,5 +132,4 @@ int main(void) {
     }
     each_row("mlir_ops", 2, test_op);
     ok(checked >= 137, "%d chunks were checked", checked);
-    return done_testing();
 }

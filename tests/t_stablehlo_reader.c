@@ -3,10 +3,6 @@
    tests/fuzz.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../gen/stablehlo.h"
 #include "case_table.h"
 #include "common.h"
@@ -39,14 +35,14 @@ static bool reads_or_refuses(const char *text, size_t length) {
 /* ---- Good files ---- */
 
 /* Read as it is, and cut anywhere. */
-static void test_file(char *const *cell) {
+ROWS(file, 1) {
     size_t length, step = is_slow_run() ? 211 : 37;
-    char *text = read_bytes(source_path("tests/%s", cell[0]), &length);
+    char *text = read_bytes(source_path("tests/%s", cells[0]), &length);
     int64_t read = seen.read;
     bool right = reads_or_refuses(text, length) && seen.read == read + 1;
     for (size_t cut = 0; right && cut < length; cut += step)
         right = reads_or_refuses(text, cut);
-    ok(right, "%s is read, and read or refused where it is cut", cell[0]);
+    ok(right, "%s is read, and read or refused where it is cut", cells[0]);
     free(text);
 }
 
@@ -68,35 +64,30 @@ static void check_nesting(const char *before, const char *open, const char *clos
     free(text);
 }
 
-static void test_refused(char *const *cell) {
+ROWS(refused, 2) {
     struct mlir_file file;
     struct error error = {0};
-    bool refused = !mlir_read_text("text", cell[0], strlen(cell[0]), &file, &error);
+    bool refused = !mlir_read_text("text", cells[0], strlen(cells[0]), &file, &error);
     mlir_free(&file);
-    if (!ok(refused && says_enough(error.text) && strstr(error.text, cell[1]) != NULL, "%s: %s",
-            cell[0], cell[1]))
+    if (!ok(refused && says_enough(error.text) && strstr(error.text, cells[1]) != NULL, "%s: %s",
+            cells[0], cells[1]))
         diag("%s", error.text);
 }
 
-static void test_constant(char *const *cell) {
+ROWS(constant, 2) {
     char text[256];
     snprintf(text, sizeof text,
-             "func.func @f() {\n  %%a = stablehlo.constant dense<%s\n  return\n}", cell[0]);
-    test_refused((char *[]){text, cell[1]});
+             "func.func @f() {\n  %%a = stablehlo.constant dense<%s\n  return\n}", cells[0]);
+    rows_refused((char *[]){text, cells[1]});
 }
 
-static void test_nested(char *const *cell) {
-    check_nesting(cell[0], cell[1], cell[2], 100000);
+ROWS(nested, 3) {
+    check_nesting(cells[0], cells[1], cells[2], 100000);
 }
 
-int main(void) {
-    static const struct table_test rows[] = {{"file", 1, test_file},
-                                             {"constant", 2, test_constant},
-                                             {"refused", 2, test_refused},
-                                             {"nested", 3, test_nested},
-                                             {NULL, 0, NULL}};
-    run_table("mlir", rows);
+TABLE(mlir);
+
+TEST(counts) {
     ok(seen.read > 5 && seen.refused > 40, "%lld texts were read, %lld refused",
        (long long)seen.read, (long long)seen.refused);
-    return done_testing();
 }

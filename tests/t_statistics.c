@@ -1,16 +1,12 @@
 /* Medians, their intervals, and the choice of a winner.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../tune/random.h"
 #include "../tune/statistics.h"
-#include "tap.h"
+#include "program.h"
 
 /* The k-th least sample at which the interval begins: published tables of the sign test. */
-static void test_tables(void) {
+TEST(tables) {
     static const struct {
         int count, rank;
     } table[] = {{5, 1},  {6, 1},  {8, 1},   {9, 2},   {12, 3},   {15, 4},
@@ -30,7 +26,7 @@ static void test_tables(void) {
     }
 }
 
-static void test_floor(void) {
+TEST(floor) {
     static const struct {
         int count, compared, rank; /* 0: too few samples */
     } table[] = {{5, 1, 0},     {6, 1, 1},     {11, 100, 0}, {12, 100, 1},
@@ -49,7 +45,7 @@ static void test_floor(void) {
 }
 
 /* How often the interval has the median of what samples are drawn from; skewed, with outliers. */
-static void test_coverage(void) {
+TEST(coverage) {
     enum { ROUNDS = 4000, SAMPLES = 15 };
     uint64_t random = 42;
     int inside = 0;
@@ -66,7 +62,7 @@ static void test_coverage(void) {
     ok(share > 0.95 && share < 0.98, "the interval has the true median in %.3f of cases", share);
 }
 
-static void test_ratio(void) {
+TEST(ratio) {
     double baseline[20], samples[20];
     struct summary ratio, first, second;
     for (int i = 0; i < 20; i++) { /* drift by a factor of 2, the ratio within 1 % of 1.1 */
@@ -82,7 +78,7 @@ static void test_ratio(void) {
        "and does not from those that were not interleaved");
 }
 
-static void test_tightness(void) {
+TEST(tightness) {
     const struct summary tight = {.median = 2, .low = 1.981, .high = 2.019},
                          low = {.median = 2, .low = 1.979, .high = 2.019},
                          high = {.median = 2, .low = 1.981, .high = 2.021};
@@ -107,7 +103,7 @@ static const char *winner(const struct contender_result *contenders, int count) 
     return choice.winner == NO_CONTENDER ? "default" : contenders[choice.winner].name;
 }
 
-static void test_choice(void) {
+TEST(choice) {
     const struct contender_result noise[] = {contender("a", 1.01, 0.005, 10),
                                              contender("b", 1.2, 0.25, 10),
                                              contender("c", 0.9, 0.01, 1)};
@@ -128,7 +124,7 @@ static void test_choice(void) {
 }
 
 /* In any order, and with equal medians. */
-static void test_order(void) {
+TEST(order) {
     struct contender_result all[8];
     uint64_t random = 5;
     int differences = 0;
@@ -149,7 +145,7 @@ static void test_order(void) {
 }
 
 /* Candidates as fast as the default: hardly ever may one be taken for faster. */
-static void test_false_winners(void) {
+TEST(false_winners) {
     enum { ROUNDS = 200, CANDIDATES = 20, SAMPLES = 15 };
     uint64_t random = 9;
     int false_winners = 0;
@@ -167,16 +163,4 @@ static void test_false_winners(void) {
     }
     ok(false_winners <= ROUNDS / 10, "noise beats the default in %d of %d sweeps", false_winners,
        ROUNDS);
-}
-
-int main(void) {
-    test_tables();
-    test_floor();
-    test_coverage();
-    test_ratio();
-    test_tightness();
-    test_choice();
-    test_order();
-    test_false_winners();
-    return done_testing();
 }

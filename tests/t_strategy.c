@@ -1,12 +1,9 @@
 /* Search strategies on made-up costs, with a clock of the test's own.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
-
 #include "../tune/random.h"
 #include "../tune/strategy.h"
-#include "tap.h"
+#include "program.h"
 
 enum { SIDE = 12 };
 static const int64_t numbers[SIDE] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
@@ -84,8 +81,7 @@ static struct search *open_search(const char *strategy, uint64_t seed, int64_t e
     struct error error;
     struct search_options options = {strategy, seed, 27, evaluations, seconds, clock_of, run};
     struct search *search = search_open(&space, &options, &error);
-    if (search == NULL)
-        bail_out("%s", error.text);
+    must(search != NULL, error.text);
     return search;
 }
 
@@ -177,9 +173,18 @@ static void test_all_failing(const char *strategy) {
     search_close(search);
 }
 
+TEST(strategies) {
+    for (int i = 0; strategy_names[i] != NULL; i++) {
+        test_strategy(strategy_names[i]);
+        test_resume(strategy_names[i]);
+        test_batches(strategy_names[i]);
+        test_all_failing(strategy_names[i]);
+    }
+}
+
 /* ---- What holds of some ---- */
 
-static void test_exhaustive(void) {
+TEST(exhaustive) {
     struct run run = search_with("exhaustive", 0, 0, 0, false);
     ok(run.asked == space_count(&space, 1000) && run.best == best_cost(),
        "exhaustive asks for all, once");
@@ -190,7 +195,7 @@ static void test_exhaustive(void) {
        "another seed gives other points");
 }
 
-static void test_frugality(void) {
+TEST(frugality) {
     int64_t all = space_count(&space, 1000);
     struct run greedy = search_with("greedy", 1, 0, 0, false),
                halving = search_with("halving", 1, 0, 0, false);
@@ -200,7 +205,7 @@ static void test_frugality(void) {
 }
 
 /* Spent before it began, and spent while questions are under way. */
-static void test_spent(void) {
+TEST(spent) {
     struct run run = {0};
     struct question question, late;
     struct point first = space_default(&space);
@@ -251,7 +256,7 @@ static double two_valleys(const struct point *point) {
     return far < 4 ? far : 10 + near;
 }
 
-static void test_landscapes(void) {
+TEST(landscapes) {
     int64_t asked;
     int found = 0;
     double level = climb(flat, 1, &asked);
@@ -262,7 +267,7 @@ static void test_landscapes(void) {
 }
 
 /* A lucky few samples do not beat a full measurement, and more than full is not more. */
-static void test_best(void) {
+TEST(best) {
     static const struct {
         struct point point;
         double cost;
@@ -280,7 +285,7 @@ static void test_best(void) {
     search_close(search);
 }
 
-static void test_defaults(void) {
+TEST(defaults) {
     struct error error;
     struct search_options options = {.strategy = "simulated"};
     ok(!strcmp(strategy_for(1), "exhaustive") && !strcmp(strategy_for(64), "exhaustive") &&
@@ -294,20 +299,4 @@ static void test_defaults(void) {
     ok(search != NULL && !strcmp(search_strategy(search), strategy_for(space_count(&space, 1000))),
        "no name gives that strategy");
     search_close(search);
-}
-
-int main(void) {
-    for (int i = 0; strategy_names[i] != NULL; i++) {
-        test_strategy(strategy_names[i]);
-        test_resume(strategy_names[i]);
-        test_batches(strategy_names[i]);
-        test_all_failing(strategy_names[i]);
-    }
-    test_exhaustive();
-    test_frugality();
-    test_best();
-    test_spent();
-    test_landscapes();
-    test_defaults();
-    return done_testing();
 }

@@ -2,19 +2,13 @@
    bit: random geometry, index types, strides, combiners; serially and in shuffled parts.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
 #include "packs.h"
+#include "plans.h"
 #include "settings.h"
 #include "walk.h"
 #include "windows_pack.h"
 #include "windows_scatter.h"
-
-static uint64_t seed;
 
 /* ---- Gather ---- */
 
@@ -146,7 +140,7 @@ static void fill_long_indices(struct dice *dice, const struct long_gather *by,
 }
 
 static void test_long_gather(const struct long_gather *by, const char *mode) {
-    struct dice dice = dice_for(seed, by->name);
+    struct dice dice = dice_for(by->name);
     struct gathering it = {.g = long_geometry(by),
                            .type = setting_type(by->type),
                            .index_type = setting_type(by->index)};
@@ -161,7 +155,7 @@ static void test_long_gather(const struct long_gather *by, const char *mode) {
     close_gathering(&it);
 }
 
-static void test_long_gathers(void) {
+TEST(long_gathers) {
     for (int i = 0; i < (int)COUNT(long_gathers); i++) {
         test_long_gather(&long_gathers[i], "clip");
         test_long_gather(&long_gathers[i], "fill");
@@ -202,25 +196,18 @@ static DLDataType type_for(struct dice *dice, const struct kvmill_scatter_shape 
     return type;
 }
 
-static DLTensor prototype(DLDataType type, int rank, int64_t *dims) {
-    return (DLTensor){.device = {kDLCPU, 0}, .dtype = type, .ndim = rank, .shape = dims};
-}
-
 /* Plans of this geometry take the kernel, if there is no other. */
 static bool is_taken(struct scattering *it, const kvmill_plan_options *options,
                      const struct kvmill_kernel *kernel) {
-    DLTensor input = prototype(it->combiner.type, it->g.rank, it->g.dims);
-    DLTensor indices = prototype(it->index_type, it->g.indices_rank, it->g.indices_dims);
-    DLTensor update = prototype(it->combiner.type, it->g.windowed_rank, it->g.windowed_dims);
+    DLTensor input = dense_tensor(it->combiner.type, it->g.rank, it->g.dims, NULL);
+    DLTensor indices = dense_tensor(it->index_type, it->g.indices_rank, it->g.indices_dims, NULL);
+    DLTensor update =
+        dense_tensor(it->combiner.type, it->g.windowed_rank, it->g.windowed_dims, NULL);
     const DLTensor *inputs[] = {&input}, *updates[] = {&update};
     kvmill_scatter op = scatter_of(it, inputs, &indices, updates);
-    char words[4096];
     kvmill_plan *plan;
-    kvmill_error error;
-    if (kvmill_plan_scatter(&op, options, &plan, &error) != KVMILL_OK)
-        return false;
-    kvmill_plan_describe(plan, words, sizeof words);
-    bool taken = strstr(words, kernel->symbol) != NULL;
+    bool taken = kvmill_plan_scatter(&op, options, &plan, NULL) == KVMILL_OK &&
+                 plan_says(plan, kernel->symbol);
     kvmill_plan_destroy(plan);
     return taken;
 }
@@ -275,7 +262,7 @@ static bool is_repeating(const struct kvmill_kernel *kernel) {
 }
 
 static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
-    struct dice dice = dice_for_kernel(seed, kernel);
+    struct dice dice = dice_for_kernel(kernel);
     bool right = true;
     fence_explain_traps(kernel->symbol);
     for (int i = 0; right && i < cases; i++)
@@ -285,16 +272,14 @@ static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
 }
 
 static void walk_kernels(int cases) {
-    int64_t kernels = 0;
-    for (int p = 0; p < PACKS; p++)
-        for (uint32_t i = 0; i < packs[p]->count; i++) {
-            const struct kvmill_kernel *kernel = packs[p]->kernels[i];
-            if (kernel->family != KVMILL_SCATTER || !isa_is_allowed(kernel->isa))
-                continue;
+    const struct kvmill_kernel *kernel;
+    int kernels = 0;
+    for (uint32_t i = 0; (kernel = kernel_at(i)) != NULL; i++)
+        if (kernel->family == KVMILL_SCATTER && isa_is_allowed(kernel->isa)) {
             walk_kernel(kernel, cases);
             kernels++;
         }
-    ok(kernels > 0, "%" PRId64 " kernels that scatter", kernels);
+    ok(kernels > 0, "%d kernels that scatter", kernels);
 }
 
 /* ---- Indices that are promised to be unique ---- */
@@ -316,8 +301,10 @@ static bool is_permuted(const struct permutation *it) {
 /* Parts of the run, or 0 where it is wrong. */
 static int64_t parts_of_permutation(struct dice *dice, struct permutation *it, bool unique) {
     static const int64_t axis_0[] = {0};
-    DLTensor input = prototype(f32, 1, it->extent), result = input, update = input;
-    DLTensor indices = prototype(i64, 2, it->vectors);
+    const DLTensor input = dense_tensor(f32, 1, it->extent, it->input);
+    const DLTensor update = dense_tensor(f32, 1, it->extent, it->update);
+    const DLTensor result = dense_tensor(f32, 1, it->extent, it->result);
+    const DLTensor indices = dense_tensor(i64, 2, it->vectors, it->order);
     const DLTensor *inputs[] = {&input}, *updates[] = {&update};
     const DLTensor *tensors[] = {&input, &indices, &update, &result};
     const kvmill_scatter op = {.struct_size = sizeof op,
@@ -331,24 +318,19 @@ static int64_t parts_of_permutation(struct dice *dice, struct permutation *it, b
                                .updates = updates,
                                .scatter_indices = &indices};
     const char *parts;
-    char words[4096];
     kvmill_plan *plan;
-    kvmill_error error;
-    input.data = it->input;
-    result.data = it->result;
-    update.data = it->update;
-    indices.data = it->order;
-    if (kvmill_plan_scatter(&op, windows_options(), &plan, &error) != KVMILL_OK)
+    if (kvmill_plan_scatter(&op, windows_options(), &plan, NULL) != KVMILL_OK)
         return 0;
-    kvmill_plan_describe(plan, words, sizeof words);
-    parts = strstr(words, "up to ");
+    parts = strstr(plan_text(plan), "up to ");
     return run_windows(dice, plan, tensors, NULL) && parts != NULL && is_permuted(it)
                ? atoll(parts + 6)
                : 0;
 }
 
-static void test_unique(void) {
-    struct dice dice = dice_for(seed, "unique");
+TEST(unique) {
+    if (windows_options() != NULL) /* a pack for gathers */
+        return;
+    struct dice dice = dice_for("unique");
     struct permutation *it = malloc(sizeof *it);
     *it->extent = it->vectors[0] = MANY;
     it->vectors[1] = 1;
@@ -371,7 +353,7 @@ static void walk(const char *name, bool (*is_right)(struct dice *, bool), int ca
     for (int i = 0; i < cases && wrong < 3; i++) {
         char words[64];
         snprintf(words, sizeof words, "%s %d %d", name, large, i);
-        struct dice dice = dice_for(seed, words);
+        struct dice dice = dice_for(words);
         fence_explain_traps(words);
         if (!is_right(&dice, large)) {
             diag("case \"%s\"", words);
@@ -381,7 +363,27 @@ static void walk(const char *name, bool (*is_right)(struct dice *, bool), int ca
     ok(wrong == 0, "%d random %s, %s", cases, name, large ? "large" : "small");
 }
 
-static void check_seen(void) {
+TEST(walks) {
+    int cases = windows_cases(is_slow_run() ? few_cases(700) : 4000);
+    int large_cases = windows_cases(is_slow_run() ? few_cases(64) : 240) / 4;
+    walk("gather", gathers_right, cases, false);
+    walk("scatter", scatters_right, cases, false);
+    walk("gather", gathers_right, large_cases, true);
+    walk("scatter", scatters_right, large_cases, true);
+    if (windows_options() != NULL) {
+        ok(windows_counted() > cases / 2, "kernels were made for them: %" PRId64,
+           windows_counted());
+        windows_test_all_taken();
+        return;
+    }
+    walk("scatter with packs", packs_scatter_right, cases / 2, false);
+    walk("scatter with packs", packs_scatter_right, large_cases, true);
+    walk("scatter of several inputs", joints_scatter_right, cases / 8, false);
+    walk("scatter of several inputs", joints_scatter_right, large_cases / 2, true);
+    walk_kernels(is_slow_run() ? few_cases(12) : 24);
+}
+
+TEST(seen) {
     const struct {
         const char *name;
         int64_t count;
@@ -406,32 +408,8 @@ static void check_seen(void) {
         {"several inputs in several parts", seen.region_parts - 1},
     };
     int rare = 2; /* the last ones, which a slow run hardly has */
-    for (size_t i = 0; i < sizeof ways / sizeof *ways - (is_slow_run() ? rare : 0); i++)
+    if (windows_cases(0) != 0 || windows_options() != NULL) /* a few need not be of all kinds */
+        return;
+    for (size_t i = 0; i < COUNT(ways) - (is_slow_run() ? rare : 0); i++)
         ok(ways[i].count > 0, "cases with %s: %" PRId64, ways[i].name, ways[i].count);
-}
-
-int main(void) {
-    int cases = windows_cases(is_slow_run() ? few_cases(700) : 4000);
-    int large_cases = windows_cases(is_slow_run() ? few_cases(64) : 240) / 4;
-    seed = dice_seed();
-    walk("gather", gathers_right, cases, false);
-    walk("scatter", scatters_right, cases, false);
-    walk("gather", gathers_right, large_cases, true);
-    walk("scatter", scatters_right, large_cases, true);
-    test_long_gathers();
-    if (windows_options() != NULL) {
-        ok(windows_counted() > cases / 2, "kernels were made for them: %" PRId64,
-           windows_counted());
-        windows_test_all_taken();
-        return done_testing();
-    }
-    walk("scatter with packs", packs_scatter_right, cases / 2, false);
-    walk("scatter with packs", packs_scatter_right, large_cases, true);
-    walk("scatter of several inputs", joints_scatter_right, cases / 8, false);
-    walk("scatter of several inputs", joints_scatter_right, large_cases / 2, true);
-    walk_kernels(is_slow_run() ? few_cases(12) : 24);
-    test_unique();
-    if (windows_cases(0) == 0) /* a few need not be of all kinds */
-        check_seen();
-    return done_testing();
 }

@@ -2,17 +2,11 @@
    written then.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "common.h"
+#include "plans.h"
 
 static const int64_t axis_0[] = {0}, size_1[] = {1}, zero[] = {0};
 static int64_t three[] = {3}, two_one[] = {2, 1}, two[] = {2}, open_shape[] = {KVMILL_DYNAMIC};
-
-static DLTensor tensor(DLDataType dtype, int rank, int64_t *shape, void *data) {
-    return (DLTensor){
-        .data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = dtype, .shape = shape};
-}
 
 /* What a good call has at a place becomes that value. */
 struct refusal {
@@ -56,9 +50,9 @@ static const DLTensor *gathered[3];
 static kvmill_gather gather;
 
 static void make_gather(void) {
-    operand = tensor(f32, 1, three, operand_data);
-    start_indices = tensor(i32, 2, two_one, index_data);
-    result = tensor(f32, 1, two, result_data);
+    operand = dense_tensor(f32, 1, three, operand_data);
+    start_indices = dense_tensor(i32, 2, two_one, index_data);
+    result = dense_tensor(f32, 1, two, result_data);
     gathered[0] = &operand, gathered[1] = &start_indices, gathered[2] = &result;
     gather = (kvmill_gather){
         .struct_size = sizeof gather,
@@ -132,10 +126,9 @@ static const struct refusal gather_runs[] = {
      "the byte_offset of result is 18446744073709551608; accepted: 0 to"},
 };
 
-static void test_gather(void) {
+TEST(gather) {
     int64_t nowhere[] = {1, INT64_MAX};
     kvmill_error error;
-    char text[512];
     refuse_all(gather_plans, COUNT(gather_plans), make_gather, plan_gather);
     make_gather();
     ok(kvmill_plan_gather(&gather, NULL, &plan, &error) == KVMILL_OK, "a plan");
@@ -145,10 +138,9 @@ static void test_gather(void) {
     ok(kvmill_run(plan, gathered, KVMILL_GATHER_TENSORS, NULL, &error) == KVMILL_OK &&
            result_data[0] == 3 && result_data[1] == 1,
        "and it runs, with a stride that nobody takes");
-    kvmill_plan_describe(plan, text, sizeof text);
-    ok(strstr(text, "stablehlo.gather, f32, operand [3]") != NULL &&
+    ok(plan_says(plan, "stablehlo.gather, f32, operand [3]") &&
            kvmill_plan_workspace_size(plan) == 0,
-       "%s", text);
+       "%s", plan_text(plan));
     kvmill_plan_destroy(plan);
 }
 
@@ -162,10 +154,10 @@ static const DLTensor *update_list[] = {&updates[0], &updates[1]};
 static kvmill_scatter scatter;
 
 static void make_scatter(void) {
-    start_indices = tensor(i32, 2, two_one, index_data);
+    start_indices = dense_tensor(i32, 2, two_one, index_data);
     for (int i = 0; i < 2; i++) {
-        inputs[i] = tensor(f32, 1, three, input_data[i]);
-        updates[i] = tensor(f32, 1, two, update_data[i]);
+        inputs[i] = dense_tensor(f32, 1, three, input_data[i]);
+        updates[i] = dense_tensor(f32, 1, two, update_data[i]);
     }
     scatter = (kvmill_scatter){
         .struct_size = sizeof scatter,
@@ -241,12 +233,17 @@ static const struct refusal regions[] = {
     {BECOMES(region.op_count, 65), KVMILL_E_ATTRIBUTE, "65 ops"},
 };
 
-static void run_scatter(void) {
+TEST(scatter_and_regions) {
+    refuse_all(scatter_plans, COUNT(scatter_plans), make_scatter, plan_scatter);
+    refuse_all(regions, COUNT(regions), make_region, plan_scatter);
+}
+
+TEST(run_scatter) {
     kvmill_error error;
     make_scatter();
     ok(kvmill_plan_scatter(&scatter, NULL, &plan, &error) == KVMILL_OK, "a plan");
-    DLTensor outputs[] = {tensor(f32, 1, three, output_data[0]),
-                          tensor(f32, 1, three, output_data[1])};
+    DLTensor outputs[] = {dense_tensor(f32, 1, three, output_data[0]),
+                          dense_tensor(f32, 1, three, output_data[1])};
     const DLTensor *tensors[] = {&inputs[0],  &inputs[1],  &start_indices, &updates[0],
                                  &updates[1], &outputs[0], &outputs[1]};
     tensors[5] = &inputs[0];
@@ -272,12 +269,4 @@ static void run_scatter(void) {
     ok(status == KVMILL_OK && memcmp(input_data, output_data, sizeof input_data) == 0,
        "in place: the same numbers");
     kvmill_plan_destroy(plan);
-}
-
-int main(void) {
-    test_gather();
-    refuse_all(scatter_plans, COUNT(scatter_plans), make_scatter, plan_scatter);
-    refuse_all(regions, COUNT(regions), make_region, plan_scatter);
-    run_scatter();
-    return done_testing();
 }

@@ -2,10 +2,6 @@
    them; slots of -1 and slots that come twice, on any number of threads.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
-
 #include "common.h"
 #include "crew.h"
 #include "elements.h"
@@ -14,7 +10,7 @@
 
 enum { CASES = 400, MOST_HEADS = 3, MOST_TOKENS = 40, LONG = 600 };
 
-static struct dice dice;
+DICE("write_rows");
 
 struct format {
     const char *word; /* of blocks; or NULL */
@@ -183,7 +179,7 @@ static bool try_problem(struct problem *p, const kvmill_plan_options *options, i
     return right;
 }
 
-static void test_problems(void) {
+TEST(problems) {
     int cases = few_cases(CASES), wrong = 0;
     int64_t parts = 0;
     for (int i = 0; i < cases; i++) {
@@ -197,7 +193,7 @@ static void test_problems(void) {
 }
 
 /* The same row for all slots but one: the last of the tokens that name it. */
-static void test_twice(void) {
+TEST(twice) {
     int wrong = 0;
     int64_t parts = 0;
     for (int i = 0; i < 6; i++) {
@@ -210,12 +206,4 @@ static void test_twice(void) {
         close_problem(&p);
     }
     ok(wrong == 0 && parts == 1, "of rows with one slot the last stays, on any number of threads");
-}
-
-int main(int argc, char **argv) {
-    static const struct test tests[] = {
-        {"problems", test_problems}, {"twice", test_twice}, {NULL, NULL}};
-    (void)argc;
-    dice = dice_for(dice_seed(), "write_rows");
-    return run_tests(tests, argv);
 }

@@ -2,9 +2,6 @@
 #define _DEFAULT_SOURCE
 #include "table.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "tap.h"
 
 struct table table_open(const char *name) {

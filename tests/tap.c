@@ -2,8 +2,6 @@
 #include "tap.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static int tests, failures;
 

@@ -19,11 +19,11 @@ bool isa_is_allowed(const char *isa) {
            (cap == NULL || *cap == '\0' || isa_rank(isa) <= isa_rank(cap));
 }
 
-struct dice dice_for_kernel(uint64_t seed, const struct kvmill_kernel *kernel) {
+struct dice dice_for_kernel(const struct kvmill_kernel *kernel) {
     char what[256];
     const char *how = strstr(kernel->symbol, "__");
     snprintf(what, sizeof what, "%.*s", how ? (int)(how - kernel->symbol) : 255, kernel->symbol);
-    return dice_for(seed, what);
+    return dice_for(what);
 }
 
 int64_t constant_of(const struct kvmill_kernel *kernel, const char *name, int64_t otherwise) {

@@ -16,7 +16,7 @@ bool isa_is_allowed(const char *isa);
 
 /* What a kernel computes is the first half of its symbol: all that compute the same get the same
    problems. */
-struct dice dice_for_kernel(uint64_t seed, const struct kvmill_kernel *kernel);
+struct dice dice_for_kernel(const struct kvmill_kernel *kernel);
 
 /* A number of its problems that the kernel has as a constant; else `otherwise`. */
 int64_t constant_of(const struct kvmill_kernel *kernel, const char *name, int64_t otherwise);

@@ -2,12 +2,9 @@
 #include "windows_pack.h"
 
 #include <dlfcn.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../ops/element.h"
+#include "plans.h"
 #include "tap.h"
 #include "walk.h"
 
@@ -102,12 +99,10 @@ static void note_taken(const char *description) {
 }
 
 void windows_count(const kvmill_plan *plan) {
-    char text[4096];
-    kvmill_plan_describe(plan, text, sizeof text);
-    if (strstr(text, "(pack windows)") == NULL)
+    if (!plan_says(plan, "(pack windows)"))
         return;
     counted++;
-    note_taken(text);
+    note_taken(plan_text(plan));
 }
 
 void windows_test_all_taken(void) {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "windows_scatter.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "common.h"
+#include "plans.h"
 
 const DLDataType copied_types[COPIED_TYPES] = {
     {KVMILL_DL_BOOL, 8, 1}, {kDLUInt, 4, 1},   {KVMILL_DL_FLOAT6_E2M3FN, 6, 1},
@@ -191,15 +189,13 @@ static void protect(struct scattering *it, bool read_only) {
 
 static bool run_scattering(struct dice *dice, struct scattering *it,
                            const kvmill_plan_options *options) {
-    char words[4096];
     kvmill_plan *plan;
     kvmill_error error;
     if (kvmill_plan_scatter(&it->op, options, &plan, &error) != KVMILL_OK) {
         diag("%s", error.message);
         return false;
     }
-    kvmill_plan_describe(plan, words, sizeof words);
-    seen.slot_kernels += it->joint != NULL && strstr(words, "apply with kvmill_scatter_") != NULL;
+    seen.slot_kernels += it->joint != NULL && plan_says(plan, "apply with kvmill_scatter_");
     protect(it, true);
     bool right =
         run_windows(dice, plan, it->tensors, it->joint != NULL ? &seen.region_parts : NULL);

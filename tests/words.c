@@ -5,9 +5,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "words.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "fence.h"
 #include "tap.h"
 
@@ -429,7 +426,7 @@ static int cases_of(const struct word *isa, const struct word *meaning, struct s
 
 int main(int count, char **name) {
     static struct scene scene;
-    dice = dice_for(1, "words");
+    dice = dice_for("words");
     for (int k = 0; k < 4; k++)
         fence_open(&scene.read[k], READ, FENCE_FLUSH, FENCE_ABOVE, &dice);
     for (int i = 0; words_meant[i].name != NULL; i++) {

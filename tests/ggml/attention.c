@@ -6,11 +6,7 @@
    else 1, 2
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../tap.h"
 #include "engine.h"

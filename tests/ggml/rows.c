@@ -3,9 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <kvmill.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../tap.h"
 #include "ggml-backend.h"

@@ -5,11 +5,6 @@
      store THREADS ROWS...   times of storing so many rows beside ggml's own
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../tap.h"
 #include "engine.h"
 

@@ -1,0 +1,9 @@
+/* Of programs that have none.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "program.h"
+
+int main(int argc, char **argv) {
+    (void)argc;
+    return run_tests(argv + 1);
+}

@@ -1,0 +1,41 @@
+/* Programs of tests, whose main is libtest's.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TESTS_PROGRAM_H
+#define KVMILL_TESTS_PROGRAM_H
+
+#include "fence.h"
+#include "tap.h"
+
+struct test {
+    const char *name;
+    void (*run)(void);
+    struct test *next;
+};
+void add_test(struct test *test);
+
+/* TEST(NAME) { ... } is a test of its program: in the order of the file those that the command line
+   names, all where it names none. */
+#define TEST(NAME)                                                                                 \
+    static void test_##NAME(void);                                                                 \
+    __attribute__((constructor)) static void add_##NAME(void) {                                    \
+        static struct test test = {#NAME, test_##NAME, NULL};                                      \
+        add_test(&test);                                                                           \
+    }                                                                                              \
+    static void test_##NAME(void)
+
+/* Dice of a program. */
+#define DICE(WORDS)                                                                                \
+    static struct dice dice;                                                                       \
+    __attribute__((constructor)) static void take_dice(void) {                                     \
+        dice = dice_for(WORDS);                                                                    \
+    }                                                                                              \
+    _Static_assert(true, "")
+
+/* What a program does before the first, if it has such a function. */
+void before_tests(void);
+
+/* For programs that have a main of their own; returns its exit code. */
+int run_tests(char **names);
+
+#endif

@@ -14,9 +14,13 @@
 
 static const uint64_t default_seed = 20240824;
 
-uint64_t dice_seed(void) {
+uint64_t dice_seed_unsaid(void) {
     const char *text = getenv("KVMILL_SEED");
-    uint64_t seed = text != NULL && *text != '\0' ? strtoull(text, NULL, 0) : default_seed;
+    return text != NULL && *text != '\0' ? strtoull(text, NULL, 0) : default_seed;
+}
+
+uint64_t dice_seed(void) {
+    uint64_t seed = dice_seed_unsaid();
     diag("KVMILL_SEED=%" PRIu64, seed);
     return seed;
 }

@@ -20,6 +20,9 @@ struct dice {
 /* The seed of this run: KVMILL_SEED, or a fixed one; says which in a TAP remark. */
 uint64_t dice_seed(void);
 
+/* The same without a remark: of programs that print something else. */
+uint64_t dice_seed_unsaid(void);
+
 /* `words` gives every test numbers of its own. */
 struct dice dice_for(uint64_t seed, const char *words);
 

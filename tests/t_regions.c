@@ -418,7 +418,7 @@ static void check_seen(bool is_few) {
 int main(int count, char **words) {
     const char *path = getenv("KVMILL_REGIONS_PACK");
     if (count == 2) {
-        struct dice dice = dice_for(strtoull(getenv("KVMILL_SEED"), NULL, 10), "regions");
+        struct dice dice = dice_for(dice_seed_unsaid(), "regions");
         print_random_regions(&dice, atoi(words[1]));
         return 0;
     }

@@ -220,6 +220,7 @@ static void test_isa(const char *isa, uint64_t seed) {
                 continue;
             struct dice dice = dice_for_kernel(seed, kernel);
             bool passed = is_right(kernel, &dice);
+            kernel_ran(kernel);
             if (!passed)
                 diag("wrong: %s", kernel->symbol);
             right += passed;

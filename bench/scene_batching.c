@@ -1,12 +1,8 @@
 /* The other ops of cache attention: sequences of any lengths, keys and values that are given,
    caches that are read back.
 
-   Sequences of any lengths have all of the positions, three quarters, a half or a quarter of them,
-   in turn; the last has all.  The new tokens are the last one's, a piece of a prompt where there
-   are several; each other sequence decodes one.
-
    SPDX-License-Identifier: Apache-2.0 */
-#include "../runtime/core/numbers.h"
+#include "../tune/problem.h"
 #include "attention_work.h"
 #include "scene_op.h"
 
@@ -39,9 +35,11 @@ static void say(const struct scene *scene, char words[SAID_SIZE]) {
 
 static struct run_size sequence(const struct scene *scene, int64_t b) {
     const struct run_size *size = &scene->size;
-    if (!geometry_of(scene)->dynamic || b == size->batch - 1)
+    const struct kvmill_call_size all = {size->batch, size->tokens, size->positions};
+    if (!geometry_of(scene)->dynamic)
         return (struct run_size){1, size->tokens, size->positions};
-    return (struct run_size){1, 1, kvmill_max(size->positions * (4 - b % 4) / 4, 1)};
+    const struct kvmill_call_size one = problem_sequence(&all, b);
+    return (struct run_size){1, one.tokens, one.positions};
 }
 
 static struct run_size all_sequences(const struct scene *scene) {

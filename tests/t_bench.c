@@ -11,6 +11,8 @@
 #include "../base/timer.h"
 #include "../bench/bench.h"
 #include "../bench/scene_rows.h"
+#include "../bench/tune_work.h"
+#include "../tune/problem.h"
 #include "case_table.h"
 #include "common.h"
 
@@ -108,10 +110,22 @@ static void test_failing_runs(void) {
     runs_to_fail = 0;
 }
 
+/* A pack can only choose by the size of a call among winners of problems that have sizes. */
+static void test_sizes_of_problems(void) {
+    for (const struct tune_problem *problem = tune_problems; problem->words != NULL; problem++) {
+        struct kvmill_call_size size;
+        ok(problem_parse(problem->words, &size) &&
+               (problem->size.batch == 0 || size.batch == problem->size.batch) &&
+               (problem->size.positions == 0 || size.positions <= problem->size.positions),
+           "a problem with a size: %s", problem->words);
+    }
+}
+
 int main(void) {
     static const struct table_test rows[] = {{"bench", 7, test_bench}, {NULL, 0, NULL}};
     run_table("bench", rows);
     test_dims_of_the_update();
     test_failing_runs();
+    test_sizes_of_problems();
     return done_testing();
 }

@@ -82,6 +82,8 @@ static const struct tune_kind store_alone = {.op = &read_back_scene_op,
                                              .rival = rival_store,
                                              .which = NONTEMPORAL,
                                              .step = STEP_STORE};
+static const struct tune_kind cells = {
+    .op = &write_rows_scene_op, .kernel = &cells_words, .rival = rival_write, .which = NONTEMPORAL};
 static const struct tune_kind onnx_decode = {.op = &onnx_scene_op,
                                              .kernel = &decode_words,
                                              .rival = rival_read,
@@ -119,5 +121,7 @@ const struct tune_problem tune_problems[] = {
     {"MultiHeadAttention 512 on 512", &given_prefill, {1, 512, 512}},
     {"KeyValueCache 1 on 4096", &read_back, {1, 1, 4096}},
     {"KeyValueCache 512 on 512", &store_alone, {1, 512, 512}},
+    {"WriteRows 512", &cells, {1, 512, 8192}},
+    {"WriteRows 8", &cells, {1, 8, 8192}},
     {NULL, NULL, {0, 0, 0}},
 };

@@ -16,7 +16,7 @@
     "update BATCH in place, update BATCH functional, batch of BATCH on POSITIONS, "                \
     "batch of BATCH with TOKENS new on POSITIONS, Attention TOKENS on POSITIONS, "                 \
     "CacheAttend TOKENS on POSITIONS, MultiHeadAttention TOKENS on POSITIONS, "                    \
-    "KeyValueCache TOKENS on POSITIONS, index POSITIONS, gather, scatter in "    \
+    "KeyValueCache TOKENS on POSITIONS, WriteRows TOKENS, index POSITIONS, gather, scatter in "    \
     "place"
 
 /* Sequence b of a batch of mixed lengths: all of the positions, three quarters, a half or a quarter

@@ -156,11 +156,12 @@ static bool set_numbers(struct scene *scene, struct error *error) {
 /* ---- Work ---- */
 
 static double bytes(const struct scene_call *call) {
-    return total(call->scene, attention_read_bytes);
+    return total(call->scene,
+                 call->step == STEP_STORE ? attention_store_bytes : attention_read_bytes);
 }
 
 static double flops(const struct scene_call *call) {
-    return total(call->scene, attention_flops);
+    return call->step == STEP_STORE ? 0 : total(call->scene, attention_flops);
 }
 
 static double read_back_bytes(const struct kvmill_cache_geometry *geometry,
@@ -193,6 +194,9 @@ static double bytes_of_cache(const struct scene_call *call) {
     [KVMILL_CACHE_ATTENTION_VALUE_CACHE] = USE_CACHE,                                              \
     [KVMILL_CACHE_ATTENTION_VALUE_SCALE] = USE_CACHE,                                              \
     [KVMILL_CACHE_ATTENTION_START_POS] = USE_SAME, [KVMILL_CACHE_ATTENTION_CACHESTARTS] = USE_SAME
+#define WRITTEN_CACHES                                                                             \
+    KVMILL_CACHE_ATTENTION_CACHE, KVMILL_CACHE_ATTENTION_SCALE,                                    \
+        KVMILL_CACHE_ATTENTION_VALUE_CACHE, KVMILL_CACHE_ATTENTION_VALUE_SCALE
 
 const struct scene_op batching_scene_op = {
     COMMON,
@@ -202,6 +206,7 @@ const struct scene_op batching_scene_op = {
     .use = {USE_OF_NUMBERS, USE_OF_CACHES, [KVMILL_CACHE_ATTENTION_QUERY] = USE_INPUT,
             [KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = USE_SAME},
     .read = KVMILL_CACHE_ATTENTION_CACHE,
+    .written = {WRITTEN_CACHES},
 };
 
 const struct scene_op given_scene_op = {
@@ -224,7 +229,5 @@ const struct scene_op read_back_scene_op = {
             [KVMILL_CACHE_ATTENTION_VALUE] = USE_SAME},
     .output = KVMILL_CACHE_ATTENTION_KEY,
     .read = KVMILL_CACHE_ATTENTION_CACHE,
-    .written = {KVMILL_CACHE_ATTENTION_KEY, KVMILL_CACHE_ATTENTION_VALUE,
-                KVMILL_CACHE_ATTENTION_CACHE, KVMILL_CACHE_ATTENTION_SCALE,
-                KVMILL_CACHE_ATTENTION_VALUE_CACHE, KVMILL_CACHE_ATTENTION_VALUE_SCALE},
+    .written = {KVMILL_CACHE_ATTENTION_KEY, KVMILL_CACHE_ATTENTION_VALUE, WRITTEN_CACHES},
 };

@@ -51,6 +51,7 @@ const char *bench_verdict(const struct bench_result *result) {
 const struct kernel_words decode_words = {"; attend with ", false},
                           prefill_words = {"; attend with ", true},
                           write_words = {"; write K with ", false},
+                          cells_words = {"; write with ", false},
                           read_words = {"; read K with ", false},
                           score_words = {"; score with ", false},
                           summarise_words = {"; summarise with ", false},

@@ -1,12 +1,8 @@
 /* The other ops of cache attention: sequences of any lengths, keys and values that are given,
    caches that are read back.
 
-   Sequences of any lengths have all of the positions, three quarters, a half or a quarter of them,
-   in turn; the last has all.  The new tokens are the last one's, a piece of a prompt where there
-   are several; each other sequence decodes one.
-
    SPDX-License-Identifier: Apache-2.0 */
-#include "../runtime/core/numbers.h"
+#include "../tune/problem.h"
 #include "attention_work.h"
 #include "scene_op.h"
 
@@ -39,9 +35,11 @@ static void say(const struct scene *scene, char words[SAID_SIZE]) {
 
 static struct run_size sequence(const struct scene *scene, int64_t b) {
     const struct run_size *size = &scene->size;
-    if (!geometry_of(scene)->dynamic || b == size->batch - 1)
+    const struct kvmill_call_size all = {size->batch, size->tokens, size->positions};
+    if (!geometry_of(scene)->dynamic)
         return (struct run_size){1, size->tokens, size->positions};
-    return (struct run_size){1, 1, kvmill_max(size->positions * (4 - b % 4) / 4, 1)};
+    const struct kvmill_call_size one = problem_sequence(&all, b);
+    return (struct run_size){1, one.tokens, one.positions};
 }
 
 static struct run_size all_sequences(const struct scene *scene) {
@@ -158,11 +156,12 @@ static bool set_numbers(struct scene *scene, struct error *error) {
 /* ---- Work ---- */
 
 static double bytes(const struct scene_call *call) {
-    return total(call->scene, attention_read_bytes);
+    return total(call->scene,
+                 call->step == STEP_STORE ? attention_store_bytes : attention_read_bytes);
 }
 
 static double flops(const struct scene_call *call) {
-    return total(call->scene, attention_flops);
+    return call->step == STEP_STORE ? 0 : total(call->scene, attention_flops);
 }
 
 static double read_back_bytes(const struct kvmill_cache_geometry *geometry,
@@ -195,6 +194,9 @@ static double bytes_of_cache(const struct scene_call *call) {
     [KVMILL_CACHE_ATTENTION_VALUE_CACHE] = USE_CACHE,                                              \
     [KVMILL_CACHE_ATTENTION_VALUE_SCALE] = USE_CACHE,                                              \
     [KVMILL_CACHE_ATTENTION_START_POS] = USE_SAME, [KVMILL_CACHE_ATTENTION_CACHESTARTS] = USE_SAME
+#define WRITTEN_CACHES                                                                             \
+    KVMILL_CACHE_ATTENTION_CACHE, KVMILL_CACHE_ATTENTION_SCALE,                                    \
+        KVMILL_CACHE_ATTENTION_VALUE_CACHE, KVMILL_CACHE_ATTENTION_VALUE_SCALE
 
 const struct scene_op batching_scene_op = {
     COMMON,
@@ -204,6 +206,7 @@ const struct scene_op batching_scene_op = {
     .use = {USE_OF_NUMBERS, USE_OF_CACHES, [KVMILL_CACHE_ATTENTION_QUERY] = USE_INPUT,
             [KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = USE_SAME},
     .read = KVMILL_CACHE_ATTENTION_CACHE,
+    .written = {WRITTEN_CACHES},
 };
 
 const struct scene_op given_scene_op = {
@@ -226,7 +229,5 @@ const struct scene_op read_back_scene_op = {
             [KVMILL_CACHE_ATTENTION_VALUE] = USE_SAME},
     .output = KVMILL_CACHE_ATTENTION_KEY,
     .read = KVMILL_CACHE_ATTENTION_CACHE,
-    .written = {KVMILL_CACHE_ATTENTION_KEY, KVMILL_CACHE_ATTENTION_VALUE,
-                KVMILL_CACHE_ATTENTION_CACHE, KVMILL_CACHE_ATTENTION_SCALE,
-                KVMILL_CACHE_ATTENTION_VALUE_CACHE, KVMILL_CACHE_ATTENTION_VALUE_SCALE},
+    .written = {KVMILL_CACHE_ATTENTION_KEY, KVMILL_CACHE_ATTENTION_VALUE, WRITTEN_CACHES},
 };

@@ -141,9 +141,9 @@ bool scene_resize(struct scene *scene, const struct run_size *size, struct error
 /* ---- Opening ---- */
 
 static const struct scene_op *const ops[] = {
-    &attention_scene_op, &batching_scene_op, &given_scene_op,  &read_back_scene_op,
-    &attend_scene_op,    &onnx_scene_op,     &rows_scene_op,   &flow_scene_op,
-    &gather_scene_op,    &scatter_scene_op};
+    &attention_scene_op, &batching_scene_op,   &given_scene_op,  &read_back_scene_op,
+    &attend_scene_op,    &write_rows_scene_op, &onnx_scene_op,   &rows_scene_op,
+    &flow_scene_op,      &gather_scene_op,     &scatter_scene_op};
 
 const struct scene_op *scene_op_of(const struct spec *spec) {
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)

@@ -49,8 +49,8 @@ struct scene_op {
 };
 
 extern const struct scene_op attention_scene_op, batching_scene_op, given_scene_op,
-    read_back_scene_op, attend_scene_op, onnx_scene_op, flow_scene_op, rows_scene_op,
-    gather_scene_op, scatter_scene_op;
+    read_back_scene_op, attend_scene_op, write_rows_scene_op, onnx_scene_op, flow_scene_op,
+    rows_scene_op, gather_scene_op, scatter_scene_op;
 
 /* NULL: its runs are not timed. */
 const struct scene_op *scene_op_of(const struct spec *spec);
@@ -74,8 +74,8 @@ enum { SIDES = 4 };
 /* Bytes of a row of one head; 0: there is no such side. */
 int64_t side_row_bytes(const struct kvmill_cache_geometry *geometry, int side);
 
-/* Sets a side of a cache of one layer: of a static batch, with `slots` for each sequence; of dynamic
-   batching, with `slots` for all. */
+/* Sets a side of a cache of one layer: of a static batch, with `slots` for each sequence; of
+   dynamic batching, with `slots` for all. */
 void side_shape(struct scene_call *call, const kvmill_cache_attention *op,
                 const struct kvmill_cache_geometry *geometry, int side, int64_t slots);
 

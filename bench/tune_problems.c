@@ -69,6 +69,11 @@ static const struct tune_kind batching_decode = {
     .op = &batching_scene_op, .kernel = &decode_words, .rival = rival_read, .which = READ_BY_8};
 static const struct tune_kind batching_prefill = {
     .op = &batching_scene_op, .kernel = &prefill_words, .rival = rival_add, .in_flops = true};
+static const struct tune_kind batching_store = {.op = &batching_scene_op,
+                                                .kernel = &write_words,
+                                                .rival = rival_store,
+                                                .which = NONTEMPORAL,
+                                                .step = STEP_STORE};
 static const struct tune_kind given_decode = {
     .op = &given_scene_op, .kernel = &decode_words, .rival = rival_read, .which = READ_BY_8};
 static const struct tune_kind given_prefill = {
@@ -82,6 +87,8 @@ static const struct tune_kind store_alone = {.op = &read_back_scene_op,
                                              .rival = rival_store,
                                              .which = NONTEMPORAL,
                                              .step = STEP_STORE};
+static const struct tune_kind cells = {
+    .op = &write_rows_scene_op, .kernel = &cells_words, .rival = rival_write, .which = NONTEMPORAL};
 static const struct tune_kind onnx_decode = {.op = &onnx_scene_op,
                                              .kernel = &decode_words,
                                              .rival = rival_read,
@@ -115,9 +122,12 @@ const struct tune_problem tune_problems[] = {
     {"CacheAttend 512 on 512", &attend_prefill, {1, 512, 512}},
     {"batch of 64 on 1024", &batching_decode, {64, 1, 1024}},
     {"batch of 8 with 128 new on 1024", &batching_prefill, {8, 128, 1024}},
+    {"store 64 sequences", &batching_store, {64, 1, 1024}},
     {"MultiHeadAttention 1 on 4096", &given_decode, {1, 1, 4096}},
     {"MultiHeadAttention 512 on 512", &given_prefill, {1, 512, 512}},
     {"KeyValueCache 1 on 4096", &read_back, {1, 1, 4096}},
     {"KeyValueCache 512 on 512", &store_alone, {1, 512, 512}},
+    {"WriteRows 512", &cells, {1, 512, 8192}},
+    {"WriteRows 8", &cells, {1, 8, 8192}},
     {NULL, NULL, {0, 0, 0}},
 };

@@ -8,6 +8,8 @@
 #include "../base/timer.h"
 #include "../bench/bench.h"
 #include "../bench/scene_rows.h"
+#include "../bench/tune_work.h"
+#include "../tune/problem.h"
 #include "case_table.h"
 #include "common.h"
 
@@ -105,4 +107,15 @@ TEST(failing_runs) {
     ok(bench("float16", 4, dims, -2, 1) == -1, "a run that fails is a failure");
     ok(strstr(error.text, "failed on demand") != NULL, "  which says why");
     runs_to_fail = 0;
+}
+
+/* A pack can only choose by the size of a call among winners of problems that have sizes. */
+TEST(sizes_of_problems) {
+    for (const struct tune_problem *problem = tune_problems; problem->words != NULL; problem++) {
+        struct kvmill_call_size size;
+        ok(problem_parse(problem->words, &size) &&
+               (problem->size.batch == 0 || size.batch == problem->size.batch) &&
+               (problem->size.positions == 0 || size.positions <= problem->size.positions),
+           "a problem with a size: %s", problem->words);
+    }
 }

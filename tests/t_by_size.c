@@ -121,6 +121,17 @@ static bool is_nearest(int64_t batch, int64_t tokens, int64_t positions, int num
     return kvmill_nearest_kernel(&by_size, &size) == &kernels[number];
 }
 
+/* Where a problem does not say positions, they count neither for it nor against it. */
+TEST(unsaid) {
+    const struct kvmill_measured two[] = {{&kernels[WRITE_ONE], "store 1 rows", 0, {1, 1, 0}},
+                                          {&kernels[WRITE_MANY], "read 8 on 64", 0, {1, 8, 64}}};
+    const struct by_size by_size = {.kernel = &kernels[WRITE_ONE], .measured = two, .count = 2};
+    const struct kvmill_call_size few = {1, 2, 64}, many = {1, 8, 64};
+    ok(kvmill_nearest_kernel(&by_size, &few) == &kernels[WRITE_ONE] &&
+           kvmill_nearest_kernel(&by_size, &many) == &kernels[WRITE_MANY],
+       "a size of any positions");
+}
+
 /* Kernels of older packs end before that. */
 TEST(constants) {
     struct kvmill_kernel kernel = {.abi = 6, .constant_count = 1};

@@ -422,6 +422,7 @@ static void test_kernel(const struct kvmill_kernel *kernel, int problems) {
     }
     for (int i = 0; good && i < (is_slow_run() ? 5 : problems); i++)
         good = run_case(kernel, &dice);
+    kernel_ran(kernel);
     ok(good, "%s", kernel->symbol);
     if (oracle_tiles_of(((const struct kvmill_convert_shape *)kernel->shape)->format.element)
             .rows == 0)

@@ -86,6 +86,7 @@ static void test_kernel(const struct kvmill_kernel *kernel, const struct spec *s
         close_scene(scene);
     }
     *(is_cache ? &seen.cache : &seen.index) += 1;
+    kernel_ran(kernel);
     if (!ok(same, "%s", kernel->symbol)) {
         const struct kvmill_flow_program_shape *shape = kernel->shape;
         diag("%s: %s", spec->where, shape->program);

@@ -297,6 +297,7 @@ static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
         right = is_right(&dice, it, kernel);
         close_problem(it);
     }
+    kernel_ran(kernel);
     if (!ok(right, "%s", kernel->symbol))
         diag("%s", shape->program);
     free(it);

@@ -394,13 +394,16 @@ static bool is_select_kernel_right(const struct kvmill_kernel *kernel, struct di
 
 static void test_kernel(const struct kvmill_kernel *kernel) {
     struct dice dice = dice_for_kernel(kernel), again = dice;
-    if (kernel->family == KVMILL_SELECT_PAGES && isa_is_allowed(kernel->isa))
-        ok(is_select_kernel_right(kernel, &dice), "%s", kernel->symbol);
-    if (kernel->family != KVMILL_SCORE_PAGES)
+    bool selects = kernel->family == KVMILL_SELECT_PAGES;
+    if (!selects && kernel->family != KVMILL_SCORE_PAGES)
         return;
-    if (isa_is_allowed(kernel->isa))
-        ok(is_score_kernel_right(kernel, kernel->shape, &dice), "%s", kernel->symbol);
-    if (strcmp(kernel->isa, "scalar") == 0)
+    if (isa_is_allowed(kernel->isa)) {
+        ok(selects ? is_select_kernel_right(kernel, &dice)
+                   : is_score_kernel_right(kernel, kernel->shape, &dice),
+           "%s", kernel->symbol);
+        kernel_ran(kernel);
+    }
+    if (!selects && strcmp(kernel->isa, "scalar") == 0)
         ok(is_score_kernel_right(&kvmill_portable_score_pages, kernel->shape, &again),
            "the portable kernel on %s", kernel->symbol);
 }

@@ -121,6 +121,8 @@ static bool is_right(const struct kvmill_kernel *kernel, bool same, struct dice 
     bool right = kernel->family == KVMILL_STORE_ROWS
                      ? special_scatter_is_right(kernel, !same, &setting.options, dice)
                      : rows_are_right(kernel, same, dice);
+    if (runs > 0)
+        kernel_ran(kernel);
     if ((runs > 0) != same)
         diag("%s: %d runs for %s numbers", kernel->symbol, (int)runs, same ? "its" : "other");
     return right && (runs > 0) == same;

@@ -268,6 +268,7 @@ static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
     for (int i = 0; right && i < cases; i++)
         right = kernel_scatters_right(&dice, kernel) &&
                 (!is_repeating(kernel) || kernel_repeats_right(&dice, kernel));
+    kernel_ran(kernel);
     ok(right, "%s", kernel->symbol);
 }
 

@@ -33,6 +33,15 @@ int64_t constant_of(const struct kvmill_kernel *kernel, const char *name, int64_
     return otherwise;
 }
 
+void kernel_ran(const struct kvmill_kernel *kernel) {
+    const char *path = getenv("KVMILL_RAN");
+    FILE *stream = path != NULL ? fopen(path, "a") : NULL;
+    if (stream == NULL)
+        return;
+    fprintf(stream, "%s\n", kernel->symbol);
+    fclose(stream);
+}
+
 const kvmill_plan_options *one_kernel(struct one_kernel *one, const struct kvmill_kernel *kernel) {
     *one = (struct one_kernel){.kernel = kernel, .list = {&one->pack}};
     one->pack = (kvmill_pack){.abi = KVMILL_KERNEL_ABI,

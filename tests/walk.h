@@ -21,6 +21,9 @@ struct dice dice_for_kernel(const struct kvmill_kernel *kernel);
 /* A number of its problems that the kernel has as a constant; else `otherwise`. */
 int64_t constant_of(const struct kvmill_kernel *kernel, const char *name, int64_t otherwise);
 
+/* It ran a case: a line of the file that KVMILL_RAN names, for tests/kernels_ran.sh. */
+void kernel_ran(const struct kvmill_kernel *kernel);
+
 /* Options with a pack of that kernel alone; they last as long as `one`. */
 struct one_kernel {
     const struct kvmill_kernel *kernel;

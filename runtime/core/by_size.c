@@ -32,13 +32,15 @@ static int64_t logarithm(int64_t x) {
     return (whole - 1) * (INT64_C(1) << FRACTION) + (int64_t)mantissa;
 }
 
-static int64_t apart(int64_t a, int64_t b) {
-    return llabs(logarithm(a) - logarithm(b));
+/* A problem's 0 is any number. */
+static int64_t apart(int64_t measured, int64_t called) {
+    return measured == 0 ? 0 : llabs(logarithm(measured) - logarithm(called));
 }
 
-static int64_t distance(const struct kvmill_call_size *a, const struct kvmill_call_size *b) {
-    return apart(a->batch, b->batch) + apart(a->tokens, b->tokens) +
-           apart(a->positions, b->positions);
+static int64_t distance(const struct kvmill_call_size *measured,
+                        const struct kvmill_call_size *called) {
+    return apart(measured->batch, called->batch) + apart(measured->tokens, called->tokens) +
+           apart(measured->positions, called->positions);
 }
 
 const struct kvmill_kernel *kvmill_nearest_kernel(const struct by_size *by_size,

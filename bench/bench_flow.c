@@ -50,9 +50,10 @@ static struct bench_result *add(struct bench *bench, const char *kind, enum scen
     char key[24], what[128];
     bench_format_name(&g->key, key);
     snprintf(what, sizeof what,
-             "%s, %" PRId64 "/%" PRId64 " x %d %s, %" PRId64 " of %" PRId64 " %s: %.40s", kind,
+             "%s, %" PRId64 "/%" PRId64 " x %d %s, %" PRId64 " of %" PRId64 " %s%s: %.40s", kind,
              g->heads, g->kv_heads, g->key.dim, key, flow_selected(scene), flow_blocks(scene),
              scene->flow.problem.page_blocks > 1 ? "blocks" : "pages",
+             flow_pages_in_order(scene) ? " in order" : "",
              bench_purpose(bench, "flow"));
     return bench_add(bench, what, step, words, team, seconds);
 }

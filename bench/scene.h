@@ -142,6 +142,7 @@ struct scene_call {
     int moving[SCENE_TENSORS], moving_count; /* tensors that turns move */
     int64_t numbers[4];                      /* the op's own, as tensors of one element */
     int64_t dims[SCENE_TENSORS][6];
+    int64_t strides[KVMILL_MOST_FLOW_FIELDS][4]; /* of fields that lie beside each other */
     DLTensor tensors[SCENE_TENSORS];
     const DLTensor *given[SCENE_TENSORS]; /* NULL: there is none */
 };

@@ -23,6 +23,16 @@ int64_t scene_bytes_of(const struct scene *scene, const DLTensor *tensor) {
                                : kvmill_dtype_bytes(tensor->dtype, count);
 }
 
+/* From its memory's begin to its end: a view shares what is between its elements. */
+static int64_t reach_of(const struct scene *scene, const DLTensor *tensor) {
+    int64_t last = 0;
+    if (tensor->strides == NULL)
+        return scene_bytes_of(scene, tensor);
+    for (int d = 0; d < tensor->ndim; d++)
+        last += (tensor->shape[d] - 1) * tensor->strides[d];
+    return (int64_t)tensor->byte_offset + kvmill_dtype_bytes(tensor->dtype, last + 1);
+}
+
 int64_t scene_tensor_bytes(const struct scene *scene, int tensor) {
     return scene->memory[scene->share[tensor]].set;
 }
@@ -46,7 +56,7 @@ static void size_sets(struct scene *scene, const struct scene_call *call) {
         scene->memory[i].set = 0;
     for (int i = 0; i < scene->op->count; i++) {
         struct scene_memory *memory = &scene->memory[scene->share[i]];
-        int64_t bytes = has_memory(call, i) ? scene_bytes_of(scene, &call->tensors[i]) : 0;
+        int64_t bytes = has_memory(call, i) ? reach_of(scene, &call->tensors[i]) : 0;
         memory->set = bytes > memory->set ? bytes : memory->set;
         memory->set += has_memory(call, i) && memory->set == 0;
     }

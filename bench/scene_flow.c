@@ -27,6 +27,10 @@ int64_t flow_blocks(const struct scene *scene) {
     return (scene->size.positions + size - 1) / size;
 }
 
+bool flow_pages_in_order(const struct scene *scene) {
+    return scene->flow.problem.field_layout == KVMILL_FIELDS_BY_HEAD;
+}
+
 static int64_t pool_pages(const struct scene *scene) {
     return scene->flow.pages * scene->flow.requests;
 }
@@ -81,6 +85,18 @@ static double bytes(const struct scene_call *call) {
 
 /* ---- Opening ---- */
 
+/* Fields that lie beside each other have the memory of the first. */
+static void use_own(struct scene *scene) {
+    bool is_apart = scene->flow.problem.field_layout == KVMILL_FIELDS_APART;
+    struct kvmill_flow_tensor own;
+    for (int i = 0; kvmill_flow_tensor_at(&scene->flow.bound, i, &own); i++) {
+        bool is_field = own.kind == KVMILL_FLOW_TENSOR_FIELD;
+        scene->use[KVMILL_FLOW_FIELDS + i] = is_field ? USE_SAME : USE_INPUT;
+        if (is_field && !is_apart)
+            scene->share[KVMILL_FLOW_FIELDS + i] = KVMILL_FLOW_FIELDS;
+    }
+}
+
 static bool open(struct scene *scene, struct error *error) {
     const kvmill_flow *flow = flow_of_spec(scene->spec);
     kvmill_error reason;
@@ -90,10 +106,7 @@ static bool open(struct scene *scene, struct error *error) {
     scene->flow.bound.layers_skip_count = 0;
     if (kvmill_flow_verify(&scene->flow.bound, &scene->flow.problem, &reason) != KVMILL_OK)
         return fail(error, EXIT_USER, "%s", reason.message);
-    struct kvmill_flow_tensor own;
-    for (int i = 0; kvmill_flow_tensor_at(&scene->flow.bound, i, &own); i++)
-        scene->use[KVMILL_FLOW_FIELDS + i] =
-            own.kind == KVMILL_FLOW_TENSOR_FIELD ? USE_SAME : USE_INPUT;
+    use_own(scene);
     int64_t page = geometry_of(scene)->page_size;
     scene->flow.pages = (scene->size.positions + page - 1) / page;
     double each = flow_attend_bytes(scene, scene->flow.pages * scene->flow.problem.page_blocks);
@@ -103,14 +116,16 @@ static bool open(struct scene *scene, struct error *error) {
                 pool_pages(scene));
 }
 
+/* Anywhere, unless fields are for pages that follow each other. */
 static bool shuffle_pages(struct scene *scene, struct error *error) {
     int64_t count = pool_pages(scene);
+    bool in_order = flow_pages_in_order(scene);
     uint64_t state = 1;
     free(scene->flow.ids);
     scene->flow.ids = malloc((size_t)count * sizeof *scene->flow.ids);
     for (int64_t i = 0; scene->flow.ids != NULL && i < count; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        int64_t j = (int64_t)((state >> 33) % (uint64_t)(i + 1));
+        int64_t j = in_order ? i : (int64_t)((state >> 33) % (uint64_t)(i + 1));
         scene->flow.ids[i] = scene->flow.ids[j];
         scene->flow.ids[j] = (int32_t)i;
     }
@@ -125,6 +140,19 @@ static void close_flow(struct scene *scene) {
 
 static const DLDataType int64_type = {kDLInt, 64, 1}, int32_type = {kDLInt, 32, 1};
 
+static void lay_field(struct scene_call *call, int i) {
+    const struct kvmill_flow_problem *problem = &call->scene->flow.problem;
+    DLTensor *tensor = &call->tensors[KVMILL_FLOW_FIELDS + i];
+    const struct kvmill_field_place place = kvmill_flow_field_place(problem, i, tensor->shape[0]);
+    int64_t element = tensor->dtype.bits / 8;
+    const int64_t strides[] = {place.block / element, place.head / element, tensor->shape[3], 1};
+    if (problem->field_layout == KVMILL_FIELDS_APART)
+        return;
+    memcpy(call->strides[i], strides, sizeof strides);
+    tensor->strides = call->strides[i];
+    tensor->byte_offset = (uint64_t)place.first;
+}
+
 /* Fields are of all pages; rows and inputs of a token, and a request. */
 static void shape_own(struct scene_call *call, int i, struct kvmill_flow_tensor *own) {
     bool scores = call->step == STEP_RUN || call->step == STEP_INDEX;
@@ -134,6 +162,8 @@ static void shape_own(struct scene_call *call, int i, struct kvmill_flow_tensor 
     int64_t blocks = pool_pages(call->scene) * call->scene->flow.problem.page_blocks;
     own->dims[0] = own->kind == KVMILL_FLOW_TENSOR_FIELD ? blocks : 1;
     scene_set_tensor(call, KVMILL_FLOW_FIELDS + i, own->dtype, own->rank, own->dims);
+    if (own->kind == KVMILL_FLOW_TENSOR_FIELD)
+        lay_field(call, i);
     if (!used[own->kind])
         call->given[KVMILL_FLOW_FIELDS + i] = NULL;
 }

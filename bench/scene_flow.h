@@ -12,6 +12,9 @@ int64_t flow_blocks(const struct scene *scene);
 int64_t flow_selected(const struct scene *scene);
 int64_t flow_candidates(const struct scene *scene);
 
+/* Whether a request's pages follow each other in memory. */
+bool flow_pages_in_order(const struct scene *scene);
+
 /* Bytes that a request's step reads: of so many blocks' K and V, of what the index program loads.
  */
 double flow_attend_bytes(const struct scene *scene, int64_t blocks);

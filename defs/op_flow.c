@@ -10,6 +10,7 @@
 #define READ(NAME) MEMBER(NAME, OP_POINTER), .ops = 1
 
 static const char *const summary_words[] = {"on_complete", "incremental", NULL};
+static const char *const layout_words[] = {"apart", "page", "head", NULL};
 
 static const struct op_member members[] = {
     {MEMBER(struct_size, OP_SIZE)},
@@ -42,6 +43,9 @@ static const struct op_member members[] = {
      .help = "on_complete, the default: fields are filled when a page's last slot is written; "
              "incremental: of a "
              "page's first rows, too."},
+    {MEMBER(field_layout, OP_WORD), .ops = 1, .words = layout_words,
+     .help = "apart, the default: each field in memory of its own; page: all fields of a page "
+             "beside each other; head: likewise, the pages of a kv head after each other."},
 };
 #undef MEMBER
 

@@ -241,14 +241,10 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
     }
 }
 
-struct parts {
-    float above[QUERY + LANES], below[QUERY + LANES]; /* vectors reach beyond a query */
-} __attribute__((aligned(64)));
-
 /* Whether all products with float16 are floats: numbers of 13 bits, from 2^-64 to 2^64.  */
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static int
-split_query(const float *query, struct parts *to)
+is_short(const float *query)
 {
     uint32_t other = 0;
     for (int i = 0; i < QUERY; i++) {
@@ -256,15 +252,27 @@ split_query(const float *query, struct parts *to)
         memcpy(&bits, query + i, sizeof bits);
         uint32_t size = bits & 0x7fffffff;
         other |= (size & 0x7ff) | (size != 0 && size - (63U << 23) > 128U << 23);
+    }
+    return other == 0;
+}
+
+struct parts {
+    float above[QUERY + LANES], below[QUERY + LANES]; /* vectors reach beyond a query */
+} __attribute__((aligned(64)));
+
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+split_query(const float *query, struct parts *to)
+{
+    for (int i = 0; i < QUERY; i++) {
         to->above[i] = query[i] > 0 ? query[i] : 0;
         to->below[i] = query[i] < 0 ? query[i] : 0;
     }
     memset(to->above + QUERY, 0, LANES * sizeof *to->above);
     memset(to->below + QUERY, 0, LANES * sizeof *to->below);
-    return other == 0;
 }
 
-/* The same sums as add_page; whether they are finite.  */
+/* The same sums as add_page; whether what was added is finite.  */
 INLINED int
 add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *query, vf sums[][LANES], int lane)
 {
@@ -451,8 +459,9 @@ kvmill_score_pages_bound_f16_d128_h4_b1_headmax__avx512_tiles_run(const void *pr
 {
     const struct kvmill_score_pages *p = problem;
     vf sums[SCORES][LANES];
+    int is_exact = is_short(p->query);
     struct parts parts;
-    int is_exact = split_query(p->query, &parts);
+    split_query(p->query, &parts);
     /* The loop nest: as many pages as there are lanes; of each its blocks, heads and elements.  */
     for (int64_t u = first; u < last; u += LANES) {
         int64_t count = last - u < LANES ? last - u : LANES;

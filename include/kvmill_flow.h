@@ -118,6 +118,11 @@ typedef struct kvmill_flow {
        other share one, as keys of an indexer; 0, or NULL for all fields: one for each.  What is
        written to it is made of fields that they share, too. */
     const int64_t *field_heads;
+    /* How fields lie in memory: "apart" (NULL): each in a piece of its own; "page": those of a page
+       beside each other, in their order for a kv head, and kv heads after each other; "head": the
+       same for a kv head, whose pages follow each other.  With the latter two all fields are views
+       of one piece, and have equally many heads. */
+    const char *field_layout;
 } kvmill_flow;
 
 /* A fraction in lowest terms. */
@@ -197,7 +202,13 @@ void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
                                               whole; optional
    fields                                     (pages * blocks, KVH, rows, columns) in the flow's
                                               order, row-major without gaps; KVH here and in the
-                                              next one: field_heads where that says less
+                                              next one: field_heads where that says less; with a
+                                              field_layout strides as it says: of page p (block p)
+                                              and head h field i begins at (p * KVH + h) * all +
+                                              before[i], layout "page", or (h * pages * blocks + p)
+                                              * all + before[i], "head", bytes after the piece's
+                                              begin, with `all` bytes of a matrix of each field,
+                                              before[i] those of fields in front of i
    current_FIELD (T, KVH, columns)            of append, for each field whose rows come with tokens,
                                               in their order, of the field's type; without gaps
    inputs (B, KVH, rows, columns)  float32    of index and decode, in the order of the constants

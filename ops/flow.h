@@ -173,6 +173,8 @@ struct kvmill_flow_program {
 
 /* ---- Flows ---- */
 
+enum kvmill_field_layout { KVMILL_FIELDS_APART, KVMILL_FIELDS_BY_PAGE, KVMILL_FIELDS_BY_HEAD };
+
 enum kvmill_flow_scope { KVMILL_SCOPE_KV_HEAD, KVMILL_SCOPE_QUERY_HEAD, KVMILL_SCOPE_REQUEST };
 
 /* How many blocks of a row are selected. */
@@ -191,6 +193,7 @@ struct kvmill_flow_field_data {
     int element; /* KVMILL_F32, F16, BF16 */
     int64_t rows, columns;
     int64_t bytes; /* of one matrix */
+    int64_t before; /* bytes of those in front of it, where fields lie beside each other */
     int64_t heads; /* matrices of a block: kv heads, or a divisor, whose neighbours share one */
     bool saved;    /* state of the index program */
     int appended;  /* a row comes with each token, as the n-th tensor of such; -1: none does */
@@ -203,6 +206,8 @@ struct kvmill_flow_problem {
     int64_t block_size, page_blocks;
     int64_t group; /* rows of "q" */
     int field_count, constant_count, appended_count, input_count;
+    enum kvmill_field_layout field_layout;
+    int64_t record_bytes; /* of all fields' matrices, where they lie beside each other */
     struct kvmill_flow_field_data fields[KVMILL_MOST_FLOW_FIELDS];
     struct kvmill_flow_constant_data constants[KVMILL_MOST_FLOW_CONSTANTS];
     struct kvmill_flow_program programs[KVMILL_FLOW_PROGRAMS];
@@ -242,6 +247,15 @@ kvmill_status kvmill_flow_verify(const kvmill_flow *flow, struct kvmill_flow_pro
                                  kvmill_error *error);
 
 int64_t kvmill_common_divisor(int64_t a, int64_t b);
+
+/* Where the matrices of a field lie: of block 0 and head 0, in bytes after the piece of memory that
+   it shares or has; from a block, and a head, to the next. */
+struct kvmill_field_place {
+    int64_t first, block, head;
+};
+
+struct kvmill_field_place kvmill_flow_field_place(const struct kvmill_flow_problem *problem,
+                                                  int field, int64_t blocks);
 
 /* The layout of a checked flow, except struct_size. */
 void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flow_layout *layout);

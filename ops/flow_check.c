@@ -158,6 +158,7 @@ static kvmill_status check_words(struct checker *checker) {
     static const char *const orders[] = {"logical", "score", NULL};
     static const char *const scopes[] = {"kv_head", "query_head", "request", NULL};
     static const char *const summaries[] = {"on_complete", "incremental", NULL};
+    static const char *const layouts[] = {"apart", "page", "head", NULL};
     const struct {
         const char *list, *word, *accepted;
         const char *const *words;
@@ -166,9 +167,10 @@ static kvmill_status check_words(struct checker *checker) {
         {"select/scope", checker->flow->select.scope, "\"kv_head\", \"query_head\", \"request\"",
          scopes},
         {"summary", checker->flow->summary, "\"on_complete\", \"incremental\"", summaries},
+        {"field_layout", checker->flow->field_layout, "\"apart\", \"page\", \"head\"", layouts},
     };
-    int place[3];
-    for (int i = 0; i < 3; i++) {
+    int place[4];
+    for (int i = 0; i < 4; i++) {
         place[i] = place_of_word(given[i].word, given[i].words);
         stand_at(checker, given[i].list, -1);
         if (place[i] < 0)
@@ -178,6 +180,7 @@ static kvmill_status check_words(struct checker *checker) {
     checker->problem->by_score = place[0];
     checker->problem->scope = (enum kvmill_flow_scope)place[1];
     checker->problem->incremental = place[2];
+    checker->problem->field_layout = (enum kvmill_field_layout)place[3];
     stand_at(checker, "select/order", -1);
     if (place[0] && checker->problem->geometry.window > 0)
         return REFUSE(checker, ATTRIBUTE, "is \"score\"; accepted with a window: \"logical\"");
@@ -475,7 +478,8 @@ kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_prob
     static kvmill_status (*const checks[])(struct checker *) = {
         check_counts, check_attention,    set_blocks,
         check_words,  set_group,          check_select,
-        check_layers, check_declarations, kvmill_flow_check_programs,
+        check_layers, check_declarations, kvmill_flow_check_fields_layout,
+        kvmill_flow_check_programs,
     };
     struct checker checker = {.flow = flow, .problem = problem, .place = place, .error = error};
     memset(problem, 0, sizeof *problem);

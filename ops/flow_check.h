@@ -41,6 +41,9 @@ int kvmill_flow_find_field(const kvmill_flow *flow, const char *name);
 kvmill_status kvmill_flow_check_rows(struct checker *checker, const struct kvmill_flow_step *step,
                                      const struct kvmill_flow_shape *shape);
 
+/* Whether fields can lie as problem->field_layout says; where each begins. */
+kvmill_status kvmill_flow_check_fields_layout(struct checker *checker);
+
 /* Both programs, and what of the flow they do not use. */
 kvmill_status kvmill_flow_check_programs(struct checker *checker);
 

@@ -73,12 +73,18 @@ static void add_place(struct writer *writer, const char *word, int number, int e
     add_shape(writer, &writer->program->values[number].shape);
 }
 
-/* And how many kv heads share one. */
+/* And how many kv heads share one; where fields lie beside each other, how far a page is from the
+   next: what is theirs of a head is where a kernel is told. */
 static void add_field(struct writer *writer, int number, int field) {
-    int64_t sharers = kvmill_flow_sharers(writer->problem, field);
-    add_place(writer, "field", number, writer->problem->fields[field].element);
-    if (sharers > 1)
+    const struct kvmill_flow_problem *problem = writer->problem;
+    int64_t sharers = kvmill_flow_sharers(problem, field);
+    bool is_beside = problem->field_layout != KVMILL_FIELDS_APART;
+    add_place(writer, "field", number, problem->fields[field].element);
+    if (sharers > 1 || is_beside)
         kvmill_bounded_add(&writer->out, " %" PRId64, sharers);
+    if (is_beside)
+        kvmill_bounded_add(&writer->out, " %" PRId64,
+                           kvmill_flow_field_place(problem, field, 0).block);
 }
 
 static void add_constant(struct writer *writer, int number) {

@@ -8,7 +8,8 @@
 
 static const char *word_of(const char *value) {
     static const char *const words[] = {"kv_head", "query_head",  "request",    "logical",
-                                        "score",   "incremental", "on_complete"};
+                                        "score",   "incremental", "on_complete", "page",
+                                        "head"};
     for (size_t i = 0; i < COUNT(words); i++)
         if (strcmp(words[i], value) == 0)
             return words[i];
@@ -34,6 +35,8 @@ static void set_one(struct flow_step *step, const struct setting *setting) {
         step->select.order = word_of(setting->value);
     else if (strcmp(setting->name, "summary") == 0)
         step->summary = word_of(setting->value);
+    else if (strcmp(setting->name, "field_layout") == 0)
+        step->field_layout = word_of(setting->value);
     else if (strcmp(setting->name, "field") == 0)
         step->field_type = setting_type(setting->value);
     else if (strcmp(setting->name, "skipped") == 0)
@@ -179,7 +182,9 @@ int64_t flow_step_choose_length(int64_t page_size, struct dice *dice) {
 
 void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice) {
     struct attention *a = &step->attention;
-    *step = (struct flow_step){.field_type = any_format(number).field};
+    static const char *const layouts[] = {NULL, "page", "head"};
+    *step = (struct flow_step){.field_type = any_format(number).field,
+                               .field_layout = layouts[dice_range(dice, 0, 2)]};
     choose_attention(&a->op, number, dice);
     step->block_size = choose_block(a->op.page_size, dice);
     choose_select(step, number, dice);

@@ -93,17 +93,42 @@ static void open_side(struct flow_scene *scene, int v, bool is_strange, struct d
             together ? heads * scales : scales, together ? scales : slots * scales};
 }
 
+/* As the flow wants them to lie. */
+static void lay_fields(struct flow_scene *scene, int way, struct dice *dice) {
+    static const char *const layouts[] = {"apart", "page", "head"};
+    const struct kvmill_flow_problem *problem = &scene->problem;
+    DLTensor apart[KVMILL_MOST_FLOW_FIELDS];
+    const DLTensor *list[KVMILL_MOST_FLOW_FIELDS];
+    int64_t dims[KVMILL_MOST_FLOW_FIELDS][4];
+    for (int i = 0; i < problem->field_count; i++) {
+        const struct kvmill_flow_field_data *field = &problem->fields[i];
+        const int64_t shape[] = {scene->pool, field->heads, field->rows, field->columns};
+        memcpy(dims[i], shape, sizeof shape);
+        apart[i] = (DLTensor){
+            .data = scene->field[way][i].data,
+            .ndim = 4,
+            .dtype = {kDLFloat, (uint8_t)(8 * kvmill_activation_bytes(field->element)), 1},
+            .shape = dims[i]};
+        list[i] = &apart[i];
+    }
+    flow_beside_open(&scene->beside[way], layouts[problem->field_layout], list,
+                     problem->field_count, dice);
+    for (int i = 0; i < problem->field_count; i++)
+        scene->cache[way].field[i] = (unsigned char *)list[i]->data + list[i]->byte_offset;
+    scene->cache[way].field_blocks = scene->pool;
+}
+
 static void open_fields(struct flow_scene *scene, bool is_strange, struct dice *dice) {
     for (int i = 0; i < scene->problem.field_count; i++) {
         const struct kvmill_flow_field_data *field = &scene->problem.fields[i];
         size_t bytes = (size_t)(scene->pool * field->heads * field->bytes);
-        for (int way = 0; way < FLOW_WAYS; way++) {
+        for (int way = 0; way < FLOW_WAYS; way++)
             fence_open(&scene->field[way][i], bytes, FENCE_FLUSH, FENCE_ABOVE, dice);
-            scene->cache[way].field[i] = scene->field[way][i].data;
-        }
         fill_floats(dice, field->element, &scene->field[0][i], is_strange);
         memcpy(scene->field[1][i].data, scene->field[0][i].data, bytes);
     }
+    for (int way = 0; way < FLOW_WAYS; way++)
+        lay_fields(scene, way, dice);
 }
 
 int64_t flow_scene_query_stride(const struct flow_scene *scene) {
@@ -139,14 +164,21 @@ void flow_scene_close(struct flow_scene *scene) {
             fence_close(&scene->data[way][v]);
         fence_close(&scene->scale[v]);
     }
-    for (int way = 0; way < FLOW_WAYS; way++)
+    for (int way = 0; way < FLOW_WAYS; way++) {
+        flow_beside_close(&scene->beside[way]);
         for (int i = 0; i < scene->problem.field_count; i++)
             fence_close(&scene->field[way][i]);
+    }
     fence_close(&scene->query);
 }
 
 static bool are_fields_same(struct flow_scene *scene) {
     int64_t where;
+    for (int way = 0; way < FLOW_WAYS; way++)
+        if (!flow_beside_read(&scene->beside[way])) {
+            diag("the fields' memory was left");
+            return false;
+        }
     for (int i = 0; i < scene->problem.field_count; i++) {
         const struct kvmill_flow_field_data *field = &scene->problem.fields[i];
         int64_t count = scene->pool * field->heads * field->rows * field->columns;

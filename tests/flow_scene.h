@@ -7,6 +7,7 @@
 
 #include "../runtime/flow/flow.h"
 #include "fence.h"
+#include "flow_beside.h"
 
 enum { FLOW_MOST_POOL = 104, FLOW_WAYS = 2 };
 
@@ -21,6 +22,7 @@ struct flow_scene {
     struct flow_schedule schedule[KVMILL_FLOW_PROGRAMS];
     struct fence data[FLOW_WAYS][2], scale[2], query, workspace[FLOW_WAYS];
     struct fence field[FLOW_WAYS][KVMILL_MOST_FLOW_FIELDS];
+    struct flow_beside beside[FLOW_WAYS]; /* of the fields, where ways see them so */
     struct flow_cache cache[FLOW_WAYS];
     int64_t pool; /* pages of the cache */
     int32_t ids[FLOW_MOST_POOL];

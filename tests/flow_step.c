@@ -2,6 +2,7 @@
 #include "flow_step.h"
 
 #include "common.h"
+#include "flow_beside.h"
 
 void *flow_step_take(int64_t count, size_t bytes) {
     void *memory = calloc((size_t)count + 1, bytes);
@@ -96,6 +97,8 @@ static void set_flow(struct flow_step *step) {
     if (step->own == NULL)
         step->flow.block_size = step->block_size;
     step->flow.summary = step->summary;
+    if (step->own == NULL)
+        step->flow.field_layout = step->field_layout;
     step->flow.layers_skip = &step->attention.op.layer_idx;
     step->flow.layers_skip_count = step->skipped;
 }
@@ -493,10 +496,15 @@ static kvmill_status run_plan(struct flow_step *step, enum flow_step_kind kind,
     unsigned char *workspace = step->workspace ? step->workspace : room.data;
     fence_explain_traps(step->attention.words);
     const DLTensor *list[FLOW_STEP_MOST];
+    struct flow_beside beside;
     order_tensors(step, list);
+    flow_beside_open(&beside, step->flow.field_layout, list + KVMILL_FLOW_FIELDS,
+                     (int)step->flow.field_count, dice);
     protect_inputs(step, kind, true);
     kvmill_status status = run_in_parts(plan, list, workspace, threads, dice, error);
     protect_inputs(step, kind, false);
+    if (!flow_beside_close(&beside))
+        bail_out("the fields' memory was left: %s", step->attention.words);
     if (!fence_is_intact(&room, &where))
         bail_out("the workspace was left, at %" PRId64 " of %zu: %s", where, size,
                  step->attention.words);

@@ -43,6 +43,7 @@ enum { CACHE, INDEX };
 struct draft {
     struct program program[2];
     const char *attention, *summary;
+    const char *layout; /* of fields; NULL: apart */
     int block_size; /* 0: a page */
     bool unites;    /* ends in Union */
     bool rewrites;  /* rows of K and V */
@@ -228,10 +229,12 @@ static void write_spec(const struct draft *draft, struct buffer *spec) {
                         : "",
         cache.text);
     write_index(draft, spec);
+    add(spec, "],\n");
     if (draft->block_size > 0)
-        add(spec, "],\n'block_size': %d,\n'select': {'topk_val': 1}}", draft->block_size);
-    else
-        add(spec, "],\n'select': {'topk_val': 1}}");
+        add(spec, "'block_size': %d,\n", draft->block_size);
+    if (draft->layout != NULL)
+        add(spec, "'field_layout': '%s',\n", draft->layout);
+    add(spec, "'select': {'topk_val': 1}}");
     for (char *at = spec->text; (at = strchr(at, '\'')) != NULL;)
         *at = '"';
 }
@@ -248,12 +251,14 @@ static bool is_valid(const struct draft *draft, struct buffer *spec) {
 static void begin(struct dice *dice, struct draft *draft) {
     static const char *const summaries[] = {"on_complete", "incremental"};
     static const char *const types[] = {"float16", "bfloat16", "float32"};
+    static const char *const layouts[] = {NULL, "page", "head"};
     static const int blocks[] = {0, 0, 1, 2, 4, 8};
     *draft = (struct draft){.attention = given.attention[dice_range(dice, 0, given.attentions - 1)],
                             .summary = ANY(dice, summaries),
                             .unites = dice_once_in(dice, 3),
                             .rewrites = dice_once_in(dice, 3),
-                            .block_size = ANY(dice, blocks)};
+                            .block_size = ANY(dice, blocks),
+                            .layout = ANY(dice, layouts)};
     snprintf(draft->fields, sizeof draft->fields,
              "{'name': 'f', 'shape': [1, 'head_dim'], 'dtype': '%s'}, {'name': 'h', 'shape': [1, "
              "1], 'dtype': '%s'}",
@@ -290,6 +295,7 @@ static void print_flow(struct dice *dice) {
     add_name(&draft.program[INDEX], "smooth");
     draft.block_size = is_block(&draft) ? draft.block_size : 0;
     draft.rewrites = draft.rewrites && is_valid(&draft, &spec);
+    draft.layout = is_valid(&draft, &spec) ? draft.layout : NULL;
     if (!is_valid(&draft, &spec))
         bail_out("no flow: %s", spec.text);
     for (int tries = (int)dice_range(dice, 10, 60); tries > 0; tries--) {

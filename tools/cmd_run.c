@@ -137,7 +137,10 @@ static bool write_array(struct arrays *arrays, int index, struct error *error) {
     struct npy *file = &arrays->file[index], *tensor = &arrays->tensor[index];
     if (!is_given(file))
         return npy_write(arrays->output[index], tensor, error);
-    memcpy(file->tensor.data, tensor->tensor.data, npy_bytes(file));
+    if (tensor->tensor.strides != NULL)
+        npy_copy(tensor, file);
+    else
+        memcpy(file->tensor.data, tensor->tensor.data, npy_bytes(file));
     return npy_write(arrays->output[index], file, error);
 }
 

@@ -11,6 +11,7 @@
 #include "../base/output.h"
 #include "../base/product.h"
 #include "../defs/dtype.h"
+#include "../ops/element.h"
 #include "../ops/extent.h"
 
 static const char magic[] = "\x93NUMPY";
@@ -237,8 +238,27 @@ bool npy_make(DLDataType dtype, const int64_t *dims, int rank, struct npy *npy,
 void npy_free(struct npy *npy) {
     free(npy->tensor.shape);
     free(npy->tensor.strides);
-    free(npy->tensor.data);
+    free(npy->is_view ? NULL : npy->tensor.data);
     *npy = (struct npy){0};
+}
+
+/* Where element `index` is, counted row-major. */
+static unsigned char *element_at(const DLTensor *tensor, int64_t index) {
+    int64_t offset = tensor->strides == NULL ? index : 0;
+    bool overflow = false; /* never: it is all in memory */
+    for (int d = tensor->ndim - 1; tensor->strides != NULL && d >= 0; d--) {
+        int64_t step = kvmill_times(index % tensor->shape[d], tensor->strides[d], &overflow);
+        offset = kvmill_plus(offset, step, &overflow);
+        index /= tensor->shape[d];
+    }
+    return (unsigned char *)tensor->data + offset * kvmill_element_bytes(tensor->dtype);
+}
+
+void npy_copy(const struct npy *from, struct npy *to) {
+    int64_t count = kvmill_element_count(&from->tensor);
+    for (int64_t i = 0; i < count; i++)
+        memcpy(element_at(&to->tensor, i), element_at(&from->tensor, i),
+               (size_t)kvmill_element_bytes(from->tensor.dtype));
 }
 
 /* ---- Writing ---- */

@@ -9,8 +9,9 @@
 #include "../base/error.h"
 
 struct npy {
-    DLTensor tensor; /* owns shape, strides and data; strides only in Fortran order */
+    DLTensor tensor; /* owns shape, strides and data; a file's has strides in Fortran order alone */
     char descr[16];  /* NumPy's word for the type, "<f4" */
+    bool is_view;    /* its data is another's */
 };
 
 /* Little-endian numbers, bool and complex.  Release with npy_free. */
@@ -26,6 +27,9 @@ bool npy_like(const struct npy *model, struct npy *npy, struct error *error);
 bool npy_make(DLDataType dtype, const int64_t *dims, int rank, struct npy *npy,
               struct error *error);
 void npy_free(struct npy *npy);
+
+/* The elements, of whole bytes, to an array of the same shape, both with any strides. */
+void npy_copy(const struct npy *from, struct npy *to);
 
 /* Bytes of the data. */
 size_t npy_bytes(const struct npy *npy);

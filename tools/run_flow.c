@@ -7,7 +7,7 @@
 #include "../gen/flow.h"
 #include "../ops/flow_tensors.h"
 #include "../ops/tensor_scatter.h"
-#include "run_op.h"
+#include "run_fields.h"
 
 /* ---- Steps ---- */
 
@@ -155,6 +155,14 @@ static void cut_lists(const struct spec *spec, struct arrays *arrays) {
     arrays->tensor[KVMILL_FLOW_BLOCK_IDS].tensor.shape[0] = used;
 }
 
+/* ---- Fields ---- */
+
+static bool lay_fields(const struct spec *spec, struct arrays *arrays, struct error *error) {
+    struct kvmill_flow_problem problem;
+    bool valid = kvmill_flow_verify(flow_of_spec(spec), &problem, NULL) == KVMILL_OK;
+    return !valid || runs(spec, OP_FLOW_ATTEND) || fields_lay(&problem, arrays, error);
+}
+
 /* ---- All of it ---- */
 
 static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {
@@ -163,7 +171,7 @@ static bool prepare(struct spec *spec, struct arrays *arrays, struct error *erro
                            &arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE].tensor);
     return adopt_all(spec, arrays, error) && spec_check(spec, error) &&
            (!attends || attention_make_scores(&spec->flow->attention, arrays, error)) &&
-           (!scores(spec) || make_lists(spec, arrays, error));
+           (!scores(spec) || make_lists(spec, arrays, error)) && lay_fields(spec, arrays, error);
 }
 
 /* As many pages as there can be of rows of which an element is a byte at least. */

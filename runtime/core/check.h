@@ -51,6 +51,7 @@ struct tensor_rule {
     bool output;
     bool rows;    /* kernels walk the last dim: its stride is 1 */
     bool dense;   /* row-major without gaps */
+    bool beside;  /* among others that are so, where the op has checked it */
     bool aligned; /* to the element's size */
     bool empty_is_absent;
     bool stablehlo; /* its words for types; elements of fewer than 8 bits take a byte each */

@@ -140,7 +140,8 @@ void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t
 struct flow_cache {
     struct kvmill_cache_rows key, value;
     int64_t page_rows; /* row_strides from a page to the next */
-    unsigned char *field[KVMILL_MOST_FLOW_FIELDS];
+    unsigned char *field[KVMILL_MOST_FLOW_FIELDS]; /* of block 0 and head 0 */
+    int64_t field_blocks;                          /* that the fields have */
 };
 
 /* The first row of a block. */
@@ -154,9 +155,24 @@ static inline int64_t flow_first_row(const struct kvmill_flow_problem *problem,
 static inline unsigned char *flow_field_at(const struct kvmill_flow_problem *problem,
                                            const struct flow_cache *cache, int field, int64_t block,
                                            int64_t kv_head) {
-    int64_t number =
-        block * problem->fields[field].heads + kvmill_flow_field_head(problem, field, kv_head);
-    return cache->field[field] + number * problem->fields[field].bytes;
+    struct kvmill_field_place place = kvmill_flow_field_place(problem, field, cache->field_blocks);
+    return cache->field[field] + block * place.block +
+           kvmill_flow_field_head(problem, field, kv_head) * place.head;
+}
+
+/* What kernels are told of fields: where those of block 0 begin, of a kv head where fields lie
+   beside each other. */
+struct flow_fields {
+    unsigned char *field[KVMILL_MOST_FLOW_FIELDS];
+};
+
+static inline struct flow_fields flow_fields_of(const struct kvmill_flow_problem *problem,
+                                                const struct flow_cache *cache, int64_t kv_head) {
+    struct flow_fields fields;
+    bool is_apart = problem->field_layout == KVMILL_FIELDS_APART;
+    for (int i = 0; i < problem->field_count; i++)
+        fields.field[i] = flow_field_at(problem, cache, i, 0, is_apart ? 0 : kv_head);
+    return fields;
 }
 
 /* ---- New tokens ---- */

@@ -58,9 +58,67 @@ static kvmill_status check_room(const struct checked *checked, int which, int64_
 
 /* ---- Caches and fields ---- */
 
+static const DLTensor *field_of(const struct checked *checked, int i) {
+    return tensor_of(checked, KVMILL_FLOW_FIELDS + i);
+}
+
+/* The strides of field i in bytes, of which only those of dims with more than one index matter. */
+static kvmill_status check_field_strides(const struct checked *checked, int i) {
+    const struct kvmill_flow_problem *problem = &checked->plan->problem;
+    const DLTensor *tensor = field_of(checked, i);
+    const struct kvmill_field_place place = kvmill_flow_field_place(problem, i, tensor->shape[0]);
+    int64_t element = tensor->dtype.bits / 8;
+    const int64_t wanted[] = {place.block, place.head, problem->fields[i].columns * element,
+                              element};
+    for (int d = 0; d < 4; d++)
+        if (tensor->shape[d] > 1 && kvmill_tensor_step(tensor, d) != wanted[d])
+            return kvmill_fail(error_of(checked), KVMILL_E_STRIDE,
+                               "%s has stride %" PRId64 " in dim %d; accepted, where fields lie "
+                               "beside each other: %" PRId64,
+                               name_of(checked, KVMILL_FLOW_FIELDS + i),
+                               kvmill_tensor_step(tensor, d) / element, d, wanted[d] / element);
+    return KVMILL_OK;
+}
+
+/* It is a view of the piece of memory that field 0 is a view of. */
+static kvmill_status check_field_place(const struct checked *checked, int i) {
+    const DLTensor *first = field_of(checked, 0), *tensor = field_of(checked, i);
+    int64_t before = checked->plan->problem.fields[i].before;
+    int64_t found = (int64_t)((uintptr_t)tensor_data(tensor) - (uintptr_t)tensor_data(first));
+    const char *name = name_of(checked, KVMILL_FLOW_FIELDS + i);
+    int64_t most = INT64_MAX / checked->plan->problem.record_bytes / tensor->shape[1];
+    if (tensor->shape[0] > most)
+        return kvmill_fail(error_of(checked), KVMILL_E_OVERFLOW,
+                           "%s has %" PRId64 " pages or blocks; accepted: at most %" PRId64, name,
+                           tensor->shape[0], most);
+    if (tensor->shape[0] != first->shape[0])
+        return kvmill_fail(error_of(checked), KVMILL_E_SHAPE,
+                           "%s has %" PRId64 " pages or blocks; accepted: %" PRId64
+                           ", as the field that it lies beside has",
+                           name, tensor->shape[0], first->shape[0]);
+    if (found != before)
+        return kvmill_fail(error_of(checked), KVMILL_E_ALIAS,
+                           "%s begins %" PRId64 " bytes after %s; accepted, where fields lie beside "
+                           "each other: %" PRId64,
+                           name, found, name_of(checked, KVMILL_FLOW_FIELDS), before);
+    return check_field_strides(checked, i);
+}
+
+static kvmill_status check_fields(const struct checked *checked) {
+    const struct kvmill_flow_problem *problem = &checked->plan->problem;
+    kvmill_status status = KVMILL_OK;
+    if (problem->field_layout == KVMILL_FIELDS_APART || !flow_uses_fields(checked->plan))
+        return KVMILL_OK;
+    for (int i = 0; status == KVMILL_OK && i < problem->field_count; i++)
+        if (field_of(checked, i) != NULL && !kvmill_tensor_is_empty(field_of(checked, i)))
+            status = check_field_place(checked, i);
+    return status;
+}
+
 static void set_field(struct checked *checked, int i, int64_t *pages) {
-    const DLTensor *tensor = tensor_of(checked, KVMILL_FLOW_FIELDS + i);
+    const DLTensor *tensor = field_of(checked, i);
     checked->call->cache.field[i] = tensor_data(tensor);
+    checked->call->cache.field_blocks = tensor->shape[0];
     int64_t held = tensor->shape[0] / checked->plan->problem.page_blocks;
     *pages = held < *pages ? held : *pages;
 }
@@ -369,6 +427,8 @@ static void clear_slots(const struct checked *checked) {
 
 static kvmill_status check(struct checked *checked, const DLTensor *const *tensors) {
     kvmill_status status = kvmill_check_given(&checked->given.base, tensors);
+    if (status == KVMILL_OK)
+        status = check_fields(checked);
     if (status == KVMILL_OK)
         status = kvmill_check_overlaps(&checked->given.base);
     if (status == KVMILL_OK)

@@ -57,8 +57,9 @@ static unsigned char *field_at(const struct flow_page *page, int field) {
 
 static void load_field(const struct flow_page *page, int field, float *data) {
     const struct kvmill_flow_field_data *known = &page->problem->fields[field];
+    const unsigned char *from = field_at(page, field);
     for (int64_t i = 0; i < known->rows * known->columns; i++)
-        data[i] = kvmill_load_float(known->element, field_at(page, field), i);
+        data[i] = kvmill_load_float(known->element, from, i);
 }
 
 void kvmill_flow_load(const struct flow_page *page, const struct kvmill_flow_value *value,
@@ -109,7 +110,7 @@ static float rounded(int element, int code, float value) {
 
 void kvmill_flow_store(const struct flow_page *page, int field, int code, const float *data) {
     const struct kvmill_flow_field_data *known = &page->problem->fields[field];
+    unsigned char *to = field_at(page, field);
     for (int64_t i = 0; i < known->rows * known->columns; i++)
-        kvmill_store_float(known->element, field_at(page, field), i,
-                           rounded(known->element, code, data[i]));
+        kvmill_store_float(known->element, to, i, rounded(known->element, code, data[i]));
 }

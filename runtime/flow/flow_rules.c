@@ -92,6 +92,11 @@ static bool is_written(const struct flow_plan *plan, const struct kvmill_flow_te
            (plan->step == FLOW_SUMMARISE && field->appended < 0);
 }
 
+static bool lies_beside(const struct flow_plan *plan, const struct kvmill_flow_tensor *own) {
+    return own->kind == KVMILL_FLOW_TENSOR_FIELD &&
+           plan->problem.field_layout != KVMILL_FIELDS_APART;
+}
+
 static void expect_own(struct flow_plan *plan, const kvmill_flow *flow) {
     struct kvmill_flow_tensor *own = plan->own;
     for (; kvmill_flow_tensor_at(flow, plan->own_count, own); own++)
@@ -102,7 +107,8 @@ static void expect_own(struct flow_plan *plan, const kvmill_flow *flow) {
             .rank = own->rank,
             .dims = own->dims,
             .output = is_written(plan, own),
-            .dense = true,
+            .dense = !lies_beside(plan, own),
+            .beside = lies_beside(plan, own),
         };
 }
 

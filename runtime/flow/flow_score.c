@@ -162,18 +162,18 @@ static void run_atom(const struct flow_run *run, const struct flow_scoring *scor
                      const struct flow_span *span) {
     const struct kvmill_flow_atom *atom = &run->schedule->atoms.atom[i];
     const struct kvmill_score_shape shape = kvmill_flow_atom_shape(run->problem, atom);
-    const struct kvmill_flow_field_data *field = &run->problem->fields[atom->field[0]];
+    const struct flow_cache *cache = scoring->cache;
     struct kvmill_score_pages pages = {
         .shape = &shape,
         .query = flow_place(run, atom->query, 0),
-        .stride = field->heads * field->bytes,
+        .stride =
+            kvmill_flow_field_place(run->problem, atom->field[0], cache->field_blocks).block,
         .ids = scoring->ids,
         .pages = run->pages,
         .score = flow_place(run, atom->value, 0),
     };
     for (int k = 0; k < (atom->kind == KVMILL_ATOM_BOUND ? 2 : 1); k++)
-        pages.field[k] =
-            flow_field_at(run->problem, scoring->cache, atom->field[k], 0, scoring->kv_head);
+        pages.field[k] = flow_field_at(run->problem, cache, atom->field[k], 0, scoring->kv_head);
     kernel_of(run, scoring, i)->run(&pages, span->first, span->last);
 }
 
@@ -191,6 +191,8 @@ static struct flow_run run_of(const struct flow_scoring *scoring, float *workspa
 static void run_phases(const struct flow_run *run, const struct flow_scoring *scoring,
                        int64_t first, int64_t last) {
     const struct scores known = {{interpret}, run, scoring};
+    const struct flow_fields fields =
+        flow_fields_of(run->problem, scoring->cache, scoring->kv_head);
     const struct kvmill_flow_scores scores = {
         .program = &known,
         .query = scoring->query,
@@ -198,7 +200,7 @@ static void run_phases(const struct flow_run *run, const struct flow_scoring *sc
         .key = scoring->cache->key,
         .value = scoring->cache->value,
         .page_rows = scoring->cache->page_rows,
-        .field = scoring->cache->field,
+        .field = fields.field,
         .constant = scoring->constant,
         .ids = scoring->ids,
         .pages = scoring->pages,

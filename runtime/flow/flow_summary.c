@@ -109,18 +109,24 @@ static const struct kvmill_kernel *kernel_of(const struct flow_kernels *kernels,
 static void summarise_page(const struct summaries *known, const struct flow_kernels *kernels,
                            int64_t page, int64_t rows, float *workspace) {
     const struct kvmill_cache_geometry *geometry = &known->problem->geometry;
-    int64_t row = flow_first_row(known->problem, known->cache, page);
+    int64_t row = flow_first_row(known->problem, known->cache, page), heads = geometry->kv_heads;
+    bool is_apart = known->problem->field_layout == KVMILL_FIELDS_APART;
+    struct flow_fields fields;
     const struct kvmill_flow_summary summary = {
         .program = known,
         .key = rows_from(&known->cache->key, row),
         .value = rows_from(&known->cache->value, row),
-        .field = known->cache->field,
+        .field = fields.field,
         .page = page,
-        .kv_heads = geometry->kv_heads,
+        .kv_heads = heads,
         .rows = rows,
         .workspace = workspace,
     };
-    kernel_of(kernels, rows)->run(&summary, 0, geometry->kv_heads);
+    for (int64_t head = 0, next; head < heads; head = next) {
+        next = is_apart ? heads : head + 1;
+        fields = flow_fields_of(known->problem, known->cache, head);
+        kernel_of(kernels, rows)->run(&summary, head, next);
+    }
 }
 
 void kvmill_flow_summarise_span(const struct kvmill_flow_problem *problem,

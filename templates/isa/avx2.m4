@@ -44,6 +44,9 @@ km_define(«store_some_words», «
 
 m4_dnl ---- Arithmetic ----
 
+km_define(«where_negative», «
+    return _mm256_blendv_ps(b, a, x);
+»)
 km_define(«fraction_of», «
     x = max_f32(broadcast(-150.f), x);
     return x - _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

@@ -66,6 +66,10 @@ m4_dnl choose(mask, a, b) -- where the mask is all ones a, where it is 0 b.
 km_word(«choose», «vf», «vi mask, vf a, vf b», «
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
 »)
+m4_dnl where_negative(x, a, b) -- where x has a minus sign a, else b.
+km_word(«where_negative», «vf», «vf x, vf a, vf b», «
+    return choose((vi)x >> 31, a, b);
+»)
 km_word(«abs_f32», «vf», «vf x», «
     return (vf)((vi)x & 0x7fffffff);
 »)

@@ -209,7 +209,11 @@ def absolute_ids(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None
 
 
 def run_command(
-    command: str, spec: dict, arrays: dict[str, np.ndarray], outputs: Sequence[str]
+    command: str,
+    spec: dict,
+    arrays: dict[str, np.ndarray],
+    outputs: Sequence[str],
+    step: str = "index",
 ) -> list[np.ndarray]:
     with tempfile.TemporaryDirectory() as directory:
         where = Path(directory)
@@ -220,8 +224,8 @@ def run_command(
             words += ["--in", f"{name}={where / name}.npy"]
         for name in outputs:
             words += ["--out", f"{name}={where / name}.out"]
-        step = ["run", str(where / "flow.json"), "--portable", "--step", "index"]
-        subprocess.run([command, *step, *words], check=True)
+        run = ["run", str(where / "flow.json"), "--portable", "--step", step]
+        subprocess.run([command, *run, *words], check=True)
         return [np.load(where / f"{name}.out") for name in outputs]
 
 
@@ -251,6 +255,42 @@ def against_command(rng: np.random.Generator, command: str, path: Path) -> None:
     theirs = run_command(command, spec, {**arrays, **fields}, ["sel_indptr", "sel"])
     ours = flow.plan("index", batch=1, pages=pages, portable=True).run(**arrays, **fields)
     assert [a.tolist() for a in ours] == [a.tolist() for a in theirs]
+
+
+def beside(rng: np.random.Generator, packs: Sequence[kvmill.Pack], command: str) -> None:
+    """Fields that lie beside each other hold what those hold that are apart, and give the same
+    output; the command appends to them, from files that say nothing of it."""
+    spec = json.loads((FLOWS / "gqa_quest.json").read_text())
+    spec["attention"] = {**SIZES, "T1": "float16"}
+    pages = Pages(rng, "float16")
+    query = rng.integers(-2, 3, (len(LENGTHS), HEADS, DIM)).astype(np.float16)
+    limits = {"batch": len(LENGTHS), "pages": max(pages.counts), "packs": packs}
+    results = []
+    for layout in ("apart", "page", "head"):
+        laid = {**spec, "field_layout": layout}
+        flow = kvmill.Flow(laid)
+        fields = pages.append(flow, packs)
+        size = 2 * DIM
+        apart = fields["lowest"].ctypes.data - fields["highest"].ctypes.data != size
+        assert apart == (layout == "apart")
+        outer = {"apart": (2, 1), "page": (4, 2), "head": (2, 2 * POOL)}[layout]
+        assert fields["lowest"].strides[:2] == (size * outer[0], size * outer[1])
+        output = flow.plan("decode", **limits).run(
+            query=query, cache=pages.cache, **pages.requests(), **fields
+        )
+        arrays = {
+            "current_key": pages.key[0],
+            "current_value": pages.value[0],
+            "slot_mapping": pages.slots(0),
+            "cache": pages.cache,
+            **{name: np.ascontiguousarray(field) * 0 for name, field in flow.fields(POOL).items()},
+        }
+        files = run_command(command, laid, arrays, ["highest", "lowest"], "append")
+        held = [np.ascontiguousarray(fields[name]) for name in ("highest", "lowest")]
+        own = pages.ids[: LENGTHS[0] // PAGE]
+        assert all((a[own] == b[own]).all() for a, b in zip(files, held))
+        results.append([array.tobytes() for array in (*held, *files, output)])
+    assert results[0] == results[1] == results[2]
 
 
 def sizes() -> None:
@@ -379,6 +419,7 @@ def run(tap: Tap, command: str, packs: Sequence[kvmill.Pack], seed: int) -> None
     tap.run("absolute ids of a flow", lambda: absolute_ids(rng, packs))
     for path in sorted(FLOWS.glob("*.json")):
         tap.run(f"{path.name}, as the command runs it", partial(against_command, rng, command, path))
+    tap.run("fields of a flow beside each other", lambda: beside(rng, packs, command))
     tap.run("token ratios of flows", ratios)
     tap.run("sizes of what the library fills", sizes)
     tap.run("flows are refused", refusals)

@@ -82,6 +82,23 @@ def _read(source: str | os.PathLike[str] | dict[str, Any], attention: dict[str, 
     return read_flow(name, words.encode())
 
 
+def _beside(fields: dict[str, np.ndarray], by_page: bool) -> dict[str, np.ndarray]:
+    """As many fields in one piece: those of a page beside each other, or those of a page and head."""
+    sizes = [field.itemsize * field.shape[2] * field.shape[3] for field in fields.values()]
+    blocks, heads = next(iter(fields.values())).shape[:2] if fields else (0, 0)
+    if blocks == 0:
+        return fields
+    record, first = sum(sizes), 0
+    views: dict[str, np.ndarray] = {}
+    piece = np.zeros(blocks * heads * record, np.uint8)
+    outer = (heads * record, record) if by_page else (record, blocks * record)
+    for (name, field), size in zip(fields.items(), sizes):
+        strides = (*outer, field.shape[3] * field.itemsize, field.itemsize)
+        views[name] = np.ndarray(field.shape, field.dtype, piece, first, strides)
+        first += size
+    return views
+
+
 class Flow:
     """A sparse flow: attention over a paged cache that reads some of the pages alone.
 
@@ -161,10 +178,12 @@ class Flow:
         return int(self._layout.page_size // self._layout.block_size)
 
     def fields(self, pages: int) -> dict[str, np.ndarray]:
-        """New fields of so many pages of the cache, by their names: zeros; bfloat16 as uint16."""
+        """New fields of so many pages of the cache, by their names: zeros; bfloat16 as uint16; where
+        the flow's field_layout is not "apart", views of one piece of memory.
+        """
         numpy = {(2, 32): np.float32, (2, 16): np.float16, (4, 16): np.uint16}
         shared, kv_heads = self._flow.field_heads, self._layout.kv_heads
-        return {
+        fields = {
             field.name.decode(): np.zeros(
                 (
                     pages * self._page_blocks,
@@ -176,6 +195,8 @@ class Flow:
             )
             for i, field in enumerate(self._flow.fields[: self._flow.field_count])
         }
+        layout = self._flow.field_layout
+        return fields if layout in (None, b"apart") else _beside(fields, layout == b"page")
 
     def _own_tensors(self) -> dict[str, Any]:
         """The types of tensors that the flow names, in their order: fields, rows of new tokens for

@@ -159,7 +159,7 @@ STRUCTS = {
         ("update_elements", "pointer", 176),
         ("result_elements", "pointer", 184),
     ]),
-    "kvmill_flow": (200, [
+    "kvmill_flow": (208, [
         ("struct_size", "size", 0),
         ("attention", "pointer", 8),
         ("fields", "pointer", 16),
@@ -177,6 +177,7 @@ STRUCTS = {
         ("appended", "int64", 176),
         ("block_size", "int64", 184),
         ("field_heads", "pointer", 192),
+        ("field_layout", "word", 200),
     ]),
     "kvmill_attention": (176, [
         ("struct_size", "size", 0),

@@ -25,7 +25,7 @@ m4_define(«_km_fact_index», «m4_define(«km_stages», «$1»)m4_define(«km_p
 m4_define(«_km_fact_rows», «_km_shape(«$1», «$5», «$6»)_km_note_load(«$2»)_km_note_load(«$3»)»)
 m4_define(«_km_fact_field»,
     «_km_shape(«$1», «$3», «$4»)m4_define(«_km_type_$1», «$2»)m4_define(«_km_sharers_$1»,
-    m4_ifelse(«$5», «», 1, «$5»))_km_note_load(«$2»)_km_note_store(«$2»)»)
+    m4_ifelse(«$5», «», 1, «$5»))m4_define(«_km_page_bytes_$1», «$6»)_km_note_load(«$2»)_km_note_store(«$2»)»)
 m4_define(«_km_fact_write», «_km_note_store(«$3»)»)
 m4_define(«_km_fact_query», «_km_shape(«$1», «$3», «$4»)_km_note_load(«$2»)»)
 m4_define(«_km_fact_constant», «_km_shape(«$1», «$3», «$4»)m4_define(«_km_taps_$1», «$2»)»)
@@ -201,9 +201,9 @@ m4_popdef(«SIDE»)»)
 m4_dnl km_field_at(FIELD, PAGE, HEAD) -- its address; km_shared(FIELD, HEADS) -- of heads, those that share none of it.
 m4_define(«km_shared», «m4_ifelse(m4_indir(«_km_sharers_$1»), 1, «$2», «($2 / m4_indir(«_km_sharers_$1»))»)»)
 m4_define(«km_field_at»,
-    «p->field[m4_substr(«$1»,
-    1)] + ($2 * km_shared(«$1», «p->kv_heads») + km_shared(«$1»,
-    «$3»)) * m4_eval(km_size_of(«$1») * km_size(m4_indir(«_km_type_$1»)))»)
+    «p->field[m4_substr(«$1», 1)] + m4_ifelse(m4_indir(«_km_page_bytes_$1»), «», «($2 * km_shared(«$1»,
+    «p->kv_heads») + km_shared(«$1», «$3»)) * m4_eval(km_size_of(«$1») * km_size(m4_indir(«_km_type_$1»)))»,
+    «$2 * m4_indir(«_km_page_bytes_$1»)»)»)
 
 m4_dnl ---- Arithmetic ----
 

@@ -47,9 +47,11 @@ m4_define(«km_add_rounded», «km_each(«H», $1, $2, 1, «            vf q_«�
 m4_define(«_km_of_part», «load_f32(query->$1«»_km_plus($2 * km_dim) + $3)»)
 m4_define(«km_add_exact»,
     «km_if(km_is_bound, «            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
-»)km_each(«H», $1, $2, 1, «km_if(km_is_bound, «            s_«»H«»_«»V += _km_of_part(«above», H, «$3») * high;
+»)km_if(km_is_signed && $1 == 0, «            spread += high - low;
+»)km_each(«H», $1, $2, 1, «km_if(km_is_split, «            s_«»H«»_«»V += _km_of_part(«above», H, «$3») * high;
             s_«»H«»_«»V += _km_of_part(«below», H, «$3») * low;
-», «            s_«»H«»_«»V += _km_of_part(«whole», H, «$3») * c;
+», «            vf q_«»H = _km_of_query(«query», H, «$3», $4);
+            s_«»H«»_«»V += q_«»H * km_if(km_is_bound, «where_negative(q_«»H, low, high)», «c»);
 »)»)»)
 
 m4_dnl km_fetch_line(B, DIM) -- the line with that element of the pages INNER and OUTER ahead.
@@ -102,19 +104,17 @@ m4_define(«km_add_heads», «km_add_rounded»)_km_add_rows«»}
 »)
 
 m4_dnl With float16, which has 11 bits, queries of 13 bits give products of no more bits than a float has. So they need
-m4_dnl not be rounded before they are added, and the larger of two products is one with the larger or smaller element;
-m4_dnl the product of the other and 0 changes no sum. That is so where all numbers are finite: a page of bounds with
-m4_dnl others, whose sums show them, is done again.
+m4_dnl not be rounded before they are added, and the larger of two products is one with the larger or smaller element,
+m4_dnl by the sign of the query: chosen where one instruction does that; else each is multiplied with a part of the
+m4_dnl query, and the product of the other and 0 changes no sum. That is so where all numbers are finite: a page of
+m4_dnl bounds with others, whose sums show them, or the distances of its bounds, is done again.
 m4_define(«km_is_exact»,
     «m4_eval(km_has_own(«min_f32») && m4_ifelse(km_element, «f16», 1, 0) && km_query_heads * km_dim <= 4096)»)
-m4_define(«km_query_parts», «km_if(km_is_bound, «above, below», «whole»)»)
-m4_define(«km_split_query», «struct parts {
-    float km_if(km_is_bound, «above[QUERY + LANES], below[QUERY + LANES]»,
-        «whole[QUERY + LANES]»); /* vectors reach beyond a query */
-} __attribute__((aligned(64)));
-
-/* Whether all products with float16 are floats: numbers of 13 bits, from 2^-64 to 2^64.  */
-km_function(«int», «split_query(const float *query, struct parts *to)»)
+m4_define(«km_is_signed», «m4_eval(km_is_exact && km_is_bound && km_has_own(«where_negative»))»)
+m4_define(«km_is_split», «m4_eval(km_is_exact && km_is_bound && !km_has_own(«where_negative»))»)
+m4_define(«km_check_query»,
+    «/* Whether all products with float16 are floats: numbers of 13 bits, from 2^-64 to 2^64.  */
+km_function(«int», «is_short(const float *query)»)
 {
     uint32_t other = 0;
     for (int i = 0; i < QUERY; i++) {
@@ -122,23 +122,37 @@ km_function(«int», «split_query(const float *query, struct parts *to)»)
         memcpy(&bits, query + i, sizeof bits);
         uint32_t size = bits & 0x7fffffff;
         other |= (size & 0x7ff) | (size != 0 && size - (63U << 23) > 128U << 23);
-km_if(km_is_bound, «        to->above[i] = query[i] > 0 ? query[i] : 0;
-        to->below[i] = query[i] < 0 ? query[i] : 0;
-», «        to->whole[i] = query[i];
-»)    }
-km_for_words(«P», «km_query_parts», «    memset(to->P + QUERY, 0, LANES * sizeof *to->P);
-»)    return other == 0;
+    }
+    return other == 0;
 }
 
-/* The same sums as add_page; whether they are finite.  */
-km_inline(«int», «add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *query,
+km_if(km_is_split, «struct parts {
+    float above[QUERY + LANES], below[QUERY + LANES]; /* vectors reach beyond a query */
+} __attribute__((aligned(64)));
+
+km_function(«void», «split_query(const float *query, struct parts *to)»)
+{
+    for (int i = 0; i < QUERY; i++) {
+        to->above[i] = query[i] > 0 ? query[i] : 0;
+        to->below[i] = query[i] < 0 ? query[i] : 0;
+    }
+    memset(to->above + QUERY, 0, LANES * sizeof *to->above);
+    memset(to->below + QUERY, 0, LANES * sizeof *to->below);
+}
+
+»)/* The same sums as add_page; whether what was added is finite.  */
+km_inline(«int», «add_exactly(const struct kvmill_score_pages *p, int64_t u, const km_if(km_is_split, «struct parts»,
+    «float») *query,
     vf sums[][LANES], int lane)»)
 {
-m4_define(«km_add_heads», «km_add_exact»)_km_add_rows«»km_if(km_is_bound,
-    «    vf some = km_each(«B», 0, km_page_blocks - 1, 1, «km_if(B > 0, « + »)sums[km_score_number(0, B)][lane]»);
+km_if(km_is_signed, «    vf spread = broadcast(0.f);
+»)m4_define(«km_add_heads», «km_add_exact»)_km_add_rows«»km_if(km_is_signed,
+    «    return lanes_from((vi)abs_f32(spread), broadcast_words(0x7f800000)) == 0;
+», «km_if(km_is_split, «    vf some = km_each(«B», 0, km_page_blocks - 1, 1,
+    «km_if(B > 0, « + »)sums[km_score_number(0, B)][lane]»);
     return lanes_from((vi)abs_f32(some), broadcast_words(0x7f800000)) == 0;
 », «    return 1;
-»)}
+»)»)}
 »)
 
 m4_dnl ---- Scores of as many pages as there are lanes ----

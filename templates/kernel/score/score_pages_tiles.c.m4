@@ -11,7 +11,7 @@ km_if(km_inner, «    INNER = km_inner, /* pages ahead that are brought into the
 };
 
 km_add_page
-km_if(km_is_exact, «km_split_query
+km_if(km_is_exact, «km_check_query
 »)m4_dnl
 km_sum_lanes
 km_finish
@@ -19,8 +19,9 @@ km_run_function
 {
     const struct kvmill_score_pages *p = problem;
     vf sums[SCORES][LANES];
-km_if(km_is_exact, «    struct parts parts;
-    int is_exact = split_query(p->query, &parts);
+km_if(km_is_exact, «    int is_exact = is_short(p->query);
+»)km_if(km_is_split, «    struct parts parts;
+    split_query(p->query, &parts);
 »)m4_dnl
     /* The loop nest: as many pages as there are lanes; of each its blocks, heads and elements.  */
     for (int64_t u = first; u < last; u += LANES) {
@@ -28,7 +29,8 @@ km_if(km_is_exact, «    struct parts parts;
         if (count < LANES)
             memset(sums, 0, sizeof sums);
         for (int lane = 0; lane < count; lane++)
-km_if(km_is_exact, «            if (!is_exact || !add_exactly(p, u + lane, &parts, sums, lane))
+km_if(km_is_exact,
+    «            if (!is_exact || !add_exactly(p, u + lane, km_if(km_is_split, «&parts», «p->query»), sums, lane))
                 add_page(p, u + lane, sums, lane);
 », «            add_page(p, u + lane, sums, lane);
 »)m4_dnl

@@ -1,0 +1,13 @@
+/* Fields of a flow that lie beside each other, from arrays that do not.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_TOOLS_RUN_FIELDS_H
+#define KVMILL_TOOLS_RUN_FIELDS_H
+
+#include "run_op.h"
+
+/* Fields in one piece of memory where the flow says so.  Their files stay as they are. */
+bool fields_lay(const struct kvmill_flow_problem *problem, struct arrays *arrays,
+                struct error *error);
+
+#endif

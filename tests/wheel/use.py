@@ -18,6 +18,7 @@ from pathlib import Path
 
 import kvmill
 import numpy as np
+from kvmill.arrays import address_of
 
 
 def names() -> None:
@@ -66,6 +67,17 @@ def default_pack() -> None:
     print(f"{pack.kernel_count} kernels: {plan.describe()}")
     assert "pack kvmill_default" in plan.describe() and "portable" not in plan.describe()
     assert (past[:, :, :rows] == 1).all() and (past[:, :, rows:] == 0).all()
+
+
+def addresses() -> None:
+    """Of arrays of each kind, as NumPy's interface says them."""
+    plain, bytes_of = np.zeros((4, 6)), np.zeros(8, np.uint8)
+    read_only = plain.copy()
+    read_only.flags.writeable = False
+    structured = np.zeros(3, [("a", np.int32), ("b", np.float64)])
+    for array in (plain, plain.T, plain[1:, ::2], plain[:0], bytes_of[3:], read_only, read_only[2:], structured):
+        expected = array.__array_interface__["data"][0]
+        assert address_of(array) == expected, (array.dtype, array.shape)
 
 
 def texts() -> None:

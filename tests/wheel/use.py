@@ -89,6 +89,13 @@ def texts() -> None:
     own = re.findall(r"\S*libkvmill_specs\S*", maps)
     assert own and all(str(Path(kvmill.__file__).parent) in path for path in own), own
     assert "libjansson" in maps
+    for given in ([1], 5, None, b"flow.json"):
+        try:
+            kvmill.Flow(given)
+        except TypeError as error:
+            assert f"source is {given!r}; accepted: " in str(error), error
+        else:
+            raise AssertionError("it was not refused")
     try:
         kvmill.Flow({"op": "flow", "attention": {}})
     except kvmill.KvmillError as error:

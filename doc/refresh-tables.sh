@@ -4,6 +4,10 @@
 set -e
 top=$(dirname "$0")/..
 out=${2:-$top}
+if [ ! -x "${1-}" ] || [ -d "$1" ]; then
+    echo "refresh-tables.sh: \"${1-}\" is not a program; accepted: doc/describe_ops of a build tree" >&2
+    exit 1
+fi
 mkdir -p "$out/doc" "$out/bindings/python/kvmill" "$out/bindings/onnxruntime"
 "$1" python >"$out/bindings/python/kvmill/tables.py"
 "$1" pmx >"$out/bindings/onnxruntime/pmx_signatures.h"

@@ -5,7 +5,6 @@
 #include "common.h"
 #include "flow_beside.h"
 #include "flow_step.h"
-#include "program.h"
 
 enum { FIRST = KVMILL_FLOW_FIELDS };
 

@@ -19,10 +19,10 @@
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
-    {"threads", "N", "most threads to measure with (all of this machine)", NULL},
-    {"bars", NULL, "attention at every size that there is a bar for (most of an hour)", NULL},
+    {"threads", "N", "most threads to measure with (default: all of this machine)", NULL},
+    {"bars", NULL, "attention at every size that has a bar (takes most of an hour)", NULL},
     COMPILE_OPTIONS,
-    {"json", "FILE", "write the results there too", &file_values},
+    {"json", "FILE", "also write the results to FILE", &file_values},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -288,7 +288,7 @@ static bool bench(const struct options *given, struct error *error) {
 const struct command bench_command = {
     .name = "bench",
     .synopsis = "PACK | (--model CONFIG | --kernels SPECS | --bars) [options]",
-    .summary = "Time the kernels of a pack against what the machine can do, in one run.",
+    .summary = "Time kernels against what the machine can do, in the same run.",
     .options = options,
     .arguments = &file_values,
     .run = bench,

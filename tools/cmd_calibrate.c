@@ -21,8 +21,8 @@
 #include "tune_progress.h"
 
 static const struct option_help options[] = {
-    {"o", "FILE", "where the calibration goes (where the library looks for it)", &file_values},
-    {"budget", "TIME", "about how long to measure: 90, 90s, 10m, 2h (20s)", NULL},
+    {"o", "FILE", "where to write (default: where the library looks for it)", &file_values},
+    {"budget", "TIME", "about how long to measure: 90, 90s, 10m, 2h (default 20s)", NULL},
     COMPILE_OPTIONS,
     JSON_OPTION,
     {NULL, NULL, NULL, NULL},
@@ -352,7 +352,7 @@ static bool calibrate(const struct options *given, struct error *error) {
 const struct command calibrate_command = {
     .name = "calibrate",
     .synopsis = "[-o FILE] [options]",
-    .summary = "Measure what differs by processor, once, for the library and generate.",
+    .summary = "Measure this processor once, for the library and for generate.",
     .options = options,
     .run = calibrate,
 };

@@ -211,7 +211,7 @@ static bool completion(const struct options *given, struct error *error) {
 const struct command completion_command = {
     .name = "completion",
     .synopsis = "bash|zsh",
-    .summary = "Print what a shell needs to complete kvmill's commands and options.",
+    .summary = "Print a script with which bash or zsh completes commands and options.",
     .arguments = &shell_values,
     .run = completion,
 };

@@ -21,16 +21,16 @@
 
 static const struct option_help options[] = {
     {"db", "DB", "the database", &file_values},
-    {"o", "FILE", "export: write there instead of standard output", &file_values},
-    {"winners", NULL, "export: the defaults and what wins against them, nothing else", NULL},
-    {"any-cpu", NULL, "import, merge: mix results of several CPUs", NULL},
-    {"foreign", NULL, "prune: results of other CPUs than this machine's", NULL},
+    {"o", "FILE", "export: write to FILE instead of standard output", &file_values},
+    {"winners", NULL, "export: only the defaults and the winners", NULL},
+    {"any-cpu", NULL, "import, merge: allow results of several CPUs", NULL},
+    {"foreign", NULL, "prune: results of CPUs other than this machine's", NULL},
     {"stale", NULL, "prune: results with other templates, compilers or flags", NULL},
     {"failed", NULL, "prune: results of candidates that failed", NULL},
-    {"superseded", NULL, "prune: results that a later or longer measurement replaces", NULL},
-    {"dry-run", NULL, "import, merge, prune: say what would happen", NULL},
-    {"within", "PERCENT", "simulate: how near the best is near enough (2)", NULL},
-    {"seeds", "N", "simulate: how often (20)", NULL},
+    {"superseded", NULL, "prune: results replaced by a later or longer measurement", NULL},
+    {"dry-run", NULL, "import, merge, prune: only say what would happen", NULL},
+    {"within", "PERCENT", "simulate: how close to the best is good enough (default 2)", NULL},
+    {"seeds", "N", "simulate: number of runs (default 20)", NULL},
     {NULL, NULL, NULL, NULL},
 };
 

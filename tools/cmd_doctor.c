@@ -366,7 +366,7 @@ static const struct option_help options[] = {JSON_OPTION, {NULL, NULL, NULL, NUL
 const struct command doctor_command = {
     .name = "doctor",
     .synopsis = "[--json]",
-    .summary = "Say what machine this is, what was found, and what to do better.",
+    .summary = "Describe this machine and what was found on it, and say what to improve.",
     .options = options,
     .run = doctor,
 };

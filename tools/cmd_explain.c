@@ -16,9 +16,10 @@
 
 static const struct option_help options[] = {
     {"source", NULL, "print the C of the kernels instead", NULL},
-    {"tuned", "DB", "say also what tuning found; may be given several times", &file_values},
-    {"isa", "LIST", "for SPECS: instruction sets, by commas (all for x86-64)", &isa_values},
-    {"kernels", "SPECS", "for SYMBOL: specs that have the program which it names by a number",
+    {"tuned", "DB", "also show tuning results; may be repeated", &file_values},
+    {"isa", "LIST", "for SPECS: instruction sets, separated by commas (default: all for x86-64)",
+     &isa_values},
+    {"kernels", "SPECS", "for SYMBOL: specs with the flow program that its number stands for",
      &file_values},
     JSON_OPTION,
     {NULL, NULL, NULL, NULL},
@@ -265,7 +266,7 @@ static bool explain(const struct options *given, struct error *error) {
 const struct command explain_command = {
     .name = "explain",
     .synopsis = "SYMBOL|SPECS [options]",
-    .summary = "Say in words what a kernel does and how; with --source print its C.",
+    .summary = "Describe a kernel in words; with --source print its C.",
     .options = options,
     .arguments = &file_values,
     .run = explain,

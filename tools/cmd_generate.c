@@ -17,19 +17,17 @@
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
-    {"o", "DIR", "where the pack goes: a new or empty directory, or a pack's (required)",
+    {"o", "DIR", "directory for the pack: new, empty, or with an older pack (required)",
      &directory_values},
-    {"force", NULL, "into any directory: files that have names of the pack's are overwritten",
+    {"force", NULL, "write to any directory, and overwrite files with the same names", NULL},
+    {"build", NULL, "also compile the pack: make -C DIR", NULL},
+    {"keep", NULL, "compile once in the cache directory, and print the library's path (without -o)",
      NULL},
-    {"build", NULL, "compile it too: make -C DIR", NULL},
-    {"keep", NULL,
-     "compile it where such packs are kept, once, and print its library's path: no -o", NULL},
     COMPILE_OPTIONS,
-    {"ffi", NULL, "a handler for each gather and scatter, too, that jitted JAX can call", NULL},
-    {"tuned", "DB", "take what won in this database, text or directory; may be given several times",
+    {"ffi", NULL, "add a handler for each gather and scatter, for jitted JAX", NULL},
+    {"tuned", "DB", "use tuning results: a database, a text or a directory; may be repeated",
      &file_values},
-    {"calibration", "FILE", "compile in what kvmill calibrate wrote; other choices stay presets",
-     &file_values},
+    {"calibration", "FILE", "compile in a file that kvmill calibrate wrote", &file_values},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -147,7 +145,7 @@ static bool generate(const struct options *given, struct error *error) {
 const struct command generate_command = {
     .name = "generate",
     .synopsis = "(--model CONFIG | --kernels SPECS) [options] -o DIR",
-    .summary = "Write a pack: specialised kernels as C, with the Makefile that builds them.",
+    .summary = "Write a pack: specialised kernels in C, with a Makefile that builds them.",
     .options = options,
     .run = generate,
 };

@@ -15,8 +15,7 @@
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
-    {"variants", NULL, "print instead what the kernels leave open: what kvmill tune chooses from",
-     NULL},
+    {"variants", NULL, "print instead what kvmill tune can choose from", NULL},
     JSON_OPTION,
     {NULL, NULL, NULL, NULL},
 };
@@ -114,7 +113,7 @@ static bool plan(const struct options *given, struct error *error) {
 const struct command plan_command = {
     .name = "plan",
     .synopsis = "(--model CONFIG | --kernels SPECS) [options]",
-    .summary = "Print what generate would write: specs, kernels, predicted size.",
+    .summary = "Show what generate would write: specs, kernels, predicted size.",
     .options = options,
     .run = plan,
 };

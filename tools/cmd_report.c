@@ -14,8 +14,8 @@
 
 static const struct option_help options[] = {
     {"db", "DB", "the database, or an export of it", &file_values},
-    {"history", "DB", "an older one; may be given several times", &file_values},
-    {"o", "DIR", "write the page there, as index.html", &directory_values},
+    {"history", "DB", "an older database; may be repeated", &file_values},
+    {"o", "DIR", "write the page to DIR/index.html", &directory_values},
     JSON_OPTION,
     {NULL, NULL, NULL, NULL},
 };
@@ -116,7 +116,7 @@ static bool report(const struct options *given, struct error *error) {
 const struct command report_command = {
     .name = "report",
     .synopsis = "--db DB [--history DB]... [-o DIR] [--json]",
-    .summary = "Show what tuning found: tables, and a page with charts.",
+    .summary = "Show tuning results: tables, and a page with charts.",
     .options = options,
     .run = report,
 };

@@ -13,8 +13,8 @@
 
 static const struct option_help options[] = {
     {"without-batching-dims", NULL,
-     "gathers and scatters as before batching dims: iotas in front of the index vectors", NULL},
-    {"o", "FILE", "where the text goes (standard output), or the model", &file_values},
+     "replace batching dims of gathers and scatters by iotas in the index vectors", NULL},
+    {"o", "FILE", "where to write the text (default: standard output) or the model", &file_values},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -111,7 +111,7 @@ static bool rewrite(const struct options *given, struct error *error) {
 const struct command rewrite_command = {
     .name = "rewrite",
     .synopsis = "FILE.mlir --without-batching-dims [-o FILE] | FILE.onnx -o FILE",
-    .summary = "Say what a program says in ops that older readers know, or that kvmill brings.",
+    .summary = "Rewrite a program: StableHLO for older readers, ONNX for kvmill's custom ops.",
     .options = options,
     .arguments = &file_values,
     .run = rewrite,

@@ -14,18 +14,21 @@
 #include "run_spec.h"
 
 static const struct option_help options[] = {
-    {"in", "NAME=FILE.npy", "an input, by its name in the op", &file_values},
-    {"out", "NAME=FILE.npy", "where an output goes, or what is updated in place", &file_values},
-    {"isa", "ISA", "instruction set (the best this CPU has)", &isa_values},
-    {"portable", NULL, "the portable kernels, as a .mlir file has without --pack", NULL},
-    {"threads", "N", "threads to run on (1)", NULL},
+    {"in", "NAME=FILE.npy", "an input, by its name in the op or model", &file_values},
+    {"out", "NAME=FILE.npy", "where to write an output, or what is updated in place", &file_values},
+    {"isa", "ISA", "best instruction set to use (default: the best of this CPU)", &isa_values},
+    {"portable", NULL, "use portable kernels (the default for a .mlir file without --pack)", NULL},
+    {"threads", "N", "threads to run on (default 1)", NULL},
     COMPILE_OPTIONS,
-    {"step", "STEP", "of a flow: append, index, attend, decode (decode)", &step_values},
-    {"pack", "LIBRARY", "the kernels of a built pack, for a .mlir file", &file_values},
-    {"max-steps", "N", "of a .mlir file: ops count 100, elements 1 (10000000000)", NULL},
-    {"max-memory", "MIB", "of a .mlir file: for all values at a time (1024)", NULL},
-    {"window-out-of-bounds", "WORD",
-     "skip_element or skip_window, for the scatters of a .mlir file", &bounds_values},
+    {"step", "STEP", "step of a flow: append, index, attend, decode (default decode)",
+     &step_values},
+    {"pack", "LIBRARY", "a built pack whose kernels a .mlir file uses", &file_values},
+    {"max-steps", "N", "limit for a .mlir file: 100 per op, 1 per element (default 10000000000)",
+     NULL},
+    {"max-memory", "MIB", "limit for a .mlir file: memory for all values at a time (default 1024)",
+     NULL},
+    {"window-out-of-bounds", "WORD", "for scatters of a .mlir file: skip_element or skip_window",
+     &bounds_values},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -215,8 +218,7 @@ const struct command run_command = {
     .synopsis = "(SPECS | MODEL.onnx) --in NAME=FILE.npy ... --out NAME=FILE.npy [options] | "
                 "FILE.mlir [options]",
     .summary =
-        "Run one spec or one ONNX model on arrays in files, with the kernels generated for it; "
-        "or a StableHLO program and its checks.",
+        "Run a spec, an ONNX model or a StableHLO program on arrays in files, with its kernels.",
     .options = options,
     .arguments = &file_values,
     .run = run,

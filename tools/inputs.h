@@ -9,28 +9,31 @@
 
 /* Their rows in a command's option table. */
 #define INPUT_OPTIONS                                                                              \
-    {"model", "CONFIG", "a model's config.json or its directory, a name, a .gguf or .onnx file",   \
+    {"model", "CONFIG", "a config.json, a model's directory or name, a .gguf or .onnx file",       \
      &model_values},                                                                               \
-        {"kernels", "SPECS", "a spec file: kvmill-specs(5)", &file_values},                        \
-        {"ggml", "K[,V]", "kernels for llama.cpp with a cache of these types (f16 for .gguf)",     \
+        {"kernels", "SPECS", "a spec file, see kvmill-specs(5)", &file_values},                    \
+        {"ggml", "K[,V]", "kernels for llama.cpp with these cache types (default for .gguf: f16)", \
          &ggml_values},                                                                            \
-        {"ort", NULL, "kernels for ONNX Runtime: what its provider takes of the ONNX model",       \
-         NULL},                                                                                    \
+        {"ort", NULL, "only kernels for the nodes that ONNX Runtime hands to kvmill", NULL},       \
         {"activations", "TYPE",                                                                    \
-         "type of queries and results: float32, float16, bfloat16 (the model's)",                  \
+         "type of queries and results: float32, float16, bfloat16 (default: the model's)",         \
          &activation_values},                                                                      \
-        {"cache", "TYPE", "type or format of the caches: kvmill(1) has a list (the model's type)", \
-         &cache_values},                                                                           \
-        {"quant-group", "N", "elements of int8 and int4 that share a scale (8)", NULL},            \
-        {"cache-layout", "N", "0, 2 token-major, 1, 3 head-major (both)", &layout_values},         \
-        {"math", "KIND", "arithmetic of attention: f32, or near or fast with larger errors (f32)", \
+        {"cache", "TYPE",                                                                          \
+         "type or format of the cache, see kvmill(1) (default: the model's type)", &cache_values}, \
+        {"quant-group", "N", "elements that share a scale in int8 and int4 (default 8)", NULL},    \
+        {"cache-layout", "N", "0 or 2 for token-major, 1 or 3 for head-major (default: both)",     \
+         &layout_values},                                                                          \
+        {"math", "KIND",                                                                           \
+         "arithmetic of attention: f32, or near or fast, which are less exact (default f32)",      \
          &math_values},                                                                            \
-        {"specialise", "WHAT", "kernels with constants, too: heads, layout or heads,layout",       \
+        {"specialise", "WHAT", "add kernels with constants: heads, layout or heads,layout",        \
          &specialise_values},                                                                      \
-        {"flow", "FILE", "a sparse flow, for the layers that attend to all of their cache",        \
+        {"flow", "FILE", "a sparse flow for the layers that attend to all of their cache",         \
          &file_values},                                                                            \
-        {"isa", "LIST", "instruction sets, by commas (all for x86-64)", &isa_values}, {            \
-        "name", "NAME", "name of the pack, a C identifier (from DIR)", NULL                        \
+        {"isa", "LIST", "instruction sets, separated by commas (default: all for x86-64)",         \
+         &isa_values},                                                                             \
+    {                                                                                              \
+        "name", "NAME", "name of the pack, a C identifier (default: from DIR)", NULL               \
     }
 
 struct inputs {

@@ -15,10 +15,10 @@
 #include "commands.h"
 
 static int print_usage(void) {
-    print_shown(stdout,
-                "Usage: kvmill COMMAND [options]\n\n"
-                "Generates specialised CPU kernels for the key/value cache of language models.\n\n"
-                "Commands (kvmill help COMMAND says more):\n");
+    print_shown(stdout, "Usage: kvmill COMMAND [options]\n\n"
+                        "Generates CPU kernels for the key/value cache of language models, for the "
+                        "shapes you have.\n\n"
+                        "Commands (`kvmill help COMMAND` lists their options):\n");
     for (int i = 0; commands[i] != NULL; i++)
         print_shown(stdout, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     print_shown(stdout, "\nDocumentation: kvmill(1), kvmill-specs(5), kvmill(3).\n");

@@ -8,7 +8,7 @@
 
 /* Options of all commands that compile. */
 #define COMPILE_OPTIONS                                                                            \
-    { "compile-timeout", "SECONDS", "end compilers that take longer, 1 to 1000000 (3600)", NULL }
+    { "compile-timeout", "SECONDS", "time limit for a compiler, 1 to 1000000 (default 3600)", NULL }
 
 /* Take the option: it holds for every run_make. */
 bool make_read_options(const struct options *given, struct error *error);

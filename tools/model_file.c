@@ -67,9 +67,9 @@ static bool is_id(const char *given) {
 
 static char *refuse_id(const char *given, struct error *error) {
     fail(error, EXIT_USER,
-         "--model: \"%.200s\" is no file or directory, and kvmill fetches no models; accepted: a "
-         "directory with the model's config.json, as `hf download %.200s config.json --local-dir "
-         "DIR` makes it",
+         "--model: \"%.200s\" is not a file or directory, and kvmill downloads no models; "
+         "accepted: a directory with the model's config.json, as `hf download %.200s config.json "
+         "--local-dir DIR` makes it",
          given, given);
     return NULL;
 }
@@ -85,8 +85,8 @@ static char *refuse_name(const char *given, struct error *error) {
         suggest_word(given, (const char *const *)names.items, suggestion);
         if (done)
             fail(error, EXIT_USER,
-                 "--model: \"%.100s\" is no file, and no model that comes with kvmill; %saccepted: "
-                 "%s",
+                 "--model: \"%.100s\" is neither a file nor the name of a model that comes with "
+                 "kvmill; %saccepted: %s",
                  given, suggestion, list.data);
         else
             out_of_memory(error);

@@ -15,7 +15,7 @@ struct option_help {
 
 /* An option of commands that also print what other programs read. */
 #define JSON_OPTION                                                                                \
-    { "json", NULL, "print it as JSON, with the keys that kvmill(1) lists", NULL }
+    { "json", NULL, "print JSON, with the keys that kvmill(1) lists", NULL }
 
 struct options;
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import kvmill
 import numpy as np
+from kvmill.arrays import address_of
 
 
 def names() -> None:
@@ -68,6 +69,17 @@ def default_pack() -> None:
     assert (past[:, :, :rows] == 1).all() and (past[:, :, rows:] == 0).all()
 
 
+def addresses() -> None:
+    """Of arrays of each kind, as NumPy's interface says them."""
+    plain, bytes_of = np.zeros((4, 6)), np.zeros(8, np.uint8)
+    read_only = plain.copy()
+    read_only.flags.writeable = False
+    structured = np.zeros(3, [("a", np.int32), ("b", np.float64)])
+    for array in (plain, plain.T, plain[1:, ::2], plain[:0], bytes_of[3:], read_only, read_only[2:], structured):
+        expected = array.__array_interface__["data"][0]
+        assert address_of(array) == expected, (array.dtype, array.shape)
+
+
 def texts() -> None:
     """Flows and regions, by the wheel's own library."""
     attention = {"num_heads": 4, "num_kv_heads": 2, "head_dim": 8, "page_size": 4, "T1": "float32"}
@@ -77,6 +89,13 @@ def texts() -> None:
     own = re.findall(r"\S*libkvmill_specs\S*", maps)
     assert own and all(str(Path(kvmill.__file__).parent) in path for path in own), own
     assert "libjansson" in maps
+    for given in ([1], 5, None, b"flow.json"):
+        try:
+            kvmill.Flow(given)
+        except TypeError as error:
+            assert f"source is {given!r}; accepted: " in str(error), error
+        else:
+            raise AssertionError("it was not refused")
     try:
         kvmill.Flow({"op": "flow", "attention": {}})
     except kvmill.KvmillError as error:

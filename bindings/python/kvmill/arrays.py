@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from ctypes import POINTER, c_char_p, c_int64, c_void_p, py_object
 from dataclasses import dataclass
 from functools import cache
@@ -95,12 +95,38 @@ def dtype_of(array: np.ndarray, declared: DType | None) -> DType:
     return _dtype_known(array.dtype, declared)
 
 
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = c_void_p, [py_object, c_char_p]
+
+
+class _ArrayInterface(ctypes.Structure):
+    """NumPy's PyArrayInterface."""
+
+    _fields_ = [
+        ("two", ctypes.c_int),
+        ("nd", ctypes.c_int),
+        ("typekind", ctypes.c_char),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("shape", c_void_p),
+        ("strides", c_void_p),
+        ("data", c_void_p),
+    ]
+
+
+_addressof = ctypes.addressof
+_first_byte: Callable[[Any], Any] = ctypes.c_char.from_buffer
+
+
 def address_of(array: np.ndarray) -> int:
     """Where its first element is."""
-    try:  # a third of the time, of what is writable and contiguous
-        return ctypes.addressof(ctypes.c_char.from_buffer(cast(Any, array)))
-    except (TypeError, ValueError, BufferError):
-        return int(array.__array_interface__["data"][0])
+    if array.flags.carray and array.dtype.isbuiltin == 1:  # a third less time, where it goes
+        try:
+            return _addressof(_first_byte(array))
+        except (TypeError, ValueError, BufferError):
+            pass
+    capsule = cast(Any, array).__array_struct__
+    return _ArrayInterface.from_address(_capsule_pointer(capsule, None)).data or 0
 
 
 # ---- Arrays of others ----
@@ -139,10 +165,6 @@ class _Shared:
             "strides": None if strides is None else tuple(n * size for n in strides),
             "data": ((tensor.data or 0) + tensor.byte_offset, False),
         }
-
-
-_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_capsule_pointer.restype, _capsule_pointer.argtypes = c_void_p, [py_object, c_char_p]
 
 
 def _ml_dtype(code: int, bits: int) -> np.dtype:

@@ -164,7 +164,7 @@ class CacheAttention(Plan):
         }
 
     def _ordered(self, arrays: dict[str, np.ndarray]) -> list[np.ndarray | None]:
-        return [arrays.get(name) for name in self._names]
+        return list(map(arrays.get, self._names))
 
     def _make_tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
         return self._tensor(self._names[i], array)

@@ -71,6 +71,8 @@ def _read(source: str | os.PathLike[str] | dict[str, Any], attention: dict[str, 
     if isinstance(source, dict):
         name, spec = "flow", source
     else:
+        if not isinstance(source, (str, os.PathLike)):
+            raise TypeError(f"source is {source!r}; accepted: the path of a flow file, or a dict")
         name, content = os.fspath(source), Path(source).read_bytes()
         if not attention:
             return read_flow(name, content)

@@ -51,8 +51,12 @@ km_tunable_when(«!km_unroll», «block», «km_if(km_is_small, 32, 64)», «16,
 km_limit(«km_if(km_single_tile || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
     «a strip is longer than the block»)
 
-km_tunable_when(«!km_unroll», «inner», 8, «0, 4, 8, 16», «rows ahead that are brought into the first cache»)
-km_tunable_when(«!km_unroll», «outer», 64, «0, 32, 64, 128», «rows ahead that are brought into the second cache»)
+m4_dnl One row of queries asks so little of the processor that it runs ahead of float32 keys by itself.
+m4_define(«km_fetches», «km_if(km_dims && km_rows == 1 && m4_ifelse(km_key«»km_value, «f32f32», 1, 0), 0, 1)»)
+km_tunable_when(«!km_unroll», «inner», «km_if(km_fetches, 8, 0)», «0, 4, 8, 16»,
+    «rows ahead that are brought into the first cache»)
+km_tunable_when(«!km_unroll», «outer», «km_if(km_fetches, 64, 0)», «0, 32, 64, 128»,
+    «rows ahead that are brought into the second cache»)
 
 m4_define(«km_sums_of_position», «m4_eval((km_rows * 4 + km_lanes - 1) / km_lanes)»)
 m4_define(«km_usual_positions», «km_if(km_sums / km_sums_of_position < 4, 4,
@@ -65,7 +69,9 @@ km_limit(«km_if(km_quads, «km_block % km_positions == 0», 1)», «a block is 
 
 m4_dnl km_limbs -- digits of base 256 that queries and weights have among codes: as exact as float32, or fast.
 m4_define(«km_limbs», «m4_ifelse(km_math, «f32», 3, 2)»)
-m4_define(«km_usual_words», «km_if(km_codes && km_preset_tile * 2 * km_limbs > km_most_sums, 1, 2)»)
+m4_dnl One row needs four sums to keep multiplying.
+m4_define(«km_usual_words», «km_if(km_codes && km_preset_tile * 2 * km_limbs > km_most_sums, 1,
+    «km_if(km_preset_tile == 1 && km_registers <= 16 && m4_ifelse(km_variant, «words», 1, 0), 4, 2)»)»)
 km_tunable(«words», «km_if(km_codes || km_in_words, km_usual_words, 0)», «km_if(km_codes || km_in_words, «1, 2, 4», 0)»,
     «vectors of positions that are multiplied with codes of a query»)
 km_limit(«km_if(km_codes || km_in_words, «km_block % (km_words * km_lanes) == 0», 1)»,

@@ -20,6 +20,7 @@ struct custom_op {
     size_t outputs;
     unsigned required_outputs; /* a bit each */
     bool claimed;              /* by the provider: there is no other kernel */
+    unsigned type;             /* the runtime's number for that of outputs; 0: any */
 };
 
 static const struct custom_op *custom_of(const struct ort_custom_op *op) {
@@ -36,10 +37,20 @@ static const char *get_provider(const struct ort_custom_op *op) {
     return NULL;
 }
 
-/* Any: kvmill says at run time what it takes. */
-static unsigned get_type(const struct ort_custom_op *op, size_t index) {
-    (void)op, (void)index;
-    return 0;
+/* Any: kvmill says at run time what it takes.  Except for what outputs have the type of, where each
+   type is an op. */
+static unsigned get_input_type(const struct ort_custom_op *op, size_t index) {
+    const struct custom_op *custom = custom_of(op);
+    bool typed = false;
+    for (size_t i = 0; i < custom->outputs; i++)
+        typed = typed || infer_typed_as(custom->op, custom->op->outputs.tensor[i]) ==
+                             custom->op->inputs.tensor[index];
+    return typed ? custom->type : 0;
+}
+
+static unsigned get_output_type(const struct ort_custom_op *op, size_t index) {
+    (void)index;
+    return custom_of(op)->type;
 }
 
 static size_t count_inputs(const struct ort_custom_op *op) {
@@ -100,7 +111,7 @@ static OrtStatus *set_places(const OrtKernelInfo *info, struct node *node) {
 
 static OrtStatus *read_settings(const OrtKernelInfo *info, struct settings *settings) {
     OrtKeyValuePairs *entries = NULL;
-    OrtStatus *status = ort->KernelInfo_GetConfigEntries(info, &entries);
+    OrtStatus *status = runtime_is_old ? NULL : ort->KernelInfo_GetConfigEntries(info, &entries);
     return status != NULL ? status : settings_take(settings, NULL, entries);
 }
 
@@ -166,60 +177,88 @@ static OrtStatus *infer(const struct ort_custom_op *custom, OrtShapeInferContext
 #define BASE                                                                                       \
     {                                                                                              \
         .version = ORT_VERSION, .GetName = get_name, .GetExecutionProviderType = get_provider,     \
-        .GetInputType = get_type, .GetInputTypeCount = count_inputs, .GetOutputType = get_type,    \
-        .GetOutputTypeCount = count_outputs, .KernelDestroy = destroy,                             \
-        .GetInputCharacteristic = get_input_kind, .GetOutputCharacteristic = get_output_kind,      \
-        .GetInputMemoryType = get_memory, .CreateKernelV2 = create, .KernelComputeV2 = compute,    \
-        .InferOutputShapeFn = infer, .GetStartVersion = first_version,                             \
-        .GetEndVersion = first_version,                                                            \
+        .GetInputType = get_input_type, .GetInputTypeCount = count_inputs,                         \
+        .GetOutputType = get_output_type, .GetOutputTypeCount = count_outputs,                     \
+        .KernelDestroy = destroy, .GetInputCharacteristic = get_input_kind,                        \
+        .GetOutputCharacteristic = get_output_kind, .GetInputMemoryType = get_memory,              \
+        .CreateKernelV2 = create, .KernelComputeV2 = compute, .InferOutputShapeFn = infer,         \
+        .GetStartVersion = first_version, .GetEndVersion = first_version,                          \
     }
 
 static const struct custom_op kvmill_ops[] = {
-    {BASE, "TensorScatter", &tensor_scatter_op, 1, 1, false},
-    {BASE, "Attention", &attention_op, 1, 1, false},
-    {BASE, "AttentionPresent", &attention_op, 3, 1 << 0 | 1 << 2, false},
-    {BASE, "AttentionScores", &attention_op, 4, 1 << 0 | 1 << 3, false},
-    {BASE, "TensorScatterAttention", &step_op, 3, 1 << 0 | 1 << 1 | 1 << 2, false},
+    {BASE, "TensorScatter", &tensor_scatter_op, 1, 1, false, 0},
+    {BASE, "Attention", &attention_op, 1, 1, false, 0},
+    {BASE, "AttentionPresent", &attention_op, 3, 1 << 0 | 1 << 2, false, 0},
+    {BASE, "AttentionScores", &attention_op, 4, 1 << 0 | 1 << 3, false, 0},
+    {BASE, "TensorScatterAttention", &step_op, 3, 1 << 0 | 1 << 1 | 1 << 2, false, 0},
 };
 enum { KVMILL_OPS = sizeof kvmill_ops / sizeof *kvmill_ops };
 
+static struct custom_op pmx_custom_op(int number, bool claimed) {
+    const struct node_op *op = &pmx_ops[number];
+    size_t outputs = (size_t)op->outputs.count;
+    return (struct custom_op){BASE, op->name, op, outputs, (1u << outputs) - 1, claimed, 0};
+}
+
+/* ---- Types ---- */
+
+/* An old runtime wants the types of outputs from those of inputs. */
+static bool has_type(const struct custom_op *custom, unsigned type) {
+    const DLDataType known = value_type(type);
+    if (!runtime_is_old)
+        return type == 0;
+    if (custom->op == &tensor_scatter_op) /* no custom op of such a runtime has complex numbers */
+        return known.bits != 0 && known.code != kDLComplex;
+    return known.code == kDLBfloat || (known.code == kDLFloat && known.bits != 0);
+}
+
 /* ---- Domains, made once ---- */
 
+enum { MOST_TYPES = 23 }; /* those that old runtimes have */
+
 struct domains {
-    struct custom_op pmx_ops[PMX_OPS];
+    struct custom_op ops[(KVMILL_OPS + PMX_DOMAINS * PMX_STATIC_OPS) * MOST_TYPES];
+    size_t count;
     OrtCustomOpDomain *pmx[PMX_DOMAINS], *kvmill;
 };
 
-static void add_ops(OrtCustomOpDomain *domain, const struct custom_op *ops, int count,
-                    OrtStatus **status) {
-    for (int i = 0; *status == NULL && i < count; i++)
-        *status = ort->CustomOpDomain_Add(domain, (const OrtCustomOp *)(const void *)&ops[i].base);
+static void add_op(struct domains *domains, OrtCustomOpDomain *domain,
+                   const struct custom_op *custom, OrtStatus **status) {
+    for (unsigned type = 0; type < MOST_TYPES; type++) {
+        struct custom_op *added = &domains->ops[domains->count];
+        if (*status != NULL || !has_type(custom, type))
+            continue;
+        *added = *custom;
+        added->type = type;
+        if (runtime_is_old) {
+            added->base.version = ORT_LEAST;
+            added->base.InferOutputShapeFn = NULL; /* a crash, where an optional input is missing */
+        }
+        domains->count++;
+        *status = ort->CustomOpDomain_Add(domain, (const OrtCustomOp *)(const void *)&added->base);
+    }
 }
 
-static void add_domain(const char *name, const struct custom_op *ops, int count,
-                       OrtCustomOpDomain **domain, OrtStatus **status) {
-    if (*status == NULL)
-        *status = ort->CreateCustomOpDomain(name, domain);
-    if (*status == NULL)
-        add_ops(*domain, ops, count, status);
+static void add_pmx(struct domains *domains, int number, bool claimed, OrtStatus **status) {
+    const struct pmx_domain *domain = &pmx_domains[number];
+    *status = ort->CreateCustomOpDomain(domain->name, &domains->pmx[number]);
+    for (int i = 0; *status == NULL && i < PMX_STATIC_OPS; i++) {
+        const struct custom_op op =
+            pmx_custom_op(i + (domain->dynamic ? PMX_STATIC_OPS : 0), claimed);
+        add_op(domains, domains->pmx[number], &op, status);
+    }
 }
 
 static struct domains *new_domains(bool claimed, OrtStatus **status) {
     struct domains *domains = calloc(1, sizeof *domains);
     if (domains == NULL)
         *status = runtime_fail(ORT_IS_FAILED, "out of memory for custom ops");
-    for (int i = 0; *status == NULL && i < PMX_OPS; i++)
-        domains->pmx_ops[i] = (struct custom_op){BASE,
-                                                 pmx_ops[i].name,
-                                                 &pmx_ops[i],
-                                                 (size_t)pmx_ops[i].outputs.count,
-                                                 (1u << pmx_ops[i].outputs.count) - 1,
-                                                 claimed};
     for (int i = 0; *status == NULL && i < PMX_DOMAINS; i++)
-        add_domain(pmx_domains[i].name,
-                   domains->pmx_ops + (pmx_domains[i].dynamic ? PMX_STATIC_OPS : 0), PMX_STATIC_OPS,
-                   &domains->pmx[i], status);
-    add_domain("kvmill", kvmill_ops, KVMILL_OPS, domains != NULL ? &domains->kvmill : NULL, status);
+        add_pmx(domains, i, claimed, status);
+    if (*status == NULL)
+        *status = ort->CreateCustomOpDomain("kvmill", &domains->kvmill);
+    for (int i = 0; *status == NULL && i < KVMILL_OPS; i++)
+        add_op(domains, domains->kvmill, &kvmill_ops[i], status);
     return domains;
 }
 
@@ -251,7 +290,7 @@ __attribute__((visibility("default"))) OrtStatus *RegisterCustomOps(
     OrtSessionOptions *options, const struct ort_api_base *base);
 
 OrtStatus *RegisterCustomOps(OrtSessionOptions *options, const struct ort_api_base *base) {
-    OrtStatus *status = runtime_open(base);
+    OrtStatus *status = runtime_open(base, ORT_LEAST);
     const struct domains *domains = status == NULL ? find_domains(false, &status) : NULL;
     if (status == NULL)
         status = ort->AddCustomOpDomain(options, domains->kvmill);

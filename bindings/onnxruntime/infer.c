@@ -117,15 +117,14 @@ static OrtStatus *set_dims(OrtTensorTypeAndShapeInfo *info, const struct inferen
 
 /* ---- Outputs ---- */
 
-/* The input whose type an output has. */
-static int typed_as(const struct node_op *op, int tensor) {
+int infer_typed_as(const struct node_op *op, int tensor) {
     bool value = pmx_bit(op) == 0 && tensor == KVMILL_ATTENTION_PRESENT_VALUE;
     return value ? KVMILL_ATTENTION_V : op->inputs.tensor[0];
 }
 
 static OrtStatus *set_output(const struct inference *inference, size_t index) {
     int tensor = inference->op->outputs.tensor[index];
-    unsigned type = value_type_number(inference->input[typed_as(inference->op, tensor)].type);
+    unsigned type = value_type_number(inference->input[infer_typed_as(inference->op, tensor)].type);
     OrtTensorTypeAndShapeInfo *info = NULL;
     if (type == 0 || !has_shapes(inference))
         return NULL; /* the runtime has the type of the first input then */

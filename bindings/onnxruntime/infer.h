@@ -6,6 +6,9 @@
 
 #include "node.h"
 
+/* The input whose type an output has. */
+int infer_typed_as(const struct node_op *op, int tensor);
+
 /* Tell the runtime the types and shapes of the first `outputs` outputs, as far as they are known.
  */
 OrtStatus *infer_outputs(const struct node_op *op, size_t outputs, OrtShapeInferContext *context);

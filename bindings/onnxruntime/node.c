@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "values.h"
-
 /* Bytes that take no longer than sharing them out among threads. */
 static const int64_t least_bytes = 128 << 10;
 
@@ -176,7 +174,7 @@ static OrtStatus *take_input(struct node_run *run, int i) {
     if (status != NULL || value == NULL)
         return status;
     run->given[i] = &run->tensor[i];
-    status = value_tensor((OrtValue *)(uintptr_t)value, &run->tensor[i]);
+    status = value_tensor((OrtValue *)(uintptr_t)value, &run->tensor[i], run->dims[i]);
     return status != NULL ? status : check_input(node, i, &run->tensor[i]);
 }
 
@@ -191,7 +189,7 @@ static OrtStatus *take_output(struct node_run *run, int i) {
                                                      (size_t)rank, &value);
     if (status == NULL && value != NULL) {
         run->given[i] = &run->tensor[i];
-        status = value_tensor(value, &run->tensor[i]);
+        status = value_tensor(value, &run->tensor[i], run->dims[i]);
     }
     return status;
 }

@@ -8,10 +8,11 @@
 #include "../common/plan_cache.h"
 #include "attributes.h"
 #include "settings.h"
+#include "values.h"
 #include "workspaces.h"
 
 /* Inputs and outputs of an op: GroupQueryAttention has the most. */
-enum { MOST_TENSORS = 21, MOST_RANK = 8 };
+enum { MOST_TENSORS = 21 };
 
 /* What is known of a tensor before a run, KVMILL_DYNAMIC where only the run knows.  The rank of one
    that is not there is -1. */
@@ -37,7 +38,7 @@ struct node_run {
     OrtKernelContext *context;
     const DLTensor *given[MOST_TENSORS];
     DLTensor tensor[MOST_TENSORS];
-    int64_t dims[MOST_TENSORS][MOST_RANK]; /* of outputs */
+    int64_t dims[MOST_TENSORS][MOST_RANK];
 };
 
 /* Tensors in the order in which the runtime has a node's inputs, or its outputs. */

@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ORT_VERSION = 24 };
+/* Custom ops do with ORT_LEAST: there they use no member of struct ort_api from number 275 on. */
+enum { ORT_VERSION = 24, ORT_LEAST = 20 };
 
 /* Codes of a status. */
 enum { ORT_IS_FAILED = 1, ORT_IS_INVALID_ARGUMENT = 2 };
@@ -84,7 +85,9 @@ struct ort_api {
     OrtStatus *(*GetDimensions)(const OrtTensorTypeAndShapeInfo *info, int64_t *dims, size_t count);
     OrtStatus *(*GetSymbolicDimensions)(const OrtTensorTypeAndShapeInfo *info, const char **names,
                                         size_t count);
-    void *unused_64[21];
+    void *unused_64[1];
+    OrtStatus *(*GetTensorTypeAndShape)(const OrtValue *value, OrtTensorTypeAndShapeInfo **out);
+    void *unused_66[19];
     OrtStatus *(*KernelInfoGetAttribute_float)(const OrtKernelInfo *info, const char *name,
                                                float *out);
     OrtStatus *(*KernelInfoGetAttribute_int64)(const OrtKernelInfo *info, const char *name,

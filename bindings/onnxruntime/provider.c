@@ -355,7 +355,7 @@ OrtStatus *CreateEpFactories(const char *registered, const struct ort_api_base *
                              const OrtLogger *logger, OrtEpFactory **factories, size_t most,
                              size_t *count) {
     (void)registered, (void)logger;
-    OrtStatus *status = runtime_open(base);
+    OrtStatus *status = runtime_open(base, ORT_VERSION);
     if (status != NULL)
         return status;
     provider_api = (const struct ort_ep_api *)(const void *)ort->GetEpApi();

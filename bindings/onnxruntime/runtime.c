@@ -5,17 +5,30 @@
 #include <stdio.h>
 
 const struct ort_api *ort;
+bool runtime_is_old;
 
-OrtStatus *runtime_open(const struct ort_api_base *base) {
-    const struct ort_api *oldest = base->GetApi(1), *api = base->GetApi(ORT_VERSION);
+/* The second number of a version, "1.24.0".  Asked for functions that it lacks, a runtime complains
+   on standard error, so it is not asked. */
+static unsigned minor_of(const char *version) {
+    unsigned major = 0, minor = 0;
+    bool known = sscanf(version, "%u.%u", &major, &minor) == 2;
+    return !known || major > 1 ? ORT_VERSION : major < 1 ? 0 : minor;
+}
+
+OrtStatus *runtime_open(const struct ort_api_base *base, unsigned least) {
+    const char *version = base->GetVersionString();
+    bool is_old = minor_of(version) < ORT_VERSION;
+    unsigned used = is_old ? least : ORT_VERSION;
+    const struct ort_api *api = minor_of(version) >= used ? base->GetApi(used) : NULL;
     char message[128];
     if (api != NULL) {
         ort = api;
+        runtime_is_old = is_old;
         return NULL;
     }
-    snprintf(message, sizeof message, "kvmill: this is ONNX Runtime %.40s; accepted: 1.%d or later",
-             base->GetVersionString(), ORT_VERSION);
-    return oldest->CreateStatus(ORT_IS_FAILED, message);
+    snprintf(message, sizeof message, "kvmill: this is ONNX Runtime %.40s; accepted: 1.%u or later",
+             version, least);
+    return base->GetApi(1)->CreateStatus(ORT_IS_FAILED, message);
 }
 
 /* "kvmill: " and the words. */

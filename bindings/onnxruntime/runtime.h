@@ -11,8 +11,11 @@
 /* Its functions.  Set by runtime_open, before anything else is called. */
 extern const struct ort_api *ort;
 
-/* Find the functions.  An older runtime is refused. */
-OrtStatus *runtime_open(const struct ort_api_base *base);
+/* Whether it is older than ORT_VERSION. */
+extern bool runtime_is_old;
+
+/* Find the functions.  A runtime older than 1.`least` is refused. */
+OrtStatus *runtime_open(const struct ort_api_base *base, unsigned least);
 
 /* A status with a message.  The caller's, who mostly hands it on. */
 __attribute__((format(printf, 2, 3))) OrtStatus *runtime_fail(unsigned code, const char *format,

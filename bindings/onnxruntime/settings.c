@@ -12,6 +12,8 @@ extern const kvmill_pack KVMILL_ORT_PACK; /* the library's own */
 /* Options of a provider have its name in small letters before theirs. */
 static const char *value_of(const OrtKeyValuePairs *entries, const char *name) {
     char option[96], entry[64];
+    if (entries == NULL) /* older runtimes tell kernels none */
+        return NULL;
     snprintf(option, sizeof option, "ep.kvmillexecutionprovider.%s", name);
     snprintf(entry, sizeof entry, "kvmill.%s", name);
     const char *value = ort->GetKeyValue(entries, option);
@@ -100,6 +102,7 @@ OrtStatus *settings_take(struct settings *settings, struct making *making,
         status = read_directory(value_of(entries, "make_kernels"), making);
     if (status == NULL && making != NULL)
         status = read_seconds(value_of(entries, "make_seconds"), &making->seconds);
-    ort->ReleaseKeyValuePairs(entries);
+    if (entries != NULL)
+        ort->ReleaseKeyValuePairs(entries);
     return status;
 }

@@ -38,19 +38,37 @@ unsigned value_type_number(DLDataType type) {
     return number;
 }
 
-OrtStatus *value_tensor(OrtValue *value, DLTensor *tensor) {
-    const int64_t *dims = NULL;
+/* As the function of newer runtimes, which allocates nothing. */
+static OrtStatus *look_at(const OrtValue *value, unsigned *type, int64_t dims[MOST_RANK],
+                          size_t *rank) {
+    OrtTensorTypeAndShapeInfo *info = NULL;
+    OrtStatus *status = ort->GetTensorTypeAndShape(value, &info);
+    if (status == NULL)
+        status = ort->GetTensorElementType(info, type);
+    if (status == NULL)
+        status = ort->GetDimensionsCount(info, rank);
+    if (status == NULL && *rank <= MOST_RANK)
+        status = ort->GetDimensions(info, dims, *rank);
+    ort->ReleaseTensorTypeAndShapeInfo(info);
+    return status;
+}
+
+OrtStatus *value_tensor(OrtValue *value, DLTensor *tensor, int64_t dims[MOST_RANK]) {
+    const int64_t *shape = dims;
     unsigned type = 0;
     size_t count = 0;
     void *data = NULL;
-    OrtStatus *status = ort->GetTensorElementTypeAndShapeDataReference(value, &type, &dims, &count);
+    OrtStatus *status =
+        runtime_is_old
+            ? look_at(value, &type, dims, &count)
+            : ort->GetTensorElementTypeAndShapeDataReference(value, &type, &shape, &count);
     if (status == NULL)
         status = ort->GetTensorMutableData(value, &data);
     *tensor = (DLTensor){.data = data,
                          .device = {kDLCPU, 0},
                          .ndim = (int)count,
                          .dtype = value_type(type),
-                         .shape = (int64_t *)(uintptr_t)dims};
+                         .shape = (int64_t *)(uintptr_t)shape};
     return status;
 }
 

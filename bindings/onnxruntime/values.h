@@ -10,8 +10,11 @@
 DLDataType value_type(unsigned type);
 unsigned value_type_number(DLDataType type);
 
-/* The value's memory as a tensor, which borrows its shape. */
-OrtStatus *value_tensor(OrtValue *value, DLTensor *tensor);
+enum { MOST_RANK = 8 };
+
+/* The value's memory as a tensor, which borrows its shape, or has it in `dims`.  The rank may be
+   more than MOST_RANK: then the shape is not to be looked at. */
+OrtStatus *value_tensor(OrtValue *value, DLTensor *tensor, int64_t dims[MOST_RANK]);
 
 static inline bool value_has_type(const DLTensor *tensor, unsigned code, int bits) {
     return tensor->dtype.code == code && tensor->dtype.bits == bits;

@@ -68,7 +68,9 @@ km_limit(«km_if(km_quads, «km_block % km_positions == 0», 1)», «a block is 
 
 m4_dnl km_limbs -- digits of base 256 that queries and weights have among codes: as exact as float32, or fast.
 m4_define(«km_limbs», «m4_ifelse(km_math, «f32», 3, 2)»)
-m4_define(«km_usual_words», «km_if(km_codes && km_preset_tile * 2 * km_limbs > km_most_sums, 1, 2)»)
+m4_dnl One row needs four sums to keep multiplying.
+m4_define(«km_usual_words», «km_if(km_codes && km_preset_tile * 2 * km_limbs > km_most_sums, 1,
+    «km_if(km_preset_tile == 1 && km_registers <= 16 && m4_ifelse(km_variant, «words», 1, 0), 4, 2)»)»)
 km_tunable(«words», «km_if(km_codes || km_in_words, km_usual_words, 0)», «km_if(km_codes || km_in_words, «1, 2, 4», 0)»,
     «vectors of positions that are multiplied with codes of a query»)
 km_limit(«km_if(km_codes || km_in_words, «km_block % (km_words * km_lanes) == 0», 1)»,

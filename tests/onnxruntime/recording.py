@@ -1,0 +1,119 @@
+"""Runs of custom ops in this runtime, which older.py repeats in an older one.
+
+    python recording.py DIRECTORY     the environment is that of main.py
+
+Each run is a file DIRECTORY/NUMBER.npz: its test, its model as `kvmill rewrite` has it, inputs, and
+outputs or the message.  The tests see to it that the outputs are right.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import main
+import numpy as np
+import onnx
+import pmx_nodes
+from models import decoder, decoder_arrays, rewritten, run
+from onnx.version_converter import convert_version
+from tap import Tap, refused
+
+IR_VERSION, OPSET = 10, 21  # the newest of ONNX Runtime 1.20
+numbers = count()
+
+
+class Recorder:
+    """A session that keeps what it does."""
+
+    def __init__(
+        self, directory: Path, test: str, model: onnx.ModelProto, threads: int = 1
+    ) -> None:
+        self.directory, self.test, self.threads = directory, test, threads
+        is_pmx = any(node.domain for node in model.graph.node)
+        new = model if is_pmx else convert_version(onnx.load_from_string(rewritten(model)), OPSET)
+        new.ir_version = IR_VERSION
+        self.session = pmx_nodes.library_session(os.environ["KVMILL_ORT"], new, threads)
+        self.model = np.frombuffer(new.SerializeToString(), np.uint8)
+
+    def get_inputs(self) -> list:
+        return self.session.get_inputs()
+
+    def get_outputs(self) -> list:
+        return self.session.get_outputs()
+
+    def _keep(self, inputs: dict[str, np.ndarray], **results: np.ndarray) -> None:
+        np.savez(
+            self.directory / f"{next(numbers):04}.npz",
+            test=self.test,
+            threads=self.threads,
+            model=self.model,
+            **{f"in:{name}": array for name, array in inputs.items()},
+            **results,
+        )
+
+    def run(self, names: list[str] | None, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+        names = names or [output.name for output in self.get_outputs()]
+        given = {name: array.copy() for name, array in inputs.items()}
+        try:
+            outputs = self.session.run(names, inputs)
+        except Exception as error:
+            message = str(error)
+            self._keep(given, words=message[message.index("kvmill: ") :])
+            raise
+        after = {f"after:{name}": array for name, array in inputs.items()}
+        self._keep(given, **{f"out:{n}": a for n, a in zip(names, outputs, strict=True)}, **after)
+        return outputs
+
+
+def all_runs(tap: Tap, seed: int, recorder: Callable[[str], Callable]) -> None:
+    for op in main.LEAST:
+        what = f"the published node tests of {op}"
+        main.node_tests(tap, op, "recorded", recorder(what))
+    main.attention_tests(tap, seed, "recorded", recorder("random Attention nodes"))
+    main.scatter_tests(tap, seed, "recorded", recorder("random TensorScatter nodes"))
+    main.step_tests(tap, seed, "recorded", recorder("steps"))
+
+    def threads() -> None:
+        session = recorder("two threads")(main.step_model(8, 2, 64), threads=2)
+        for number in (1, 2):
+            rng = np.random.default_rng([seed, number])
+            main.check_step(session, main.step_arrays(rng, 2, number, 900))
+
+    def layers() -> None:
+        arrays = decoder_arrays(np.random.default_rng([seed, 6]), 3, 40)
+        starts = np.array([0, 3, 30])
+        arrays["hidden"] = np.ones((3, 1, 512), np.float32)
+        arrays |= {"write_indices": starts, "nonpad": starts + 1}
+        run(recorder("a decoder of two layers")(decoder()), arrays)
+
+    def after_last() -> None:
+        arrays = main.step_arrays(np.random.default_rng(seed), 1, 1, 16)
+        arrays |= {"write_indices": np.array([16]), "nonpad": np.array([17])}
+        session = recorder("refusals")(main.step_model(8, 2, 64))
+        refused("kvmill: ", lambda: run(session, arrays), Exception)
+
+    def pmx() -> None:
+        for op in ("MultiHeadCacheAttention", "KeyValueCache"):
+            model = pmx_nodes.node_model(op)
+            run(recorder("PMX's nodes, caches in place")(model), pmx_nodes.node_arrays(model, 4))
+
+    for test in (threads, layers, after_last, pmx):
+        tap.run(f"recorded: {test.__name__}", test)
+
+
+def record() -> int:
+    tap, directory, seed = Tap(), Path(sys.argv[1]), int(os.environ.get("KVMILL_SEED", "24"))
+    directory.mkdir()
+    all_runs(tap, seed, lambda test: partial(Recorder, directory, test))
+    return tap.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(record())

@@ -9,10 +9,10 @@ m4_define(«km_nibbles_of», «(vi)(((shorts)($1)m4_ifelse($2, 0, «», « << $2
 
 m4_dnl Half a word of a value has so many codes; a vector of pairs so many dims; so many of its pieces are summed up
 m4_dnl at a time.
-m4_define(«km_half_codes», «m4_eval(16 / km_part(«bits», km_value))»)
-m4_define(«km_pair_dims», «m4_eval(km_half_codes * km_lanes)»)
-m4_define(«km_pair_strip», «km_if(km_tile * km_half_codes <= km_most_sums, km_half_codes, 2)»)
-m4_define(«km_pair_strips», «m4_eval(km_value_dim / km_pair_dims * km_half_codes / km_pair_strip)»)
+m4_define(«km_pair_codes», «m4_eval(16 / km_part(«bits», km_value))»)
+m4_define(«km_pair_dims», «m4_eval(km_pair_codes * km_lanes)»)
+m4_define(«km_pair_strip», «km_if(km_tile * km_pair_codes <= km_most_sums, km_pair_codes, 2)»)
+m4_define(«km_pair_strips», «m4_eval(km_value_dim / km_pair_dims * km_pair_codes / km_pair_strip)»)
 
 m4_define(«km_work_as_pairs», «    km_aligned int16_t weight[TILE][km_value_groups][BLOCK];
 km_unit_work«»»)
@@ -52,7 +52,7 @@ m4_define(«_km_fetch_pairs», «km_if(km_inner > 0, «        if (r == 0 && v =
     km_fetch_inner(«value», «2 * next», «2 * PIECE»)»)km_if(km_outer > 0, «        if (r == 0)
     km_fetch(«value», «2 * next + v / km_pair_dims * _km_pair_pieces * _km_pair_rows»,
         m4_eval(_km_pair_rows * _km_pair_pieces))»)»)
-m4_define(«_km_pair_pieces», «m4_eval(km_half_codes / km_pair_strip)»)
+m4_define(«_km_pair_pieces», «m4_eval(km_pair_codes / km_pair_strip)»)
 
 m4_dnl Pieces $1 to $1 + km_pair_strip - 1 of each vector of pairs.
 m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
@@ -72,13 +72,13 @@ m4_define(«_km_add_block», «store_f32(w->sum[$1] + $2, load_f32(w->sum[$1] + 
     __builtin_convertvector($3, vf) * (w->value_unit[_km_pair_group][$1] + w->value_nan[_km_pair_group]))»)
 
 m4_define(«km_accumulate_as_pairs», «_km_set_order_of_pieces«»km_split_weights_in_pairs
-km_each(«S», 0, m4_eval(km_half_codes - 1), km_pair_strip, «_km_accumulate_pieces(S)»)m4_dnl
+km_each(«S», 0, m4_eval(km_pair_codes - 1), km_pair_strip, «_km_accumulate_pieces(S)»)m4_dnl
 km_inline(«void», «accumulate(struct work *w, int64_t r, int64_t n)»)
 {
     for (int64_t i = 0; i < TILE; i++)
         split_weights(w, r, i, n);
 km_unroll_values    for (int64_t v = 0; v < VALUE_DIM; v += km_pair_dims) {
-km_each(«S», 0, m4_eval(km_half_codes - 1), km_pair_strip, «        accumulate_pieces_«»S«»(w, r, v, n);
+km_each(«S», 0, m4_eval(km_pair_codes - 1), km_pair_strip, «        accumulate_pieces_«»S«»(w, r, v, n);
 »)m4_dnl
     }
 }
@@ -86,7 +86,7 @@ km_each(«S», 0, m4_eval(km_half_codes - 1), km_pair_strip, «        accumulat
 
 m4_define(«km_has_order_as_pairs», 1)
 m4_dnl Sums come by pieces: the element that is sum I of a vector of pairs.
-m4_define(«_km_pair_code», «($1 % LANES * km_half_codes + $1 / LANES)»)
+m4_define(«_km_pair_code», «($1 % LANES * km_pair_codes + $1 / LANES)»)
 m4_define(«_km_set_order_of_pieces», «km_inline(«void», «set_order(float *sum)»)
 {
     float x[km_pair_dims];

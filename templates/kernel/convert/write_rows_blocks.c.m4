@@ -64,7 +64,6 @@ mend_blocks(const unsigned char *from, const float *scale, const float *inverse,
 }
 
 »)m4_dnl
-m4_define(«km_elements_at», «km_typed(«load», km_activation)(from + km_at(($1) * km_size(km_activation)))»)m4_dnl
 m4_dnl A rule of the format's own takes the floats of a block.
 m4_define(«km_own_rule», «m4_indir(«km_quantise_»km_element)
 km_function(«void», «quantise_row(const unsigned char *from, unsigned char *to)»)

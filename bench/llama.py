@@ -26,11 +26,10 @@ from pathlib import Path
 
 import gguf
 import numpy as np
-from llama_engine import Context, Model, load_adapter
+from llama_engine import ATTENTION, STORING, Context, Model, load_adapter
 from llama_shapes import SHAPES, TYPES, Shape
 
 PROMPT, GENERATED, WORDS = 512, 8, 32000
-ATTENTION, STORING = "FLASH_ATTN_EXT", "SET_ROWS"
 
 
 # ---- Models with random weights ----

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 # Else llama.cpp would load it for all contexts.
@@ -20,16 +21,23 @@ os.environ.pop("GGML_BACKEND_PATH", None)
 import llama_cpp  # noqa: E402
 import numpy as np  # noqa: E402
 
+ATTENTION, STORING = "FLASH_ATTN_EXT", "SET_ROWS"
+
 # Numbers of enum ggml_type.
 CACHE_TYPES = {"f16": 1, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7, "q8_0": 8, "iq4_nl": 20}
 
 
 
-def _loaded(name: str) -> ctypes.CDLL:
-    """The library that llama.cpp has loaded: a wheel has copies of other names beside it, and each
-    of them has its own list of backends."""
+def loaded_path(name: str) -> Path:
+    """Of a library that this process has loaded."""
     paths = (line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines())
-    return ctypes.CDLL(next(path for path in paths if f"/{name}.so" in path))
+    return Path(next(path for path in paths if f"/{name}.so" in path))
+
+
+def _loaded(name: str) -> ctypes.CDLL:
+    """The one that llama.cpp has loaded: a wheel has copies of other names beside it, and each of
+    them has its own list of backends."""
+    return ctypes.CDLL(str(loaded_path(name)))
 
 
 _ggml = _loaded("libggml")
@@ -80,7 +88,8 @@ class Model:
 
 class Context:
     """A context of a model.  k, v: types of the cache; flash: -fa on; times: seconds of nodes
-    are kept by their ops and names, which costs time."""
+    are kept by their ops and names, which costs time; attended: gets the address of each node of
+    attention after it was computed, before its result is used."""
 
     def __init__(
         self,
@@ -92,6 +101,7 @@ class Context:
         threads: int = 1,
         flash: bool = True,
         times: bool = False,
+        attended: Callable[[int], None] | None = None,
     ) -> None:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = cells
@@ -103,8 +113,11 @@ class Context:
         params.swa_full = True
         self.seconds: dict[tuple[str, str], list[float]] = {}
         self._began = 0.0
-        self._callback = llama_cpp.ggml_backend_sched_eval_callback(self._watch)
-        if times:
+        self._attended = attended
+        self._callback = llama_cpp.ggml_backend_sched_eval_callback(
+            self._watch if times else self._show
+        )
+        if times or attended is not None:
             params.cb_eval = self._callback
         self.model = model
         self.context = llama_cpp.llama_init_from_model(model.model, params)
@@ -121,6 +134,12 @@ class Context:
             self.seconds.setdefault(key, []).append(now - self._began)
         self._began = time.perf_counter()
         return True
+
+    def _show(self, node: int, ask: bool, data: object) -> bool:
+        """Nodes of attention are asked for."""
+        if not ask and self._attended is not None:
+            self._attended(node)
+        return _base.ggml_op_desc(node).decode() == ATTENTION
 
     def evaluate(self, tokens: list[int], outputs: int = 1) -> np.ndarray:
         """At most 512 tokens; logits of the last `outputs` of them."""

@@ -56,6 +56,15 @@ static void fill_block(const struct kvmill_format_parts *parts, unsigned char *b
     fill_codes(parts, block + kvmill_format_codes_at(parts), parts->block, state);
 }
 
+/* The sum of the codes, which nothing reads here, is 0. */
+static void fill_row_with_head(const struct kvmill_format *format, unsigned char *row,
+                               uint32_t *state) {
+    const struct kvmill_format_parts *parts = kvmill_format_parts(format->element);
+    memset(row, 0, (size_t)kvmill_format_row_head(parts));
+    fill_scales(parts, KVMILL_F32, row, sizeof(float), state);
+    fill_codes(parts, row + kvmill_format_codes_at(parts), format->dim, state);
+}
+
 static void fill_rows(const struct kvmill_format *format, unsigned char *to, int64_t bytes,
                       uint32_t *state) {
     const struct kvmill_format_parts *parts = kvmill_format_parts(format->element);
@@ -63,8 +72,12 @@ static void fill_rows(const struct kvmill_format *format, unsigned char *to, int
         fill_floats(format->element, to, bytes, -1, 1, state);
     else if (parts->block == 0)
         fill_codes(parts, to, bytes * 8 / parts->bits, state);
-    for (int64_t at = 0; parts->block > 0 && at < bytes; at += kvmill_format_block_bytes(parts))
-        fill_block(parts, to + at, state);
+    if (parts->scales == KVMILL_SCALES_IN_BLOCKS)
+        for (int64_t at = 0; at < bytes; at += kvmill_format_block_bytes(parts))
+            fill_block(parts, to + at, state);
+    if (parts->scales == KVMILL_SCALES_IN_ROWS)
+        for (int64_t at = 0; at < bytes; at += kvmill_format_row_bytes(format))
+            fill_row_with_head(format, to + at, state);
 }
 
 /* ---- Memory ---- */

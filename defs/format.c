@@ -133,6 +133,15 @@ static const struct kvmill_format_parts formats[] = {
                      .scales = KVMILL_SCALES_IN_BLOCKS,
                      .block = 32,
                      .rule = KVMILL_RULE_EXTREME},
+    [KVMILL_Q8_KV] = {.name = "q8_kv",
+                      .word = "q8_kv",
+                      .template = "q8_0",
+                      .dtype = {kDLUInt, 8, 1},
+                      .code = KVMILL_CODE_SIGNED,
+                      .bits = 8,
+                      .scales = KVMILL_SCALES_IN_ROWS,
+                      .block = 32,
+                      .rule = KVMILL_RULE_EVEN},
     [KVMILL_I8KT] = {.name = "i8kt",
                      .word = "int8_tiles",
                      .dtype = {kDLInt, 8, 1},
@@ -174,7 +183,7 @@ enum { END = sizeof formats / sizeof *formats };
 _Static_assert((int)END <= (int)KVMILL_MOST_FORMATS, "a larger KVMILL_MOST_FORMATS");
 
 /* What the table says, as tables of ops need it; tests/t_formats.c compares them. */
-#define BLOCK_WORDS "q8_0", "q4_0", "q5_1", "q4_1", "q5_0", "iq4_nl", "q6_0"
+#define BLOCK_WORDS "q8_0", "q4_0", "q5_1", "q4_1", "q5_0", "iq4_nl", "q6_0", "q8_kv"
 const char *const kvmill_block_words[] = {BLOCK_WORDS, NULL};
 const char *const kvmill_stored_words[] = {BLOCK_WORDS, KVMILL_TILES_WORD, NULL};
 const char *const kvmill_row_types[] = {"float32", "float16",      "bfloat16",   "int8", "int4",
@@ -264,18 +273,26 @@ bool kvmill_format_is_legal(const struct kvmill_format *format) {
 
 /* ---- Sizes ---- */
 
-enum { HALF_BYTES = 2 };
+enum { HALF_BYTES = 2, ROW_HEAD_BYTES = 8 };
 
 int kvmill_format_codes_bytes(const struct kvmill_format_parts *parts) {
     return parts->block * parts->bits / 8;
 }
 
+int kvmill_format_row_head(const struct kvmill_format_parts *parts) {
+    return parts->scales == KVMILL_SCALES_IN_ROWS ? ROW_HEAD_BYTES : 0;
+}
+
+static int block_head(const struct kvmill_format_parts *parts) {
+    return parts->scales == KVMILL_SCALES_IN_BLOCKS ? HALF_BYTES * (1 + parts->minimum) : 0;
+}
+
 int kvmill_format_codes_at(const struct kvmill_format_parts *parts) {
-    return parts->block == 0 ? 0 : HALF_BYTES + (parts->minimum ? HALF_BYTES : 0);
+    return kvmill_format_row_head(parts) + block_head(parts);
 }
 
 int kvmill_format_block_bytes(const struct kvmill_format_parts *parts) {
-    return kvmill_format_codes_at(parts) + kvmill_format_codes_bytes(parts);
+    return block_head(parts) + kvmill_format_codes_bytes(parts);
 }
 
 int kvmill_format_code_offset(const struct kvmill_format_parts *parts) {
@@ -294,7 +311,8 @@ int kvmill_format_word_codes(const struct kvmill_format_parts *parts) {
 }
 
 static int64_t bytes_of(const struct kvmill_format_parts *parts, int64_t count) {
-    return parts->block > 0 ? count / parts->block * kvmill_format_block_bytes(parts)
+    return parts->block > 0 ? kvmill_format_row_head(parts) +
+                                  count / parts->block * kvmill_format_block_bytes(parts)
                             : count * parts->bits / 8;
 }
 
@@ -323,8 +341,10 @@ int64_t kvmill_format_byte_at(const struct kvmill_format_parts *parts, int64_t i
 }
 
 int64_t kvmill_format_group(const struct kvmill_format *format) {
-    int block = formats[format->element].block;
-    return block > 0 ? block : format->quant_group;
+    const struct kvmill_format_parts *parts = &formats[format->element];
+    return parts->scales == KVMILL_SCALES_IN_ROWS ? format->dim
+           : parts->block > 0                     ? parts->block
+                                                  : format->quant_group;
 }
 
 /* ---- Words ---- */

@@ -31,7 +31,9 @@ enum kvmill_scales {
     KVMILL_WITHOUT_SCALES = 1,
     KVMILL_SCALES_OF_GROUPS = 2, /* in a tensor of their own, of a type that the problem says */
     KVMILL_SCALES_IN_BLOCKS = 4, /* float16, before the codes of a block */
-    KVMILL_ANY_SCALES = 7
+    KVMILL_SCALES_IN_ROWS = 8,   /* float32, before all codes; then their sum, an int32 */
+    KVMILL_SCALES_INSIDE = 12,   /* either: rows are bytes, scales are some of them */
+    KVMILL_ANY_SCALES = 15
 };
 
 /* The rule that codes are made by. */
@@ -41,7 +43,8 @@ enum kvmill_rule {
     KVMILL_RULE_OUTWARDS, /* llama.cpp's: scale = largest magnitude / most, half away from zero */
     KVMILL_RULE_EXTREME, /* llama.cpp's: the largest magnitude becomes the code of most magnitude */
     KVMILL_RULE_RANGE,   /* llama.cpp's: from the minimum to the maximum */
-    KVMILL_RULE_SQUARES  /* llama.cpp's: the nearest of a table; then the scale of least squares */
+    KVMILL_RULE_SQUARES, /* llama.cpp's: the nearest of a table; then the scale of least squares */
+    KVMILL_RULE_EVEN     /* ik_llama.cpp's: scale = largest magnitude / most, half to even */
 };
 
 /* A float has 1 sign bit, then these. */
@@ -64,7 +67,7 @@ struct kvmill_format_parts {
     struct kvmill_float_parts real;
     enum kvmill_packing packing;
     enum kvmill_scales scales;
-    int block;    /* elements of a block, or 0 */
+    int block;    /* elements of a block, or 0; rows with one scale are of such, too */
     bool minimum; /* float16, after the scale: what code 0 stands for */
     int tile;     /* rows that are interleaved, or 0: they lie one after the other */
     int piece;    /* of a row, in a tile: bytes */
@@ -104,7 +107,8 @@ int kvmill_format_dim_multiple(const struct kvmill_format_parts *parts);
 
 int kvmill_format_codes_bytes(const struct kvmill_format_parts *parts); /* of a block */
 int kvmill_format_block_bytes(const struct kvmill_format_parts *parts);
-int kvmill_format_codes_at(const struct kvmill_format_parts *parts);    /* bytes before the codes */
+int kvmill_format_codes_at(const struct kvmill_format_parts *parts); /* bytes before the codes */
+int kvmill_format_row_head(const struct kvmill_format_parts *parts); /* bytes before all blocks */
 int kvmill_format_code_offset(const struct kvmill_format_parts *parts); /* the code of 0 */
 int kvmill_format_most_code(const struct kvmill_format_parts *parts);   /* that a rule makes */
 

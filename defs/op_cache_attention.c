@@ -93,6 +93,7 @@ static const struct op_member members[] = {
     {MEMBER(alibi_scale, OP_REAL, SCORES), .help = "Factor of all slopes; 0: 1."},
     {MEMBER(cache_format, OP_WORD, STORE), .words = kvmill_stored_words,
      .help = "Rows are llama.cpp's blocks of 32 elements, their bytes the last dim; no scale.  "
+             "q8_kv: a row has one scale and the sum of its codes, then the codes.  "
              "tiles: the codes of quant_bit 8 or 4 lie in the order that kernels "
              "multiply them in, a layout of kvmill's own."},
     {MEMBER(mode, OP_WORD, STORE), .words = kvmill_mode_words,

@@ -227,19 +227,22 @@ static void print_types(void) {
 /* Tiles of keys, which are those that positions are multiples of, are the first of their word. */
 static void print_formats(void) {
     const struct kvmill_format_parts *parts;
-    printf(
-        "# word of a cache format: (element type of rows, bits of a code, \"groups\" or\n"
-        "# \"blocks\" that share a scale or \"\", elements and bytes of a block, rows of a tile)\n"
-        "FORMATS = {\n");
+    printf("# word of a cache format: (element type of rows, bits of a code, \"groups\", "
+           "\"blocks\" or\n"
+           "# a \"row\" that share a scale or \"\", elements and bytes of a block, bytes of a row "
+           "before\n"
+           "# its blocks, rows of a tile)\n"
+           "FORMATS = {\n");
     for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++)
         if (kvmill_format_of_word(parts->word, KVMILL_ANY_SCALES) == i)
-            printf("    \"%s\": (\"%s\", %d, \"%s\", %d, %d, %d),\n", parts->word,
+            printf("    \"%s\": (\"%s\", %d, \"%s\", %d, %d, %d, %d),\n", parts->word,
                    kvmill_dtype_name(parts->dtype), parts->bits,
                    parts->scales == KVMILL_SCALES_OF_GROUPS   ? "groups"
                    : parts->scales == KVMILL_SCALES_IN_BLOCKS ? "blocks"
+                   : parts->scales == KVMILL_SCALES_IN_ROWS   ? "row"
                                                               : "",
                    parts->block, parts->block > 0 ? kvmill_format_block_bytes(parts) : 0,
-                   parts->tile);
+                   kvmill_format_row_head(parts), parts->tile);
     printf("}\n\n");
 }
 

@@ -43,11 +43,11 @@ enum { MOST_DIM = 8192 };
 /* ---- What there is ---- */
 
 /* copy: the bytes as they are; cast: element by element; groups: codes with scales elsewhere;
-   blocks: those of llama.cpp. */
-static const char *const write_rows_variants[] = {"copy", "cast", "groups", "blocks", NULL};
-static const char *const read_rows_variants[] = {"copy", "cast", "groups", "blocks", NULL};
+   blocks: those of llama.cpp; row: one scale before its codes. */
+static const char *const write_rows_variants[] = {"copy", "cast", "groups", "blocks", "row", NULL};
+static const char *const read_rows_variants[] = {"copy", "cast", "groups", "blocks", "row", NULL};
 
-enum { COPY, CAST, GROUPS, BLOCKS };
+enum { COPY, CAST, GROUPS, BLOCKS, ROW };
 
 static struct kvmill_format format_of(const int64_t *value) {
     return (struct kvmill_format){(int32_t)value[ELEMENT], (int32_t)value[DIM],
@@ -60,6 +60,7 @@ static int kind_of(const int64_t *value) {
         return COPY;
     return parts->scales == KVMILL_SCALES_OF_GROUPS   ? GROUPS
            : parts->scales == KVMILL_SCALES_IN_BLOCKS ? BLOCKS
+           : parts->scales == KVMILL_SCALES_IN_ROWS   ? ROW
                                                       : CAST;
 }
 

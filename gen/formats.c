@@ -64,17 +64,20 @@ static bool define_scales(struct expansion *expansion, const struct kvmill_forma
         [KVMILL_RULE_ROUND] = "round",       [KVMILL_RULE_GROUPS] = "groups",
         [KVMILL_RULE_OUTWARDS] = "outwards", [KVMILL_RULE_EXTREME] = "extreme",
         [KVMILL_RULE_RANGE] = "range",       [KVMILL_RULE_SQUARES] = "squares",
+        [KVMILL_RULE_EVEN] = "even",
     };
     static const char *const scales[] = {
         [KVMILL_WITHOUT_SCALES] = "none",
         [KVMILL_SCALES_OF_GROUPS] = "groups",
         [KVMILL_SCALES_IN_BLOCKS] = "blocks",
+        [KVMILL_SCALES_IN_ROWS] = "row",
     };
     return define_word(expansion, "rule", parts, rules[parts->rule]) &&
            define_word(expansion, "scales_of", parts, scales[parts->scales]) &&
            define_number(expansion, "block", parts, parts->block) &&
            define_number(expansion, "block_bytes", parts, kvmill_format_block_bytes(parts)) &&
            define_number(expansion, "codes_at", parts, kvmill_format_codes_at(parts)) &&
+           define_number(expansion, "row_head", parts, kvmill_format_row_head(parts)) &&
            define_number(expansion, "has_minimum", parts, parts->minimum);
 }
 

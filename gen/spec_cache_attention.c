@@ -61,7 +61,7 @@ static DLDataType type_named(const char *name) {
 
 static DLDataType cache_type_of(int64_t quant_bit, const char *format, DLDataType T1) {
     bool in_blocks = format != NULL && strcmp(format, KVMILL_TILES_WORD) != 0;
-    int element = in_blocks ? kvmill_format_of_word(format, KVMILL_SCALES_IN_BLOCKS)
+    int element = in_blocks ? kvmill_format_of_word(format, KVMILL_SCALES_INSIDE)
                             : kvmill_format_of_bits(quant_bit, KVMILL_SCALES_OF_GROUPS);
     return element != 0 ? kvmill_format_parts(element)->dtype : T1;
 }

@@ -98,9 +98,11 @@ enum kvmill_element {
     KVMILL_Q4_1 = 15,  /* a block: a float16 scale, a float16 minimum, 16 bytes as Q4_0, codes from 0 */
     KVMILL_Q5_0 = 16,  /* a block: a float16 scale, 32 fifth bits, 16 bytes as Q4_0, code + 16 */
     KVMILL_IQ4_NL = 17, /* a block as Q4_0, codes the places of numbers in a table */
-    KVMILL_Q6_0 = 18    /* ik_llama.cpp's block: a float16 scale, 8 bytes of two upper bits, those of
+    KVMILL_Q6_0 = 18,   /* ik_llama.cpp's block: a float16 scale, 8 bytes of two upper bits, those of
                            element i in byte i % 8 from bit i % 16 / 8 * 4 + i / 16 * 2 on, 16 bytes as
                            Q4_0, code + 32 */
+    KVMILL_Q8_KV = 19   /* ik_llama.cpp's row: a float32 scale, the sum of all codes in 32 bits, the codes
+                           as int8 */
 };
 
 /* Rows in tiles have the codes of I8 and I4 in another order.  The rows of a tile, of which the first

@@ -132,7 +132,7 @@ static struct kvmill_side value_side(const kvmill_cache_attention *op) {
 
 static kvmill_status check_blocks(const struct kvmill_side *side, struct kvmill_format *format,
                                   kvmill_error *error) {
-    format->element = kvmill_format_of_word(side->format, KVMILL_SCALES_IN_BLOCKS);
+    format->element = kvmill_format_of_word(side->format, KVMILL_SCALES_INSIDE);
     if (side->quant_bit != 0)
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "%squant_bit is %" PRId64 "; accepted with cache_format \"%s\": 0",

@@ -49,7 +49,9 @@ static double largest_float(int element) {
 /* The largest number that a row can have which is written from activations. */
 static double largest_held(const struct kvmill_format *format, int activation) {
     const struct kvmill_format_parts *parts = kvmill_format_parts(format->element);
-    int scale = parts->scales == KVMILL_SCALES_IN_BLOCKS ? KVMILL_F16 : format->scale;
+    int scale = parts->scales == KVMILL_SCALES_IN_BLOCKS ? KVMILL_F16
+                : parts->scales == KVMILL_SCALES_IN_ROWS ? KVMILL_F32
+                                                         : format->scale;
     double held = kvmill_is_plain(format->element)
                       ? largest_float(format->element)
                       : largest_float(scale) * kvmill_format_most_code(parts);

@@ -68,6 +68,7 @@ static const struct format formats[] = {
     {"q5_0", "T2=uint8 cache_format=q5_0", ORACLE_Q5_0, 0, 0, {kDLUInt, 8, 1}},
     {"iq4_nl", "T2=uint8 cache_format=iq4_nl", ORACLE_IQ4_NL, 0, 0, {kDLUInt, 8, 1}},
     {"q6_0", "T2=uint8 cache_format=q6_0", ORACLE_Q6_0, 0, 0, {kDLUInt, 8, 1}},
+    {"q8_kv", "T2=uint8 cache_format=q8_kv", ORACLE_Q8_KV, 0, 0, {kDLUInt, 8, 1}},
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 

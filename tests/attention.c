@@ -265,13 +265,15 @@ static void set_block_scales(const struct oracle_side *side, int64_t row, bool v
     unsigned char *block = side->data + row * oracle_bytes(side->type, side->dim);
     bool from_0 = oracle_has_minimum(side->type) || oracle_middle(side->type) > 0;
     double code = from_0 ? 1 << (oracle_code_bits(side->type) - 1) : 100;
-    for (int64_t i = 0; i < side->dim; i += 32, block += oracle_bytes(side->type, 32)) {
+    int64_t count = oracle_block(side->type, side->dim), step = oracle_bytes(side->type, count);
+    enum oracle_type scale = oracle_block_scale(side->type);
+    for (int64_t i = 0; i < side->dim; i += count, block += step) {
         if (oracle_has_minimum(side->type))
             oracle_put(ORACLE_F16, block, 1, dice_between(dice, -1, 0));
         if (valid)
-            oracle_put(ORACLE_F16, block, 0, dice_between(dice, 0.2, 1) / code);
+            oracle_put(scale, block, 0, dice_between(dice, 0.2, 1) / code);
         else
-            put_nan(ORACLE_F16, block, 0, dice);
+            put_nan(scale, block, 0, dice);
     }
 }
 

@@ -216,7 +216,7 @@ static void move_to_head(const struct oracle_cache *cache, int64_t layer, int64_
                          struct oracle_side *side) {
     int64_t rows =
         oracle_row(cache, 0, layer, 0, 0, kv_head) - oracle_row(cache, 0, layer, 0, 0, 0);
-    side->data += oracle_bytes(side->type, rows * side->dim);
+    side->data += rows * oracle_bytes(side->type, side->dim);
     if (side->group != 0)
         side->scale += oracle_bytes(side->scale_type, rows * side->dim / side->group);
 }

@@ -31,13 +31,15 @@ static void fill_floats(struct dice *dice, int element, const struct fence *fenc
 static void fill_codes(struct dice *dice, const struct kvmill_format *format,
                        const struct fence *fence, bool is_strange) {
     enum oracle_type type = oracle_of_element(format->element);
-    size_t block = oracle_is_blocks(type) ? (size_t)oracle_bytes(type, ORACLE_BLOCK) : 0;
+    int64_t count = oracle_block(type, format->dim);
+    size_t block = oracle_is_blocks(type) ? (size_t)oracle_bytes(type, count) : 0;
+    int scale = oracle_block_scale(type) == ORACLE_F32 ? KVMILL_F32 : KVMILL_F16;
     for (size_t i = 0; i < fence->size; i++)
         fence->data[i] = (unsigned char)(dice_once_in(dice, 2) ? (uint64_t)dice_range(dice, 0, 2)
                                                                : dice_bits(dice));
     for (size_t at = 0; block != 0 && at < fence->size; at += block)
         for (int i = 0; i <= oracle_has_minimum(type); i++)
-            kvmill_store_float(KVMILL_F16, fence->data + at, i, random_number(dice, is_strange));
+            kvmill_store_float(scale, fence->data + at, i, random_number(dice, is_strange));
 }
 
 static bool are_floats_same(struct flow_scene *scene, int element, const unsigned char *a,

@@ -51,7 +51,7 @@ const char *const random_kinds[KINDS] = {"decode", "chunks", "prefill", "mixed l
     "T3=" FLOATS " {T2=int4 quant_bit=4 " GROUPS "|T2=int4 quant_bit=4 " GROUPS                    \
     "|T2=int4 quant_bit=4 " GROUPS "|T2=int8 quant_bit=8 " GROUPS "|T2=int8 quant_bit=8 " GROUPS   \
     "|T2=int8 quant_bit=8 " GROUPS                                                                 \
-    "|T2=uint8 cache_format={q8_0|q4_0|q5_1|q4_1|q5_0|iq4_nl|q6_0}|"                               \
+    "|T2=uint8 cache_format={q8_0|q4_0|q5_1|q4_1|q5_0|iq4_nl|q6_0|q8_kv}|"                         \
     "T2={float8e4m3fn|float8e5m2}|T2=" FLOATS "|T2=" FLOATS "}"
 
 static void choose_heads(struct attention *a, struct dice *dice) {

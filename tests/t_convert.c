@@ -24,9 +24,10 @@ static bool is_copy(const struct kvmill_convert_shape *shape) {
 }
 
 static int64_t group_of(const struct kvmill_format *format) {
-    return oracle_is_blocks(oracle_of_element(format->element)) ? ORACLE_BLOCK
-           : format->quant_group                                ? format->quant_group
-                                                                : format->dim;
+    enum oracle_type type = oracle_of_element(format->element);
+    return oracle_is_blocks(type) ? oracle_block(type, format->dim)
+           : format->quant_group  ? format->quant_group
+                                  : format->dim;
 }
 
 /* ---- Numbers to convert ---- */
@@ -131,11 +132,11 @@ static void fill_cache_row(const struct kvmill_format *format, unsigned char *da
     if (format->quant_group)
         fill_floats(oracle_of_element(format->scale), scale, format->dim / format->quant_group,
                     dice);
-    int64_t step = oracle_bytes(oracle_of_element(format->element), ORACLE_BLOCK);
-    for (int64_t i = 0;
-         oracle_is_blocks(oracle_of_element(format->element)) && i < format->dim / ORACLE_BLOCK;
-         i++)
-        fill_floats(ORACLE_F16, data + i * step, numbers_of_block(format->element), dice);
+    enum oracle_type type = oracle_of_element(format->element);
+    int64_t count = oracle_block(type, format->dim), step = oracle_bytes(type, count);
+    for (int64_t i = 0; oracle_is_blocks(type) && i < format->dim / count; i++)
+        fill_floats(oracle_block_scale(type), data + i * step, numbers_of_block(format->element),
+                    dice);
 }
 
 /* ---- Problems ---- */
@@ -344,12 +345,14 @@ static void protect_inputs(const struct problem *problem, bool read_only) {
 
 /* What is not a number has many bit patterns, and machines choose different ones. */
 static void unify(int element, unsigned char *row, int64_t dim) {
-    int64_t step = oracle_bytes(oracle_of_element(element), ORACLE_BLOCK);
-    for (int64_t i = 0; oracle_is_blocks(oracle_of_element(element)) && i < dim / ORACLE_BLOCK; i++)
-        unify(KVMILL_F16, row + i * step, numbers_of_block(element));
+    enum oracle_type type = oracle_of_element(element);
+    int64_t count = oracle_block(type, dim), step = oracle_bytes(type, count);
+    int scale = oracle_block_scale(type) == ORACLE_F32 ? KVMILL_F32 : KVMILL_F16;
+    for (int64_t i = 0; oracle_is_blocks(type) && i < dim / count; i++)
+        unify(scale, row + i * step, numbers_of_block(element));
     for (int64_t i = 0; is_float(element) && i < dim; i++)
-        if (isnan(oracle_get(oracle_of_element(element), row, i)))
-            oracle_put(oracle_of_element(element), row, i, (double)NAN);
+        if (isnan(oracle_get(type, row, i)))
+            oracle_put(type, row, i, (double)NAN);
 }
 
 static void unify_grid(const struct grid *grid, int element, int64_t dim) {
@@ -464,7 +467,8 @@ TEST(all_portable) {
         {KVMILL_I8KT, 48, KVMILL_F16, 8}, {KVMILL_I4KT, 64, KVMILL_F32, 16},
         {KVMILL_I8VT, 48, KVMILL_F16, 8}, {KVMILL_I4VT, 64, KVMILL_F32, 16},
         {KVMILL_Q4_1, 64, 0, 0},          {KVMILL_Q5_0, 96, 0, 0},
-        {KVMILL_IQ4_NL, 64, 0, 0},        {KVMILL_Q6_0, 96, 0, 0}};
+        {KVMILL_IQ4_NL, 64, 0, 0},        {KVMILL_Q6_0, 96, 0, 0},
+        {KVMILL_Q8_KV, 352, 0, 0}};
     static const struct kvmill_kernel *const kernels[] = {&kvmill_portable_write_rows,
                                                           &kvmill_portable_read_rows};
     for (int k = 0; k < 2; k++) {

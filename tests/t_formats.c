@@ -86,10 +86,10 @@ TEST(words) {
     kvmill_activation_words(words);
     ok(strcmp(kvmill_list_words(words, "", text), "float32, float16, bfloat16") == 0,
        "activations: %s", text);
-    kvmill_format_words(KVMILL_SCALES_OF_GROUPS | KVMILL_SCALES_IN_BLOCKS, words);
+    kvmill_format_words(KVMILL_SCALES_OF_GROUPS | KVMILL_SCALES_INSIDE, words);
     ok(strncmp(kvmill_list_words(words, "'", text), "'int8', 'int4', 'q8_0', 'q4_0'", 30) == 0,
        "quantised: %s", text);
-    kvmill_format_words(KVMILL_SCALES_IN_BLOCKS, words);
+    kvmill_format_words(KVMILL_SCALES_INSIDE, words);
     ok(strcmp(kvmill_list_words(words, "", text),
               kvmill_list_words(kvmill_block_words, "", other)) == 0,
        "formats in blocks are listed for ops: %s", text);

@@ -37,6 +37,7 @@ static const struct format formats[] = {
     BLOCKS("q5_1", KVMILL_Q5_1),
     BLOCKS("iq4_nl", KVMILL_IQ4_NL),
     BLOCKS("q6_0", KVMILL_Q6_0),
+    BLOCKS("q8_kv", KVMILL_Q8_KV),
 };
 
 struct problem {

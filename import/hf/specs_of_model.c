@@ -256,7 +256,7 @@ static void set_cache(kvmill_cache_attention *op, const struct layer *layer,
         op->quant_group = choice->quant_group;
     if (choice->type != NULL && choice->type->scales == KVMILL_SCALES_OF_GROUPS)
         op->quant_bit = choice->type->bits;
-    if (choice->type != NULL && choice->type->scales == KVMILL_SCALES_IN_BLOCKS)
+    if (choice->type != NULL && (choice->type->scales & KVMILL_SCALES_INSIDE) != 0)
         op->cache_format = choice->type->word;
     if (in_tiles)
         op->cache_format = KVMILL_TILES_WORD;

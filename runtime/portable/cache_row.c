@@ -56,6 +56,12 @@ static void load_blocks(const struct piece *piece, float *row) {
         load_block(piece->parts, piece->data + (piece->from + i) / size * bytes, row + i);
 }
 
+static void load_after_head(const struct piece *piece, float *row) {
+    struct piece codes = *piece;
+    codes.data += kvmill_format_codes_at(piece->parts);
+    load_group(&codes, kvmill_load_float(KVMILL_F32, piece->data, 0), row);
+}
+
 void kvmill_load_cache_row(const struct kvmill_format *format, const unsigned char *data,
                            const unsigned char *scale, int64_t from, int64_t count, float *row) {
     const struct piece piece = {format, kvmill_format_parts(format->element), data, scale, from,
@@ -66,6 +72,9 @@ void kvmill_load_cache_row(const struct kvmill_format *format, const unsigned ch
         break;
     case KVMILL_SCALES_IN_BLOCKS:
         load_blocks(&piece, row);
+        break;
+    case KVMILL_SCALES_IN_ROWS:
+        load_after_head(&piece, row);
         break;
     default:
         load_plain(&piece, row);

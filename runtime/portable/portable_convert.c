@@ -226,6 +226,30 @@ static void write_blocks(const struct kvmill_convert_shape *shape, const unsigne
     }
 }
 
+/* ---- Rows with one scale, quantised as ik_llama.cpp does ---- */
+
+static void write_with_head(const struct kvmill_convert_shape *shape, const unsigned char *from,
+                            unsigned char *data, unsigned char *unused) {
+    const struct kvmill_format_parts *parts = kvmill_format_parts(shape->format.element);
+    int64_t dim = shape->format.dim;
+    float most = (float)kvmill_format_most_code(parts), x[PIECE];
+    float scale = largest_of(shape->activation, from, 0, dim) / most;
+    uint32_t sum = 0;
+    int codes[PIECE];
+    (void)unused;
+    for (int64_t at = 0, count; at < dim; at += count) {
+        count = dim - at < PIECE ? dim - at : PIECE;
+        load(shape->activation, from, at, count, x);
+        for (int64_t i = 0; i < count; i++) {
+            codes[i] = round_to_even(quotient(x[i], inverse_of(scale), -most, most));
+            sum += (uint32_t)codes[i];
+        }
+        kvmill_pack_codes(parts, codes, at, count, data + kvmill_format_codes_at(parts));
+    }
+    kvmill_store_float(KVMILL_F32, data, 0, scale);
+    memcpy(data + sizeof scale, &sum, sizeof sum);
+}
+
 /* ---- Rows ---- */
 
 static void write_plain(const struct kvmill_convert_shape *shape, const unsigned char *from,
@@ -241,6 +265,7 @@ static void write_row(const struct kvmill_convert_shape *shape, const unsigned c
     int of = kvmill_format_parts(shape->format.element)->scales;
     (of == KVMILL_SCALES_OF_GROUPS   ? write_groups
      : of == KVMILL_SCALES_IN_BLOCKS ? write_blocks
+     : of == KVMILL_SCALES_IN_ROWS   ? write_with_head
                                      : write_plain)(shape, from, data, scales);
 }
 

@@ -1,6 +1,9 @@
 m4_divert(-1)
-m4_dnl q8_0.m4 -- llama.cpp's blocks of 32 elements: a float16 scale, then 32 int8 codes.
-m4_define(«km_piece_q8_0», 32)
-m4_define(«km_block_codes_q8_0», «load_i8($1 + km_codes_at_q8_0 + $2)»)
-m4_define(«km_half_codes_q8_0», «load_vh_i8($1 + ($2) / 32 * km_block_bytes_q8_0 + km_codes_at_q8_0)»)
+m4_dnl q8_0.m4 -- blocks of 32 int8 codes, one after the other: llama.cpp's, of which each begins with a float16
+m4_dnl scale, and those of ik_llama.cpp, with one scale at the beginning of the row.
+m4_define(«_km_byte_words», «m4_define(«km_piece_$1», 32)m4_dnl
+m4_define(«km_block_codes_$1», «load_i8($»«1 + km_codes_at_$1 + $»«2)»)m4_dnl
+m4_define(«km_half_codes_$1», «load_vh_i8($»«1 + ($»«2) / 32 * km_block_bytes_$1 + km_codes_at_$1)»)m4_dnl
+»)
+km_for_words(«T», «q8_0, q8_kv», «_km_byte_words(T)»)
 m4_divert(0)m4_dnl

@@ -8,9 +8,10 @@ m4_dnl   km_most_T           the largest code
 m4_dnl   km_table_T          numbers that codes are the places of, if any
 m4_dnl   km_word_codes_T     in a word of 32 bits; 0: none that instructions multiply
 m4_dnl   km_in_turn_T        codes lie in the order of elements, not in halves of a block
-m4_dnl   km_scales_of_T      "none", "groups" or "blocks"
+m4_dnl   km_scales_of_T      "none", "groups", "blocks", or "row": a float32, then the sum of its codes
 m4_dnl   km_block_T          elements of a block, or 0
-m4_dnl   km_block_bytes_T    of all of it; km_codes_at_T, of what comes before its codes
+m4_dnl   km_block_bytes_T    of all of it; km_codes_at_T, of what comes before its codes, a row's first ones
+m4_dnl   km_row_head_T       bytes of a row before its blocks
 m4_dnl   km_has_minimum_T    after the scale of a block
 m4_dnl   km_rule_T           that codes are made by
 m4_dnl   km_tile_T           rows that are interleaved, or 0; km_piece_of_tile_T, the bytes of one that lie together
@@ -32,8 +33,8 @@ m4_dnl km_is_in(T, SCALES) -- whether scales are there.
 m4_define(«km_is_in», «m4_ifelse(km_part(«scales_of», «$1»), «$2», 1, 0)»)
 
 m4_dnl km_row_bytes_of(T, DIM); km_offset_of(T, DIM) -- bytes before an element where there are no blocks; km_size(T)
-m4_define(«km_row_bytes_of», «km_if(km_part(«block», $1), «m4_eval(($2) / km_part(«block», $1) * km_part(«block_bytes»,
-    $1))», «m4_eval(($2) * km_part(«bits», $1) / 8)»)»)
+m4_define(«km_row_bytes_of», «km_if(km_part(«block», $1), «m4_eval(km_part(«row_head», $1) + ($2) / km_part(«block», $1)
+    * km_part(«block_bytes», $1))», «m4_eval(($2) * km_part(«bits», $1) / 8)»)»)
 m4_define(«km_offset_of»,
     «m4_ifelse(km_part(«bits», $1), 8, «($2)», km_part(«bits», $1), 4, «($2) / 2», «($2) * km_size($1)»)»)
 m4_define(«km_size», «m4_eval(km_part(«bits», $1) / 8)»)

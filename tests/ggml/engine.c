@@ -8,6 +8,11 @@
 enum { NODES = 64 };
 
 ggml_backend_reg_t adapter;
+static clockid_t measured = CLOCK_MONOTONIC;
+
+void engine_measures(int threads) {
+    measured = threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
+}
 
 int64_t engine_nodes(ggml_backend_t backend) {
     int64_t (*nodes)(ggml_backend_t) =
@@ -44,7 +49,7 @@ void engine_close(struct engine *engine) {
 
 static double now(void) {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(measured, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 

@@ -15,6 +15,10 @@ struct engine {
 /* The adapter, when it has been loaded. */
 extern ggml_backend_reg_t adapter;
 
+/* Seconds are the clock's, unless a program says how many threads it measures: those of one are
+   processor time, which other programs hardly change. */
+void engine_measures(int threads);
+
 struct engine engine_open(bool adapted, int threads);
 void engine_close(struct engine *engine);
 

@@ -183,6 +183,7 @@ static void measure(const struct engine engines[2], const struct storing *shape,
 
 static int measure_all(int count, char **argv) {
     const int threads = atoi(argv[0]);
+    engine_measures(threads);
     const struct engine engines[2] = {engine_open(true, threads), engine_open(false, threads)};
     printf("%-22s %13s %9s %6s\n", "", "kvmill, us", "ggml, us", "speed");
     for (int i = 1; i < count; i++)

@@ -22,6 +22,8 @@ static const struct shape shapes[] = {
     {"1 token, 14/2 x 64", 0, 0, 64, 64, 14, 2, 1, 0, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
     {"1 token, 32/8 x 128", 0, 0, 128, 128, 32, 8, 1, 0, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
     {"1 token, 4/1 x 256", 0, 0, 256, 256, 4, 1, 1, 0, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
+    {"prompt of 64, 32/8 x 64", 0, 0, 64, 64, 32, 8, 64, 0, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
+    {"prompt of 64, 4/1 x 256", 0, 0, 256, 256, 4, 1, 64, 0, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
     {"prompt of 512, 32/8 x 64", 0, 0, 64, 64, 32, 8, 512, 0, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
 };
 
@@ -79,6 +81,7 @@ int main(int argc, char **argv) {
     adapter = ggml_backend_reg_by_name("kvmill");
     if (adapter == NULL || argc < 4)
         return 1;
+    engine_measures(atoi(argv[1]));
     const struct engine engines[2] = {engine_open(true, atoi(argv[1])),
                                       engine_open(false, atoi(argv[1]))};
     printf("%-26s %-5s %6s %10s %10s %8s\n", "attention", "cache", "depth", "kvmill, us",

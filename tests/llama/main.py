@@ -1,25 +1,32 @@
 """kvmill's attention in llama.cpp with a real model, beside llama.cpp's own: make check-llama.
 
-    main.py MODEL.gguf ADAPTER TEXT [TOKENS]
+    main.py MODEL.gguf ADAPTER TEXT FOLDER [TOKENS]
 
+A greedy text of 256 tokens, with the nodes of attention beside sums in double precision.  Then
 TOKENS (20480) of a text are evaluated in chunks of 512, the second half of each of them judged:
 perplexity, and divergence (KLD) from llama.cpp's own f16 cache, for each type of cache, with
-llama.cpp's attention and with ours.  Then a greedy text of 256 tokens.  Results as TAP; figures as
-remarks, a table.
+llama.cpp's attention and with ours.  FOLDER keeps what was judged: the same run goes on there.
+Results as TAP; figures as remarks, a table.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from pathlib import Path
 
+import exact
+import llama_cpp
 import numpy as np
-from llama_engine import Context, Model, load_adapter
+from judged import Key, Measured, Record, Row
+from llama_engine import Context, Model, load_adapter, loaded_path
 from llama_shapes import PAIRS as CACHES
 
 CHUNK, PROMPT, GREEDY = 512, 64, 256
+JUDGED = CHUNK // 2
 PIECE = 64  # tokens that are judged at a time: their logits are 64 MB for each context
 
 _results = [0, 0]
@@ -32,70 +39,57 @@ def ok(good: bool, words: str) -> None:
     print(f"{'' if good else 'not '}ok {_results[0]} - {words}", flush=True)
 
 
-# ---- Numbers ----
-
-
-def log_probabilities(logits: np.ndarray) -> np.ndarray:
-    """Of rows of logits, in float32: what sums of 262144 lose there is far below what is judged."""
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True, dtype=np.float64)).astype("f4")
-    return shifted
-
-
-def divergence(base: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """KLD of each row of log-probabilities from one of `base`."""
-    return (np.exp(base) * (base - own)).sum(axis=-1, dtype=np.float64)
-
-
-class Measured:
-    """Of one cache and one attention: the divergences, and the losses of the tokens that came."""
-
-    def __init__(self) -> None:
-        self.kld: list[np.ndarray] = []
-        self.loss: list[np.ndarray] = []
-
-    def add(self, base: np.ndarray, logits: np.ndarray, following: list[int]) -> None:
-        """Rows of logits and the tokens that followed them."""
-        own = log_probabilities(logits)
-        self.kld.append(divergence(base, own))
-        self.loss.append(-own[np.arange(len(following)), following].astype("f8"))
-
-    def perplexity(self) -> float:
-        return float(np.exp(np.concatenate(self.loss).mean()))
-
-    def worse_than(self, other: Measured) -> bool:
-        """Tokens cost more than chance can make of so few, and than half a hundredth."""
-        more = np.concatenate(self.loss) - np.concatenate(other.loss)
-        return bool(more.mean() > 0.005 + 3 * more.std() / np.sqrt(len(more)))
-
-    def quantile(self, share: float) -> float:
-        return float(np.quantile(np.concatenate(self.kld), share))
-
-
 # ---- Caches ----
 
 
+def judge_chunk(
+    contexts: dict[Key, Context],
+    tokens: list[int],
+    measured: dict[Key, Measured],
+    seconds: dict[str, float],
+) -> None:
+    """All contexts, so that one set of base logits is kept; the chunk and the token after it."""
+
+    def evaluate(context: Context, ours: bool, some: list[int], outputs: int) -> np.ndarray:
+        began = time.perf_counter()
+        logits = context.evaluate(some, outputs)
+        seconds["kvmill" if ours else "llama.cpp"] += time.perf_counter() - began
+        return logits
+
+    for (_, _, ours), context in contexts.items():
+        context.rewind()
+        evaluate(context, ours, tokens[: CHUNK - JUDGED], 1)
+    for piece in range(CHUNK - JUDGED, CHUNK, PIECE):
+        base: list[Row] = []
+        for key, context in contexts.items():
+            logits = evaluate(context, key[2], tokens[piece : piece + PIECE], PIECE)
+            began = time.perf_counter()
+            if not base:  # llama.cpp's own of f16 is the first
+                base = [Row(row.copy()) for row in logits]
+            for i, row in enumerate(logits):
+                measured[key].add(base[i], Row(row), tokens[piece + i + 1])
+            seconds["judging"] += time.perf_counter() - began
+
+
 def measure(
-    model: Model, contexts: dict[tuple[str, str, bool], Context], tokens: list[int]
-) -> dict[tuple[str, str, bool], Measured]:
-    """All contexts on one chunk after the other, so that one set of base logits is kept."""
+    contexts: dict[Key, Context], tokens: list[int], record: Record
+) -> dict[Key, Measured]:
+    """Chunk after chunk, from where the record ends."""
     measured = {key: Measured() for key in contexts}
-    for begin in range(0, len(tokens) - CHUNK, CHUNK):
-        middle = begin + CHUNK // 2
-        for context in contexts.values():
-            context.rewind()
-            context.evaluate(tokens[begin:middle])
-        for piece in range(middle, begin + CHUNK, PIECE):
-            base = None
-            for key, context in contexts.items():
-                logits = context.evaluate(tokens[piece : piece + PIECE], PIECE)
-                if base is None:  # llama.cpp's own of f16 is the first
-                    base = log_probabilities(logits)
-                measured[key].add(base, logits, tokens[piece + 1 : piece + 1 + PIECE])
+    seconds = {"llama.cpp": 0.0, "kvmill": 0.0, "judging": 0.0}
+    chunks = (len(tokens) - 1) // CHUNK
+    done = record.load(measured, chunks * JUDGED) // JUDGED
+    for chunk in range(done, chunks):
+        judge_chunk(contexts, tokens[chunk * CHUNK :][: CHUNK + 1], measured, seconds)
+        record.save(measured)
+        if chunk == done:
+            print(f"# a chunk of {chunks} takes {sum(seconds.values()):.0f} s", flush=True)
+    shares = ", ".join(f"{name} {spent:.0f} s" for name, spent in seconds.items())
+    print(f"# {chunks} chunks of {CHUNK}, {chunks - done} of them now: {shares}")
     return measured
 
 
-def judge(measured: dict[tuple[str, str, bool], Measured]) -> None:
+def judge(measured: dict[Key, Measured]) -> None:
     """Ours is no farther from llama.cpp's f16 than its own attention with that cache, apart from
     what rounding does with f16, where the two have the same numbers in their caches."""
     rounding = measured["f16", "f16", True].quantile(0.5)
@@ -117,31 +111,46 @@ def judge(measured: dict[tuple[str, str, bool], Measured]) -> None:
 # ---- A greedy text ----
 
 
-def generate(context: Context, prompt: list[int]) -> tuple[list[int], list[np.ndarray]]:
+def generate(context: Context, prompt: list[int]) -> tuple[list[int], list[Row]]:
     """GREEDY tokens, and the logits that each was the largest of."""
-    rows = [context.evaluate(prompt)[-1].copy()]
-    text = [int(rows[0].argmax())]
+    rows = [Row(context.evaluate(prompt)[-1].copy())]
+    text = [int(rows[0].logits.argmax())]
     while len(text) < GREEDY:
-        rows.append(context.evaluate(text[-1:])[-1].copy())
-        text.append(int(rows[-1].argmax()))
+        rows.append(Row(context.evaluate(text[-1:])[-1].copy()))
+        text.append(int(rows[-1].logits.argmax()))
     return text, rows
 
 
-def follow(context: Context, prompt: list[int], text: list[int]) -> list[np.ndarray]:
+def follow(context: Context, prompt: list[int], text: list[int]) -> list[Row]:
     """Logits of each step of a text that is given."""
-    rows = [context.evaluate(prompt)[-1].copy()]
-    return rows + [context.evaluate([token])[-1].copy() for token in text[:-1]]
+    rows = [Row(context.evaluate(prompt)[-1].copy())]
+    return rows + [Row(context.evaluate([token])[-1].copy()) for token in text[:-1]]
 
 
-def differ(name: str, one: list[np.ndarray], other: list[np.ndarray]) -> tuple[float, float]:
+def differ(name: str, one: list[Row], other: list[Row]) -> tuple[float, float]:
     """The median divergence over the steps of a text, and the largest difference of a logit."""
-    pairs = [(log_probabilities(a), log_probabilities(b)) for a, b in zip(one, other, strict=True)]
-    kld = [float(divergence(a, b)) for a, b in pairs]
-    largest = max(float(np.abs(a - b).max()) for a, b in zip(one, other, strict=True))
+    kld = [a.divergence(b) for a, b in zip(one, other, strict=True)]
+    largest = [np.abs(a.logits - b.logits).max() for a, b in zip(one, other, strict=True)]
     print(
-        f"# | {name} | {largest:.2g} | {np.median(kld):.1e} | {max(kld):.1e} |", flush=True
+        f"# | {name} | {np.median(largest):.2g} | {max(largest):.2g} | {np.median(kld):.1e} "
+        f"| {max(kld):.1e} |",
+        flush=True,
     )
-    return float(np.median(kld)), largest
+    return float(np.median(kld)), float(max(largest))
+
+
+def judge_nodes(errors: dict[str, exact.Errors]) -> None:
+    """Whose sums are the exact ones'."""
+    print("# | attention, error of a node | median | largest |")
+    for name, of in errors.items():
+        print(f"# | {name} | {np.median(of.of):.1e} | {max(of.of):.1e} |", flush=True)
+    theirs, ours = (of.of for of in errors.values())
+    ok(
+        len(ours) == len(theirs) > 0
+        and np.median(ours) <= np.median(theirs)
+        and max(ours) <= max(theirs),
+        "kvmill's attention is nearer to sums in double precision than llama.cpp's",
+    )
 
 
 def judge_text(contexts: dict[str, Context], prompt: list[int]) -> None:
@@ -149,33 +158,42 @@ def judge_text(contexts: dict[str, Context], prompt: list[int]) -> None:
     attention is to itself without -fa."""
     text, base = generate(contexts["theirs"], prompt)
     ours = follow(contexts["ours"], prompt, text)
-    forks = (i for i, row in enumerate(ours) if int(row.argmax()) != text[i])
+    forks = (i for i, row in enumerate(ours) if int(row.logits.argmax()) != text[i])
     same = next(forks, GREEDY)
     print(f"# greedy text of {GREEDY} tokens: the same up to token {same}")
-    print("# | between | largest difference of a logit | KLD, median | largest |")
+    print("# | between | largest difference of a logit, median | largest | KLD, median | largest |")
     differ("1 and 2 threads", base, follow(contexts["threads"], prompt, text))
     itself, _ = differ("-fa on and off", base, follow(contexts["off"], prompt, text))
     kvmill, largest = differ("llama.cpp and kvmill", base, ours)
+    middle = follow(contexts["exact"], prompt, text)
+    differ("exact attention and llama.cpp", middle, base)
+    differ("exact attention and kvmill", middle, ours)
     ok(largest > 0, "kvmill's own numbers, not llama.cpp's")
     ok(same == GREEDY or kvmill <= itself, "a greedy text: the same, or no farther than -fa off")
 
 
 def main() -> int:
-    model = Model(sys.argv[1])
-    count = int(sys.argv[4]) if len(sys.argv) > 4 else 20480
-    tokens = model.tokens(Path(sys.argv[3]).read_text(errors="replace"))[: count + 1]
-    print(f"# {len(tokens) - 1} tokens")
-    contexts = {(k, v, False): Context(model, CHUNK, k, v) for k, v in CACHES}
+    model_path, adapter, text, folder = (Path(given) for given in sys.argv[1:5])
+    count = int(sys.argv[5]) if len(sys.argv) > 5 else 20480
+    threads = len(os.sched_getaffinity(0))
+    model = Model(model_path)
+    tokens = model.tokens(text.read_text(errors="replace"))[: count + 1]
+    print(f"# {len(tokens) - 1} tokens; {threads} threads, one for the greedy text")
+    errors = {"llama.cpp": exact.Errors(), "kvmill": exact.Errors()}
+    contexts = {(k, v, False): Context(model, CHUNK, k, v, threads=threads) for k, v in CACHES}
     steps = {
-        "theirs": Context(model, CHUNK),
+        "theirs": Context(model, CHUNK, attended=errors["llama.cpp"].watch),
         "threads": Context(model, CHUNK, threads=2),
         "off": Context(model, CHUNK, flash=False),
+        "exact": Context(model, CHUNK, attended=exact.replace),
     }
-    load_adapter(sys.argv[2])
-    contexts |= {(k, v, True): Context(model, CHUNK, k, v) for k, v in CACHES}
-    steps["ours"] = Context(model, CHUNK)
+    load_adapter(str(adapter))
+    contexts |= {(k, v, True): Context(model, CHUNK, k, v, threads=threads) for k, v in CACHES}
+    steps["ours"] = Context(model, CHUNK, attended=errors["kvmill"].watch)
     judge_text(steps, tokens[:PROMPT])
-    judge(measure(model, contexts, tokens))
+    judge_nodes(errors)
+    files = [model_path, adapter, loaded_path("libkvmill"), text]
+    judge(measure(contexts, tokens, Record(folder, files, llama_cpp.__version__)))
     for context in [*contexts.values(), *steps.values()]:
         context.close()  # with KVMILL_VERBOSE each of ours says what it has computed
     print(f"1..{_results[0]}")

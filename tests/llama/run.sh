@@ -5,7 +5,8 @@
 #
 # SRCDIR and BUILDDIR as of tests/conformance/run.sh.  llama.cpp is the one that llama-cpp-python has, built in BUILDDIR, and the model
 # Gemma-3-270M, of PyPI, too.  KVMILL_LLAMA_TEXT: a text to judge caches with; else Debian's copies of licences, which every Debian
-# has.  KVMILL_LLAMA_TOKENS: how many tokens of it (20480).
+# has.  KVMILL_LLAMA_TOKENS: how many tokens of it (20480).  A run that was ended goes on after the last chunk that it judged, as long as
+# model, text, adapter and library are the same: BUILDDIR/llama-work/measured-*.npz.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -u
@@ -36,4 +37,4 @@ if [ -z "${KVMILL_LLAMA_TEXT:-}" ]; then
     (cd /usr/share/common-licenses && cat GFDL-1.3 MPL-2.0 LGPL-2.1 GPL-3 Apache-2.0) >"$text" || skip "no text; KVMILL_LLAMA_TEXT names one"
 fi
 PYTHONPATH=$source/bench PYTHONDONTWRITEBYTECODE=1 exec "$python" "$source/tests/llama/main.py" "$work/model.gguf" \
-    "$work/adapter/libggml-kvmill.so" "$text" ${KVMILL_LLAMA_TOKENS:+"$KVMILL_LLAMA_TOKENS"}
+    "$work/adapter/libggml-kvmill.so" "$text" "$work" ${KVMILL_LLAMA_TOKENS:+"$KVMILL_LLAMA_TOKENS"}

@@ -165,7 +165,7 @@ static void look(const struct oracle_attention *problem, const struct query *que
 
 /* Elements that share a scale; 0 where there are no scales. */
 static int64_t group_of(const struct oracle_side *side) {
-    return oracle_is_blocks(side->type)    ? ORACLE_BLOCK
+    return oracle_is_blocks(side->type)    ? oracle_block(side->type, side->dim)
            : oracle_is_integer(side->type) ? side->group
                                            : 0;
 }

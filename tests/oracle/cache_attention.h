@@ -56,6 +56,9 @@ void oracle_read_row(const struct oracle_side *side, enum oracle_type activation
                      double *numbers);
 void oracle_read_row_exact(const struct oracle_side *side, int64_t row, double *numbers);
 
+/* The codes of a row with one scale, and their sum. */
+void oracle_put_sum(unsigned char *row, const double *codes, int64_t count);
+
 /* Set the code of element i of a block of llama.cpp's; others stay. */
 void oracle_put_code(enum oracle_type type, unsigned char *block, int i, int code);
 

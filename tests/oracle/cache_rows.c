@@ -2,6 +2,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cache_attention.h"
@@ -93,6 +94,26 @@ static void write_q8_0(unsigned char *block, const double *x) {
     oracle_put(ORACLE_F16, block, 0, scale);
     for (int i = 0; i < ORACLE_BLOCK; i++)
         oracle_put(ORACLE_I8, block + 2, i, round(f32(x[i] * factor)));
+}
+
+void oracle_put_sum(unsigned char *row, const double *codes, int64_t count) {
+    int32_t sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        oracle_put(ORACLE_I8, row + 8, i, codes[i]);
+        sum += (int32_t)codes[i];
+    }
+    for (int i = 0; i < 4; i++)
+        row[4 + i] = (unsigned char)((uint32_t)sum >> 8 * i);
+}
+
+static void write_q8_kv(unsigned char *row, const double *x, int64_t count) {
+    double scale = f32(largest_magnitude(x, count) / 127), factor = inverse(scale);
+    double *codes = malloc((size_t)count * sizeof *codes);
+    for (int64_t i = 0; i < count; i++)
+        codes[i] = nearbyint(f32(x[i] * factor));
+    oracle_put(ORACLE_F32, row, 0, scale);
+    oracle_put_sum(row, codes, count);
+    free(codes);
 }
 
 static double first_extreme(const double *x) {
@@ -196,7 +217,9 @@ static void write_iq4_nl(unsigned char *block, const double *x) {
 }
 
 static double read_block(enum oracle_type type, const unsigned char *block, int i) {
-    double scale = oracle_get(ORACLE_F16, block, 0);
+    double scale = oracle_get(oracle_block_scale(type), block, 0);
+    if (type == ORACLE_Q8_KV)
+        return f32(scale * oracle_get(ORACLE_I8, block + 8, i));
     if (type == ORACLE_Q8_0)
         return scale * oracle_get(ORACLE_I8, block + 2, i);
     int code = get_code(type, block, i);
@@ -205,8 +228,11 @@ static double read_block(enum oracle_type type, const unsigned char *block, int 
     return scale * (type == ORACLE_IQ4_NL ? iq4_nl[code] : code - oracle_middle(type));
 }
 
-static void write_block(enum oracle_type type, unsigned char *block, const double *x) {
-    if (type == ORACLE_Q8_0)
+static void write_block(enum oracle_type type, unsigned char *block, const double *x,
+                        int64_t count) {
+    if (type == ORACLE_Q8_KV)
+        write_q8_kv(block, x, count);
+    else if (type == ORACLE_Q8_0)
         write_q8_0(block, x);
     else if (type == ORACLE_IQ4_NL)
         write_iq4_nl(block, x);
@@ -216,9 +242,10 @@ static void write_block(enum oracle_type type, unsigned char *block, const doubl
 
 static void write_blocks(const struct oracle_side *side, int64_t row, const double *x) {
     unsigned char *block = row_of(side, row);
-    for (int64_t i = 0; i < side->dim; i += ORACLE_BLOCK) {
-        write_block(side->type, block, x + i);
-        block += oracle_bytes(side->type, ORACLE_BLOCK);
+    int64_t count = oracle_block(side->type, side->dim);
+    for (int64_t i = 0; i < side->dim; i += count) {
+        write_block(side->type, block, x + i, count);
+        block += oracle_bytes(side->type, count);
     }
 }
 
@@ -288,11 +315,11 @@ void oracle_read_row_exact(const struct oracle_side *side, int64_t row, double *
         oracle_read_row_exact(&alone, 0, numbers);
         return;
     }
+    int64_t count = oracle_block(side->type, side->dim), step = oracle_bytes(side->type, count);
     for (int64_t i = 0; i < side->dim; i++) {
-        const unsigned char *block =
-            row_of(side, row) + oracle_bytes(side->type, i / ORACLE_BLOCK * ORACLE_BLOCK);
+        const unsigned char *block = row_of(side, row) + i / count * step;
         if (oracle_is_blocks(side->type))
-            numbers[i] = read_block(side->type, block, (int)(i % ORACLE_BLOCK));
+            numbers[i] = read_block(side->type, block, (int)(i % count));
         else
             numbers[i] = oracle_get(side->type, side->data, row * side->dim + i);
         if (oracle_is_integer(side->type) && side->group != 0)

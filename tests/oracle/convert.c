@@ -7,12 +7,13 @@
 
 enum oracle_type oracle_of_element(int element) {
     static const enum oracle_type types[] = {
-        [KVMILL_F32] = ORACLE_F32,   [KVMILL_F16] = ORACLE_F16,       [KVMILL_BF16] = ORACLE_BF16,
-        [KVMILL_I8] = ORACLE_I8,     [KVMILL_I4] = ORACLE_I4,         [KVMILL_Q8_0] = ORACLE_Q8_0,
-        [KVMILL_Q4_0] = ORACLE_Q4_0, [KVMILL_E4M3] = ORACLE_E4M3,     [KVMILL_E5M2] = ORACLE_E5M2,
-        [KVMILL_Q5_1] = ORACLE_Q5_1, [KVMILL_I8KT] = ORACLE_I8,       [KVMILL_I4KT] = ORACLE_I4,
-        [KVMILL_I8VT] = ORACLE_I8,   [KVMILL_I4VT] = ORACLE_I4,       [KVMILL_Q4_1] = ORACLE_Q4_1,
-        [KVMILL_Q5_0] = ORACLE_Q5_0, [KVMILL_IQ4_NL] = ORACLE_IQ4_NL, [KVMILL_Q6_0] = ORACLE_Q6_0};
+        [KVMILL_F32] = ORACLE_F32,    [KVMILL_F16] = ORACLE_F16,       [KVMILL_BF16] = ORACLE_BF16,
+        [KVMILL_I8] = ORACLE_I8,      [KVMILL_I4] = ORACLE_I4,         [KVMILL_Q8_0] = ORACLE_Q8_0,
+        [KVMILL_Q4_0] = ORACLE_Q4_0,  [KVMILL_E4M3] = ORACLE_E4M3,     [KVMILL_E5M2] = ORACLE_E5M2,
+        [KVMILL_Q5_1] = ORACLE_Q5_1,  [KVMILL_I8KT] = ORACLE_I8,       [KVMILL_I4KT] = ORACLE_I4,
+        [KVMILL_I8VT] = ORACLE_I8,    [KVMILL_I4VT] = ORACLE_I4,       [KVMILL_Q4_1] = ORACLE_Q4_1,
+        [KVMILL_Q5_0] = ORACLE_Q5_0,  [KVMILL_IQ4_NL] = ORACLE_IQ4_NL, [KVMILL_Q6_0] = ORACLE_Q6_0,
+        [KVMILL_Q8_KV] = ORACLE_Q8_KV};
     return types[element];
 }
 
@@ -38,10 +39,10 @@ int64_t oracle_activation_bytes(const struct kvmill_convert_shape *shape) {
 
 /* ---- What the reference of llama.cpp leaves open ---- */
 
-static float scale_of_block(int element, const double *x) {
+static float scale_of_block(int element, const double *x, int64_t count) {
     double extreme = 0;
     bool is_nan = false;
-    for (int i = 0; i < ORACLE_BLOCK; i++) {
+    for (int64_t i = 0; i < count; i++) {
         is_nan |= isnan(x[i]);
         extreme = fabs(x[i]) > fabs(extreme) ? x[i] : extreme;
     }
@@ -53,7 +54,7 @@ static float scale_of_block(int element, const double *x) {
 /* Blocks that are not finite have codes 0; where the inverse of the scale overflows, codes are as
    far from 0 as they can be.  False for all others. */
 static bool write_open_block(int element, const double *x, unsigned char *block) {
-    float scale = scale_of_block(element, x);
+    float scale = scale_of_block(element, x, ORACLE_BLOCK);
     enum oracle_type type = oracle_of_element(element);
     int middle = oracle_middle(type);
     if (scale == 0 || (isfinite(scale) && isfinite(1 / scale)))
@@ -67,6 +68,20 @@ static bool write_open_block(int element, const double *x, unsigned char *block)
         else
             oracle_put_code(type, block, i, none ? middle : same ? 2 * middle - 1 : 0);
     }
+    return true;
+}
+
+/* The same of rows with one scale. */
+static bool write_open_row(const double *x, int64_t count, unsigned char *row) {
+    float scale = scale_of_block(KVMILL_Q8_KV, x, count);
+    if (scale == 0 || (isfinite(scale) && isfinite(1 / scale)))
+        return false;
+    double *codes = calloc((size_t)count, sizeof *codes);
+    for (int64_t i = 0; i < count && isfinite(scale); i++)
+        codes[i] = 127 * ((x[i] > 0) - (x[i] < 0));
+    oracle_put(ORACLE_F32, row, 0, isnan(scale) ? (double)NAN : (double)scale);
+    oracle_put_sum(row, codes, count);
+    free(codes);
     return true;
 }
 
@@ -119,15 +134,17 @@ static struct oracle_side side_of(const struct kvmill_format *format, int64_t di
                                 .scale = scale};
 }
 
-static void write_block(const struct kvmill_convert_shape *shape, const double *x,
+static void write_block(const struct kvmill_convert_shape *shape, const double *x, int64_t count,
                         unsigned char *block) {
-    struct oracle_side side = side_of(&shape->format, ORACLE_BLOCK, block, NULL);
+    struct oracle_side side = side_of(&shape->format, count, block, NULL);
     int element = shape->format.element;
+    if (element == KVMILL_Q8_KV && write_open_row(x, count, block))
+        return;
     bool (*write_open)(int, const double *, unsigned char *) =
         element == KVMILL_IQ4_NL        ? write_open_places
         : oracle_has_minimum(side.type) ? write_open_range
                                         : write_open_block;
-    if (!write_open(element, x, block))
+    if (element == KVMILL_Q8_KV || !write_open(element, x, block))
         oracle_write_row(&side, oracle_of_element(shape->activation), 0, x);
 }
 
@@ -136,15 +153,15 @@ void oracle_convert_write(const struct kvmill_convert_shape *shape, const unsign
     enum oracle_type activation = oracle_of_element(shape->activation);
     const struct kvmill_format *format = &shape->format;
     struct oracle_side side = side_of(format, format->dim, data, scale);
-    int64_t block = oracle_bytes(side.type, ORACLE_BLOCK);
+    int64_t count = oracle_block(side.type, format->dim), block = oracle_bytes(side.type, count);
     double *numbers = malloc((size_t)format->dim * sizeof *numbers);
     for (int64_t i = 0; i < format->dim; i++)
         numbers[i] = oracle_get(activation, from, i);
     if (!oracle_is_blocks(oracle_of_element(format->element)))
         oracle_write_row(&side, activation, 0, numbers);
     for (int64_t i = 0; oracle_is_blocks(oracle_of_element(format->element)) && i < format->dim;
-         i += ORACLE_BLOCK)
-        write_block(shape, numbers + i, data + i / ORACLE_BLOCK * block);
+         i += count)
+        write_block(shape, numbers + i, count, data + i / count * block);
     free(numbers);
 }
 

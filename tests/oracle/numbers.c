@@ -115,7 +115,7 @@ static const struct {
     [ORACLE_Q8_0] = {"q8_0", 8, 0, false},  [ORACLE_Q4_0] = {"q4_0", 4, 8, false},
     [ORACLE_Q5_1] = {"q5_1", 5, 0, true},   [ORACLE_Q4_1] = {"q4_1", 4, 0, true},
     [ORACLE_Q5_0] = {"q5_0", 5, 16, false}, [ORACLE_IQ4_NL] = {"iq4_nl", 4, 0, false},
-    [ORACLE_Q6_0] = {"q6_0", 6, 32, false},
+    [ORACLE_Q6_0] = {"q6_0", 6, 32, false}, [ORACLE_Q8_KV] = {"q8_kv", 8, 0, false},
 };
 
 int64_t oracle_bytes(enum oracle_type type, int64_t count) {
@@ -131,6 +131,8 @@ int64_t oracle_bytes(enum oracle_type type, int64_t count) {
         return count;
     case ORACLE_I4:
         return (count + 1) / 2;
+    case ORACLE_Q8_KV:
+        return 4 + 4 + count;
     default:
         return count / ORACLE_BLOCK *
                (2 + (blocks[type].minimum ? 2 : 0) + blocks[type].bits * ORACLE_BLOCK / 8);
@@ -189,6 +191,14 @@ enum oracle_type oracle_of_word(const char *word) {
 
 bool oracle_is_blocks(enum oracle_type type) {
     return blocks[type].word != NULL;
+}
+
+int64_t oracle_block(enum oracle_type type, int64_t dim) {
+    return type == ORACLE_Q8_KV ? dim : ORACLE_BLOCK;
+}
+
+enum oracle_type oracle_block_scale(enum oracle_type type) {
+    return type == ORACLE_Q8_KV ? ORACLE_F32 : ORACLE_F16;
 }
 
 bool oracle_has_minimum(enum oracle_type type) {

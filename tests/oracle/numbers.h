@@ -21,7 +21,8 @@ enum oracle_type {
     ORACLE_Q4_1, /* with a minimum, too */
     ORACLE_Q5_0,
     ORACLE_IQ4_NL,
-    ORACLE_Q6_0
+    ORACLE_Q6_0,
+    ORACLE_Q8_KV /* a float32 scale, the sum of the codes in 32 bits, int8: one block is a row */
 };
 
 /* Floating types only: nearest, ties to even, with subnormals and overflow to infinity. */
@@ -36,9 +37,12 @@ void oracle_put(enum oracle_type type, unsigned char *array, int64_t number, dou
 /* Bytes of `count` elements; of blocks, count is a multiple of 32. */
 int64_t oracle_bytes(enum oracle_type type, int64_t count);
 
-/* llama.cpp's blocks, of so many elements. */
+/* llama.cpp's blocks, of so many elements; of the types that are such, those of one in a row of
+   `dim`, and the type of its scale. */
 enum { ORACLE_BLOCK = 32 };
 bool oracle_is_blocks(enum oracle_type type);
+int64_t oracle_block(enum oracle_type type, int64_t dim);
+enum oracle_type oracle_block_scale(enum oracle_type type);
 const char *oracle_word_of_blocks(enum oracle_type type); /* NULL: it has none */
 enum oracle_type oracle_of_word(const char *word);        /* of blocks */
 bool oracle_has_minimum(enum oracle_type type);           /* a float16 after the scale */

@@ -46,25 +46,27 @@ TYPES = {
     "float4e2m1": (17, 4, ""),
 }
 
-# word of a cache format: (element type of rows, bits of a code, "groups" or
-# "blocks" that share a scale or "", elements and bytes of a block, rows of a tile)
+# word of a cache format: (element type of rows, bits of a code, "groups", "blocks" or
+# a "row" that share a scale or "", elements and bytes of a block, bytes of a row before
+# its blocks, rows of a tile)
 FORMATS = {
-    "float32": ("float32", 32, "", 0, 0, 0),
-    "float16": ("float16", 16, "", 0, 0, 0),
-    "bfloat16": ("bfloat16", 16, "", 0, 0, 0),
-    "int8": ("int8", 8, "groups", 0, 0, 0),
-    "int4": ("int4", 4, "groups", 0, 0, 0),
-    "q8_0": ("uint8", 8, "blocks", 32, 34, 0),
-    "q4_0": ("uint8", 4, "blocks", 32, 18, 0),
-    "float8e4m3fn": ("float8e4m3fn", 8, "", 0, 0, 0),
-    "float8e5m2": ("float8e5m2", 8, "", 0, 0, 0),
-    "q5_1": ("uint8", 5, "blocks", 32, 24, 0),
-    "int8_tiles": ("int8", 8, "groups", 0, 0, 16),
-    "int4_tiles": ("int4", 4, "groups", 0, 0, 16),
-    "q4_1": ("uint8", 4, "blocks", 32, 20, 0),
-    "q5_0": ("uint8", 5, "blocks", 32, 22, 0),
-    "iq4_nl": ("uint8", 4, "blocks", 32, 18, 0),
-    "q6_0": ("uint8", 6, "blocks", 32, 26, 0),
+    "float32": ("float32", 32, "", 0, 0, 0, 0),
+    "float16": ("float16", 16, "", 0, 0, 0, 0),
+    "bfloat16": ("bfloat16", 16, "", 0, 0, 0, 0),
+    "int8": ("int8", 8, "groups", 0, 0, 0, 0),
+    "int4": ("int4", 4, "groups", 0, 0, 0, 0),
+    "q8_0": ("uint8", 8, "blocks", 32, 34, 0, 0),
+    "q4_0": ("uint8", 4, "blocks", 32, 18, 0, 0),
+    "float8e4m3fn": ("float8e4m3fn", 8, "", 0, 0, 0, 0),
+    "float8e5m2": ("float8e5m2", 8, "", 0, 0, 0, 0),
+    "q5_1": ("uint8", 5, "blocks", 32, 24, 0, 0),
+    "int8_tiles": ("int8", 8, "groups", 0, 0, 0, 16),
+    "int4_tiles": ("int4", 4, "groups", 0, 0, 0, 16),
+    "q4_1": ("uint8", 4, "blocks", 32, 20, 0, 0),
+    "q5_0": ("uint8", 5, "blocks", 32, 22, 0, 0),
+    "iq4_nl": ("uint8", 4, "blocks", 32, 18, 0, 0),
+    "q6_0": ("uint8", 6, "blocks", 32, 26, 0, 0),
+    "q8_kv": ("uint8", 8, "row", 32, 32, 8, 0),
 }
 
 # name: (size, members: (name, kind, offset) in the order of C)

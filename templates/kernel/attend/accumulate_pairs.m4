@@ -10,12 +10,12 @@ m4_define(«km_nibbles_of», «(vi)(((shorts)($1)m4_ifelse($2, 0, «», « << $2
 m4_dnl Two rows are laid side by side by whole vectors, which makes two vectors of pairs, if their codes share a scale;
 m4_dnl else so many bytes as make one.  Half a word has so many codes.  A step over dims has so many pieces, vectors of
 m4_dnl sums; so many of them are summed up at a time.
-m4_define(«km_half_codes», «m4_eval(16 / km_part(«bits», km_value))»)
-m4_define(«_km_vector_dims», «m4_eval(2 * km_half_codes * km_lanes)»)
+m4_define(«km_pair_codes», «m4_eval(16 / km_part(«bits», km_value))»)
+m4_define(«_km_vector_dims», «m4_eval(2 * km_pair_codes * km_lanes)»)
 m4_define(«km_whole_pairs», «km_if(km_group_of(«value») % _km_vector_dims == 0, 1, 0)»)
-m4_define(«km_pair_pieces», «m4_eval(km_half_codes * (1 + km_whole_pairs))»)
+m4_define(«km_pair_pieces», «m4_eval(km_pair_codes * (1 + km_whole_pairs))»)
 m4_define(«km_pair_dims», «m4_eval(km_pair_pieces * km_lanes)»)
-m4_define(«km_pair_strip», «km_if(km_tile * km_half_codes <= km_most_sums, km_half_codes, 2)»)
+m4_define(«km_pair_strip», «km_if(km_tile * km_pair_codes <= km_most_sums, km_pair_codes, 2)»)
 
 m4_define(«km_work_as_pairs», «    km_aligned int16_t weight[TILE][km_value_groups][BLOCK];
 km_unit_work«»»)
@@ -48,7 +48,7 @@ km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_
 m4_define(«_km_lie», «(!km_in_tiles(km_value))»)
 m4_define(«_km_row_codes», «_km_row_of_pair($1) + km_bytes_before(km_value, «v»)»)
 m4_define(«_km_row_of_pair», «km_if(_km_lie, «km_named(value, $1)», «km_value_row(«2 * k + $1»)»)»)
-m4_define(«_km_two_rows», «(km_if(km_whole_pairs, «km_if($1 < km_half_codes, «lower», «upper»)_pairs(m4_dnl
+m4_define(«_km_two_rows», «(km_if(km_whole_pairs, «km_if($1 < km_pair_codes, «lower», «upper»)_pairs(m4_dnl
 _km_words_of(0), _km_words_of(1))», «load_pairs(_km_row_codes(0), _km_row_codes(1))»)km_flip(km_value))»)
 m4_define(«_km_words_of», «load_words((const int32_t *)(const void *)(_km_row_codes($1)))»)
 
@@ -69,7 +69,7 @@ m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
     «begin», «(vi){0}»,
     «steps», «(n + 1) / 2»,
     «left», «broadcast_words(*(const kvmill_word4 *)&w->weight[R][_km_pair_group][2 * k])»,
-    «right», «km_pair_of(km_value, «_km_two_rows($1)», m4_eval(($1 + V) % km_half_codes))»,
+    «right», «km_pair_of(km_value, «_km_two_rows($1)», m4_eval(($1 + V) % km_pair_codes))»,
     «end», «_km_add_block(«r + R», «v + km_vector($1 + V)», «km_named(s, R, V)»)»,
     «values», «km_if(_km_lie, 2, 0)»,
     «fetch», «_km_fetch_pairs($1)»,
@@ -95,9 +95,9 @@ km_each(«S», 0, m4_eval(km_pair_pieces - 1), km_pair_strip, «        accumula
 
 m4_define(«km_has_order_as_pairs», 1)
 m4_dnl Sums come by pieces: the code that is sum I of a step.
-m4_define(«_km_pair_code», «(_km_pair_half($1) * km_half_codes + $1 / LANES % km_half_codes)»)
+m4_define(«_km_pair_code», «(_km_pair_half($1) * km_pair_codes + $1 / LANES % km_pair_codes)»)
 m4_define(«_km_pair_half», «km_if(km_whole_pairs,
-    «($1 % LANES / 4 * 8 + $1 / m4_eval(km_half_codes * km_lanes) * 4 + $1 % 4)», «$1 % LANES»)»)
+    «($1 % LANES / 4 * 8 + $1 / m4_eval(km_pair_codes * km_lanes) * 4 + $1 % 4)», «$1 % LANES»)»)
 m4_define(«_km_set_order_of_pieces», «km_inline(«void», «set_order(float *sum)»)
 {
     float x[km_pair_dims];

@@ -47,8 +47,9 @@ m4_dnl km_scales(SIDE), km_minimums(SIDE) -- how many of them a row has.
 m4_define(«km_scales», «m4_ifelse(km_part(«scales_of», km_$1), «none», 0,
     «m4_eval(km_$1_dim / km_group_of(«$1»))»)»)
 m4_define(«km_minimums», «km_if(km_part(«has_minimum», km_$1), «km_scales(«$1»)», 0)»)
-m4_define(«km_group_of», «km_if(_km_in_blocks(«$1»), «km_part(«block», km_$1)», «km_$1_quant_group»)»)
-m4_define(«_km_in_blocks», «km_is_in(km_$1, «blocks»)»)
+m4_define(«km_group_of», «m4_ifelse(km_part(«scales_of», km_$1), «blocks», «km_part(«block», km_$1)»,
+    km_part(«scales_of», km_$1), «row», «km_$1_dim», «km_$1_quant_group»)»)
+m4_define(«_km_inside», «(km_is_in(km_$1, «blocks») || km_is_in(km_$1, «row»))»)
 m4_define(«km_by_group», «(km_group_of($1) % _km_step_of_$1 == 0 || _km_is_$1_by_codes)»)
 m4_define(«_km_step_of_key», «km_lanes»)
 m4_define(«_km_step_of_value», «m4_eval(km_lanes * (1 + km_half_values))»)
@@ -69,18 +70,19 @@ m4_define(«_km_spread_any», «((vf){km_lane_list(«($1)[(($2) + L) / $3 - ($2)
 m4_dnl km_load_scales -- defines load_SIDE_scales (w, n): the scales of a block as floats.
 m4_define(«km_load_scales», «m4_indir(«_km_scales_»_km_how_scales(«$1»), «$1»)»)
 m4_define(«_km_how_scales», «km_if(km_scales(«$1») == 0, «absent», «km_if(km_by_group($1),
-    «km_if(_km_in_blocks(«$1»), «by_group», «_km_how_rows_of_scales(«$1»)»)», «by_row»)»)»)
+    «km_if(_km_inside(«$1»), «by_group», «_km_how_rows_of_scales(«$1»)»)», «by_row»)»)»)
 m4_define(«_km_how_rows_of_scales», «km_if(km_scales(«$1») % km_lanes == 0, «turned»,
     «km_if(km_scales(«$1») == 1, «alone», «km_if(_km_are_words(«$1») && _km_scale_words(«$1») <= 2, «in_words»,
         «by_group»)»)»)»)
 m4_define(«_km_are_words», «(km_scales(«$1») * _km_scale_size(«$1») == 4 * _km_scale_words(«$1»))»)
 m4_define(«_km_scales_absent», «»)
 
-m4_define(«_km_scale_type», «km_if(_km_in_blocks(«$1»), «f16», «m4_indir(«km_$1_scale»)»)»)
+m4_define(«_km_scale_type», «m4_ifelse(km_part(«scales_of», km_$1), «blocks», «f16», km_part(«scales_of», km_$1), «row»,
+    «f32», «m4_indir(«km_$1_scale»)»)»)
 m4_define(«_km_scale_c_type», «m4_ifelse(_km_scale_type(«$1»), «f32», «uint32_t», «uint16_t»)»)
 m4_define(«_km_scale_size», «m4_ifelse(_km_scale_type(«$1»), «f32», 4, 2)»)
-m4_dnl A scale is in its block, or in a row of its own.
-m4_define(«km_scales_apart», «(km_scales(«$1») > 0 && !_km_in_blocks(«$1»))»)
+m4_dnl A scale is in its block or row, or in a row of its own.
+m4_define(«km_scales_apart», «(km_scales(«$1») > 0 && !_km_inside(«$1»))»)
 m4_define(«_km_scale_row», «km_row(«$1«»km_if(km_scales_apart(«$1»), «_scale»)», «t»)»)
 m4_dnl _km_rows_of_scales(SIDE) -- defines SIDE_scale_rows: the scales of LANES positions, one after the other, in place
 m4_dnl or in a copy.
@@ -101,7 +103,7 @@ km_inline(«const unsigned char *», «$1_scale_rows(const struct work *w, int64
 }
 
 »)
-m4_define(«_km_scale_step», «km_if(_km_in_blocks(«$1»), «km_part(«block_bytes», km_$1)», «_km_scale_size(«$1»)»)»)
+m4_define(«_km_scale_step», «km_if(_km_inside(«$1»), «km_part(«block_bytes», km_$1)», «_km_scale_size(«$1»)»)»)
 
 m4_dnl _km_factors_by_group(WHAT, SIDE, AT) -- load_SIDE_WHATs, which lie AT bytes into each step.
 m4_define(«_km_factors_by_group», «km_inline(«void», «load_$2_$1s(struct work *w, int64_t n)»)
@@ -176,7 +178,7 @@ m4_define(«_km_scales_by_row», «km_inline(«void», «load_$1_scales(struct w
     _km_scale_c_type(«$1») raw[BLOCK][km_scales(«$1»)];
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
         const unsigned char *from = _km_scale_row(«$1»);
-km_if(_km_in_blocks($1), «km_times(«G», km_scales(«$1»), «m4_dnl
+km_if(_km_inside($1), «km_times(«G», km_scales(«$1»), «m4_dnl
         memcpy(&raw[t][G], from + m4_eval(G * _km_scale_step(«$1»)), _km_scale_size(«$1»));
 »)», «        memcpy(raw[t], from, sizeof raw[t]);
 »)    }

@@ -4,14 +4,15 @@ m4_dnl km_each_side(MACRO) -- MACRO of everything of which there is a row for ea
 m4_define(«km_each_side», «$1(«key»)$1(«value»)m4_dnl
 km_if(km_scales_apart(«key»), «$1(«key_scale»)»)km_if(km_scales_apart(«value»), «$1(«value_scale»)»)»)
 
-m4_dnl Steps of runs: of rows a stride apart, of a row that is repeated, and of the runs of a block whose rows are anywhere.
+m4_dnl Steps of runs: of rows a stride apart, of one row again and again, and of each run of a block whose rows are anywhere.
 m4_define(«km_run_work», «    struct run $1_run[FOUND / RUN];
     int64_t $1_step[2 + BLOCK / RUN][RUN];
 »)
 m4_define(«_km_set_steps», «        w->$1_step[0][i] = i * km_at_p(«$1_stride»);
         w->$1_step[1][i] = 0;
 »)
-m4_define(«_km_set_runs», «    lay_runs(w->$1_run + t / RUN, n / RUN, p->$1 + _km_slot(«$1») * km_at_p(«$1_stride»), w->$1_step[stays]);
+m4_define(«_km_set_runs», «    lay_runs(w->$1_run + t / RUN, n / RUN, p->$1 + _km_slot(«$1») * km_at_p(«$1_stride»),
+        w->$1_step[stays]);
 »)
 m4_dnl Tiles are read whole, from their first row on.
 m4_define(«_km_is_tiled», «m4_ifelse(«$1», «key», «km_in_tiles(km_key)», «$1», «value», «km_in_tiles(km_value)», 0)»)

@@ -130,7 +130,8 @@ km_function(«int32_t», «peak_of(const unsigned char *from)»)
 }
 
 »)»)
-m4_dnl km_element_at(I) -- the bits of an element at `from`.
+m4_dnl km_elements_at(I) -- LANES elements at `from` as floats; km_element_at(I) -- the bits of one.
+m4_define(«km_elements_at», «km_typed(«load», km_activation)(from + km_at(($1) * km_size(km_activation)))»)
 m4_define(«km_element_at», «*(const kvmill_word«»km_size(km_activation) *)(from + ($1) * km_size(km_activation))»)
 
 m4_dnl km_largest(NAME, LEAF, NONE) -- a vector of that name: of each group the largest of what LEAF(from) makes of its

@@ -64,7 +64,6 @@ mend_blocks(const unsigned char *from, const float *scale, const float *inverse,
 }
 
 »)m4_dnl
-m4_define(«km_elements_at», «km_typed(«load», km_activation)(from + km_at(($1) * km_size(km_activation)))»)m4_dnl
 m4_dnl A rule of the format's own takes the floats of a block.
 m4_define(«km_own_rule», «m4_indir(«km_quantise_»km_element)
 km_function(«void», «quantise_row(const unsigned char *from, unsigned char *to)»)
@@ -88,7 +87,7 @@ m4_define(«km_q8_codes», «m4_dnl
         store_low_bytes(to + km_at(E / 32 * km_block_bytes + 2 + I), round_away(km_scaled(E + I)));
 »)m4_dnl
 m4_define(«km_block_at», «to + km_at(E / 32 * km_block_bytes)»)m4_dnl
-m4_define(«km_half_codes», «        {
+m4_define(«km_nibble_codes», «        {
             vi low = at_most(truncate(km_scaled(E + I) + km_offset.5f), km_most);
             vi high = at_most(truncate(km_scaled(E + I + 16) + km_offset.5f), km_most);
             km_store_halves(km_element, «km_block_at», «I», «low», «high»)m4_dnl
@@ -131,7 +130,7 @@ km_fetch_row«»m4_dnl
             memcpy(to + b * km_block_bytes, half + 2 * b, 2);
 km_steps(«E», km_dim, 32, «        {
 km_q8(«», «            km_declare_above(km_element)»)m4_dnl
-km_steps(«I», km_q8(32, 16), km_lanes, «km_q8(«km_q8_codes», «km_half_codes»)»)m4_dnl
+km_steps(«I», km_q8(32, 16), km_lanes, «km_q8(«km_q8_codes», «km_nibble_codes»)»)m4_dnl
 km_q8(«», «            km_store_above(km_element, «km_block_at»)»)m4_dnl
         }
 »)m4_dnl

@@ -28,7 +28,6 @@ empty_groups(const float *scale, unsigned char *to, unsigned char *scales)
     }
 }
 
-m4_define(«km_elements_at», «km_typed(«load», km_activation)(from + km_at(($1) * km_size(km_activation)))»)m4_dnl
 m4_define(«km_code», «m4_dnl
 km_typed(«code», km_activation)(km_elements_at(«$1»), km_of(«divisor», «$1»), km_of(«inverse», «$1»))»)m4_dnl
 m4_define(«km_codes», «km_each(«K», 0, m4_eval((km_left + km_lanes - 1) / km_lanes - 1), 1, «m4_dnl

@@ -189,6 +189,12 @@ km_each(«FIRST», 0, km_part(«block», «$1») - 1, km_part(«piece», «$1»)
     }
 »)
 
+m4_define(«_km_load_row», «    (void)scales;
+    const vf scale = broadcast(km_single(«f32», «from»));
+    for (int i = 0; i < $4; i += km_lanes)
+        store_kept(to + i, multiply(_km_codes(«$1», «from», «i»), scale));
+»)
+
 m4_dnl km_load_rows(NAME, ELEMENT, SCALE, GROUP, ROWS, COLUMNS, SLOT, HEAD) -- those of a page, from row SLOT of the
 m4_dnl cache on.
 m4_define(«km_load_rows»,

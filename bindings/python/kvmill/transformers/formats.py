@@ -25,7 +25,7 @@ class Format(NamedTuple):
     group: int
 
     @property
-    def _parts(self) -> tuple[str, int, str, int, int, int]:
+    def _parts(self) -> tuple[str, int, str, int, int, int, int]:
         return FORMATS[self.name]
 
     @property
@@ -36,14 +36,14 @@ class Format(NamedTuple):
         """Attributes of cache attention for rows of `dim` elements, without "value_".
 
         Raises ValueError where there can be no such rows."""
-        type_name, bits, scales, block, _, tile = self._parts
+        type_name, bits, scales, block, _, _, tile = self._parts
         unit = self.group if self._has_groups else max(block, 1)
         if dim % unit:
             raise ValueError(
                 f"{self.name} in groups of {unit} for heads of {dim} elements; accepted: a group "
                 "that divides the head size, or a format without groups"
             )
-        if scales == "blocks":
+        if scales in ("blocks", "row"):
             return {"cache_format": self.name, "quant_bit": 0}
         if not self._has_groups:
             return {"T2": type_name, "quant_bit": 0}
@@ -52,8 +52,9 @@ class Format(NamedTuple):
 
     def new_rows(self, lead: tuple[int, ...], dim: int) -> torch.Tensor:
         """A new tensor of zeros: rows of `dim` elements, 4-bit codes two in a byte."""
-        type_name, bits, _, block, block_bytes, _ = self._parts
-        width = dim // block * block_bytes if block else dim // 2 if bits == 4 else dim
+        type_name, bits, _, block, block_bytes, head, _ = self._parts
+        codes = dim // 2 if bits == 4 else dim
+        width = head + dim // block * block_bytes if block else codes
         dtype = getattr(torch, _TORCH_NAMES.get(type_name, type_name))
         return torch.zeros((*lead, width), dtype=dtype)
 

@@ -16,8 +16,9 @@ m4_define(«_km_tunable», «m4_define(«km_tunable_count», $5)m4_define(«km_t
     «$2»)m4_define(«km_values_$1», _km_joined($3))m4_define(«km_words_$1», «$4»)km_default(«km_$1», «$2»)»)
 m4_define(«_km_joined», ««$*»»)
 
-m4_dnl km_limit(CONDITION, WHY) -- tunables must satisfy it.  CONDITION depends on those before it alone: km_space leaves
-m4_dnl out what breaks it before it looks at the next.  Evaluated here, it fails where it names one that comes later.
+m4_dnl km_limit(CONDITION, WHY) -- tunables must satisfy it.  CONDITION depends on those before it alone: km_space
+m4_dnl leaves out what breaks it before it looks at the next.  Evaluated here, it fails where it names one that comes
+m4_dnl later.
 m4_define(«km_limit», «km_if($1, )_km_limit(«$1», «$2», m4_incr(km_limit_count), km_tunable_count)»)
 m4_define(«_km_limit», «m4_define(«km_limit_count», $3)m4_define(«km_limit_$3», «$1»)m4_define(«km_why_$3», «$2»)m4_dnl
 m4_define(«km_limits_of_$4», m4_ifdef(«km_limits_of_$4», «m4_defn(«km_limits_of_$4»)»)«($1) && »)»)

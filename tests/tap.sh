@@ -53,12 +53,23 @@ expect() {
     [ $result -eq 0 ] || { echo "# exit $got, expected $code; wanted: $words"; diag all.log; }
 }
 
+# shared_header COMPILER FLAGS... -- in $headers, the header of intrinsics, compiled with these flags once in a build tree;
+# $options are those with which the compiler reads it from there.
+shared_header() {
+    headers=$builddir/generated/headers-$({ echo "$*"; "$@" --version; } | cksum | cut -d ' ' -f 1)
+    mkdir -p "$headers"
+    # Another script may be at it.
+    # shellcheck disable=SC2016
+    flock "$headers/lock" sh -c 'test -e "$1/options" || { sh "$0" "$@" >"$1/made" && mv "$1/made" "$1/options"; }' \
+        "$srcdir/tests/precompile.sh" "$headers" "$@" && options=$(cat "$headers/options")
+}
+
 # quick_kernels [CC] -- what compiles kernels from here on does so with -O1 and a header that is compiled already: where
 # kernels are neither timed nor the matter, that is a third of the time.
 quick_kernels() {
     # shellcheck disable=SC2086
-    sh "$srcdir/tests/precompile.sh" "$scratch/headers" ${1:-cc} -O1 >/dev/null
-    CFLAGS=-O1 CPPFLAGS=-I$scratch/headers
+    shared_header ${1:-cc} -O1
+    CFLAGS=-O1 CPPFLAGS=-I$headers
     export CFLAGS CPPFLAGS
 }
 

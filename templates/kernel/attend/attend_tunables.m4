@@ -35,8 +35,6 @@ m4_define(«km_key_products», «m4_eval(km_key_dim * km_if(km_quads, «km_posit
 m4_define(«km_value_products», «m4_eval(4 * km_tile * (km_value_dim + km_lanes - 1) / km_lanes)»)
 km_tunable(«unroll», 0, «0, 1, 2, 3»,
     «straight-line code over no dims (0), those of keys (1), of values (2), of both (3)»)
-km_limit(«(km_unroll % 2 * km_key_products + km_unroll / 2 * km_value_products) * 16 <= 32768»,
-    «straight-line code over so many dims would be more than 32 KiB»)
 m4_dnl km_unroll_keys, km_unroll_values -- what stands before a loop over such dims.
 m4_define(«km_unroll_keys», «km_if(km_unroll % 2, «#pragma GCC unroll 65534
 »)»)
@@ -78,6 +76,8 @@ km_limit(«km_if(km_codes || km_in_words, «km_block % (km_words * km_lanes) == 
 km_limit(«km_if(km_in_words, «km_tile * km_words <= km_most_sums», 1)», «the sums of a tile leave too few registers»)
 km_limit(«km_if(km_codes, «km_tile * km_words * km_limbs <= km_most_sums», 1)»,
     «the digits of a tile leave too few registers»)
+km_limit(«(km_unroll % 2 * km_key_products + km_unroll / 2 * km_value_products) * 16 <= 32768»,
+    «straight-line code over so many dims would be more than 32 KiB»)
 
 m4_dnl 0: as float32, 1: as codes, 2: as float16, 3: as pairs of codes.
 m4_define(«km_usual_summing», «km_if(km_summing_pairs, 3, «km_if(km_summing_halves, 2, km_summing_codes)»)»)

@@ -124,7 +124,7 @@ enum {
     TILE = 6,
     STRIP = 16,
     BLOCK = 64,
-    INNER = 8, /* rows ahead that are brought into the first cache */
+    INNER = 0, /* rows ahead that are brought into the first cache */
     OUTER = 64, /* and into the second */
     RUN = 8, /* rows of the cache that are found together */
     FOUND = 128, /* rows of the block, and after it */
@@ -192,24 +192,6 @@ fetch_value_lines(const struct work *w, int64_t first, int64_t count, int togeth
         const unsigned char *line = row_of(w->value_run, OUTER + i / LINES) + i % LINES * 64;
         for (int j = 0; j < together; j++)
             __builtin_prefetch(line + j * 64, 0, 2);
-    }
-}
-
-INLINED void
-fetch_inner_key_rows(const struct work *w, int64_t first, int64_t count)
-{
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = row_of(w->key_run, t);
-        __builtin_prefetch(row, 0, 3);
-    }
-}
-
-INLINED void
-fetch_inner_value_rows(const struct work *w, int64_t first, int64_t count)
-{
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = row_of(w->value_run, t);
-        __builtin_prefetch(row, 0, 3);
     }
 }
 
@@ -317,7 +299,6 @@ load_keys(struct work *w, int64_t n)
         for (int i = 0; i < LANES; i++)
             row[i] = row_of(w->key_run, t + i);
         vf x[LANES];
-        fetch_inner_key_rows(w, t + INNER, LANES);
         fetch_key_lines(w, t / LANES * 4, 4, 1);
         fetch_value_lines(w, t / LANES * 4, 4, 1);
         for (int d = 0; d < 8; d += LANES) {
@@ -455,8 +436,6 @@ accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_4_0 = broadcast(w->grow[r + 4]) * load_f32(w->sum[r + 4] + v);
     __auto_type s_5_0 = broadcast(w->grow[r + 5]) * load_f32(w->sum[r + 5] + v);
     for (int64_t next = 0; next < n; next += 8) {
-        if (r == 0 && v == 0)
-            fetch_inner_value_rows(w, next + INNER, RUN);
         if (r == 0) {
             fetch_key_lines(w, 32 + (v / 8 * (BLOCK / RUN) + next / RUN) * 4, 4, 1);
             fetch_value_lines(w, 32 + (v / 8 * (BLOCK / RUN) + next / RUN) * 4, 4, 1);

@@ -49,8 +49,8 @@ km_tunable_when(«!km_unroll», «block», «km_if(km_is_small, 32, 64)», «16,
 km_limit(«km_if(km_single_tile || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
     «a strip is longer than the block»)
 
-m4_dnl Processors that end with AVX2 bring them there by themselves, except long rows.
-m4_define(«km_usual_inner», «km_if(km_registers > 16 || m4_ifelse(km_key, «f32», 1, 0), 8, 0)»)
+m4_dnl Processors that end with AVX2 bring them there by themselves, except for the quads of float32.
+m4_define(«km_usual_inner», «km_if(km_registers > 16 || (km_quads && m4_ifelse(km_key, «f32», 1, 0)), 8, 0)»)
 km_tunable_when(«!km_unroll», «inner», «km_usual_inner», «0, 4, 8, 16»,
     «rows ahead that are brought into the first cache»)
 km_tunable_when(«!km_unroll», «outer», 64, «0, 32, 64, 128», «rows ahead that are brought into the second cache»)

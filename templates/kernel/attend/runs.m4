@@ -4,7 +4,7 @@ m4_dnl km_each_side(MACRO) -- MACRO of everything of which there is a row for ea
 m4_define(«km_each_side», «$1(«key»)$1(«value»)m4_dnl
 km_if(km_scales_apart(«key»), «$1(«key_scale»)»)km_if(km_scales_apart(«value»), «$1(«value_scale»)»)»)
 
-m4_dnl Steps of runs: of rows a stride apart, of one row again and again, and of each run of a block whose rows are anywhere.
+m4_dnl Steps of runs: of rows a stride apart, of one row again and again, and of each run whose rows are anywhere.
 m4_define(«km_run_work», «    struct run $1_run[FOUND / RUN];
     int64_t $1_step[2 + BLOCK / RUN][RUN];
 »)

@@ -58,14 +58,14 @@ static double share_of_best(const char *memory, kvmill_pool *pool) {
 }
 
 TEST(reading) {
-    char *memory = malloc(PIECES * piece);
-    kvmill_pool *pool;
-    double best = 0;
-    struct error error;
     if (getenv("KVMILL_TEST_SLOW") != NULL) {
         skip_test("reading: too slow here");
         return;
     }
+    char *memory = malloc(PIECES * piece);
+    kvmill_pool *pool;
+    double best = 0;
+    struct error error;
     if (memory == NULL || !bench_pool_open(1, &pool, &error))
         bail_out("no memory");
     memset(memory, 1, PIECES * piece);

@@ -1,4 +1,4 @@
-/* Of programs that have none.
+/* The main function of test programs that have none of their own.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"

@@ -47,15 +47,12 @@ m4_dnl ---- Arithmetic ----
 km_define(«where_negative», «
     return _mm256_blendv_ps(b, a, x);
 »)
-km_define(«fraction_of», «
-    x = max_f32(broadcast(-150.f), x);
-    return x - _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+km_define(«nearest_whole», «
+    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 »)
 km_define(«times_power», «
-    __m256i exponent = _mm256_cvtps_epi32(n);
-    __m256 power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
-    __m256 gone = _mm256_cmp_ps(n, _mm256_set1_ps(-125.f), _CMP_LT_OQ);
-    return _mm256_andnot_ps(gone, _mm256_mul_ps(x, power));
+    vu exponent = (vu)_mm256_cvtps_epi32(n); /* of NaN 2^31, which is shifted out */
+    return (vf)((vu)x + (exponent << 23));
 »)
 
 m4_dnl ---- Reductions and masks ----

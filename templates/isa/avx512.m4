@@ -43,8 +43,8 @@ m4_dnl ---- Arithmetic ----
 km_define(«broadcast_pair», «
     return _mm512_mask_broadcastss_ps(_mm512_set1_ps(p[0]), 0xff00, _mm_load_ss(p + 1));
 »)
-km_define(«fraction_of», «
-    return _mm512_reduce_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+km_define(«nearest_whole», «
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 »)
 km_define(«times_power», «
     return _mm512_scalef_ps(x, n);

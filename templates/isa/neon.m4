@@ -80,9 +80,8 @@ km_define(«round_even», «
 km_define(«round_away», «
     return (vi)vcvtaq_s32_f32((float32x4_t)x);
 »)
-km_define(«fraction_of», «
-    x = max_f32(broadcast(-150.f), x);
-    return x - (vf)vrndnq_f32((float32x4_t)x);
+km_define(«nearest_whole», «
+    return (vf)vrndnq_f32((float32x4_t)x);
 »)
 
 m4_dnl ---- Reductions and masks ----

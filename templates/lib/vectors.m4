@@ -136,20 +136,20 @@ km_word(«in_lanes», «vi», «uint32_t lanes», «km_by_lane(«vi», «-(int32
 
 m4_dnl ---- Powers of two ----
 
-m4_dnl fraction_of(x) -- x less the nearest whole number; where 2^x is 0 that of a larger x.
-km_word(«fraction_of», «vf», «vf x», «
-    x = max_f32(broadcast(-150.f), x);
-    return x - (x + 12582912.f - 12582912.f);
+m4_dnl nearest_whole(x) -- the nearest whole number.
+km_word(«nearest_whole», «vf», «vf x», «
+    return x + 12582912.f - 12582912.f;
 »)
-m4_dnl times_power(x, n) -- x * 2^n, x in [1/2, 2]; 0, or what is less than 2^-125, where n < -125.
+m4_dnl times_power(x, n) -- x * 2^n, x in [1/2, 2], n whole and at least -127; with -127, 1 becomes 0, and others what is
+m4_dnl no more than 2^-125.
 km_word(«times_power», «vf», «vf x, vf n», «
-    vi exponent = __builtin_convertvector(choose(n > -126.f, n, broadcast(-126.f)), vi);
-    vf result = x * (vf)((exponent + 127) << 23);
-    return choose(n < -125.f, broadcast(0.f), result);
+    vu exponent = (vu)__builtin_convertvector(choose(n == n, n, broadcast(0.f)), vi);
+    return (vf)((vu)x + (exponent << 23));
 »)
-m4_dnl power_of_2(x) -- a polynomial of least relative error, 2e-9.  NaN stays NaN.
+m4_dnl power_of_2(x) -- a polynomial of least relative error, 2e-9; 0 where x is at most -127.  NaN stays NaN.
 km_word(«power_of_2», «vf», «vf x», «
-    vf f = fraction_of(x);
+    x = max_f32(broadcast(-127.f), x);
+    vf n = nearest_whole(x), f = x - n;
     vf y = broadcast(0.0001534581201f);
     y = y * f + 0.001339993122f;
     y = y * f + 0.009618488957f;
@@ -157,7 +157,7 @@ km_word(«power_of_2», «vf», «vf x», «
     y = y * f + 0.2402264689f;
     y = y * f + 0.6931472057f;
     y = y * f + 1.0f;
-    return times_power(y, x - f);
+    return times_power(y, n);
 »)
 
 m4_dnl ---- Reductions and masks ----
@@ -256,23 +256,34 @@ km_word(«transpose_quads», «void», «vf x[4]», «
     x[2] = _km_low_pairs(«c», «d»), x[3] = _km_high_pairs(«c», «d»);
 »)
 m4_dnl sum_quads(a, b, c, d) -- quad q of the result holds the sums of the quads q of a, b, c and d.
-km_word(«sum_quads», «vf», «vf a, vf b, vf c, vf d», «
+km_word(«sum_quads», «vf», «vf a, vf b, vf c, vf d», «_km_each_quad(«_km_sum»)», «_km_fold_quads(«_km_sum»)»)
+m4_dnl largest_quads(a, b, c, d) -- quad q of the result holds the largest of the quads q of a, b, c and d.
+km_word(«largest_quads», «vf», «vf a, vf b, vf c, vf d», «_km_each_quad(«_km_larger»)», «_km_fold_quads(«max_f32»)»)
+m4_define(«_km_sum», «$1 + $2»)
+m4_define(«_km_larger», «($1 > $2 ? $1 : $2)»)
+m4_define(«_km_quad_of», «$1(($1(«$2[q]», «$2[q + 2]»)), ($1(«$2[q + 1]», «$2[q + 3]»)))»)
+m4_define(«_km_each_quad», «
     vf y = {0};
     for (int q = 0; q < LANES; q += 4) {
-        y[q] = (a[q] + a[q + 2]) + (a[q + 1] + a[q + 3]);
-        y[q + 1] = (b[q] + b[q + 2]) + (b[q + 1] + b[q + 3]);
-        y[q + 2] = (c[q] + c[q + 2]) + (c[q + 1] + c[q + 3]);
-        y[q + 3] = (d[q] + d[q + 2]) + (d[q + 1] + d[q + 3]);
+        y[q] = _km_quad_of(«$1», «a»);
+        y[q + 1] = _km_quad_of(«$1», «b»);
+        y[q + 2] = _km_quad_of(«$1», «c»);
+        y[q + 3] = _km_quad_of(«$1», «d»);
     }
     return y;
-», «
-    vf ab = _km_unpack(«a», «b», 0) + _km_unpack(«a», «b», 2);
-    vf cd = _km_unpack(«c», «d», 0) + _km_unpack(«c», «d», 2);
-    return _km_low_pairs(«ab», «cd») + _km_high_pairs(«ab», «cd»);
 »)
-m4_dnl add_quads(a, b) -- the sum of quads 0 and 1 of a, of 2 and 3, and so on; then those of b.
+m4_define(«_km_fold_quads», «
+    vf ab = $1(_km_unpack(«a», «b», 0), _km_unpack(«a», «b», 2));
+    vf cd = $1(_km_unpack(«c», «d», 0), _km_unpack(«c», «d», 2));
+    return $1(_km_low_pairs(«ab», «cd»), _km_high_pairs(«ab», «cd»));
+»)
+m4_dnl add_quads(a, b) -- the sum of quads 0 and 1 of a, of 2 and 3, and so on; then those of b.  larger_quads(a, b) --
+m4_dnl the larger one of each.
 km_word(«add_quads», «vf», «vf a, vf b», «
     return _km_every_other_quad(0) + _km_every_other_quad(4);
+»)
+km_word(«larger_quads», «vf», «vf a, vf b», «
+    return max_f32(_km_every_other_quad(0), _km_every_other_quad(4));
 »)
 m4_define(«_km_every_other_quad», «__builtin_shufflevector(a, b, km_lane_list(«m4_eval(L / 4 * 8 + L % 4 + $1)»))»)
 m4_define(«_km_low_pairs»,

@@ -17,10 +17,13 @@ m4_define(«km_pair_pieces», «m4_eval(km_pair_codes * (1 + km_whole_pairs))»)
 m4_define(«km_pair_dims», «m4_eval(km_pair_pieces * km_lanes)»)
 m4_define(«km_pair_strip», «km_if(km_tile * km_pair_codes <= km_most_sums, km_pair_codes, 2)»)
 
+m4_dnl One tile takes rows where they lie; several find pairs in the workspace.
+m4_define(«_km_pairs_kept», «(!km_one_tile)»)
 m4_define(«km_work_as_pairs», «    km_aligned int16_t weight[TILE][km_value_groups][BLOCK];
+km_if(_km_pairs_kept, «    km_aligned int32_t value[BLOCK / 2][VALUE_DIM]; /* two positions side by side */
+»)m4_dnl
 km_unit_work«»»)
 
-m4_dnl Codes are loaded where they are multiplied.
 m4_define(«km_load_as_pairs», «km_load_scales(«value»)
 km_set_sizes
 km_take_from_tiles«»m4_dnl
@@ -29,18 +32,32 @@ km_inline(«void», «load_values(struct work *w, int64_t n)»)
     load_value_scales(w, n);
     set_sizes(w, n);
 km_call_take_from_tiles«»m4_dnl
+km_if(_km_pairs_kept, «    for (int64_t k = 0; k < (n + 1) / 2; k++) {
+km_fetch_summing(«k», m4_eval(km_block / 2))m4_dnl
+_km_set_rows_of_pair«»m4_dnl
+        for (int v = 0; v < VALUE_DIM; v += km_pair_dims) {
+km_times(«I», km_pair_pieces, «            store_words(&w->value[k][v + km_vector(I)], _km_pair_of_rows(I));
+»)        }
+    }
+»)m4_dnl
 }
 »)
+m4_define(«_km_set_rows_of_pair», «km_if(_km_lie, «m4_dnl
+km_times(«I», 2, «        const unsigned char *km_named(value, I) = km_row(«value», «2 * k + I»);
+»)»)»)
+m4_define(«_km_pair_of_rows», «km_pair_of(km_value, «_km_two_rows(«$1»)», m4_eval(($1) % km_pair_codes))»)
 
 m4_define(«km_split_weights_in_pairs», «m4_dnl
-/* The weights of row i of the tile that begins with row r, as 16-bit integers.  */
-km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
+/* The weights of the tile that begins with row r, as 16-bit integers.  */
+km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t n)»)
 {
     for (int g = 0; g < km_value_groups; g++)
         for (int64_t t = 0; t < n; t += 2 * LANES) {
-            vi low = round_even(km_scaled_weights(«scale», «t») * w->per_value_unit[g][r + i]);
-            vi high = round_even(km_scaled_weights(«scale», «t + LANES») * w->per_value_unit[g][r + i]);
-            store_words((int32_t *)(void *)&w->weight[i][g][t], packed_words(low, high));
+            vf low = km_unit_scales(«scale», «t»), high = km_unit_scales(«scale», «t + LANES»);
+            for (int i = 0; i < TILE; i++)
+                store_words((int32_t *)(void *)&w->weight[i][g][t],
+                            packed_words(round_even(load_f32(w->score[r + i] + t) * low),
+                                         round_even(load_f32(w->score[r + i] + t + LANES) * high)));
         }
 }
 »)
@@ -69,23 +86,22 @@ m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
     «begin», «(vi){0}»,
     «steps», «(n + 1) / 2»,
     «left», «broadcast_words(*(const kvmill_word4 *)&w->weight[R][_km_pair_group][2 * k])»,
-    «right», «km_pair_of(km_value, «_km_two_rows($1)», m4_eval(($1 + V) % km_pair_codes))»,
+    «right», «km_if(_km_pairs_kept, «load_words(&w->value[k][v + km_vector($1 + V)])», «_km_pair_of_rows($1 + V)»)»,
     «end», «_km_add_block(«r + R», «v + km_vector($1 + V)», «km_named(s, R, V)»)»,
-    «values», «km_if(_km_lie, 2, 0)»,
+    «values», «km_if(_km_lie && !_km_pairs_kept, 2, 0)»,
     «fetch», «_km_fetch_pairs($1)»,
     «add», «_km_add_pairs»)
 »)
 m4_define(«_km_pair_group», «v / km_group_of(«value»)»)
 m4_define(«_km_add_pairs», «$1 = add_pairs($1, $2, $3)»)
 m4_define(«_km_add_block», «store_f32(w->sum[$1] + $2, load_f32(w->sum[$1] + $2) * w->grow[$1] +
-    __builtin_convertvector($3, vf) * (w->value_unit[_km_pair_group][$1] + w->value_nan[_km_pair_group]))»)
+    __builtin_convertvector($3, vf) * w->value_unit[_km_pair_group])»)
 
 m4_define(«km_accumulate_as_pairs», «_km_set_order_of_pieces«»km_split_weights_in_pairs
 km_each(«S», 0, m4_eval(km_pair_pieces - 1), km_pair_strip, «_km_accumulate_pieces(S)»)m4_dnl
 km_inline(«void», «accumulate(struct work *w, int64_t r, int64_t n)»)
 {
-    for (int64_t i = 0; i < TILE; i++)
-        split_weights(w, r, i, n);
+    split_weights(w, r, n);
 km_unroll_values    for (int64_t v = 0; v < VALUE_DIM; v += km_pair_dims) {
 km_each(«S», 0, m4_eval(km_pair_pieces - 1), km_pair_strip, «        accumulate_pieces_«»S«»(w, r, v, n);
 »)m4_dnl

@@ -60,6 +60,7 @@ km_query_and_key«»m4_dnl
 km_values(«work»)km_value_codes_work«»m4_dnl
     /* Rows of the block and after it, and where the next block begins.  */
 km_each_side(«km_run_work»)m4_dnl
+km_work_ahead«»m4_dnl
     struct place next;
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
@@ -171,6 +172,7 @@ km_values(«load»)
 km_score
 km_values(«accumulate»)
 km_softmax
+km_if(km_value_units, «km_set_units«»»)m4_dnl
 km_set_query
 km_begin
 km_end

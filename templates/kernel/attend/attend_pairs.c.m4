@@ -28,6 +28,7 @@ km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
 »)
 
 m4_define(«km_chains», 4)
+m4_define(«km_pieces_kept», 1)
 m4_define(«km_sum_type», «vi»)
 m4_define(«km_piece», «km_pair_of(km_key, «$1», «$2»)»)
 m4_define(«km_query_piece», «w->query[$1][$2]»)

@@ -46,9 +46,24 @@ m4_define(«km_fetch_scales», «km_if(km_scales_apart(«$1»), «m4_dnl
         fetch_scales(w->$1_scale_run[t / RUN]);
 »)»)
 
+m4_dnl km_work_ahead -- addresses of all rows that are fetched while a block is attended to: a line each of finding them
+m4_dnl where they are fetched took more instructions than this list.  km_list_ahead -- sets it.
+m4_define(«km_work_ahead», «km_if(km_outer > 0, «    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
+»)»)
+m4_define(«km_list_ahead», «km_if(km_outer > 0, «    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
+    list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
+»)»)
+
 m4_dnl km_define_fetch -- defines them.
 m4_define(«km_define_fetch», «m4_dnl
-km_if(km_outer > 0, «_km_define_fetch_lines(«key»)_km_define_fetch_lines(«value»)»)m4_dnl
+km_if(km_outer > 0, «km_inline(«void», «list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)»)
+{
+    for (int64_t i = 0; i < BLOCK / RUN; i++)
+        for (int64_t j = 0; j < RUN; j++)
+            ahead[i * RUN + j] = run[i].first + run[i].step[j];
+}
+
+_km_define_fetch_lines(«key»)_km_define_fetch_lines(«value»)»)m4_dnl
 km_if(km_inner > 0, «_km_define_fetch_inner(«key»)_km_define_fetch_inner(«value»)»)m4_dnl
 km_if(km_outer > 0 && (km_scales_apart(«key») || km_scales_apart(«value»)), «m4_dnl
 /* Scales of a run that take no more than a line are in one or two.  */
@@ -66,7 +81,7 @@ km_inline(«void», «fetch_$1_lines(const struct work *w, int64_t first, int64_
 {
     enum { LINES = km_lines(«$1») };
     for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = row_of(w->$1_run, OUTER + i / LINES) + i % LINES * 64;
+        const unsigned char *line = w->$1_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
             __builtin_prefetch(line + j * 64, 0, 2);
     }

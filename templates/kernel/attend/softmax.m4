@@ -3,21 +3,19 @@ m4_dnl softmax.m4 -- scores become weights.
 m4_define(«km_has_cap», «m4_ifelse(km_terms, «cap», 1, km_terms, «capbias», 1, 0)»)
 m4_define(«km_has_bias», «m4_ifelse(km_terms, «bias», 1, km_terms, «capbias», 1, 0)»)
 
-m4_dnl km_across(NAME, TOGETHER) -- defines NAME_of_each: lane i gets NAME of the lanes of x[i], by TOGETHER of y and
-m4_dnl x[i].  Few are turned one by one.
-m4_define(«km_across», «km_inline(«vf», «$1_of_each(vf x[LANES])»)
+m4_dnl km_across(NAME, FOUR, TWO) -- defines NAME_of_each: lane i gets NAME of the lanes of x[i], by words for quads: FOUR
+m4_dnl of four vectors, TWO of what that gives.  Few are taken one by one.
+m4_define(«km_across», «km_inline(«vf», «$1_of_each(const vf x[LANES])»)
 {
 km_if(km_rows * 2 < km_lanes, «    float y[LANES] = {0};
     for (int i = 0; i < ROWS; i++)
         y[i] = $1_of(x[i]);
     return load_f32(y);
-», «    transpose(x);
-    vf y = x[0];
-    for (int i = 1; i < LANES; i++)
-        y = $2;
-    return y;
+», «    return _km_fold(«$2», «$3», 0, km_lanes);
 »)}
 »)
+m4_define(«_km_fold», «m4_ifelse($4, 4, «$1(x[$3], x[m4_eval($3 + 1)], x[m4_eval($3 + 2)], x[m4_eval($3 + 3)])»,
+    «$2(_km_fold(«$1», «$2», $3, m4_eval($4 / 2)), _km_fold(«$1», «$2», m4_eval($3 + $4 / 2), m4_eval($4 / 2)))»)»)
 
 m4_dnl km_first_seen -- by row; a call whose rows are in tiles has some in its first block that are another's.
 m4_define(«km_first_seen», «km_if(km_tile_rows > 1, «(row->first > p->first ? row->first : p->first)», «row->first»)»)
@@ -69,25 +67,21 @@ km_if(km_has_cap, «        if (p->softcap != 0.f)
 }
 
 /* Scores of row r become weights; the sums of each lane.  */
-km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»m4_dnl
-km_if(km_value_units, «, vf top[km_value_groups][LANES]»))»)
+km_inline(«vf», «exponentials(struct work *w, int64_t r, float base)»)
 {
     vf total = broadcast(0.f);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
-km_if(km_value_units, «        for (int g = 0; g < km_value_groups; g++)
-            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
+km_if(km_value_units, «        store_f32(w->largest_weight + t, max_f32(x, load_f32(w->largest_weight + t)));
 »)m4_dnl
     }
     return total;
 }
 
-km_across(«largest», «max_f32(y, x[i])»)
-km_across(«sum», «y + x[i]»)
-km_if(km_value_units, «km_set_units
-»)m4_dnl
+km_across(«largest», «largest_quads», «larger_quads»)
+km_across(«sum», «sum_quads», «add_quads»)
 /* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
 km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)»)
 {
@@ -100,19 +94,14 @@ km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int
     vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
-km_if(km_value_units, «    vf top[km_value_groups][LANES] = {{{0}}};
-»)m4_dnl
     store_f32(bases, base);
-    for (int64_t i = 0; i < rows; i++) {
-        x[i] = exponentials(w, r + i, bases[i]km_if(km_value_units, «, top»));
-    }
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = exponentials(w, r + i, bases[i]);
     for (int64_t i = rows; i < LANES; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
-km_if(km_value_units, «    set_units(w, r, top);
-»)m4_dnl
 }
 »)
 m4_divert(0)m4_dnl

@@ -6,8 +6,10 @@ m4_dnl them; km_query_piece(ROW, PIECE, DIGIT) -- what it is multiplied with; km
 m4_dnl as floats; km_unit -- what the scores of row R are multiplied with at the end, if anything;
 m4_dnl km_chains -- sums that an addition needs to have under way, because the next to the same one waits for it.
 m4_dnl Where that differs: km_digits -- of a query, each with a sum SUM_0, SUM_1 ...; km_first(ROW, DIGIT) -- what a sum
-m4_dnl is at first; km_turned_flip -- what makes codes of words.
+m4_dnl is at first; km_turned_flip -- what makes codes of words; km_pieces_kept -- whether several tiles find pieces of
+m4_dnl words in the workspace, and not the words.
 m4_define(«km_digits», 1)
+m4_define(«km_pieces_kept», 0)
 m4_define(«km_first», «{0}»)
 m4_define(«km_turned_flip», «km_flip(km_key)»)
 
@@ -23,7 +25,9 @@ m4_define(«km_group_words», «m4_eval(km_group_of(«key») / km_key_word_dims)
 
 m4_dnl Keys in tiles lie in words already.
 m4_define(«_km_is_laid_out», «(!km_at_once && !km_in_tiles(km_key))»)
-m4_define(«km_turned_keys», «km_if(!_km_is_laid_out, «», «    km_aligned int32_t key[KEY_DIM / km_key_word_dims][BLOCK];
+m4_define(«_km_has_pieces», «(km_pieces_kept && _km_is_laid_out && !km_one_tile)»)
+m4_define(«_km_kept», «km_if(_km_has_pieces, km_pieces_of_word, 1)»)
+m4_define(«km_turned_keys», «km_if(!_km_is_laid_out, «», «    km_aligned int32_t key[m4_eval(km_key_dim / km_key_word_dims * _km_kept)][BLOCK];
 »)»)
 
 m4_dnl LANES rows.
@@ -82,8 +86,12 @@ m4_define(«_km_tile_word», «m4_dnl
 load_words((const int32_t *)(const void *)(km_named(words, $2) + (k + $1) * _km_word_step))«»km_turned_flip»)
 
 m4_define(«_km_load_piece», «        turn(row, m4_eval(km_word_at($1)), x);
-        for (int i = 0; i < 4; i++)
-            store_words(&w->key[$1 + i][t], (vi)x[i]km_turned_flip);
+        for (int i = 0; i < 4; i++) {
+            vi word = (vi)x[i]km_turned_flip;
+km_if(_km_has_pieces, «km_times(«I», km_pieces_of_word, «m4_dnl
+            store_words(&w->key[_km_kept * ($1 + i) + I][t], km_piece(word, I));
+»)», «            store_words(&w->key[$1 + i][t], word);
+»)        }
 »)
 
 m4_dnl km_word_at(WORD) -- bytes of a key before a word of codes.
@@ -98,12 +106,14 @@ m4_dnl _km_score_word(W) -- word k + W of the keys, piece by piece, times the qu
 m4_define(«_km_key_word»,
     «km_if(km_in_tiles(km_key), «_km_tile_word($1, $2)»,
         «km_if(km_at_once, «(vi)x[$1]km_turned_flip», «load_words(&w->key[k + $1][t + km_vector($2)])»)»)»)
+m4_define(«_km_piece_of_word», «km_if(_km_has_pieces,
+    «load_words(&w->key[_km_kept * (k + $1) + $2][t + km_vector($3)])», «km_piece(«km_named(k_$1, $3)», $2)»)»)
 m4_define(«_km_sum_of_digit», «_km_digit(«km_named(s, R, V)»)»)
 m4_define(«_km_query», «_km_digit(«km_named(a_$1, I, R)»)»)
 m4_define(«_km_score_word», «m4_dnl
-km_times(«V», km_vectors, «            vi km_named(k_$1, V) = _km_key_word($1, V);
-»)km_times(«I», km_pieces_of_word, «m4_dnl
-km_times(«V», km_vectors, «            km_sum_type km_named(b_$1, I, V) = km_piece(«km_named(k_$1, V)», I);
+km_if(_km_has_pieces, «», «km_times(«V», km_vectors, «            vi km_named(k_$1, V) = _km_key_word($1, V);
+»)»)km_times(«I», km_pieces_of_word, «m4_dnl
+km_times(«V», km_vectors, «            km_sum_type km_named(b_$1, I, V) = _km_piece_of_word($1, I, V);
 »)km_times(«R», km_tile, «_km_each_digit(«m4_dnl
             km_sum_type _km_query($1) = km_query_piece(«r + R», «(k + $1) * km_pieces_of_word + I», «D»);
 km_times(«V», km_vectors, «            km_add(«_km_sum_of_digit», «_km_query($1)», «km_named(b_$1, I, V)»);

@@ -32,7 +32,8 @@ static bool indexes(struct run *run) {
     return flow_step_runs(step, STEP_INDEX, &run->options, (int)dice_range(&run->dice, 0, 3),
                           &run->dice) &&
            flow_step_lists_are_right(step) &&
-           flow_step_is_same(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+           tensors_are_kept(&step->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT],
+                            &step->before[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT], 1, 0, "of index");
 }
 
 static bool decodes(struct run *run) {

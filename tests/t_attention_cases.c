@@ -39,6 +39,8 @@ static bool are_near(const struct attention *a, int tensor, int64_t first, int64
     return true;
 }
 
+enum { MOST = 16 }; /* numbers of a word */
+
 static int tensor_named(const char *name, size_t length) {
     for (int i = 0; i < TENSORS; i++)
         if (strncmp(attention_tensor_name(i), name, length) == 0 &&
@@ -47,26 +49,14 @@ static int tensor_named(const char *name, size_t length) {
     bail_out("there is no tensor %s", name);
 }
 
-/* "0.5,1/3,nan"; how many. */
-static int64_t read_numbers(const char *value, double numbers[16]) {
-    int64_t count = 0;
-    for (char *end; *value != '\0'; value = end + (*end == ',')) {
-        numbers[count] = strtod(value, &end);
-        if (*end == '/')
-            numbers[count] /= strtod(end + 1, &end);
-        count++;
-    }
-    return count;
-}
-
 /* "query[3]=0.5,1/3": numbers from that one on; "query[*]=0": all of them. */
 static void set_numbers(struct attention *a, const char *said) {
-    double numbers[16];
+    double numbers[MOST];
     for (struct setting setting; setting_next(&said, &setting);) {
         size_t name = strcspn(setting.name, "[");
         int tensor = tensor_named(setting.name, name);
         bool all = setting.name[name + 1] == '*';
-        int64_t count = read_numbers(setting.value, numbers),
+        int64_t count = numbers_in(setting.value, 10, numbers, MOST),
                 first = atoll(setting.name + name + 1);
         count = all ? tensor_count(&a->tensor[tensor].dl) : count;
         for (int64_t i = 0; i < count; i++)
@@ -75,11 +65,11 @@ static void set_numbers(struct attention *a, const char *said) {
 }
 
 static bool has_numbers(const struct attention *a, const char *said, double tolerance) {
-    double numbers[16];
+    double numbers[MOST];
     bool good = true;
     for (struct setting setting; good && setting_next(&said, &setting);) {
         size_t name = strcspn(setting.name, "[");
-        int64_t count = read_numbers(setting.value, numbers);
+        int64_t count = numbers_in(setting.value, 10, numbers, MOST);
         for (int64_t i = 0; i < count; i++)
             numbers[i] = tolerance == 0 ? (float)numbers[i] : numbers[i];
         good = are_near(a, tensor_named(setting.name, name), atoll(setting.name + name + 1), count,
@@ -128,8 +118,8 @@ TEST(pages) {
 ROWS(slopes, 1) {
     struct attention a =
         attention_scene(MS, "head_dim=4 start=1 is_alibi=1 partial=1 query_size=0");
-    double exponent[16];
-    int64_t heads = a.op.num_heads = read_numbers(cells[0], exponent);
+    double exponent[MOST];
+    int64_t heads = a.op.num_heads = numbers_in(cells[0], 10, exponent, MOST);
     bool good = true;
     attention_open(&a, &dice);
     good = good && attention_runs(&a, &dice);
@@ -169,14 +159,14 @@ static void open_attention(struct attention *a, const char *settings) {
 
 ROWS(attention, 4) {
     struct attention a;
-    double want[16];
+    double want[MOST];
     const char *said = cells[3];
     open_attention(&a, cells[1]);
     set_numbers(&a, cells[2]);
     bool good = attention_runs(&a, &dice);
     for (struct setting row; setting_next(&said, &row);)
         good =
-            good && read_numbers(row.value, want) == 4 &&
+            good && numbers_in(row.value, 10, want, MOST) == 4 &&
             are_near(&a, OUTPUT, atoll(row.name + strlen("row[")) * a.op.head_dim, 4, want, 1e-6);
     attention_close(&a);
     ok(good, "%s", cells[0]);

@@ -161,12 +161,10 @@ static bool is_scored(const struct flow_step *step, int64_t request) {
     return needed && step->flow.index_count > 0 && !is_whole(step, request);
 }
 
-/* Those of a row's blocks; how many all rows have. */
-static const float *scores_at(const struct flow_step *step, const float *scores, int64_t request,
-                              int64_t r) {
+/* The place of a row's blocks among the scores; how many all rows have. */
+static int64_t place_of_row(const struct flow_step *step, int64_t request, int64_t r) {
     int64_t room = flow_step_page_blocks(step);
-    return scores + step->indptr[request] * room * step->rows +
-           r * flow_step_pages(step, request) * room;
+    return step->indptr[request] * room * step->rows + r * flow_step_pages(step, request) * room;
 }
 
 static int64_t count_scores(const struct flow_step *step) {
@@ -180,9 +178,9 @@ void flow_step_expect_scores(struct flow_step *step, unsigned char *const *field
         step->scores[i] = NAN;
     for (int64_t n = 0; n < step->attention.sequences * step->rows; n++) {
         int64_t b = n / step->rows, r = n % step->rows;
-        float *row = step->scores + (scores_at(step, step->scores, b, r) - step->scores);
         if (is_scored(step, b))
-            score_row(step, b, r, row + step->select.reserved_bos, fields);
+            score_row(step, b, r,
+                      step->scores + place_of_row(step, b, r) + step->select.reserved_bos, fields);
     }
 }
 
@@ -195,13 +193,14 @@ static int64_t list_all(int64_t pages, int32_t *list) {
 static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool dense,
                         int32_t *list) {
     int64_t pages = flow_step_blocks(step, request);
-    const float *told = flow_step_data(step, KVMILL_FLOW_SCORES);
+    const float *scores =
+        step->own != NULL ? flow_step_data(step, KVMILL_FLOW_SCORES) : step->scores;
     const kvmill_flow_select select = select_of(step, request);
+    int64_t place = place_of_row(step, request, r);
     if (dense || is_whole(step, request))
         return list_all(pages, list);
-    return oracle_unite(&select, oracle_second(&step->flow), pages,
-                        scores_at(step, step->own != NULL ? told : step->scores, request, r),
-                        scores_at(step, step->second, request, r), list);
+    return oracle_unite(&select, oracle_second(&step->flow), pages, scores + place,
+                        step->second != NULL ? step->second + place : NULL, list);
 }
 
 static void expect_lists(struct flow_step *step, bool dense) {

@@ -483,9 +483,7 @@ void problem_open(struct problem *p, bool is_long, struct dice *problem_dice) {
 }
 
 void problem_close(struct problem *p) {
-    for (int i = 0; i < KVMILL_CACHE_ATTEND_TENSORS; i++)
-        if (p->tensors[i] != NULL)
-            tensor_close(&p->tensor[i]);
+    tensors_close(p->tensor, KVMILL_CACHE_ATTEND_TENSORS);
     for (int i = 0; i < MOST_LISTS; i++)
         free(p->lists[i]);
     free((void *)p->oracle.k), free((void *)p->oracle.v), free((void *)p->oracle.q);

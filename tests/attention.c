@@ -483,12 +483,11 @@ void attention_open(struct attention *a, struct dice *dice) {
 }
 
 void attention_close(struct attention *a) {
-    for (int i = 0; i < TENSORS; i++) {
-        tensor_close(&a->tensor[i]);
-        tensor_close(&a->before[i]);
-        tensor_close(&a->expected[i]);
+    tensors_close(a->tensor, TENSORS);
+    tensors_close(a->before, TENSORS);
+    tensors_close(a->expected, TENSORS);
+    for (int i = 0; i < TENSORS; i++)
         free(a->dense[i]);
-    }
     free(a->result.output);
     free(a->result.output_error);
     free(a->result.lse);

@@ -69,18 +69,14 @@ void attention_expect(struct attention *attention, struct dice *dice);
 kvmill_status attention_plan(const struct attention *attention, const kvmill_plan_options *options,
                              kvmill_plan **plan, kvmill_error *error);
 
-/* Run the parts of every phase in any order on so many threads; 0: kvmill_run.  Traps writes to
-   inputs; the second, in a workspace of just the size, also those beside it. */
-kvmill_status attention_run(const struct attention *attention, const kvmill_plan *plan,
-                            void *workspace, int threads, struct dice *dice, kvmill_error *error);
-kvmill_status attention_run_fenced(const struct attention *attention, const kvmill_plan *plan,
-                                   int threads, struct dice *dice, kvmill_error *error);
+/* Plan, and run in parts as run_in_parts has them, which traps writes to inputs; NULL, and a
+   remark, where either failed. */
+kvmill_plan *attention_plan_and_run(const struct attention *attention,
+                                    const kvmill_plan_options *options, int threads,
+                                    struct dice *dice);
 
 /* All tensors are as the oracle says, and untouched elsewhere. */
 bool attention_is_right(struct attention *attention);
-
-/* All tensors as before the run. */
-void attention_restore(struct attention *attention);
 
 /* "cache", ... */
 const char *attention_tensor_name(int tensor);

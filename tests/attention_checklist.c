@@ -13,15 +13,9 @@ bool attention_runs(struct attention *a, struct dice *dice) {
     bool good = true;
     attention_expect(a, dice);
     for (int i = 0; good && i < 4; i++) {
-        kvmill_error error;
-        kvmill_plan *plan;
-        attention_restore(a);
-        kvmill_status status = attention_plan(a, &two_threads[i / 2], &plan, &error);
-        if (status == KVMILL_OK)
-            status = attention_run_fenced(a, plan, i % 2 ? 3 : 0, dice, &error);
-        if (status != KVMILL_OK)
-            diag("%s: %s", kvmill_status_name(status), error.message);
-        good = status == KVMILL_OK && *error.message == '\0' && attention_is_right(a);
+        tensors_restore(a->tensor, a->before, TENSORS);
+        kvmill_plan *plan = attention_plan_and_run(a, &two_threads[i / 2], i % 2 ? 3 : 0, dice);
+        good = plan != NULL && attention_is_right(a);
         if (!good)
             diag("%s, %s", i / 2 ? "packs" : "no packs", a->words);
         kvmill_plan_destroy(plan);

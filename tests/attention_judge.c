@@ -123,11 +123,15 @@ struct oracle_attention attention_problem(const struct attention *a) {
 
 /* ---- What to expect ---- */
 
+static uint64_t outputs_of(const struct attention *a) {
+    const uint64_t caches = UINT64_C(15) << KVMILL_CACHE_ATTENTION_CACHE,
+                   results = UINT64_C(3) << KVMILL_CACHE_ATTENTION_ATTN_OUTPUT,
+                   loaded = UINT64_C(3) << KVMILL_CACHE_ATTENTION_KEY;
+    return caches | results | (has_query(a) ? 0 : loaded);
+}
+
 static bool is_output(const struct attention *a, int i) {
-    if (i == KVMILL_CACHE_ATTENTION_KEY || i == KVMILL_CACHE_ATTENTION_VALUE)
-        return !has_query(a);
-    return (i >= KVMILL_CACHE_ATTENTION_CACHE && i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE) ||
-           i == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || i == KVMILL_CACHE_ATTENTION_LSE;
+    return outputs_of(a) >> i & 1;
 }
 
 static void allocate_result(struct attention *a) {
@@ -163,13 +167,11 @@ static void ask_oracle(struct attention *a) {
 
 void attention_expect(struct attention *a, struct dice *dice) {
     ask_oracle(a);
+    tensors_keep(a->before, a->tensor, TENSORS, dice);
+    tensors_keep(a->expected, a->tensor, TENSORS, dice);
     for (int i = 0; i < TENSORS; i++)
-        if (tensor_is_open(&a->tensor[i])) {
-            tensor_open_copy(&a->before[i], &a->tensor[i], dice);
-            tensor_open_copy(&a->expected[i], &a->tensor[i], dice);
-            if (is_output(a, i))
-                tensor_move(&a->expected[i], a->dense[i], false);
-        }
+        if (tensor_is_open(&a->tensor[i]) && is_output(a, i))
+            tensor_move(&a->expected[i], a->dense[i], false);
 }
 
 /* ---- Running ---- */
@@ -186,33 +188,22 @@ kvmill_status attention_plan(const struct attention *a, const kvmill_plan_option
     }
 }
 
-static void protect_inputs(const struct attention *a, bool read_only) {
-    for (int i = 0; i < TENSORS; i++)
-        if (tensor_is_open(&a->tensor[i]) && !is_output(a, i))
-            fence_protect(&a->tensor[i].fence, read_only);
-}
-
-kvmill_status attention_run(const struct attention *a, const kvmill_plan *plan, void *workspace,
-                            int threads, struct dice *dice, kvmill_error *error) {
-    fence_explain_traps(a->words);
-    protect_inputs(a, true);
-    kvmill_status status = run_in_parts(plan, a->given, workspace, threads, dice, error);
-    protect_inputs(a, false);
-    return status;
-}
-
-kvmill_status attention_run_fenced(const struct attention *a, const kvmill_plan *plan, int threads,
-                                   struct dice *dice, kvmill_error *error) {
-    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
-    struct fence workspace;
-    int64_t where;
-    fence_open(&workspace, size, 0, FENCE_ABOVE, dice);
-    kvmill_status status = attention_run(a, plan, workspace.data, threads, dice, error);
-    if (!fence_is_intact(&workspace, &where))
-        bail_out("byte %" PRId64 " is outside of the workspace, but was written: %s", where,
-                 a->words);
-    fence_close(&workspace);
-    return status;
+kvmill_plan *attention_plan_and_run(const struct attention *a, const kvmill_plan_options *options,
+                                    int threads, struct dice *dice) {
+    kvmill_plan *plan;
+    kvmill_error error;
+    kvmill_status status = attention_plan(a, options, &plan, &error);
+    if (status == KVMILL_OK) {
+        fence_explain_traps(a->words);
+        tensors_protect(a->tensor, TENSORS, outputs_of(a), true);
+        status = run_with_workspace(plan, a->given, threads, dice, &error);
+        tensors_protect(a->tensor, TENSORS, outputs_of(a), false);
+    }
+    if (status == KVMILL_OK && *error.message == '\0')
+        return plan;
+    diag("%s: %s; %s", kvmill_status_name(status), error.message, a->words);
+    kvmill_plan_destroy(plan);
+    return NULL;
 }
 
 /* ---- Judging ---- */
@@ -278,19 +269,9 @@ static void absorb_nans(struct attention *a, int i) {
     }
 }
 
-static bool is_intact(const struct attention *a, int i) {
-    int64_t where;
-    if (fence_is_intact(&a->tensor[i].fence, &where))
-        return true;
-    diag("byte %" PRId64 " is outside of %s, but was written", where, attention_tensor_name(i));
-    return false;
-}
-
 static bool is_same(const struct attention *a, int i, const struct fenced_tensor *want) {
     const struct fenced_tensor *have = &a->tensor[i];
     int64_t where;
-    if (!is_intact(a, i))
-        return false;
     if (tensor_is_equal(have, want, &where))
         return true;
     diag("byte %" PRId64 " of %zu of %s: have %02x, want %02x, was %02x", where, have->fence.size,
@@ -313,11 +294,5 @@ bool attention_is_right(struct attention *a) {
     for (int i = 0; i < TENSORS; i++)
         if (tensor_is_open(&a->tensor[i]) && !is_tensor_right(a, i))
             return false;
-    return true;
-}
-
-void attention_restore(struct attention *a) {
-    for (int i = 0; i < TENSORS; i++)
-        if (tensor_is_open(&a->before[i]))
-            memcpy(a->tensor[i].fence.data, a->before[i].fence.data, a->before[i].fence.size);
+    return tensors_are_intact(a->tensor, TENSORS, a->words);
 }

@@ -64,11 +64,8 @@ static kvmill_pack watched(void) {
 static void run(struct attention *a, const kvmill_pack *pack, int threads, struct dice *dice) {
     kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = 2};
-    kvmill_plan *plan;
-    kvmill_error error;
-    must(attention_plan(a, &options, &plan, &error) == KVMILL_OK &&
-             attention_run_fenced(a, plan, threads, dice, &error) == KVMILL_OK,
-         error.message);
+    kvmill_plan *plan = attention_plan_and_run(a, &options, threads, dice);
+    must(plan != NULL, "no run");
     kvmill_plan_destroy(plan);
 }
 
@@ -77,7 +74,7 @@ static bool is_right(struct attention *a, const kvmill_pack *pack, struct dice *
     attention_open(a, dice);
     attention_expect(a, dice);
     for (int threads = 0; right && threads <= 2; threads += 2) {
-        attention_restore(a);
+        tensors_restore(a->tensor, a->before, TENSORS);
         run(a, pack, threads, dice);
         right = attention_is_right(a);
     }

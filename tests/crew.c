@@ -146,40 +146,29 @@ kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tenso
 }
 
 /* ThreadSanitizer sees no ends of blocks, but maps what it notes of their bytes anew for each: with
-   it a thread keeps its block. */
+   it a thread keeps its room, which may be larger than the plan's. */
+static struct fence *open_room(struct fence *own, size_t size) {
+    struct dice dice = dice_for("workspace");
 #ifdef __SANITIZE_THREAD__
-static unsigned char *take_block(size_t size) {
-    static _Thread_local unsigned char *kept;
-    static _Thread_local size_t kept_size;
-    if (kept_size < size) {
-        free(kept);
-        kept = aligned_alloc(64, size);
-        kept_size = size;
-    }
-    return kept;
-}
-static void give_block(unsigned char *block) {
-    (void)block;
-}
-#else
-static unsigned char *take_block(size_t size) {
-    return aligned_alloc(64, size);
-}
-static void give_block(unsigned char *block) {
-    free(block);
-}
+    static _Thread_local struct fence kept;
+    own = &kept;
+    if (kept.pages != NULL && kept.size >= size)
+        return own;
+    fence_close(own);
 #endif
+    fence_open(own, size, 0, FENCE_ABOVE, &dice);
+    return own;
+}
 
 kvmill_status run_with_workspace(const kvmill_plan *plan, const DLTensor *const *tensors,
                                  int threads, struct dice *dice, kvmill_error *error) {
-    enum { CANARIES = 64 };
-    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
-    unsigned char *workspace = take_block(size + CANARIES), *end = workspace + size;
-    memset(workspace, 0xa5, size + CANARIES);
-    kvmill_status status = run_in_parts(plan, tensors, workspace, threads, dice, error);
-    if (end[0] != 0xa5 || memcmp(end, end + 1, CANARIES - 1) != 0)
-        bail_out("bytes after the workspace were written");
-    give_block(workspace);
+    struct fence own = {.pages = NULL}, *room;
+    int64_t where;
+    room = open_room(&own, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64);
+    kvmill_status status = run_in_parts(plan, tensors, room->data, threads, dice, error);
+    if (!fence_is_intact(room, &where))
+        bail_out("byte %" PRId64 " of the workspace's %zu was written", where, room->size);
+    fence_close(&own);
     return status;
 }
 

@@ -28,7 +28,8 @@ kvmill_status run_counting_parts(const kvmill_plan *plan, const DLTensor *const 
                                  void *workspace, int threads, struct dice *dice, int64_t *most,
                                  kvmill_error *error);
 
-/* The same with a workspace of its own, full of poison, after which no byte may be written. */
+/* The same with a workspace of its own: of just the size, full of poison, between pages that trap.
+ */
 kvmill_status run_with_workspace(const kvmill_plan *plan, const DLTensor *const *tensors,
                                  int threads, struct dice *dice, kvmill_error *error);
 

@@ -212,9 +212,7 @@ void described_open(struct scene *scene, int64_t optional_once_in) {
 }
 
 void described_close(struct scene *scene) {
-    for (int i = 0; i < MOST_TENSORS; i++)
-        if (scene->memory[i].fence.pages != NULL)
-            tensor_close(&scene->memory[i]);
+    tensors_close(scene->memory, MOST_TENSORS);
 }
 
 kvmill_status scene_run(const struct scene *scene, const kvmill_plan *plan, kvmill_error *error) {
@@ -229,10 +227,5 @@ uint64_t scene_hash(const struct scene *scene) {
 }
 
 bool scene_is_intact(const struct scene *scene) {
-    int64_t where;
-    for (int i = 0; i < MOST_TENSORS; i++)
-        if (scene->memory[i].fence.pages != NULL &&
-            !fence_is_intact(&scene->memory[i].fence, &where))
-            return false;
-    return true;
+    return tensors_are_intact(scene->memory, MOST_TENSORS, scene->op->name);
 }

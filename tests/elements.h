@@ -12,10 +12,6 @@ int64_t tensor_count(const DLTensor *tensor);
 /* Of so many elements in one piece. */
 size_t tensor_bytes(const DLTensor *tensor, int64_t count);
 
-static inline bool tensor_is_open(const struct fenced_tensor *tensor) {
-    return tensor->fence.pages != NULL;
-}
-
 /* Element number `number` in row-major order. */
 unsigned char *tensor_element(const struct fenced_tensor *tensor, int64_t number);
 

@@ -250,3 +250,54 @@ bool tensor_is_equal(const struct fenced_tensor *a, const struct fenced_tensor *
         ++*where;
     return false;
 }
+
+/* ---- All tensors of a call ---- */
+
+void tensors_protect(const struct fenced_tensor *tensors, int count, uint64_t outputs,
+                     bool read_only) {
+    for (int i = 0; i < count; i++)
+        if (tensor_is_open(&tensors[i]) && !(outputs >> i & 1))
+            fence_protect(&tensors[i].fence, read_only);
+}
+
+bool tensors_are_intact(const struct fenced_tensor *tensors, int count, const char *words) {
+    int64_t where;
+    for (int i = 0; i < count; i++)
+        if (tensor_is_open(&tensors[i]) && !fence_is_intact(&tensors[i].fence, &where)) {
+            diag("byte %" PRId64 " is outside of tensor %d, but was written; %s", where, i, words);
+            return false;
+        }
+    return true;
+}
+
+void tensors_keep(struct fenced_tensor *copies, const struct fenced_tensor *tensors, int count,
+                  struct dice *dice) {
+    tensors_close(copies, count);
+    for (int i = 0; i < count; i++)
+        if (tensor_is_open(&tensors[i]))
+            tensor_open_copy(&copies[i], &tensors[i], dice);
+}
+
+void tensors_restore(const struct fenced_tensor *tensors, const struct fenced_tensor *copies,
+                     int count) {
+    for (int i = 0; i < count; i++)
+        if (tensor_is_open(&copies[i]))
+            memcpy(tensors[i].fence.data, copies[i].fence.data, copies[i].fence.size);
+}
+
+bool tensors_are_kept(const struct fenced_tensor *tensors, const struct fenced_tensor *copies,
+                      int count, uint64_t outputs, const char *words) {
+    int64_t where;
+    for (int i = 0; i < count; i++)
+        if (tensor_is_open(&copies[i]) && !(outputs >> i & 1) &&
+            !tensor_is_equal(&tensors[i], &copies[i], &where)) {
+            diag("byte %" PRId64 " of tensor %d is another; %s", where, i, words);
+            return false;
+        }
+    return tensors_are_intact(tensors, count, words);
+}
+
+void tensors_close(struct fenced_tensor *tensors, int count) {
+    for (int i = 0; i < count; i++)
+        tensor_close(&tensors[i]);
+}

@@ -97,4 +97,29 @@ void tensor_close(struct fenced_tensor *tensor);
 /* All bytes are equal, those between the elements too; *where is the first that is not. */
 bool tensor_is_equal(const struct fenced_tensor *a, const struct fenced_tensor *b, int64_t *where);
 
+/* ---- All tensors of a call; those of the list that are not open are not there ---- */
+
+static inline bool tensor_is_open(const struct fenced_tensor *tensor) {
+    return tensor->fence.pages != NULL;
+}
+
+/* Trap writes to all but `outputs`, bit i of which is tensor i; or allow them again. */
+void tensors_protect(const struct fenced_tensor *tensors, int count, uint64_t outputs,
+                     bool read_only);
+
+/* No canary was overwritten; else which tensor's, and `words`. */
+bool tensors_are_intact(const struct fenced_tensor *tensors, int count, const char *words);
+
+/* Copies of all, in place of those there may be; their bytes back. */
+void tensors_keep(struct fenced_tensor *copies, const struct fenced_tensor *tensors, int count,
+                  struct dice *dice);
+void tensors_restore(const struct fenced_tensor *tensors, const struct fenced_tensor *copies,
+                     int count);
+
+/* Intact, and all but outputs are as their copies. */
+bool tensors_are_kept(const struct fenced_tensor *tensors, const struct fenced_tensor *copies,
+                      int count, uint64_t outputs, const char *words);
+
+void tensors_close(struct fenced_tensor *tensors, int count);
+
 #endif

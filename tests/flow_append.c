@@ -171,21 +171,6 @@ static bool are_rows_right(struct flow_step *step) {
     return right;
 }
 
-/* Equal, or as near as float32 sums are; of halves, a unit in the last place. */
-static bool is_near(double found, double wanted, double size, double error) {
-    return found == wanted || (isnan(found) && isnan(wanted)) ||
-           fabs(found - wanted) <= error * fmax(size, fabs(wanted));
-}
-
-static double largest_of(enum oracle_type type, const unsigned char *numbers, int64_t count) {
-    double largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        double x = fabs(oracle_get(type, numbers, i));
-        largest = isfinite(x) && x > largest && x < 1e29 ? x : largest;
-    }
-    return largest;
-}
-
 /* What a field is to hold; then what it does.  Those of Quest are exact, scores as large as the
    largest. */
 static bool is_field_right(struct flow_pool *pool, int f, bool is_score) {
@@ -193,67 +178,22 @@ static bool is_field_right(struct flow_pool *pool, int f, bool is_score) {
     enum oracle_type type = attention_type(field->dtype);
     int64_t count =
         pool->blocks * flow_step_field_heads(pool->step, f) * field->rows * field->columns;
-    double size = is_score ? largest_of(type, pool->field[f], count) : 0.01;
+    double size = is_score ? flow_step_largest(type, pool->field[f], count) : 0.01;
     double error = type == ORACLE_F16 ? 0x1p-10 : type == ORACLE_BF16 ? 0x1p-7 : 2e-5;
-    const unsigned char *have = flow_step_data(pool->step, KVMILL_FLOW_FIELDS + f);
+    const void *have = flow_step_data(pool->step, KVMILL_FLOW_FIELDS + f);
     if (pool->step->own == NULL)
         return flow_step_has_bytes(pool->step, KVMILL_FLOW_FIELDS + f, pool->field[f]);
-    for (int64_t i = 0; i < count; i++) {
-        double found = oracle_get(type, have, i), wanted = oracle_get(type, pool->field[f], i);
-        if (!is_near(found, wanted, size, error)) {
-            diag("field %s, element %" PRId64 ": %.9g, wanted %.9g", field->name, i, found, wanted);
-            return false;
-        }
-    }
+    if (!flow_step_are_near(pool->step, field->name, type, have, pool->field[f], count, size,
+                            error))
+        return false;
     memcpy(pool->field[f], have, (size_t)oracle_bytes(type, count));
     return true;
 }
 
-/* What a step that makes lists leaves in the fields that it saves. */
-static void save_scores(struct flow_pool *pool, int64_t request, int64_t kv_head) {
-    struct flow_step *step = pool->step;
-    int64_t share = step->kv_heads / step->rows, bos = step->select.reserved_bos;
-    int64_t pages = flow_step_blocks(step, request) - bos - step->select.reserved_eos;
-    double *scores = flow_step_take(2 * pages, sizeof *scores), *saved[MOST_STEP_FIELDS];
-    for (size_t f = 0; f < step->flow.field_count; f++) {
-        int64_t count = step->fields[f].rows * step->fields[f].columns;
-        saved[f] = flow_step_take(pages * count, sizeof *scores);
-        saved[f][0] = -INFINITY; /* not saved */
-    }
-    flow_step_score(step, request, kv_head / share, kv_head % share, scores, saved);
-    for (size_t f = 0; f < step->flow.field_count; f++) {
-        int64_t count = step->fields[f].rows * step->fields[f].columns;
-        for (int64_t i = 0; saved[f][0] != -INFINITY && i < pages * count; i++) {
-            int64_t block = flow_step_block(step, request, bos + i / count);
-            oracle_put(attention_type(step->fields[f].dtype), pool->field[f],
-                       flow_step_matrix(step, (int)f, block, kv_head) * count + i % count,
-                       saved[f][i]);
-        }
-        free(saved[f]);
-    }
-    free(scores);
-}
-
-void flow_pool_expect_scores(struct flow_pool *pool) {
-    struct flow_step *step = pool->step;
-    for (int64_t b = 0; b < step->attention.sequences; b++)
-        for (int64_t h = 0; h < step->kv_heads; h++)
-            if (step->rows <= step->kv_heads && step->flow.index_count > 0 &&
-                !flow_step_is_whole(step, b))
-                save_scores(pool, b, h);
-}
-
-bool flow_pool_scores_are_right(struct flow_pool *pool) {
+bool flow_pool_fields_are_right(struct flow_pool *pool, bool are_scores) {
     bool right = true;
     for (size_t f = 0; f < pool->step->flow.field_count; f++)
-        right = is_field_right(pool, (int)f, true) && right;
-    return right;
-}
-
-static bool fields_are_right(struct flow_pool *pool) {
-    bool right = true;
-    for (size_t f = 0; f < pool->step->flow.field_count; f++)
-        right = is_field_right(pool, (int)f, false) && right;
+        right = is_field_right(pool, (int)f, are_scores) && right;
     return right;
 }
 
@@ -265,7 +205,7 @@ static bool summarises_again(struct flow_pool *pool, const kvmill_plan_options *
                      step->attention.seqstarts[step->attention.sequences]);
     flow_step_give(step, STEP_SUMMARISE, true);
     return flow_step_runs(step, STEP_SUMMARISE, options, (int)dice_range(dice, 0, 3), dice) &&
-           fields_are_right(pool);
+           flow_pool_fields_are_right(pool, false);
 }
 
 /* The fields as they were before, from the rows that the cache has now: what append made of them.
@@ -298,7 +238,7 @@ bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *option
                   step->attention.seqstarts[step->attention.sequences]);
     flow_step_give(step, STEP_APPEND, true);
     bool right = flow_step_runs(step, STEP_APPEND, options, (int)dice_range(dice, 0, 3), dice);
-    right = fields_are_right(pool) && right;
+    right = flow_pool_fields_are_right(pool, false) && right;
     right =
         (flow_step_writes_rows(step) ? summarises_again : summarises)(pool, options, dice) && right;
     right = are_rows_right(step) && right; /* puts all back */

@@ -86,40 +86,52 @@ static void score(struct flow_step *step, const struct scorer *scorer, double *s
     free(query);
 }
 
-void flow_step_score(struct flow_step *step, int64_t request, int64_t row, int64_t n,
-                     double *scores, double *const *saved) {
-    int64_t heads = step->attention.op.num_heads, ratio = heads / step->kv_heads;
-    int64_t first = row * heads / step->rows, bos = step->select.reserved_bos;
-    const struct scorer scorer = {request,
-                                  first / ratio + n,
-                                  first + n * ratio,
-                                  step->rows > step->kv_heads ? 1 : ratio,
-                                  bos,
-                                  flow_step_blocks(step, request) - bos -
-                                      step->select.reserved_eos};
-    score(step, &scorer, scores, saved);
+/* What comes of a flow's Save; a field that it does not save begins with -infinity. */
+static void open_saved(struct flow_step *step, const struct scorer *scorer, double **saved) {
+    for (size_t f = 0; f < step->flow.field_count; f++) {
+        int64_t count = step->fields[f].rows * step->fields[f].columns;
+        saved[f] = flow_step_take(scorer->pages * count, sizeof **saved);
+        saved[f][0] = -INFINITY;
+    }
 }
 
-/* Row r of a request: the sum over as many kv heads as share it; both scores of Union. */
-static void score_row(struct flow_step *step, int64_t request, int64_t r, float *scores) {
-    int64_t pages = flow_step_blocks(step, request), bos = step->select.reserved_bos;
-    int64_t candidates = pages - bos - step->select.reserved_eos;
-    int64_t kinds = step->rows < step->kv_heads ? step->kv_heads : 1;
-    double *own = flow_step_take(2 * pages, sizeof *own), *saved[MOST_STEP_FIELDS] = {NULL};
-    for (int64_t n = 0; n < kinds; n++) {
-        flow_step_score(step, request, r, n, own, saved);
-        for (int64_t i = 0; i < candidates; i++) {
-            scores[bos + i] += (float)own[i];
-            scores[pages + bos + i] += (float)own[candidates + i];
+static void close_saved(struct flow_step *step, const struct scorer *scorer, double **saved,
+                        unsigned char *const *fields) {
+    for (size_t f = 0; f < step->flow.field_count; f++) {
+        int64_t count = step->fields[f].rows * step->fields[f].columns;
+        bool is_saved = fields != NULL && saved[f][0] != -INFINITY;
+        for (int64_t i = 0; is_saved && i < scorer->pages * count; i++) {
+            int64_t block = flow_step_block(step, scorer->request, scorer->first + i / count);
+            oracle_put(attention_type(step->fields[f].dtype), fields[f],
+                       flow_step_matrix(step, (int)f, block, scorer->kv_head) * count + i % count,
+                       saved[f][i]);
         }
+        free(saved[f]);
+    }
+}
+
+/* Row r of a request: the sums over as many kv heads as share it, from the first candidate on. */
+static void score_row(struct flow_step *step, int64_t request, int64_t r, float *scores,
+                      unsigned char *const *fields) {
+    int64_t heads = step->attention.op.num_heads, ratio = heads / step->kv_heads;
+    int64_t bos = step->select.reserved_bos, first = r * heads / step->rows;
+    int64_t pages = flow_step_blocks(step, request) - bos - step->select.reserved_eos;
+    int64_t kinds = step->rows < step->kv_heads ? step->kv_heads : 1;
+    double *own = flow_step_take(2 * pages, sizeof *own), *saved[MOST_STEP_FIELDS];
+    for (int64_t n = 0; n < kinds; n++) {
+        const struct scorer scorer = {request,
+                                      first / ratio + n,
+                                      first + n * ratio,
+                                      step->rows > step->kv_heads ? 1 : ratio,
+                                      bos,
+                                      pages};
+        open_saved(step, &scorer, saved);
+        score(step, &scorer, own, saved);
+        close_saved(step, &scorer, saved, fields);
+        for (int64_t i = 0; i < pages; i++)
+            scores[i] = (n == 0 ? 0 : scores[i]) + (float)own[i];
     }
     free(own);
-}
-
-static int64_t list_all(int64_t pages, int32_t *list) {
-    for (int64_t p = 0; p < pages; p++)
-        list[p] = (int32_t)p;
-    return pages;
 }
 
 /* What a request says itself is in place of what the flow says. */
@@ -132,26 +144,63 @@ static kvmill_flow_select select_of(const struct flow_step *step, int64_t reques
     return select;
 }
 
-bool flow_step_is_whole(const struct flow_step *step, int64_t request) {
+static bool is_whole(const struct flow_step *step, int64_t request) {
     const kvmill_flow_select select = select_of(step, request);
     int64_t pages = flow_step_blocks(step, request);
     return step->skipped || step->length[request] < select.dense_below ||
            oracle_selected(&select, pages) == pages;
 }
 
+/* Some of its pages are selected by score, or scores are saved. */
+static bool is_scored(const struct flow_step *step, int64_t request) {
+    const kvmill_flow_select select = select_of(step, request);
+    bool needed = oracle_selected(&select, flow_step_blocks(step, request)) >
+                  select.reserved_bos + select.reserved_eos;
+    for (size_t i = 0; i < step->flow.index_count; i++)
+        needed = needed || strcmp(step->flow.index[i].op, "Save") == 0;
+    return needed && step->flow.index_count > 0 && !is_whole(step, request);
+}
+
+/* The place of a row's blocks among the scores; how many all rows have. */
+static int64_t place_of_row(const struct flow_step *step, int64_t request, int64_t r) {
+    int64_t room = flow_step_page_blocks(step);
+    return step->indptr[request] * room * step->rows + r * flow_step_pages(step, request) * room;
+}
+
+static int64_t count_scores(const struct flow_step *step) {
+    return step->indptr[step->attention.sequences] * flow_step_page_blocks(step) * step->rows;
+}
+
+void flow_step_expect_scores(struct flow_step *step, unsigned char *const *fields) {
+    free(step->scores);
+    step->scores = flow_step_take(count_scores(step), sizeof *step->scores);
+    for (int64_t i = 0; i < count_scores(step); i++)
+        step->scores[i] = NAN;
+    for (int64_t n = 0; n < step->attention.sequences * step->rows; n++) {
+        int64_t b = n / step->rows, r = n % step->rows;
+        if (is_scored(step, b))
+            score_row(step, b, r,
+                      step->scores + place_of_row(step, b, r) + step->select.reserved_bos, fields);
+    }
+}
+
+static int64_t list_all(int64_t pages, int32_t *list) {
+    for (int64_t p = 0; p < pages; p++)
+        list[p] = (int32_t)p;
+    return pages;
+}
+
 static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool dense,
                         int32_t *list) {
     int64_t pages = flow_step_blocks(step, request);
-    if (dense || flow_step_is_whole(step, request))
-        return list_all(pages, list);
-    float *scores = flow_step_take(2 * pages, sizeof *scores);
-    if (step->flow.index_count > 0)
-        (step->scores_of ? step->scores_of : score_row)(step, request, r, scores);
+    const float *scores =
+        step->own != NULL ? flow_step_data(step, KVMILL_FLOW_SCORES) : step->scores;
     const kvmill_flow_select select = select_of(step, request);
-    int64_t count =
-        oracle_unite(&select, oracle_second(&step->flow), pages, scores, scores + pages, list);
-    free(scores);
-    return count;
+    int64_t place = place_of_row(step, request, r);
+    if (dense || is_whole(step, request))
+        return list_all(pages, list);
+    return oracle_unite(&select, oracle_second(&step->flow), pages, scores + place,
+                        step->second != NULL ? step->second + place : NULL, list);
 }
 
 static void expect_lists(struct flow_step *step, bool dense) {
@@ -311,6 +360,8 @@ void flow_step_forget(struct flow_step *step) {
 
 void flow_step_expect(struct flow_step *step, bool dense) {
     flow_step_forget(step);
+    if (step->own == NULL)
+        flow_step_expect_scores(step, NULL);
     expect_lists(step, dense);
     flow_step_expect_output(step);
 }
@@ -343,28 +394,41 @@ static bool is_list_right(struct flow_step *step, int64_t row) {
     return true;
 }
 
-/* Those of Quest are exact; a row is scored where some of its pages are selected by score. */
-static bool are_scores_right(struct flow_step *step, int64_t row) {
-    int64_t request = row / step->rows, pages = flow_step_blocks(step, request);
-    int64_t bos = step->select.reserved_bos, eos = step->select.reserved_eos;
-    int64_t room = flow_step_page_blocks(step), own = flow_step_pages(step, request) * room;
-    const float *have = (const float *)flow_step_data(step, KVMILL_FLOW_SCORES) +
-                        step->indptr[request] * room * step->rows + row % step->rows * own;
-    bool scored =
-        !flow_step_is_whole(step, request) && step->starts[row + 1] - step->starts[row] > bos + eos;
-    float *wanted = flow_step_take(2 * pages, sizeof *wanted);
-    bool right = true;
-    if (scored)
-        score_row(step, request, row % step->rows, wanted);
-    for (int64_t p = 0; right && p < own; p++) {
-        bool is_scored = scored && p >= bos && p < pages - eos && !isnan(wanted[p]);
-        right = is_scored ? have[p] == wanted[p] : isnan(have[p]);
-        if (!right)
-            diag("the score of block %" PRId64 " of row %" PRId64 " is %g, wanted %g%s; %s", p, row,
-                 have[p], wanted[p], is_scored ? "" : " (none)", step->attention.words);
+/* Equal, or as near as float32 sums are; of halves, a unit in the last place. */
+static bool is_near(double found, double wanted, double size, double error) {
+    return found == wanted || (isnan(found) && isnan(wanted)) ||
+           fabs(found - wanted) <= error * fmax(size, fabs(wanted));
+}
+
+bool flow_step_are_near(const struct flow_step *step, const char *name, enum oracle_type type,
+                        const void *have, const void *wanted, int64_t count, double size,
+                        double error) {
+    for (int64_t i = 0; i < count; i++) {
+        double found = oracle_get(type, have, i), known = oracle_get(type, wanted, i);
+        if (!is_near(found, known, size, error)) {
+            diag("%s, element %" PRId64 ": %.9g, wanted %.9g; %s", name, i, found, known,
+                 step->attention.words);
+            return false;
+        }
     }
-    free(wanted);
-    return right;
+    return true;
+}
+
+double flow_step_largest(enum oracle_type type, const void *numbers, int64_t count) {
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double x = fabs(oracle_get(type, numbers, i));
+        largest = isfinite(x) && x > largest && x < 1e29 ? x : largest;
+    }
+    return largest;
+}
+
+/* Those of Quest are exact. */
+static bool are_scores_right(struct flow_step *step) {
+    int64_t count = count_scores(step);
+    return flow_step_are_near(
+        step, "scores", ORACLE_F32, flow_step_data(step, KVMILL_FLOW_SCORES), step->scores, count,
+        flow_step_largest(ORACLE_F32, step->scores, count), step->own != NULL ? 2e-5 : 0);
 }
 
 /* A caller who counts before it runs. */
@@ -381,15 +445,14 @@ static bool is_count_right(struct flow_step *step) {
 }
 
 bool flow_step_lists_are_right(struct flow_step *step) {
-    bool is_given = step->own != NULL || step->flow.constant_count > 0;
     int64_t rows = step->attention.sequences * step->rows;
     bool right = memcmp(flow_step_data(step, KVMILL_FLOW_SEL_INDPTR), step->starts,
                         (size_t)(rows + 1) * sizeof *step->starts) == 0;
     if (!right)
         diag("sel_indptr; %s", step->attention.words);
     for (int64_t row = 0; right && row < rows; row++)
-        right = is_list_right(step, row) && (is_given || are_scores_right(step, row));
-    return right && is_count_right(step);
+        right = is_list_right(step, row);
+    return right && are_scores_right(step) && is_count_right(step);
 }
 
 /* NaN and infinities are themselves. */

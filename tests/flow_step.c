@@ -2,7 +2,6 @@
 #include "flow_step.h"
 
 #include "common.h"
-#include "flow_beside.h"
 
 void *flow_step_take(int64_t count, size_t bytes) {
     void *memory = calloc((size_t)count + 1, bytes);
@@ -106,12 +105,8 @@ static void set_flow(struct flow_step *step) {
 /* ---- Tensors ---- */
 
 struct fenced_tensor *flow_step_tensor(struct flow_step *step, int which) {
-    bool own = which >= TENSORS || step->tensor[which].fence.pages != NULL;
+    bool own = which >= TENSORS || tensor_is_open(&step->tensor[which]);
     return own ? &step->tensor[which] : &step->attention.tensor[which];
-}
-
-static bool is_open(const struct fenced_tensor *tensor) {
-    return tensor->fence.pages != NULL;
 }
 
 void *flow_step_data(struct flow_step *step, int which) {
@@ -313,8 +308,12 @@ static int rows_tensor(const struct flow_step *step, int field) {
            __builtin_popcountll((uint64_t)step->flow.appended & ((1ull << field) - 1));
 }
 
+int flow_step_first_input(const struct flow_step *step) {
+    return FLOW_STEP_EXTRAS + __builtin_popcountll((uint64_t)step->flow.appended);
+}
+
 static int input_tensor(const struct flow_step *step, size_t constant) {
-    int tensor = FLOW_STEP_EXTRAS + __builtin_popcountll((uint64_t)step->flow.appended);
+    int tensor = flow_step_first_input(step);
     for (size_t i = 0; i < constant; i++)
         tensor += step->flow.constants[i].values == NULL;
     return tensor;
@@ -378,216 +377,12 @@ void flow_step_open(struct flow_step *step, struct dice *dice) {
     open_extras(step, dice);
 }
 
-/* ---- Tensors of a run ---- */
-
-/* What the steps take, and what with lists. */
-static const struct {
-    int which;
-    unsigned kinds, with_lists;
-} uses[] = {{KVMILL_CACHE_ATTENTION_QUERY, 0xe, 0},
-            {KVMILL_CACHE_ATTENTION_CURRENT_KEY, 1, 0},
-            {KVMILL_CACHE_ATTENTION_CURRENT_VALUE, 1, 0},
-            {KVMILL_CACHE_ATTENTION_CACHE, 0x1f, 0},
-            {KVMILL_CACHE_ATTENTION_SCALE, 0x1f, 0},
-            {KVMILL_CACHE_ATTENTION_VALUE_CACHE, 0x1f, 0},
-            {KVMILL_CACHE_ATTENTION_VALUE_SCALE, 0x1f, 0},
-            {KVMILL_CACHE_ATTENTION_SINKS, 0xc, 0},
-            {KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, 0xc, 0},
-            {KVMILL_CACHE_ATTENTION_LSE, 0xc, 0},
-            {KVMILL_FLOW_SEQ_LEN, 0xe, 0},
-            {KVMILL_FLOW_PAGE_INDPTR, 0xe, 0},
-            {KVMILL_FLOW_PAGE_IDS, 0xe, 0},
-            {KVMILL_FLOW_SLOT_MAPPING, 0x11, 0},
-            {KVMILL_FLOW_SEL_INDPTR, 2, 0xc},
-            {KVMILL_FLOW_SEL, 2, 0xc},
-            {KVMILL_FLOW_BLOCK_IDS, 2, 8},
-            {KVMILL_FLOW_SCORES, 2, 8},
-            {KVMILL_FLOW_TOPK_VALS, 0xa, 0},
-            {KVMILL_FLOW_FIELDS, 0x1b, 0}};
-
-void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists) {
-    memset(step->given, 0, sizeof step->given);
-    for (size_t i = 0; i < COUNT(uses); i++) {
-        unsigned kinds = uses[i].kinds | (lists ? uses[i].with_lists : 0);
-        int which = uses[i].which;
-        do {
-            struct fenced_tensor *tensor = flow_step_tensor(step, which);
-            if (kinds >> kind & 1 && is_open(tensor))
-                step->given[which] = &tensor->dl;
-        } while (which++ >= KVMILL_FLOW_FIELDS && which < FLOW_STEP_EXTRAS);
-    }
-    int first_input = input_tensor(step, 0);
-    for (int i = FLOW_STEP_EXTRAS; i < FLOW_STEP_MOST; i++)
-        if (is_open(&step->tensor[i]) &&
-            (i < first_input ? kind == STEP_APPEND : kind == STEP_INDEX || kind == STEP_DECODE))
-            step->given[i] = &step->tensor[i].dl;
-}
-
-/* As the library has them: nothing between the fields there are and what comes after. */
-static void order_tensors(const struct flow_step *step, const DLTensor **list) {
-    memcpy(list, step->given, sizeof step->given);
-    for (int i = FLOW_STEP_EXTRAS; i < FLOW_STEP_MOST; i++)
-        if (is_open(&step->tensor[i]))
-            list[KVMILL_FLOW_FIELDS + (int)step->flow.field_count + i - FLOW_STEP_EXTRAS] =
-                step->given[i];
-}
-
-bool flow_step_writes_rows(const struct flow_step *step) {
-    const kvmill_flow *flow = &step->flow;
-    for (size_t i = 0; i < flow->cache_count; i++)
-        if (strcmp(flow->cache[i].output, "k") == 0 || strcmp(flow->cache[i].output, "v") == 0)
-            return true;
-    return false;
-}
-
-/* A test's own flow may save in its fields. */
-static bool is_output(const struct flow_step *step, enum flow_step_kind kind, int which) {
-    bool is_cache =
-        which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
-    bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_SCORES;
-    if (which >= FLOW_STEP_EXTRAS)
-        return false;
-    if (which >= KVMILL_FLOW_FIELDS)
-        return kind == STEP_APPEND || kind == STEP_SUMMARISE || step->own != NULL;
-    if (is_list)
-        return kind == STEP_INDEX || kind == STEP_DECODE;
-    bool fills = kind == STEP_APPEND || (kind == STEP_SUMMARISE && flow_step_writes_rows(step));
-    return fills
-               ? is_cache
-               : which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || which == KVMILL_CACHE_ATTENTION_LSE;
-}
-
-/* ---- Running ---- */
-
-kvmill_status flow_step_plan(const struct flow_step *step, enum flow_step_kind kind,
-                             const kvmill_plan_options *options, kvmill_plan **plan,
-                             kvmill_error *error) {
-    kvmill_status (*const plans[])(const kvmill_flow *, const kvmill_flow_limits *,
-                                   const kvmill_plan_options *, kvmill_plan **, kvmill_error *) = {
-        kvmill_plan_flow_append, kvmill_plan_flow_index, kvmill_plan_flow_attend,
-        kvmill_plan_flow_decode, kvmill_plan_flow_summarise};
-    return plans[kind](&step->flow, &step->limits, options, plan, error);
-}
-
-static void protect_inputs(struct flow_step *step, enum flow_step_kind kind, bool read_only) {
-    for (int i = 0; i < FLOW_STEP_MOST; i++)
-        if (is_open(flow_step_tensor(step, i)) && !is_output(step, kind, i))
-            fence_protect(&flow_step_tensor(step, i)->fence, read_only);
-}
-
-static bool is_intact(struct flow_step *step) {
-    int64_t where;
-    for (int i = 0; i < FLOW_STEP_MOST; i++)
-        if (is_open(flow_step_tensor(step, i)) &&
-            !fence_is_intact(&flow_step_tensor(step, i)->fence, &where)) {
-            diag("byte %" PRId64 " is outside of tensor %d, but was written", where, i);
-            return false;
-        }
-    return true;
-}
-
-static kvmill_status run_plan(struct flow_step *step, enum flow_step_kind kind,
-                              const kvmill_plan *plan, int threads, struct dice *dice,
-                              kvmill_error *error) {
-    struct fence room;
-    int64_t where;
-    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
-    fence_open(&room, size, 0, FENCE_ABOVE, dice);
-    unsigned char *workspace = step->workspace ? step->workspace : room.data;
-    fence_explain_traps(step->attention.words);
-    const DLTensor *list[FLOW_STEP_MOST];
-    struct flow_beside beside;
-    order_tensors(step, list);
-    flow_beside_open(&beside, step->flow.field_layout, list + KVMILL_FLOW_FIELDS,
-                     (int)step->flow.field_count, dice);
-    protect_inputs(step, kind, true);
-    kvmill_status status = run_in_parts(plan, list, workspace, threads, dice, error);
-    protect_inputs(step, kind, false);
-    if (!flow_beside_close(&beside))
-        bail_out("the fields' memory was left: %s", step->attention.words);
-    if (!fence_is_intact(&room, &where))
-        bail_out("the workspace was left, at %" PRId64 " of %zu: %s", where, size,
-                 step->attention.words);
-    fence_close(&room);
-    return status;
-}
-
-kvmill_status flow_step_run(struct flow_step *step, enum flow_step_kind kind,
-                            const kvmill_plan_options *options, int threads, struct dice *dice,
-                            kvmill_error *error) {
-    kvmill_plan *plan;
-    kvmill_status status = flow_step_plan(step, kind, options, &plan, error);
-    if (status != KVMILL_OK)
-        return status;
-    status = run_plan(step, kind, plan, threads, dice, error);
-    kvmill_plan_destroy(plan);
-    return status;
-}
-
-bool flow_step_runs(struct flow_step *step, enum flow_step_kind kind,
-                    const kvmill_plan_options *options, int threads, struct dice *dice) {
-    kvmill_error error;
-    kvmill_status status = flow_step_run(step, kind, options, threads, dice, &error);
-    if (status != KVMILL_OK)
-        diag("%s: %s; %s", kvmill_status_name(status), error.message, step->attention.words);
-    return status == KVMILL_OK && is_intact(step);
-}
-
 void flow_step_close(struct flow_step *step) {
-    for (int i = 0; i < FLOW_STEP_MOST; i++) {
-        tensor_close(&step->tensor[i]);
-        tensor_close(&step->before[i]);
-    }
+    tensors_close(step->tensor, FLOW_STEP_MOST);
+    tensors_close(step->before, FLOW_STEP_MOST);
     flow_step_forget(step);
+    free(step->scores);
+    free(step->second);
     attention_close(&step->attention);
     *step = (struct flow_step){0};
-}
-
-/* ---- What was there before ---- */
-
-void *flow_step_copy(struct flow_step *step, int which) {
-    const struct fence *fence = &flow_step_tensor(step, which)->fence;
-    if (fence->pages == NULL)
-        return NULL;
-    void *copy = flow_step_take((int64_t)fence->size, 1);
-    memcpy(copy, fence->data, fence->size);
-    return copy;
-}
-
-bool flow_step_has_bytes(struct flow_step *step, int which, const void *bytes) {
-    const struct fence *fence = &flow_step_tensor(step, which)->fence;
-    bool same = bytes == NULL || memcmp(bytes, fence->data, fence->size) == 0;
-    if (!same)
-        diag("tensor %d has other bits; %s", which, step->attention.words);
-    return same;
-}
-
-void flow_step_keep(struct flow_step *step, struct dice *dice) {
-    for (int i = 0; i < FLOW_STEP_MOST; i++) {
-        tensor_close(&step->before[i]);
-        if (is_open(flow_step_tensor(step, i)))
-            tensor_open_copy(&step->before[i], flow_step_tensor(step, i), dice);
-    }
-}
-
-bool flow_step_is_same(struct flow_step *step, int which) {
-    int64_t where;
-    return !is_open(&step->before[which]) ||
-           tensor_is_equal(flow_step_tensor(step, which), &step->before[which], &where);
-}
-
-bool flow_step_is_kept(struct flow_step *step) {
-    for (int i = 0; i < FLOW_STEP_MOST; i++)
-        if (!flow_step_is_same(step, i)) {
-            diag("tensor %d has changed; %s", i, step->attention.words);
-            return false;
-        }
-    return is_intact(step);
-}
-
-void flow_step_restore(struct flow_step *step) {
-    for (int i = 0; i < FLOW_STEP_MOST; i++)
-        if (is_open(&step->before[i]))
-            memcpy(flow_step_tensor(step, i)->fence.data, step->before[i].fence.data,
-                   step->before[i].fence.size);
 }

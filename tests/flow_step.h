@@ -42,10 +42,6 @@ struct flow_step {
     bool has_topk;          /* requests say themselves how many pages are selected: */
     int64_t topk[MOST_SEQUENCES];
 
-    /* What lists are made by, for all pages, and after these what Union takes then; set after it.
-       NULL: what the oracle says of the fields. */
-    void (*scores_of)(struct flow_step *step, int64_t request, int64_t row, float *scores);
-
     /* Made by it. */
     kvmill_flow flow;
     kvmill_flow_field fields[MOST_STEP_FIELDS];
@@ -55,7 +51,10 @@ struct flow_step {
     const DLTensor *given[FLOW_STEP_MOST];       /* of the next run; a test may change them */
     struct fenced_tensor before[FLOW_STEP_MOST]; /* made by flow_step_keep */
     kvmill_flow_limits limits;                   /* as small as may be */
-    unsigned char *workspace;                    /* not NULL: of the next run */
+
+    /* Made by flow_step_expect_scores: what is told of blocks.  Lists of a flow of a test's own
+       follow from what a run has told, and from `second`, scores that Union takes then. */
+    float *scores, *second;
 
     /* Made by flow_step_expect: the lists, [sequences * rows + 1] and [pages], and the output. */
     int64_t *starts;
@@ -116,6 +115,9 @@ unsigned char *flow_step_field(const struct flow_step *step, int i, int64_t bloc
 const unsigned char *flow_step_new_row(struct flow_step *step, int field, int64_t t, int64_t h);
 const float *flow_step_input(struct flow_step *step, size_t constant, int64_t request, int64_t h);
 
+/* Where tensors of inputs are, after those of new rows. */
+int flow_step_first_input(const struct flow_step *step);
+
 /* Zeros, to be freed; the bytes of a tensor, NULL where there is none, and whether it has them. */
 void *flow_step_take(int64_t count, size_t bytes);
 void *flow_step_copy(struct flow_step *step, int which);
@@ -124,13 +126,17 @@ bool flow_step_has_bytes(struct flow_step *step, int which, const void *bytes);
 /* What the lists and the output must be; of all pages: dense. */
 void flow_step_expect(struct flow_step *step, bool dense);
 
-/* All pages are selected, and none is scored. */
-bool flow_step_is_whole(const struct flow_step *step, int64_t request);
+/* The scores of a run to come, as its tensor has them; what it saves goes into `fields`, if they
+   are not NULL.  flow_step_expect does so where the flow is Quest. */
+void flow_step_expect_scores(struct flow_step *step, unsigned char *const *fields);
 
-/* What the oracle says of the scores of a row's blocks, from the first that is a candidate on, by
-   the n-th of its kv heads, and after as many of what Union takes then; and of what is saved. */
-void flow_step_score(struct flow_step *step, int64_t request, int64_t row, int64_t n,
-                     double *scores, double *const *saved);
+/* So many numbers are near, apart by a share of the larger of `size` and what is wanted. */
+bool flow_step_are_near(const struct flow_step *step, const char *name, enum oracle_type type,
+                        const void *have, const void *wanted, int64_t count, double size,
+                        double error);
+
+/* The largest that is a number, and no mask. */
+double flow_step_largest(enum oracle_type type, const void *numbers, int64_t count);
 
 void flow_step_forget(struct flow_step *step);
 
@@ -162,9 +168,6 @@ void flow_step_keep(struct flow_step *step, struct dice *dice);
 bool flow_step_is_kept(struct flow_step *step);
 void flow_step_restore(struct flow_step *step);
 
-/* Whether a tensor has the bytes that were remembered. */
-bool flow_step_is_same(struct flow_step *step, int which);
-
 /* ---- Appending ---- */
 
 /* Rows that are in each block of the cache; what its fields hold, in their tensors' place. */
@@ -182,9 +185,8 @@ void flow_pool_close(struct flow_pool *pool);
 bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *options,
                        struct dice *dice);
 
-/* What is saved by a step that is to make lists, before it; and whether it has been. */
-void flow_pool_expect_scores(struct flow_pool *pool);
-bool flow_pool_scores_are_right(struct flow_pool *pool);
+/* Fields are as the pool has them; of scores: within what sums of their size may err. */
+bool flow_pool_fields_are_right(struct flow_pool *pool, bool are_scores);
 
 /* A row of K or V from the dense arrays. */
 void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t slot, int64_t head,

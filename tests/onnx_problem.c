@@ -239,16 +239,12 @@ static void free_numbers(struct onnx_problem *problem) {
         problem->result.qk, problem->result.qk_error};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         free(numbers[i]);
-    for (int i = 0; i < ONNX_TENSORS; i++)
-        if (tensor_is_open(&problem->before[i]))
-            tensor_close(&problem->before[i]);
 }
 
 void onnx_close(struct onnx_problem *problem) {
     free_numbers(problem);
-    for (int i = 0; i < ONNX_TENSORS; i++)
-        if (tensor_is_open(&problem->tensor[i]))
-            tensor_close(&problem->tensor[i]);
+    tensors_close(problem->before, ONNX_TENSORS);
+    tensors_close(problem->tensor, ONNX_TENSORS);
 }
 
 /* ---- What the oracle says ---- */
@@ -330,7 +326,6 @@ static struct oracle_onnx question(const struct onnx_problem *problem) {
 
 void onnx_expect(struct onnx_problem *problem, struct dice *dice) {
     free_numbers(problem);
-    memset(problem->before, 0, sizeof problem->before);
     take_all(problem);
     struct oracle_onnx oracle = question(problem);
     const struct oracle_step step = {
@@ -346,9 +341,7 @@ void onnx_expect(struct onnx_problem *problem, struct dice *dice) {
         oracle_onnx_step(&step, &problem->result);
     else
         oracle_onnx_attend(&oracle, &problem->result);
-    for (int i = 0; i < ONNX_TENSORS; i++)
-        if (tensor_is_open(&problem->tensor[i]))
-            tensor_open_copy(&problem->before[i], &problem->tensor[i], dice);
+    tensors_keep(problem->before, problem->tensor, ONNX_TENSORS, dice);
 }
 
 /* ---- Running ---- */
@@ -387,23 +380,17 @@ kvmill_status onnx_plan(const struct onnx_problem *problem, const kvmill_plan_op
                          : kvmill_plan_attention(&op, options, plan, error);
 }
 
-static bool is_output(const struct onnx_problem *problem, int i) {
-    bool cache = i == PAST || i == PAST + 1;
-    return (i >= Y && i <= QK) || (problem->in_place && cache);
-}
-
-static void protect_inputs(const struct onnx_problem *problem, bool read_only) {
-    for (int i = 0; i < ONNX_TENSORS; i++)
-        if (tensor_is_open(&problem->tensor[i]) && !is_output(problem, i))
-            fence_protect(&problem->tensor[i].fence, read_only);
+/* Y, both presents, QK. */
+static uint64_t outputs_of(const struct onnx_problem *problem) {
+    return UINT64_C(15) << Y | (problem->in_place ? UINT64_C(3) << PAST : 0);
 }
 
 kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *plan, int threads,
                        struct dice *dice, kvmill_error *error) {
     fence_explain_traps(problem->words);
-    protect_inputs(problem, true);
+    tensors_protect(problem->tensor, ONNX_TENSORS, outputs_of(problem), true);
     kvmill_status status = run_with_workspace(plan, problem->given, threads, dice, error);
-    protect_inputs(problem, false);
+    tensors_protect(problem->tensor, ONNX_TENSORS, outputs_of(problem), false);
     return status;
 }
 
@@ -445,27 +432,8 @@ static bool are_outputs_right(const struct onnx_problem *problem) {
     return right;
 }
 
-/* Nothing beside the tensor is written, nor an input. */
-static bool is_kept(const struct onnx_problem *problem, int i) {
-    const struct fenced_tensor *tensor = &problem->tensor[i];
-    int64_t where;
-    if (fence_is_intact(&tensor->fence, &where) &&
-        (is_output(problem, i) || tensor_is_equal(tensor, &problem->before[i], &where)))
-        return true;
-    diag("byte %" PRId64 " of tensor %d was written", where, i);
-    return false;
-}
-
 bool onnx_is_right(struct onnx_problem *problem) {
-    for (int i = 0; i < ONNX_TENSORS; i++)
-        if (tensor_is_open(&problem->tensor[i]) && !is_kept(problem, i))
-            return false;
-    return are_outputs_right(problem);
-}
-
-void onnx_restore(struct onnx_problem *problem) {
-    for (int i = 0; i < ONNX_TENSORS; i++)
-        if (tensor_is_open(&problem->before[i]))
-            memcpy(problem->tensor[i].fence.data, problem->before[i].fence.data,
-                   problem->before[i].fence.size);
+    return tensors_are_kept(problem->tensor, problem->before, ONNX_TENSORS, outputs_of(problem),
+                            problem->words) &&
+           are_outputs_right(problem);
 }

@@ -71,7 +71,4 @@ kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *pl
 /* Outputs are as the oracle says, everything else is untouched. */
 bool onnx_is_right(struct onnx_problem *problem);
 
-/* All tensors as they were. */
-void onnx_restore(struct onnx_problem *problem);
-
 #endif

@@ -12,8 +12,7 @@ const kvmill_plan_options scatter_packs = {
     .struct_size = sizeof scatter_packs, .packs = packs, .pack_count = PACKS};
 
 void scene_close(struct scene *scene) {
-    for (int i = 0; i < TENSORS; i++)
-        tensor_close(&scene->tensor[i]);
+    tensors_close(scene->tensor, TENSORS);
 }
 
 struct dims {
@@ -161,6 +160,10 @@ static const struct fenced_tensor *output_of(const struct scene *scene) {
     return &scene->tensor[scene->given[PRESENT] == scene->given[PAST] ? PAST : PRESENT];
 }
 
+static uint64_t output_bit(const struct scene *scene) {
+    return UINT64_C(1) << (output_of(scene) - scene->tensor);
+}
+
 void scene_expect(const struct scene *scene, struct fenced_tensor *expected) {
     const struct fenced_tensor *output = output_of(scene);
     int axis = (int)(scene->axis < 0 ? scene->axis + output->dl.ndim : scene->axis);
@@ -173,22 +176,12 @@ void scene_expect(const struct scene *scene, struct fenced_tensor *expected) {
 /* The output is as expected, all else as before. */
 static bool is_right(const struct scene *scene, const struct fenced_tensor *before,
                      const struct fenced_tensor *expected) {
-    static const char *const names[] = {"past_cache", "update", "write_indices", "present_cache"};
     int64_t where;
-    for (int i = 0; i < TENSORS; i++) {
-        const struct fenced_tensor *have = &scene->tensor[i];
-        if (have->fence.pages == NULL)
-            continue;
-        if (!fence_is_intact(&have->fence, &where)) {
-            diag("byte %" PRId64 " is outside of %s, but was written", where, names[i]);
-            return false;
-        }
-        if (!tensor_is_equal(have, have == output_of(scene) ? expected : &before[i], &where)) {
-            diag("byte %" PRId64 " of %s is not as it must be", where, names[i]);
-            return false;
-        }
-    }
-    return true;
+    bool right = tensor_is_equal(output_of(scene), expected, &where);
+    if (!right)
+        diag("byte %" PRId64 " of the output is not as it must be", where);
+    return right &&
+           tensors_are_kept(scene->tensor, before, TENSORS, output_bit(scene), "a scatter");
 }
 
 /* ---- Running it in every way there is ---- */
@@ -201,21 +194,15 @@ kvmill_status scene_run_way(const struct scene *scene, int way, const kvmill_pla
     return run_in_parts(plan, scene->given, NULL, way, scene->dice, error);
 }
 
-static void protect_inputs(const struct scene *scene, bool read_only) {
-    for (int i = 0; i < TENSORS; i++)
-        if (scene->tensor[i].fence.pages != NULL && &scene->tensor[i] != output_of(scene))
-            fence_protect(&scene->tensor[i].fence, read_only);
-}
-
 static bool runs_so(struct scene *scene, int way, const kvmill_plan *plan,
                     const struct fenced_tensor *before, const struct fenced_tensor *expected) {
     kvmill_error error;
-    protect_inputs(scene, true);
+    tensors_protect(scene->tensor, TENSORS, output_bit(scene), true);
     kvmill_status status = scene_run_way(scene, way, plan, &error);
     bool good = status == KVMILL_OK && error.message[0] == '\0' &&
                 is_right(scene, before, expected) &&
                 scene_run_way(scene, way, plan, NULL) == KVMILL_OK;
-    protect_inputs(scene, false);
+    tensors_protect(scene->tensor, TENSORS, output_bit(scene), false);
     if (!good)
         diag("way %d, %s: %s", way, kvmill_status_name(status), error.message);
     return good;
@@ -225,17 +212,12 @@ bool scene_run_ways(struct scene *scene, const kvmill_plan *plan,
                     const struct fenced_tensor *expected, int first, int end) {
     struct fenced_tensor before[TENSORS] = {{.shape = {0}}};
     bool good = true;
-    for (int i = 0; i < TENSORS; i++)
-        if (scene->tensor[i].fence.pages != NULL)
-            tensor_open_copy(&before[i], &scene->tensor[i], scene->dice);
+    tensors_keep(before, scene->tensor, TENSORS, scene->dice);
     for (int way = first; good && way < end; way++) {
         good = runs_so(scene, way, plan, before, expected);
-        for (int i = 0; i < TENSORS; i++)
-            if (before[i].fence.size > 0)
-                memcpy(scene->tensor[i].fence.data, before[i].fence.data, before[i].fence.size);
+        tensors_restore(scene->tensor, before, TENSORS);
     }
-    for (int i = 0; i < TENSORS; i++)
-        tensor_close(&before[i]);
+    tensors_close(before, TENSORS);
     return good;
 }
 

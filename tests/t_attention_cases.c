@@ -3,22 +3,21 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "attention_scenes.h"
+#include "case_table.h"
 #include "common.h"
 #include "packs.h"
 #include "plans.h"
-#include "table.h"
+#include "settings.h"
 
 DICE("attention cases");
 
 enum {
     CACHE = KVMILL_CACHE_ATTENTION_CACHE,
-    SCALE = KVMILL_CACHE_ATTENTION_SCALE,
     STARTS = KVMILL_CACHE_ATTENTION_CACHESTARTS,
     NEW_KEY = KVMILL_CACHE_ATTENTION_CURRENT_KEY,
     NEW_VALUE = KVMILL_CACHE_ATTENTION_CURRENT_VALUE,
     KEY = KVMILL_CACHE_ATTENTION_KEY,
     QUERY = KVMILL_CACHE_ATTENTION_QUERY,
-    MASK = KVMILL_CACHE_ATTENTION_ATTN_MASK,
     OUTPUT = KVMILL_CACHE_ATTENTION_ATTN_OUTPUT,
     LSE = KVMILL_CACHE_ATTENTION_LSE
 };
@@ -40,31 +39,57 @@ static bool are_near(const struct attention *a, int tensor, int64_t first, int64
     return true;
 }
 
-/* ---- Addresses ---- */
+enum { MOST = 16 }; /* numbers of a word */
 
-/* The op writes 100 where the reference says; without scales, and with. */
-static void test_address(unsigned op, const char *settings, int64_t from, int64_t element,
-                         int64_t scale, const char *name) {
-    bool good = true;
-    for (int bits = 0; bits <= 8; bits += 8) {
-        struct attention a =
-            attention_scene(op, "num_kv_heads=2 num_layer=2 layer_idx=1 head_dim=8");
-        attention_say(&a, settings);
-        attention_say(&a, bits ? I8 : "");
-        attention_open(&a, &dice);
-        if (op == KD)
-            attention_set(&a, STARTS, 0, 5);
-        attention_set(&a, NEW_VALUE, from, 100);
-        good = good && attention_runs(&a, &dice) &&
-               are_near(&a, CACHE, element, 1, &(double){bits ? 127 : 100}, 0);
-        double want = (double)(100.0f / 127);
-        good = good && (bits == 0 || are_near(&a, SCALE, scale, 1, &want, 0));
-        attention_close(&a);
-    }
-    ok(good, "%s: element %" PRId64 ", scale %" PRId64, name, element, scale);
+static int tensor_named(const char *name, size_t length) {
+    for (int i = 0; i < TENSORS; i++)
+        if (strncmp(attention_tensor_name(i), name, length) == 0 &&
+            attention_tensor_name(i)[length] == '\0')
+            return i;
+    bail_out("there is no tensor %s", name);
 }
 
-static void test_pages(void) {
+/* "query[3]=0.5,1/3": numbers from that one on; "query[*]=0": all of them. */
+static void set_numbers(struct attention *a, const char *said) {
+    double numbers[MOST];
+    for (struct setting setting; setting_next(&said, &setting);) {
+        size_t name = strcspn(setting.name, "[");
+        int tensor = tensor_named(setting.name, name);
+        bool all = setting.name[name + 1] == '*';
+        int64_t count = numbers_in(setting.value, 10, numbers, MOST),
+                first = atoll(setting.name + name + 1);
+        count = all ? tensor_count(&a->tensor[tensor].dl) : count;
+        for (int64_t i = 0; i < count; i++)
+            attention_set(a, tensor, first + i, numbers[all ? 0 : i]);
+    }
+}
+
+static bool has_numbers(const struct attention *a, const char *said, double tolerance) {
+    double numbers[MOST];
+    bool good = true;
+    for (struct setting setting; good && setting_next(&said, &setting);) {
+        size_t name = strcspn(setting.name, "[");
+        int64_t count = numbers_in(setting.value, 10, numbers, MOST);
+        for (int64_t i = 0; i < count; i++)
+            numbers[i] = tolerance == 0 ? (float)numbers[i] : numbers[i];
+        good = are_near(a, tensor_named(setting.name, name), atoll(setting.name + name + 1), count,
+                        numbers, tolerance);
+    }
+    return good;
+}
+
+ROWS(numbers, 6) {
+    static const char letters[] = "SsKkMm"; /* in the order of their bits */
+    struct attention a = attention_scene(1u << (strchr(letters, cells[1][0]) - letters), cells[2]);
+    attention_open(&a, &dice);
+    set_numbers(&a, cells[3]);
+    ok(attention_runs(&a, &dice) && has_numbers(&a, cells[4], atof(cells[5])), "%s", cells[0]);
+    attention_close(&a);
+}
+
+/* ---- Addresses ---- */
+
+TEST(pages) {
     static const int64_t table[] = {8, 0, 4, 12}, loaded[] = {8, 9, 10, 11, 0, 4, 5, 6, 7, 12, 13},
                          stored[] = {11, 0, 13};
     struct attention a = attention_scene(KD, ONE "head_dim=4 cache_mode=1 page_size=4 tokens=2,1 "
@@ -86,30 +111,16 @@ static void test_pages(void) {
     ok(good, "A3 pages: stores at rows 11, 0, 13, loads in order");
 }
 
-TEST(addresses) {
-    static const char at[] = "batch=2 start=2 tokens=1 spare_rows=1 cache_layout=";
-    char settings[80];
-    for (int layout = 0; layout < 2; layout++) {
-        snprintf(settings, sizeof settings, "%s%d", at, layout);
-        test_address(KS, settings, 1 * 16 + 1 * 8 + 3, layout ? 499 : 491, layout ? 62 : 61,
-                     layout ? "A1 layout 1" : "A1 layout 0");
-    }
-    test_address(KD, "rows=16", 11, 379, 47, "A2 layout 0");
-    test_address(KD, "rows=16 cache_layout=1", 11, 699, 87, "A2 layout 1");
-    test_address(KD, "rows=16 cache_layout=2", 11, 859, 107, "A2 layout 2");
-    test_address(KD, "rows=16 cache_layout=3", 11, 939, 117, "A2 layout 3");
-    test_pages();
-}
-
 /* ---- ALiBi ---- */
 
-/* Query 0 over two positions: lse = log (1 + exp (-slope)). */
-static void test_slopes(int64_t heads, const char *exponents) {
+/* Exponents of 2, a slope for each head: query 0 over two positions, lse = log (1 + exp (-slope)).
+ */
+ROWS(slopes, 1) {
     struct attention a =
         attention_scene(MS, "head_dim=4 start=1 is_alibi=1 partial=1 query_size=0");
-    double exponent[32];
-    bool good = numbers_in(exponents, 10, exponent, COUNT(exponent)) == heads;
-    a.op.num_heads = heads;
+    double exponent[MOST];
+    int64_t heads = a.op.num_heads = numbers_in(cells[0], 10, exponent, MOST);
+    bool good = true;
     attention_open(&a, &dice);
     good = good && attention_runs(&a, &dice);
     for (int64_t h = 0; h < heads && good; h++) {
@@ -118,28 +129,6 @@ static void test_slopes(int64_t heads, const char *exponents) {
     }
     attention_close(&a);
     ok(good, "S1 slopes of %" PRId64 " heads", heads);
-}
-
-/* One head has slope 2^-8; a factor of 2^8 makes it 1. */
-static void test_bias(void) {
-    struct attention a = attention_scene(MS, ONE "head_dim=4 start=3 tokens=2 is_alibi=1 partial=1 "
-                                                 "alibi_scale=256 query_size=0");
-    const double want[] = {log(1 + exp(-1) + exp(-2) + exp(-3)),
-                           log(1 + exp(-1) + exp(-2) + exp(-3) + exp(-4))};
-    attention_open(&a, &dice);
-    ok(attention_runs(&a, &dice) && are_near(&a, LSE, 0, 2, want, 1e-6),
-       "S2 bias of two tokens behind three");
-    attention_close(&a);
-}
-
-TEST(alibi) {
-    test_slopes(1, "-8");
-    test_slopes(2, "-4 -8");
-    test_slopes(3, "-4 -8 -2");
-    test_slopes(4, "-2 -4 -6 -8");
-    test_slopes(6, "-2 -4 -6 -8 -1 -3");
-    test_slopes(12, "-1 -2 -3 -4 -5 -6 -7 -8 -0.5 -1.5 -2.5 -3.5");
-    test_bias();
 }
 
 /* ---- Attention ---- */
@@ -158,7 +147,7 @@ static void open_attention(struct attention *a, const char *settings) {
     oracle_write_row(&problem.value, ORACLE_F32, oracle_row(&problem.cache, 0, 1, 1, 0, 0), row);
     attention_refresh(a, CACHE);
     if (a->op.quant_bit != 0)
-        attention_refresh(a, SCALE);
+        attention_refresh(a, KVMILL_CACHE_ATTENTION_SCALE);
     for (int64_t t = 0; t < 2; t++)
         for (int64_t i = 0; i < dim; i++) {
             attention_set(a, NEW_KEY, t * dim + i, i == 0 ? ln2 * (double)(t + 1) : 0);
@@ -168,71 +157,22 @@ static void open_attention(struct attention *a, const char *settings) {
         }
 }
 
-/* want: rows of token 0 head 0, token 0 head 1, token 1 head 0, token 1 head 1. */
-static void check_rows(struct attention *a, const double want[4][4], const char *name) {
-    bool good = attention_runs(a, &dice);
-    for (int64_t row = 0; good && row < 4; row++)
-        good = are_near(a, OUTPUT, row * a->op.head_dim, 4, want[row], 1e-6);
-    attention_close(a);
-    ok(good, "%s", name);
-}
-
-static const double thirds[4] = {1.0 / 3, 1.0 / 3, 1.0 / 3};
-
-static void test_masked(void) {
+ROWS(attention, 4) {
     struct attention a;
-    const double added[] = {log(4), log(2), 0}, total = 4 + 2 + 1;
-    open_attention(&a, "mask=2 mask_padding=13");
-    for (int64_t j = 0; j < 3; j++) {
-        attention_set(&a, MASK, j, 0);
-        attention_set(&a, MASK, 16 + j, added[j]);
-    }
-    const double want[4][4] = {{1.0 / 3, 2.0 / 3},
-                               {1.0 / 2, 1.0 / 2},
-                               {thirds[0], thirds[1], thirds[2]},
-                               {4 / total, 2 / total, 1 / total}};
-    check_rows(&a, want, "M3 mask, its padding NaN");
+    double want[MOST];
+    const char *said = cells[3];
+    open_attention(&a, cells[1]);
+    set_numbers(&a, cells[2]);
+    bool good = attention_runs(&a, &dice);
+    for (struct setting row; setting_next(&said, &row);)
+        good =
+            good && numbers_in(row.value, 10, want, MOST) == 4 &&
+            are_near(&a, OUTPUT, atoll(row.name + strlen("row[")) * a.op.head_dim, 4, want, 1e-6);
+    attention_close(&a);
+    ok(good, "%s", cells[0]);
 }
 
-static void test_alibi_output(const char *settings, const char *name) {
-    struct attention a;
-    double s = pow(2, -4), t = pow(2, -8);
-    open_attention(&a, settings);
-    for (int64_t i = 0; i < 16; i++)
-        attention_set(&a, QUERY, i, 0);
-    double n1 = 1 + exp(-s), n2 = 1 + exp(-s) + exp(-2 * s);
-    double o1 = 1 + exp(-t), o2 = 1 + exp(-t) + exp(-2 * t);
-    const double want[4][4] = {{exp(-s) / n1, 1 / n1},
-                               {exp(-t) / o1, 1 / o1},
-                               {exp(-2 * s) / n2, exp(-s) / n2, 1 / n2},
-                               {exp(-2 * t) / o2, exp(-t) / o2, 1 / o2}};
-    ok(fabs(want[0][0] - 0.484380) < 1e-6 && fabs(want[2][2] - 0.354370) < 1e-6,
-       "M4 numbers of the reference");
-    check_rows(&a, want, name);
-}
-
-TEST(attention) {
-    static const double m1[4][4] = {{1.0 / 3, 2.0 / 3},
-                                    {1.0 / 2, 1.0 / 2},
-                                    {1.0 / 7, 2.0 / 7, 4.0 / 7},
-                                    {1.0 / 3, 1.0 / 3, 1.0 / 3}};
-    static const double m2[4][4] = {{1.0 / 7, 2.0 / 7, 4.0 / 7},
-                                    {1.0 / 3, 1.0 / 3, 1.0 / 3},
-                                    {1.0 / 7, 2.0 / 7, 4.0 / 7},
-                                    {1.0 / 3, 1.0 / 3, 1.0 / 3}};
-    struct attention a;
-    open_attention(&a, "");
-    check_rows(&a, m1, "M1 causal; M9 other layers, batch rows and positions are as before");
-    open_attention(&a, "is_causal=0");
-    check_rows(&a, m2, "M2 not causal");
-    test_masked();
-    test_alibi_output("is_alibi=1", "M4 ALiBi, causal");
-    test_alibi_output("is_alibi=1 is_causal=0", "M4 ALiBi, not causal: the same");
-    open_attention(&a, I4 "head_dim=8");
-    check_rows(&a, m1, "M5 int4");
-    open_attention(&a, I8 "head_dim=8");
-    check_rows(&a, m1, "M5 int8");
-}
+TABLE(attention_cases);
 
 /* ---- NaN and infinity in a group ---- */
 
@@ -321,64 +261,4 @@ TEST(descriptions) {
        "math fast: without packs, or of another geometry, no kernel has it");
     ok(describes("math=f32", 0, none, false) && describes("", 0, none, false),
        "  which is not said where it is not asked for");
-}
-
-/* ---- Tiles ---- */
-
-#define TILES                                                                                      \
-    "T1=float16 T3=float16 T2=int8 quant_bit=8 quant_group=32 cache_format=tiles head_dim=64 "
-
-/* Byte `from + slot` of a head's row is there in K and in V, worked out by hand; int8 and int4. */
-TEST(places_in_tiles) {
-    const struct {
-        const char *settings;
-        int64_t element, key, value; /* of the row of slot 18; codes in the cache */
-    } places[] = {
-        {TILES, 5, 16 * 64 + (1 * 16 + 2) * 4 + 1, 16 * 64 + 5 * 4 + 2},
-        {TILES "quant_bit=4 T2=int4", 21, 2 * (16 * 32 + (2 * 16 + 2) * 4 + 2) + 1,
-         2 * (16 * 32 + 10 * 4 + 2) + 1},
-    };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        struct attention a =
-            attention_scene(KS, ONE "cache_layout=1 start=18 tokens=1 rows=32 query_size=0");
-        attention_say(&a, places[i].settings);
-        attention_open(&a, &dice);
-        for (int64_t d = 0; d < 64; d++) {
-            attention_set(&a, NEW_KEY, d, d == places[i].element ? 5 : 0);
-            attention_set(&a, NEW_VALUE, d, d == places[i].element ? 5 : 0);
-        }
-        double most = a.op.quant_bit == 8 ? 127 : 7;
-        int64_t side = 32 * 64;
-        bool good = attention_runs(&a, &dice) && attention_get(&a, CACHE, places[i].key) == most &&
-                    attention_get(&a, CACHE, side + places[i].value) == most;
-        ok(good, "tiles of int%" PRId64 ": element %" PRId64 " of slot 18 is where it should be",
-           a.op.quant_bit, places[i].element);
-        attention_close(&a);
-    }
-}
-
-/* Kernels that are in the packs, on lengths around tiles; a window that begins within one, in
-   several calls of a kernel. */
-TEST(lengths_in_tiles) {
-    static const char *const lengths[] = {"start=15 tokens=1",
-                                          "start=16 tokens=1",
-                                          "start=0 tokens=17",
-                                          "start=61 tokens=4",
-                                          "start=64 tokens=33",
-                                          "start=2450 tokens=1 left_window_size=2300",
-                                          "start=70 tokens=1 left_window_size=37"};
-    bool good = true;
-    for (size_t i = 0; good && i < sizeof lengths / sizeof *lengths; i++) {
-        struct attention a = attention_scene(
-            S, TILES "num_heads=8 num_kv_heads=2 cache_layout=1 value_T2=int4 value_T3=float16 "
-                     "value_quant_bit=4 value_cache_format=tiles math=near");
-        a.op.value_differs = 1;
-        attention_say(&a, lengths[i]);
-        attention_open(&a, &dice);
-        if (a.op.left_window_size == 37) /* position 32 is in the tile of the first that is seen */
-            attention_set(&a, KVMILL_CACHE_ATTENTION_VALUE_SCALE, 64, NAN);
-        good = attention_runs(&a, &dice);
-        attention_close(&a);
-    }
-    ok(good, "tiles: parts of them at the end, and at the begin of a window");
 }

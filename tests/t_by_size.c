@@ -169,13 +169,10 @@ static struct attention scene(int64_t sequences, int64_t tokens, int64_t positio
 static void run(struct attention a, const kvmill_pack *with, int threads) {
     kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = &with, .pack_count = 1, .threads = 3};
-    kvmill_plan *plan;
-    kvmill_error error;
     memset(called, 0, sizeof called);
     attention_open(&a, &dice);
-    must(attention_plan(&a, &options, &plan, &error) == KVMILL_OK &&
-             attention_run_fenced(&a, plan, threads, &dice, &error) == KVMILL_OK,
-         error.message);
+    kvmill_plan *plan = attention_plan_and_run(&a, &options, threads, &dice);
+    must(plan != NULL, "no run");
     kvmill_plan_destroy(plan);
     attention_close(&a);
 }

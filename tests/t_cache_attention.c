@@ -46,42 +46,12 @@ static void count_case(const struct attention *a) {
     seen.spread += a->spread == SPREAD;
 }
 
-/* Plan for `threads` and run on them; NULL when either failed. */
+/* Plan for `threads`, or others, and run on them; NULL when either failed. */
 static kvmill_plan *plan_and_run(const struct attention *a, kvmill_plan_options options,
                                  int threads, struct dice *dice) {
-    kvmill_plan *plan;
-    kvmill_error error;
     options.threads = dice_once_in(dice, 4) ? (int)dice_range(dice, 1, 8) : threads;
-    kvmill_status status = attention_plan(a, &options, &plan, &error);
-    if (status == KVMILL_OK) {
-        seen.threads[threads]++;
-        status = attention_run_fenced(a, plan, threads, dice, &error);
-    }
-    if (status == KVMILL_OK)
-        return plan;
-    diag("%s: %s", kvmill_status_name(status), error.message);
-    kvmill_plan_destroy(plan);
-    return NULL;
-}
-
-/* What the first run gave is what to expect of the others, to the bit. */
-static void expect_the_same(struct attention *a) {
-    for (int i = 0; i < TENSORS; i++)
-        if (a->expected[i].fence.pages != NULL)
-            memcpy(a->expected[i].fence.data, a->tensor[i].fence.data, a->tensor[i].fence.size);
-}
-
-static bool are_same_bits(struct attention *a) {
-    int64_t where;
-    for (int i = 0; i < TENSORS; i++)
-        if (a->expected[i].fence.pages != NULL &&
-            !tensor_is_equal(&a->tensor[i], &a->expected[i], &where)) {
-            diag("byte %" PRId64 " of %s is %02x, with fewer threads %02x", where,
-                 attention_tensor_name(i), a->tensor[i].fence.data[where],
-                 a->expected[i].fence.data[where]);
-            return false;
-        }
-    return true;
+    seen.threads[threads]++;
+    return attention_plan_and_run(a, &options, threads, dice);
 }
 
 static bool runs_right(struct attention *a, const kvmill_plan_options *options, int threads,
@@ -96,9 +66,10 @@ static bool runs_right(struct attention *a, const kvmill_plan_options *options, 
 
 static bool runs_the_same(struct attention *a, const kvmill_plan_options *options, int threads,
                           struct dice *dice) {
-    attention_restore(a);
+    tensors_restore(a->tensor, a->before, TENSORS);
     kvmill_plan *plan = plan_and_run(a, *options, threads, dice);
-    bool good = plan != NULL && are_same_bits(a);
+    bool good = plan != NULL && tensors_are_kept(a->tensor, a->expected, TENSORS, 0,
+                                                 "with fewer threads it is not");
     kvmill_plan_destroy(plan);
     return good;
 }
@@ -111,7 +82,7 @@ static bool run_case(struct attention *a, const kvmill_plan_options *options, bo
     attention_expect(a, dice);
     int other = (int)dice_range(dice, 0, 4);
     bool good = runs_right(a, options, counts[dice_range(dice, 0, 4)], dice);
-    expect_the_same(a);
+    tensors_keep(a->expected, a->tensor, TENSORS, dice); /* to the bit, of the other runs */
     for (int i = 0; good && i < 5; i++)
         good = !(all_threads || i == other) || runs_the_same(a, options, counts[i], dice);
     if (!good)

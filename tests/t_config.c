@@ -16,11 +16,30 @@ static const char *file(void) {
     return scratch_path("config.json");
 }
 
-static bool read_text(const char *text, struct model *model, struct text *notes,
-                      struct error *error) {
+/* What a reader made of the file. */
+struct reading {
+    bool done;
+    struct model model;
+    struct text notes;
+    struct error error;
+};
+
+static struct reading read_with(bool (*read)(const char *path, struct model *model,
+                                             struct text *notes, struct error *error)) {
+    struct reading reading = {.done = false};
+    reading.done = read(file(), &reading.model, &reading.notes, &reading.error);
+    return reading;
+}
+
+static struct reading read_text(const char *text) {
     write_text(file(), text);
-    *error = (struct error){0};
-    return model_read(file(), model, notes, error);
+    return read_with(model_read);
+}
+
+static void close_reading(struct reading *reading) {
+    if (reading->done)
+        model_free(&reading->model);
+    text_free(&reading->notes);
 }
 
 /* Words are in the notes; NULL: there are none. */
@@ -154,46 +173,36 @@ TEST(shipped) {
 
 /* ---- Rules and refusals ---- */
 
-/* As test_gguf. */
+/* NAME TEXT MODEL NOTES: a fourth cell is in the notes; without it there are none. */
+static void expect_model(struct reading reading, char *const *cells) {
+    ok_text(reading.done ? describe(&reading.model) : reading.error.text, cells[2], "%s", cells[0]);
+    expect_notes(&reading.notes, cells[3]);
+    close_reading(&reading);
+}
+
 ROWS(model, 3) {
-    struct model model;
-    struct text notes = {0};
-    struct error error;
-    bool read = read_text(cells[1], &model, &notes, &error);
-    ok_text(read ? describe(&model) : error.text, cells[2], "%s", cells[0]);
-    expect_notes(&notes, cells[3]);
-    if (read)
-        model_free(&model);
+    expect_model(read_text(cells[1]), cells);
 }
 
 /* Nothing may be held after a failure.  `words` ends with NULL. */
-static void expect_failure(bool read, struct model *model, const struct error *error,
-                           const char *const *words, const char *name) {
-    bool good = !read && model->layers == NULL;
-    for (; !read && *words != NULL; words++)
-        good = strstr(error->text, *words) != NULL && good;
-    ok_failed(read, error, EXIT_USER, file(), "", "refused: %.*s", (int)strcspn(name, "\n"), name);
+static void expect_failure(struct reading reading, const char *const *words, const char *name) {
+    bool good = !reading.done && reading.model.layers == NULL;
+    for (; !reading.done && *words != NULL; words++)
+        good = strstr(reading.error.text, *words) != NULL && good;
+    ok_failed(reading.done, &reading.error, EXIT_USER, file(), "", "refused: %.*s",
+              (int)strcspn(name, "\n"), name);
     if (!ok(good, "  in its words"))
-        diag("%s", error->text);
-    if (read)
-        model_free(model);
+        diag("%s", reading.error.text);
+    close_reading(&reading);
 }
 
 ROWS(refused, 2) {
-    struct model model;
-    struct text notes = {0};
-    struct error error;
-    bool read = read_text(cells[0], &model, &notes, &error);
-    expect_failure(read, &model, &error, (const char *const *)cells + 1, cells[0]);
+    expect_failure(read_text(cells[0]), (const char *const *)cells + 1, cells[0]);
 }
 
 static void expect_unreadable(const char *word) {
     const char *const words[] = {word, NULL};
-    struct model model;
-    struct error error = {0};
-    struct text notes = {0};
-    bool read = model_read(file(), &model, &notes, &error);
-    expect_failure(read, &model, &error, words, word);
+    expect_failure(read_with(model_read), words, word);
 }
 
 static void test_filled(size_t length, const char *start, char filler, const char *word) {
@@ -226,20 +235,16 @@ static const char intruders[] =
 static int misbehaviours, mutants;
 
 static void try_mutant(const json_t *document) {
-    struct model model;
-    struct text notes = {0};
-    struct error error = {0};
     char *text = json_dumps(document, 0);
-    bool read = read_text(text, &model, &notes, &error);
-    text_free(&notes);
+    struct reading reading = read_text(text);
+    const struct error *error = &reading.error;
     mutants++;
-    if (read)
-        model_free(&model);
-    else if (error.exit_code != EXIT_USER || model.layers != NULL ||
-             strstr(error.text, ": /") == NULL) {
+    if (!reading.done && (error->exit_code != EXIT_USER || reading.model.layers != NULL ||
+                          strstr(error->text, ": /") == NULL)) {
         misbehaviours++;
-        diag("%s -> %s", text, error.text);
+        diag("%s -> %s", text, error->text);
     }
+    close_reading(&reading);
     free(text);
 }
 
@@ -286,79 +291,59 @@ TEST(mutants) {
 
 /* ---- GGUF ---- */
 
-static bool read_gguf_bytes(const char *data, size_t size, struct model *model, struct text *notes,
-                            struct error *error) {
-    write_bytes(file(), data, size);
-    *error = (struct error){0};
-    return gguf_read(file(), model, notes, error);
+static struct reading read_gguf_bytes(const struct text *bytes, size_t size) {
+    write_bytes(file(), bytes->data, size);
+    return read_with(gguf_read);
 }
 
-static bool read_gguf(const char *header, struct model *model, struct text *notes,
-                      struct error *error) {
+static struct reading read_gguf(const char *header) {
     struct text bytes;
     gguf_write(header, &bytes);
-    bool read = read_gguf_bytes(bytes.data, bytes.length, model, notes, error);
+    struct reading reading = read_gguf_bytes(&bytes, bytes.length);
     text_free(&bytes);
-    return read;
+    return reading;
 }
 
-/* A fourth cell is in the notes; without it there are none. */
 ROWS(gguf, 3) {
-    struct model model;
-    struct text notes = {0};
-    struct error error;
-    bool read = read_gguf(cells[1], &model, &notes, &error);
-    ok_text(read ? describe(&model) : error.text, cells[2], "%s", cells[0]);
-    expect_notes(&notes, cells[3]);
-    if (read)
-        model_free(&model);
+    expect_model(read_gguf(cells[1]), cells);
 }
 
 ROWS(refused_gguf, 2) {
-    struct model model;
-    struct text notes = {0};
-    struct error error;
-    bool read = read_gguf(cells[0], &model, &notes, &error);
-    expect_failure(read, &model, &error, (const char *const *)cells + 1, cells[0]);
-    text_free(&notes);
+    expect_failure(read_gguf(cells[0]), (const char *const *)cells + 1, cells[0]);
+}
+
+/* It is refused, if it is, in these words. */
+static bool is_refused(const struct text *bytes, size_t size, bool always, const char *words) {
+    struct reading reading = read_gguf_bytes(bytes, size);
+    bool told = reading.error.exit_code == EXIT_USER && strstr(reading.error.text, words) != NULL;
+    bool right = reading.done ? !always : told;
+    close_reading(&reading);
+    return right;
 }
 
 /* Every header that is cut is refused with the byte where it ends. */
 ROWS(cut_gguf, 1) {
-    struct model model;
-    struct text bytes, notes = {0};
-    struct error error;
+    struct text bytes;
     int wrong = 0;
     gguf_write(cells[0], &bytes);
-    for (size_t size = 0; size < bytes.length; size++) {
-        bool read = read_gguf_bytes(bytes.data, size, &model, &notes, &error);
-        wrong += read || error.exit_code != EXIT_USER || strstr(error.text, ": byte ") == NULL;
-        if (read)
-            model_free(&model);
-    }
+    for (size_t size = 0; size < bytes.length; size++)
+        wrong += !is_refused(&bytes, size, true, ": byte ");
     ok(wrong == 0, "%zu cuts of a header are refused", bytes.length);
     text_free(&bytes);
-    text_free(&notes);
 }
 
 /* A byte at a time becomes each of a few others. */
 ROWS(bent_gguf, 1) {
     static const char others[] = {0, 1, 9, 0x7F, (char)0x80, (char)0xFF};
-    struct model model;
-    struct text bytes, notes = {0};
-    struct error error;
+    struct text bytes;
     int wrong = 0;
     gguf_write(cells[0], &bytes);
     for (size_t i = 0; i < bytes.length * sizeof others; i++) {
         char *place = bytes.data + i / sizeof others, byte = *place;
         *place = others[i % sizeof others];
-        bool read = read_gguf_bytes(bytes.data, bytes.length, &model, &notes, &error);
-        wrong += !read && (error.exit_code != EXIT_USER || strstr(error.text, "accepted") == NULL);
+        wrong += !is_refused(&bytes, bytes.length, false, "accepted");
         *place = byte;
-        if (read)
-            model_free(&model);
     }
     ok(wrong == 0, "bent headers are read or refused in words");
     text_free(&bytes);
-    text_free(&notes);
 }

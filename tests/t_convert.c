@@ -218,7 +218,6 @@ static int64_t most_heads(const struct kvmill_kernel *kernel) {
 static void open_problem(struct problem *problem, const struct kvmill_kernel *kernel,
                          struct dice *dice) {
     const struct kvmill_convert_shape *shape = kernel->shape;
-    struct kvmill_convert *convert = &problem->convert;
     int64_t heads = constant_of(kernel, "heads", dice_range(dice, 1, most_heads(kernel)));
     int64_t repeat = constant_of(kernel, "repeat", dice_range(dice, 1, 3));
     int64_t tokens = dice_range(dice, 0, MOST_TOKENS), rows = tokens + dice_range(dice, 1, 5);
@@ -242,7 +241,7 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
               constant_of(kernel, "cache.scale_row_stride", 0),
               constant_of(kernel, "cache.scale_head_stride", 0), dice);
     choose_slots(problem, rows, dice);
-    *convert = (struct kvmill_convert){
+    problem->convert = (struct kvmill_convert){
         .shape = shape,
         .activation = problem->activation.fence.data,
         .token_stride = problem->activation.row,

@@ -59,8 +59,8 @@ static const struct wrong wrongs[] = {
     {"that begins elsewhere", "kmin begins 66 bytes after kmax; accepted, where fields lie beside",
      KVMILL_E_ALIAS, begin_later},
     {"of fewer pages", "kmin has ", KVMILL_E_SHAPE, lose_a_page},
-    {"whose pages are further apart", "in dim 0; accepted, where fields lie beside each other: ",
-     KVMILL_E_STRIDE, step_over_pages},
+    {"whose pages are further apart",
+     "in dim 0; accepted, where fields lie beside each other: ", KVMILL_E_STRIDE, step_over_pages},
     {"whose heads are further apart", "in dim 1; accepted", KVMILL_E_STRIDE, step_over_heads},
     {"whose columns are further apart", "kmin has stride 2 in dim 3; accepted", KVMILL_E_STRIDE,
      step_over_columns},
@@ -74,9 +74,7 @@ static kvmill_status run(struct flow_step *step, enum flow_step_kind kind, kvmil
     kvmill_status status = flow_step_plan(step, kind, NULL, &plan, error);
     if (status != KVMILL_OK)
         bail_out("%s", error->message);
-    void *workspace = aligned_alloc(64, (kvmill_plan_workspace_size(plan) / 64 + 1) * 64);
-    status = kvmill_run(plan, step->given, kvmill_plan_tensor_count(plan), workspace, error);
-    free(workspace);
+    status = run_with_workspace(plan, step->given, 0, &dice, error);
     kvmill_plan_destroy(plan);
     return status;
 }

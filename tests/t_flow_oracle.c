@@ -15,22 +15,13 @@ struct given {
     double numbers[MOST];
 };
 
-/* The numbers of a cell; how many. */
-static int read_numbers(const char *cell, double numbers[MOST]) {
-    char *end;
-    int count = 0;
-    for (double x; x = strtod(cell, &end), end != cell; cell = end)
-        numbers[count++] = x;
-    return count;
-}
-
 /* "2x1x2: 1 2 3 4", or "-". */
 static struct given read_given(const char *cell) {
     struct given given = {0};
     int pages, rows, columns, length = 0;
     if (sscanf(cell, "%dx%dx%d:%n", &pages, &rows, &columns, &length) == 3) {
         given = (struct given){pages, rows, columns, {0}};
-        if (read_numbers(cell + length, given.numbers) != pages * rows * columns)
+        if (numbers_in(cell + length, 10, given.numbers, MOST) != pages * rows * columns)
             bail_out("not so many numbers: %s", cell);
     }
     return given;
@@ -189,7 +180,8 @@ static void test_list(char **cell) {
     double scores[MOST], wanted[MOST];
     float score[MOST];
     int32_t list[MOST];
-    int pages = read_numbers(cell[2], scores), count = read_numbers(cell[3], wanted);
+    int64_t pages = numbers_in(cell[2], 10, scores, MOST),
+            count = numbers_in(cell[3], 10, wanted, MOST);
     for (int i = 0; i < pages; i++)
         score[i] = (float)scores[i];
     pages = second > 0 ? pages / 2 : pages;

@@ -83,16 +83,10 @@ static bool appends(struct flow_step *step, const kvmill_plan_options *options, 
 
 /* It leaves the new tokens in the cache, where the flow finds them. */
 static bool runs_dense(struct attention *a, const kvmill_plan_options *options, struct dice *dice) {
-    kvmill_error error;
-    kvmill_plan *plan;
-    struct fence room;
     attention_expect(a, dice);
-    must(attention_plan(a, options, &plan, &error) == KVMILL_OK, error.message);
-    fence_open(&room, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64, 0, FENCE_ABOVE, dice);
-    bool ran = attention_run(a, plan, room.data, 0, dice, &error) == KVMILL_OK;
-    fence_close(&room);
+    kvmill_plan *plan = attention_plan_and_run(a, options, 0, dice);
     kvmill_plan_destroy(plan);
-    return ran && attention_is_right(a);
+    return plan != NULL && attention_is_right(a);
 }
 
 /* The same tensors as MultiHeadCacheAttention's, with what was in its outputs before. */

@@ -45,87 +45,6 @@ TEST(many_ids) {
     ok_status(status, KVMILL_E_OVERFLOW, &error, "accepted: less than 2^31", "ids beyond 32 bits");
 }
 
-/* ---- A flow whose scores can be seen: they are saved in a field of their own ---- */
-
-struct seen {
-    const kvmill_flow *given;
-    kvmill_flow flow;
-    kvmill_flow_field fields[MOST_STEP_FIELDS];
-    int64_t field_heads[MOST_STEP_FIELDS];
-    kvmill_flow_op cache[KVMILL_MOST_FLOW_OPS], index[KVMILL_MOST_FLOW_OPS];
-    size_t added; /* fields: one for each score */
-    bool has_state;
-};
-
-/* Save the score that the selection takes as input `i`, and give it what is saved. */
-static void see_score(struct seen *seen, int i, kvmill_flow_op *selection) {
-    static const char *const names[2][4] = {
-        {"seen", "seen_old", "seen_zero", "seen_score"},
-        {"seen_2", "seen_old_2", "seen_zero_2", "seen_score_2"},
-    };
-    const char *const *name = names[i];
-    const kvmill_flow_op more[] = {
-        {.op = "Load", .inputs = {name[0]}, .output = name[1]}, /* a field has to be read */
-        {.op = "WhereEqual", .inputs = {name[1], name[1]}, .output = name[2]},
-        {.op = "Add",
-         .inputs = {selection->inputs[i], name[2]},
-         .output = name[3],
-         .alpha = 1,
-         .beta = 1},
-        {.op = "Save", .inputs = {name[3]}, .output = name[0]}};
-    seen->fields[seen->flow.field_count++] = (kvmill_flow_field){name[0], 1, 1, f32};
-    seen->cache[seen->flow.cache_count++] = (kvmill_flow_op){.op = "Fill", .output = name[0]};
-    memcpy(seen->index + seen->flow.index_count, more, sizeof more);
-    seen->flow.index_count += COUNT(more);
-    selection->inputs[i] = name[3];
-    seen->added++;
-}
-
-static void see(struct seen *seen, const kvmill_flow *given, const kvmill_flow_select *select) {
-    const kvmill_cache_attention *op = given->attention;
-    bool shares = select->scope != NULL && select->scope[0] == 'q' && op->num_kv_heads != 0 &&
-                  op->num_heads != op->num_kv_heads;
-    *seen = (struct seen){.given = given, .flow = *given};
-    for (size_t i = 0; i < given->index_count; i++)
-        seen->has_state = seen->has_state || strcmp(given->index[i].op, "Save") == 0;
-    if (given->index_count == 0 || shares)
-        return;
-    kvmill_flow_op selection = given->index[--seen->flow.index_count];
-    memcpy(seen->fields, given->fields, given->field_count * sizeof *seen->fields);
-    if (given->field_heads != NULL)
-        memcpy(seen->field_heads, given->field_heads, given->field_count * sizeof(int64_t));
-    memcpy(seen->cache, given->cache, given->cache_count * sizeof *seen->cache);
-    memcpy(seen->index, given->index, seen->flow.index_count * sizeof *seen->index);
-    for (int i = 0; i < 2 && selection.inputs[i] != NULL; i++)
-        see_score(seen, i, &selection);
-    seen->index[seen->flow.index_count++] = selection;
-    seen->flow.fields = seen->fields;
-    seen->flow.field_heads = seen->field_heads;
-    seen->flow.cache = seen->cache;
-    seen->flow.index = seen->index;
-}
-
-/* The sums of what kv heads saved in a field, in their order. */
-static void take_field(struct flow_step *step, int field, int64_t request, int64_t row,
-                       float *scores) {
-    int64_t kinds = step->kv_heads / step->rows, last = flow_step_blocks(step, request);
-    for (int64_t p = step->select.reserved_bos; p < last - step->select.reserved_eos; p++)
-        for (int64_t n = 0; n < kinds; n++) {
-            float own;
-            memcpy(&own,
-                   flow_step_field(step, field, flow_step_block(step, request, p), row * kinds + n),
-                   sizeof own);
-            scores[p] = n == 0 ? own : scores[p] + own;
-        }
-}
-
-static void take_seen(struct flow_step *step, int64_t request, int64_t row, float *scores) {
-    int fields = oracle_second(&step->flow) > 0 ? 2 : 1;
-    for (int i = 0; i < fields; i++)
-        take_field(step, (int)step->flow.field_count - fields + i, request, row,
-                   scores + i * flow_step_blocks(step, request));
-}
-
 /* ---- Steps of a flow ---- */
 
 /* Eighths: dots of a few are exact in float32, means of sixteen are in float16. */
@@ -143,38 +62,38 @@ static void fill_tokens(struct flow_step *step, struct dice *dice) {
     }
 }
 
+/* The scores that Union takes then: it tells those of its first input. */
+static bool takes_second(struct flow_step *step, const kvmill_plan_options *options,
+                         struct dice *dice) {
+    const kvmill_flow kept = step->flow;
+    kvmill_flow_op index[KVMILL_MOST_FLOW_OPS], *last = &index[kept.index_count - 1];
+    if (oracle_second(&step->flow) == 0)
+        return true;
+    memcpy(index, kept.index, kept.index_count * sizeof *index);
+    *last = (kvmill_flow_op){
+        .op = last->op, .inputs = {last->inputs[1], last->inputs[0]}, .group = last->group};
+    step->flow.index = index;
+    flow_step_give(step, STEP_INDEX, true);
+    bool right = flow_step_runs(step, STEP_INDEX, options, 2, dice);
+    step->second = flow_step_copy(step, KVMILL_FLOW_SCORES);
+    step->flow = kept;
+    return right;
+}
+
 /* Index, then decode twice, for what is saved. */
 static bool steps_are_right(struct flow_step *step, struct flow_pool *pool,
                             const kvmill_plan_options *options, struct dice *dice) {
-    bool right = true;
+    bool right = takes_second(step, options, dice);
     for (int n = 0; right && n < 3; n++) {
         enum flow_step_kind kind = n == 0 ? STEP_INDEX : STEP_DECODE;
-        flow_pool_expect_scores(pool);
+        flow_step_expect_scores(step, pool->field);
         flow_step_give(step, kind, true);
         right = flow_step_runs(step, kind, options, (int)dice_range(dice, 0, 3), dice) &&
-                flow_pool_scores_are_right(pool);
+                flow_pool_fields_are_right(pool, true);
         flow_step_expect(step, false);
         right =
             right && flow_step_lists_are_right(step) && (n == 0 || flow_step_output_is_right(step));
     }
-    return right;
-}
-
-/* The flow as it is given, whose scores nobody sees, makes the same lists. */
-static bool is_like_given(struct flow_step *step, const struct seen *seen,
-                          const kvmill_plan_options *options, struct dice *dice) {
-    const kvmill_flow kept = step->flow;
-    step->flow.field_count -= seen->added;
-    step->flow.cache = seen->given->cache;
-    step->flow.cache_count -= seen->added;
-    step->flow.index = seen->given->index;
-    step->flow.index_count = seen->given->index_count;
-    flow_step_give(step, STEP_INDEX, true);
-    for (size_t i = 0; i < seen->added; i++)
-        step->given[KVMILL_FLOW_FIELDS + step->flow.field_count + i] = NULL;
-    bool right =
-        flow_step_runs(step, STEP_INDEX, options, 2, dice) && flow_step_lists_are_right(step);
-    step->flow = kept;
     return right;
 }
 
@@ -184,10 +103,8 @@ static void test_flow(const kvmill_flow *given, const kvmill_flow_select *select
     const kvmill_plan_options *options = &two_threads[number % 3 != 0];
     struct dice dice = dice_for(name);
     int64_t size = given->attention->page_size;
-    struct seen *seen = flow_step_take(1, sizeof *seen);
     struct flow_pool pool;
-    struct flow_step step = {.select = *select, .summary = given->summary, .own = &seen->flow};
-    see(seen, given, select);
+    struct flow_step step = {.select = *select, .summary = given->summary, .own = given};
     step.attention.op = *given->attention;
     step.attention.op.cache_layout = number % 5;
     step.attention.sequences = 4;
@@ -195,18 +112,13 @@ static void test_flow(const kvmill_flow *given, const kvmill_flow_select *select
     for (int b = 2; b < 4; b++)
         step.attention.tokens[b] = dice_range(&dice, 2 * size, (size < 32 ? 9 : 5) * size);
     flow_step_open(&step, &dice);
-    step.scores_of = seen->added > 0 ? take_seen : NULL;
     fill_tokens(&step, &dice);
     flow_pool_open(&step, &pool);
     ok(flow_pool_appends(&pool, options, &dice), "%s: rows and summaries", name);
-    bool right = steps_are_right(&step, &pool, options, &dice);
-    if (right && seen->added > 0 && !seen->has_state)
-        right = is_like_given(&step, seen, options, &dice);
-    ok(right, "%s: scores, lists and sums", name);
+    ok(steps_are_right(&step, &pool, options, &dice), "%s: scores, lists and sums", name);
     ok(flow_pool_appends(&pool, options, &dice), "%s: pages that are used again", name);
     flow_pool_close(&pool);
     flow_step_close(&step);
-    free(seen);
 }
 
 static void test_json(json_t *json, const char *name, int number) {
@@ -219,36 +131,6 @@ static void test_json(json_t *json, const char *name, int number) {
 
 /* ---- Flows that ship ---- */
 
-/* Heads, dims and types of a cache. */
-static const struct setting {
-    const char *name, *attention;
-} settings[] = {
-    {"one head of float32", "'num_heads': 1, 'num_kv_heads': 1, 'head_dim': 32, 'T1': 'float32'"},
-    {"3 on 1 of float16", "'num_heads': 3, 'num_kv_heads': 1, 'head_dim': 80, 'T1': 'float16'"},
-    {"8 on 2 of bfloat16", "'num_heads': 8, 'num_kv_heads': 2, 'head_dim': 96, 'T1': 'bfloat16'"},
-    {"4 on 2, values of another dim", "'num_heads': 4, 'num_kv_heads': 2, 'head_dim': 48, "
-                                      "'T1': 'float32', 'value_head_dim': 20"},
-    {"int8", "'num_heads': 4, 'num_kv_heads': 2, 'head_dim': 64, 'T1': 'float32', "
-             "'quant_bit': 8, 'quant_group': 16"},
-    {"int4", "'num_heads': 5, 'num_kv_heads': 1, 'head_dim': 32, 'T1': 'float16', "
-             "'quant_bit': 4, 'quant_group': 8"},
-    {"a view, bfloat16", "'num_heads': 6, 'num_kv_heads': 1, 'head_dim': 48, 'T1': 'bfloat16', "
-                         "'value_head_dim': 32, 'value_view': true"},
-    {"a view, int8", "'num_heads': 4, 'num_kv_heads': 2, 'head_dim': 48, 'T1': 'float32', "
-                     "'value_head_dim': 32, 'value_view': true, 'quant_bit': 8, "
-                     "'quant_group': 16"},
-    {"q8_0", "'num_heads': 2, 'num_kv_heads': 2, 'head_dim': 64, 'T1': 'float16', "
-             "'cache_format': 'q8_0'"},
-};
-
-static json_t *attention_of(const struct setting *setting) {
-    char text[256];
-    snprintf(text, sizeof text, "{%s}", setting->attention);
-    for (char *at = text; (at = strchr(at, '\'')) != NULL;)
-        *at = '"';
-    return json_loads(text, 0, NULL);
-}
-
 static bool has_save(const json_t *json) {
     char *text = json_dumps(json, 0);
     bool has = strstr(text, "\"Save\"") != NULL;
@@ -256,34 +138,44 @@ static bool has_save(const json_t *json) {
     return has;
 }
 
-/* With few pages kept, so that some are scored; with scopes that their state allows. */
-TEST(shipped) {
+/* With few pages kept, so that some are scored. */
+static json_t *flow_on(const char *name, const char *attention, const char *scope, int s) {
+    json_t *json = flow_json(name), *select = json_object_get(json, "select"),
+           *own = json_loads(attention, 0, NULL);
+    json_object_set(own, "page_size",
+                    json_object_get(json_object_get(json, "attention"), "page_size"));
+    json_object_set_new(json, "attention", own);
+    json_object_set_new(select, "reserved_bos", json_integer(1));
+    json_object_set_new(select, "reserved_eos", json_integer(2));
+    if (json_integer_value(json_object_get(select, "topk_val")) > 0)
+        json_object_set_new(select, "topk_val", json_integer(has_save(json) ? s % 2 : 1 + s % 3));
+    json_object_set_new(select, "scope", json_string(scope));
+    json_object_set_new(select, "order", json_string(s % 2 ? "score" : "logical"));
+    return json;
+}
+
+/* A cache for some of the flows, with scopes that their state allows. */
+static void test_cache(char **cell) {
     static const char *const scopes[] = {"kv_head", "query_head", "request"};
+    static int s;
     const char *const *names = flows_shipped();
-    for (int i = 0; names[i] != NULL; i++)
-        for (int s = 0; s < (int)COUNT(settings); s++) {
-            char name[128];
-            json_t *json = flow_json(names[i]), *select = json_object_get(json, "select");
-            json_t *attention = attention_of(&settings[s]);
-            const char *scope = scopes[(i + s) / 3 % 3];
-            bool saves = has_save(json);
-            if ((i + s) % (is_slow_run() ? 7 : 3) != 0 || (saves && scope[0] == 'q')) {
-                json_decref(attention);
-                json_decref(json);
-                continue;
-            }
-            json_object_set(attention, "page_size",
-                            json_object_get(json_object_get(json, "attention"), "page_size"));
-            json_object_set_new(json, "attention", attention);
-            json_object_set_new(select, "reserved_bos", json_integer(1));
-            json_object_set_new(select, "reserved_eos", json_integer(2));
-            if (json_integer_value(json_object_get(select, "topk_val")) > 0)
-                json_object_set_new(select, "topk_val", json_integer(saves ? s % 2 : 1 + s % 3));
-            json_object_set_new(select, "scope", json_string(scope));
-            json_object_set_new(select, "order", json_string(s % 2 ? "score" : "logical"));
-            snprintf(name, sizeof name, "%s, %s, %s", names[i], settings[s].name, scope);
+    for (int i = 0; names[i] != NULL; i++) {
+        char name[128];
+        const char *scope = scopes[(i + s) / 3 % 3];
+        if ((i + s) % (is_slow_run() ? 7 : 3) != 0)
+            continue;
+        json_t *json = flow_on(names[i], cell[1], scope, s);
+        snprintf(name, sizeof name, "%s, %s, %s", names[i], cell[0], scope);
+        if (has_save(json) && scope[0] == 'q')
+            json_decref(json);
+        else
             test_json(json, name, i + s);
-        }
+    }
+    s++;
+}
+
+TEST(shipped) {
+    each_row("flow_caches", 2, test_cache);
 }
 
 /* Page sizes, head sizes and group sizes, odd ones too; one of each at least once. */

@@ -212,7 +212,7 @@ static bool run_sized(const char *type, const char *settings) {
     onnx_open(&problem, &dice);
     onnx_expect(&problem, &dice);
     bool good = run(&problem, false, 2) && onnx_is_right(&problem);
-    onnx_restore(&problem);
+    tensors_restore(problem.tensor, problem.before, ONNX_TENSORS);
     good = good && run(&problem, true, 0) && onnx_is_right(&problem);
     if (!good)
         diag("%s", problem.words);

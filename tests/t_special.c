@@ -87,18 +87,13 @@ static bool is_wanted(const struct attention *a, const struct kvmill_kernel *ker
 }
 
 static bool attention_runs_right(struct attention *a, struct dice *dice) {
-    kvmill_plan *plan;
-    kvmill_error error = {.message = ""};
     attention_open(a, dice);
     attention_expect(a, dice);
-    bool right = attention_plan(a, &setting.options, &plan, &error) == KVMILL_OK;
-    if (right) {
-        right =
-            attention_run_fenced(a, plan, 0, dice, &error) == KVMILL_OK && attention_is_right(a);
-        kvmill_plan_destroy(plan);
-    }
+    kvmill_plan *plan = attention_plan_and_run(a, &setting.options, 0, dice);
+    bool right = plan != NULL && attention_is_right(a);
     if (!right)
-        diag("%s %s", error.message, a->words);
+        diag("%s", a->words);
+    kvmill_plan_destroy(plan);
     attention_close(a);
     return right;
 }

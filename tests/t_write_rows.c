@@ -111,16 +111,15 @@ static void open_problem(struct problem *p, int64_t rows) {
 }
 
 static void close_problem(struct problem *p) {
-    for (int i = 0; i < KVMILL_WRITE_ROWS_TENSORS; i++)
-        if (tensor_is_open(&p->tensor[i]))
-            tensor_close(&p->tensor[i]);
+    tensors_close(p->tensor, KVMILL_WRITE_ROWS_TENSORS);
 }
 
 /* ---- What is right ---- */
 
 /* One row after the other, the later ones over the earlier. */
-static void expect(const struct problem *p, struct fenced_tensor *cache,
-                   struct fenced_tensor *scale) {
+static void expect(const struct problem *p, struct fenced_tensor *expected) {
+    const struct fenced_tensor *cache = &expected[KVMILL_WRITE_ROWS_CACHE],
+                               *scale = &expected[KVMILL_WRITE_ROWS_SCALE];
     const struct fenced_tensor *rows = &p->tensor[KVMILL_WRITE_ROWS_ROWS],
                                *slots = &p->tensor[KVMILL_WRITE_ROWS_SLOTS];
     for (int64_t n = 0; n < p->rows; n++) {
@@ -135,43 +134,27 @@ static void expect(const struct problem *p, struct fenced_tensor *cache,
     }
 }
 
-static void open_expected(const struct problem *p, struct fenced_tensor expected[2]) {
-    memset(expected, 0, 2 * sizeof *expected);
-    tensor_open_copy(&expected[0], &p->tensor[KVMILL_WRITE_ROWS_CACHE], &dice);
-    if (p->groups > 0)
-        tensor_open_copy(&expected[1], &p->tensor[KVMILL_WRITE_ROWS_SCALE], &dice);
-    expect(p, &expected[0], &expected[1]);
-}
-
-static bool is_expected(const struct problem *p, struct fenced_tensor expected[2]) {
-    bool equal = true;
-    for (int i = 0; i < 1 + (p->groups > 0); i++) {
-        const struct fenced_tensor *tensor = &p->tensor[KVMILL_WRITE_ROWS_CACHE + i];
-        int64_t where;
-        equal = equal && tensor_is_equal(tensor, &expected[i], &where) &&
-                fence_is_intact(&tensor->fence, &where);
-        tensor_close(&expected[i]);
-    }
-    return equal;
-}
-
 /* ---- Runs ---- */
 
 static bool try_problem(struct problem *p, const kvmill_plan_options *options, int threads,
                         int64_t *parts) {
     const DLTensor *tensors[KVMILL_WRITE_ROWS_TENSORS];
-    struct fenced_tensor expected[2];
+    struct fenced_tensor expected[KVMILL_WRITE_ROWS_TENSORS] = {{.fence = {0}}};
     kvmill_plan *plan;
     kvmill_error error;
     for (int i = 0; i < KVMILL_WRITE_ROWS_TENSORS; i++)
         tensors[i] = tensor_is_open(&p->tensor[i]) ? &p->tensor[i].dl : NULL;
-    open_expected(p, expected);
+    tensors_keep(expected, p->tensor, KVMILL_WRITE_ROWS_TENSORS, &dice);
+    expect(p, expected);
     kvmill_status status = kvmill_plan_write_rows(&p->op, options, &plan, &error);
     if (status == KVMILL_OK)
         status = run_counting_parts(plan, tensors, NULL, threads, &dice, parts, &error);
     if (status != KVMILL_OK)
         diag("%s", error.message);
-    bool right = is_expected(p, expected) && status == KVMILL_OK;
+    bool right = tensors_are_kept(p->tensor, expected, KVMILL_WRITE_ROWS_TENSORS, 0,
+                                  "rows that are written") &&
+                 status == KVMILL_OK;
+    tensors_close(expected, KVMILL_WRITE_ROWS_TENSORS);
     if (!right)
         diag("%s of %" PRId64 " x %" PRId64 ", %" PRId64 " rows: %s",
              p->format->word ? p->format->word : "elements", p->heads, p->op.head_dim, p->rows,

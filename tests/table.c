@@ -75,6 +75,9 @@ int64_t numbers_in(const char *cell, int base, double *numbers, int64_t most) {
         double number = base == 16 ? (double)strtol(cell, &end, 16) : strtod(cell, &end);
         if (end == cell)
             break;
+        if (*end == '/')
+            number /= strtod(end + 1, &end);
+        end += *end == ',';
         numbers[count++] = number;
     }
     return count;

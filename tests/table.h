@@ -34,8 +34,8 @@ void each_row(const char *name, int cells, void (*use)(char **cell));
 /* The place of `word` among `count` words; none ends the test. */
 int place_of(const char *word, const char *const *words, int count);
 
-/* Numbers that spaces part, at most so many, integers if the base is 16; how many.  The rest of the
-   array becomes 0. */
+/* Numbers that spaces or commas part, at most so many, integers if the base is 16, else "1/3", too;
+   how many.  The rest of the array becomes 0. */
 int64_t numbers_in(const char *cell, int base, double *numbers, int64_t most);
 
 /* The number after "key=" in a cell; 0 where it has no such key. */

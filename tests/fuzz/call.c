@@ -25,14 +25,6 @@ static void require_reason(kvmill_status status, const kvmill_error *error) {
                  "%s: \"%s\"", kvmill_status_name(status), error->message);
 }
 
-static void require_fences(const struct call *call) {
-    int64_t where;
-    for (int i = 0; i < call->count; i++)
-        if (call->memory[i].fence.pages != NULL)
-            fuzz_require(fence_is_intact(&call->memory[i].fence, &where),
-                         "tensor %d: byte %lld is not its own", i, (long long)where);
-}
-
 static kvmill_plan_options draw_options(struct dice *dice) {
     static const kvmill_pack *const packs[] = {&kvmill_pack_kvmill_default,
                                                &kvmill_pack_kvmill_test};
@@ -84,6 +76,7 @@ void call_run(const struct call *call, const kvmill_plan *plan) {
         require_reason(status, &error);
         fuzz_require(hash == hash_memory(call), "written in spite of %s", error.message);
     }
-    require_fences(call);
+    fuzz_require(tensors_are_intact(call->memory, call->count, "of a call"),
+                 "memory that is not its own");
     free(workspace);
 }

@@ -57,7 +57,7 @@ unsigned fuzz_number(const unsigned char *data, size_t size);
 /* Say what, and abort. */
 __attribute__((format(printf, 2, 3))) void fuzz_require(bool holds, const char *format, ...);
 
-/* The user's error, with words. */
-void fuzz_require_refusal(const struct error *error);
+/* Whether it was done; if not, the error must be the user's, with words. */
+bool fuzz_accepts(bool done, const struct error *error);
 
 #endif

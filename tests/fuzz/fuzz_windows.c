@@ -192,6 +192,5 @@ void fuzz_windows(const unsigned char *data, size_t size) {
     draw_lists(&windows, rank);
     open_tensors(&windows, rank);
     call(&windows);
-    for (int i = 0; i < windows.count; i++)
-        tensor_close(&windows.memory[i]);
+    tensors_close(windows.memory, windows.count);
 }

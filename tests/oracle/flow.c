@@ -2,6 +2,7 @@
 #include "flow.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ struct oracle_matrix *oracle_add_value(struct oracle_values *values, const char 
 }
 
 struct oracle_matrix *oracle_find_value(struct oracle_values *values, const char *name) {
-    for (int i = values->count - 1; i >= 0; i--)
+    for (int i = values->count - 1; name != NULL && i >= 0; i--)
         if (strcmp(values->items[i].name, name) == 0)
             return &values->items[i].matrix;
     return NULL;
@@ -252,63 +253,41 @@ struct kind {
 /* What is not in the table is element by element. */
 static const struct kind *kind_of(const struct op *op) {
     static const struct kind kinds[] = {
-        {"GeMM", shape_of_gemm, gemm},
-        {"Sum", shape_of_reduction, reduction},
-        {"Mean", shape_of_reduction, reduction},
-        {"Max", shape_of_reduction, reduction},
-        {"Min", shape_of_reduction, reduction},
-        {"L2Norm", shape_of_reduction, reduction},
-        {"MeanInterleave", shape_of_reduction, reduction},
-        {"MaxInterleave", shape_of_reduction, reduction},
-        {"MinInterleave", shape_of_reduction, reduction},
-        {"L2NormInterleave", shape_of_reduction, reduction},
-        {"Kron", shape_of_kron, kron},
-        {"Softmax", same_shape, softmax},
-        {"Normalize", same_shape, normalize},
-        {"Conv1d", same_shape, conv},
-        {"Transpose", shape_of_transpose, transpose},
-        {"Reshape", shape_of_reshape, copy},
-        {"MaskSlice", same_shape, slice},
+        {"GeMM", shape_of_gemm, gemm},       {"Kron", shape_of_kron, kron},
+        {"Softmax", same_shape, softmax},    {"Normalize", same_shape, normalize},
+        {"Conv1d", same_shape, conv},        {"Transpose", shape_of_transpose, transpose},
+        {"Reshape", shape_of_reshape, copy}, {"MaskSlice", same_shape, slice},
         {"Load", same_shape, copy},
     };
+    static const char reductions[] = " Sum Mean Max Min L2Norm ";
     static const struct kind of_two = {"", shape_of_binary, binary},
-                             of_one = {"", same_shape, unary};
+                             of_one = {"", same_shape, unary},
+                             of_groups = {"", shape_of_reduction, reduction};
+    char word[24];
+    snprintf(word, sizeof word, " %.*s ", (int)strcspn(op->given->op, "I"), op->given->op);
+    if (strstr(reductions, word) != NULL) /* those of neighbours end in "Interleave" */
+        return &of_groups;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (is(op, kinds[i].name))
             return &kinds[i];
     return op->y != NULL ? &of_two : &of_one;
 }
 
-static void run(struct op *op, struct oracle_matrix *out) {
-    const struct kind *kind = kind_of(op);
-    double *next = out->data;
-    for (int64_t s = 0; s < out->pages; s++)
-        for (int64_t i = 0; i < out->rows; i++)
-            for (int64_t j = 0; j < out->columns; j++)
-                *next++ = kind->element(op, s, i, j);
-}
-
 /* ---- Programs ---- */
-
-static const struct oracle_matrix *input(struct oracle_values *values, const kvmill_flow_op *op,
-                                         int i) {
-    return op->inputs[i] == NULL ? NULL : oracle_find_value(values, op->inputs[i]);
-}
-
-static void run_fill(const kvmill_flow_op *op, struct oracle_values *values) {
-    struct oracle_matrix *field = oracle_find_value(values, op->output);
-    int64_t count = field->pages * field->rows * field->columns;
-    for (int64_t i = 0; i < count; i++)
-        field->data[i] = op->alpha;
-}
 
 static void run_op(const kvmill_flow_op *given, int64_t pages, struct oracle_values *values,
                    struct oracle_values *saved) {
-    struct op op = {given, input(values, given, 0), input(values, given, 1), {0}, pages};
+    struct op op = {given,
+                    oracle_find_value(values, given->inputs[0]),
+                    oracle_find_value(values, given->inputs[1]),
+                    {0},
+                    pages};
     bool saves = is(&op, "Save"), unites = is(&op, "Union");
     bool selects = unites || is(&op, "topK") || is(&op, "approxTopK");
     if (is(&op, "Fill")) {
-        run_fill(given, values);
+        const struct oracle_matrix *field = oracle_find_value(values, given->output);
+        for (int64_t i = 0; i < field->pages * field->rows * field->columns; i++)
+            field->data[i] = given->alpha;
         return;
     }
     if (saves || selects) {
@@ -318,9 +297,15 @@ static void run_op(const kvmill_flow_op *given, int64_t pages, struct oracle_val
             oracle_add_value(values, "second", op.y->pages, 1, 1, op.y->data);
         return;
     }
-    op.out = kind_of(&op)->shape(&op);
-    run(&op,
-        oracle_add_value(values, given->output, op.out.pages, op.out.rows, op.out.columns, NULL));
+    const struct kind *kind = kind_of(&op);
+    op.out = kind->shape(&op);
+    double *next =
+        oracle_add_value(values, given->output, op.out.pages, op.out.rows, op.out.columns, NULL)
+            ->data;
+    for (int64_t s = 0; s < op.out.pages; s++)
+        for (int64_t i = 0; i < op.out.rows; i++)
+            for (int64_t j = 0; j < op.out.columns; j++)
+                *next++ = kind->element(&op, s, i, j);
 }
 
 void oracle_run_ops(const kvmill_flow_op *ops, size_t count, int64_t pages,
@@ -478,11 +463,6 @@ int64_t oracle_second(const kvmill_flow *flow) {
         if (strcmp(flow->index[i].op, "Union") == 0)
             return flow->index[i].group;
     return 0;
-}
-
-int64_t oracle_select(const kvmill_flow_select *select, int64_t pages, const float *score,
-                      int32_t *list) {
-    return oracle_unite(select, 0, pages, score, NULL, list);
 }
 
 int64_t oracle_unite(const kvmill_flow_select *select, int64_t second, int64_t pages,

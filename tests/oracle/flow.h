@@ -36,7 +36,7 @@ struct oracle_matrix *oracle_add_value(struct oracle_values *values, const char 
                                        int64_t pages, int64_t rows, int64_t columns,
                                        const double *data);
 
-/* The latest of that name; NULL when there is none. */
+/* The latest of that name; NULL when there is none, or no name. */
 struct oracle_matrix *oracle_find_value(struct oracle_values *values, const char *name);
 
 void oracle_free_values(struct oracle_values *values);
@@ -75,12 +75,8 @@ void oracle_score(const kvmill_flow *flow, int64_t group, int64_t pages, const d
 /* How many of a row's pages are selected. */
 int64_t oracle_selected(const kvmill_flow_select *select, int64_t pages);
 
-/* Which; score[p] is page p's, looked at where it is a candidate.  Returns how many. */
-int64_t oracle_select(const kvmill_flow_select *select, int64_t pages, const float *score,
-                      int32_t *list);
-
-/* The same where `second` of the pages between the first and the last ones are taken by scores of
-   their own, after the others. */
+/* Which; score[p] is page p's, looked at where it is a candidate; `second` of the pages between the
+   first and the last ones are taken by scores of their own, after the others.  Returns how many. */
 int64_t oracle_unite(const kvmill_flow_select *select, int64_t second, int64_t pages,
                      const float *score, const float *second_score, int32_t *list);
 

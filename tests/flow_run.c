@@ -1,0 +1,169 @@
+/* Runs of steps, and what tensors held before them.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include "../defs/op.h"
+#include "common.h"
+#include "flow_beside.h"
+#include "flow_step.h"
+
+/* ---- Tensors of a run ---- */
+
+static const struct op *op_of(enum flow_step_kind kind) {
+    static const int numbers[] = {[STEP_APPEND] = OP_FLOW_APPEND,
+                                  [STEP_INDEX] = OP_FLOW_INDEX,
+                                  [STEP_ATTEND] = OP_FLOW_ATTEND,
+                                  [STEP_DECODE] = OP_FLOW_DECODE,
+                                  [STEP_SUMMARISE] = OP_FLOW_SUMMARISE};
+    return &kvmill_flow_steps[numbers[kind]];
+}
+
+static void give(struct flow_step *step, int which) {
+    struct fenced_tensor *tensor = flow_step_tensor(step, which);
+    if (tensor_is_open(tensor))
+        step->given[which] = &tensor->dl;
+}
+
+/* All that the step takes, but for the tokens of requests, which are one each. */
+void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists) {
+    const struct op *op = op_of(kind);
+    bool scores = kind == STEP_INDEX || kind == STEP_DECODE;
+    memset(step->given, 0, sizeof step->given);
+    for (int i = 0; i < op->tensor_count; i++) {
+        const struct op_tensor *tensor = &op->tensors[i];
+        bool is_list =
+            tensor->index >= KVMILL_FLOW_SEL_INDPTR && tensor->index <= KVMILL_FLOW_SCORES;
+        if ((tensor->in | tensor->out) & kvmill_op_bit(op) &&
+            (!is_list || lists || kind == STEP_INDEX) &&
+            tensor->index != KVMILL_CACHE_ATTENTION_SEQSTARTS)
+            give(step, tensor->index);
+    }
+    for (int i = KVMILL_FLOW_FIELDS; i < FLOW_STEP_EXTRAS && kind != STEP_ATTEND; i++)
+        give(step, i);
+    for (int i = FLOW_STEP_EXTRAS; i < FLOW_STEP_MOST; i++)
+        if (i < flow_step_first_input(step) ? kind == STEP_APPEND : scores)
+            give(step, i);
+}
+
+/* As the library has them: nothing between the fields there are and what comes after. */
+static void order_tensors(const struct flow_step *step, const DLTensor **list) {
+    memcpy(list, step->given, sizeof step->given);
+    for (int i = FLOW_STEP_EXTRAS; i < FLOW_STEP_MOST; i++)
+        if (tensor_is_open(&step->tensor[i]))
+            list[KVMILL_FLOW_FIELDS + (int)step->flow.field_count + i - FLOW_STEP_EXTRAS] =
+                step->given[i];
+}
+
+bool flow_step_writes_rows(const struct flow_step *step) {
+    const kvmill_flow *flow = &step->flow;
+    for (size_t i = 0; i < flow->cache_count; i++)
+        if (strcmp(flow->cache[i].output, "k") == 0 || strcmp(flow->cache[i].output, "v") == 0)
+            return true;
+    return false;
+}
+
+/* A test's own flow may save in its fields. */
+static uint64_t outputs_of(const struct flow_step *step, enum flow_step_kind kind) {
+    const struct op *op = op_of(kind);
+    bool keeps_rows = kind == STEP_SUMMARISE && !flow_step_writes_rows(step);
+    bool fields = kind == STEP_APPEND || kind == STEP_SUMMARISE || step->own != NULL;
+    uint64_t outputs = 0;
+    for (int i = 0; i < op->tensor_count && !keeps_rows; i++)
+        if (op->tensors[i].out & kvmill_op_bit(op))
+            outputs |= UINT64_C(1) << op->tensors[i].index;
+    for (int i = KVMILL_FLOW_FIELDS; i < FLOW_STEP_EXTRAS && fields; i++)
+        outputs |= UINT64_C(1) << i;
+    return outputs;
+}
+
+/* ---- Running ---- */
+
+kvmill_status flow_step_plan(const struct flow_step *step, enum flow_step_kind kind,
+                             const kvmill_plan_options *options, kvmill_plan **plan,
+                             kvmill_error *error) {
+    kvmill_status (*const plans[])(const kvmill_flow *, const kvmill_flow_limits *,
+                                   const kvmill_plan_options *, kvmill_plan **, kvmill_error *) = {
+        kvmill_plan_flow_append, kvmill_plan_flow_index, kvmill_plan_flow_attend,
+        kvmill_plan_flow_decode, kvmill_plan_flow_summarise};
+    return plans[kind](&step->flow, &step->limits, options, plan, error);
+}
+
+static void protect_inputs(struct flow_step *step, enum flow_step_kind kind, bool read_only) {
+    const uint64_t outputs = outputs_of(step, kind);
+    tensors_protect(step->attention.tensor, TENSORS, outputs, read_only);
+    tensors_protect(step->tensor, FLOW_STEP_MOST, outputs, read_only);
+}
+
+static kvmill_status run_plan(struct flow_step *step, enum flow_step_kind kind,
+                              const kvmill_plan *plan, int threads, struct dice *dice,
+                              kvmill_error *error) {
+    const DLTensor *list[FLOW_STEP_MOST];
+    struct flow_beside beside;
+    fence_explain_traps(step->attention.words);
+    order_tensors(step, list);
+    flow_beside_open(&beside, step->flow.field_layout, list + KVMILL_FLOW_FIELDS,
+                     (int)step->flow.field_count, dice);
+    protect_inputs(step, kind, true);
+    kvmill_status status = run_with_workspace(plan, list, threads, dice, error);
+    protect_inputs(step, kind, false);
+    if (!flow_beside_close(&beside))
+        bail_out("the fields' memory was left: %s", step->attention.words);
+    return status;
+}
+
+kvmill_status flow_step_run(struct flow_step *step, enum flow_step_kind kind,
+                            const kvmill_plan_options *options, int threads, struct dice *dice,
+                            kvmill_error *error) {
+    kvmill_plan *plan;
+    kvmill_status status = flow_step_plan(step, kind, options, &plan, error);
+    if (status != KVMILL_OK)
+        return status;
+    status = run_plan(step, kind, plan, threads, dice, error);
+    kvmill_plan_destroy(plan);
+    return status;
+}
+
+bool flow_step_runs(struct flow_step *step, enum flow_step_kind kind,
+                    const kvmill_plan_options *options, int threads, struct dice *dice) {
+    kvmill_error error;
+    kvmill_status status = flow_step_run(step, kind, options, threads, dice, &error);
+    if (status != KVMILL_OK)
+        diag("%s: %s; %s", kvmill_status_name(status), error.message, step->attention.words);
+    return status == KVMILL_OK &&
+           tensors_are_intact(step->attention.tensor, TENSORS, step->attention.words) &&
+           tensors_are_intact(step->tensor, FLOW_STEP_MOST, step->attention.words);
+}
+
+/* ---- What was there before ---- */
+
+void *flow_step_copy(struct flow_step *step, int which) {
+    const struct fence *fence = &flow_step_tensor(step, which)->fence;
+    if (fence->pages == NULL)
+        return NULL;
+    void *copy = flow_step_take((int64_t)fence->size, 1);
+    memcpy(copy, fence->data, fence->size);
+    return copy;
+}
+
+bool flow_step_has_bytes(struct flow_step *step, int which, const void *bytes) {
+    const struct fence *fence = &flow_step_tensor(step, which)->fence;
+    bool same = bytes == NULL || memcmp(bytes, fence->data, fence->size) == 0;
+    if (!same)
+        diag("tensor %d has other bits; %s", which, step->attention.words);
+    return same;
+}
+
+void flow_step_keep(struct flow_step *step, struct dice *dice) {
+    tensors_keep(step->attention.before, step->attention.tensor, TENSORS, dice);
+    tensors_keep(step->before, step->tensor, FLOW_STEP_MOST, dice);
+}
+
+bool flow_step_is_kept(struct flow_step *step) {
+    const char *words = step->attention.words;
+    return tensors_are_kept(step->attention.tensor, step->attention.before, TENSORS, 0, words) &&
+           tensors_are_kept(step->tensor, step->before, FLOW_STEP_MOST, 0, words);
+}
+
+void flow_step_restore(struct flow_step *step) {
+    tensors_restore(step->attention.tensor, step->attention.before, TENSORS);
+    tensors_restore(step->tensor, step->before, FLOW_STEP_MOST);
+}

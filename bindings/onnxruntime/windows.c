@@ -87,13 +87,26 @@ static kvmill_status check_types(const struct node *node, const DLTensor *const 
     return KVMILL_OK;
 }
 
-static kvmill_status check_axis(const struct node *node, const DLTensor *data,
-                                kvmill_error *error) {
-    int64_t said = node->attributes.windows.axis;
-    return said < data->ndim && said >= -data->ndim
+static kvmill_status check_rank(int64_t rank, kvmill_error *error) {
+    return rank <= MOST_RANK
                ? KVMILL_OK
-               : refuse(error, "axis is %" PRId64 "; accepted for data of %d axes: %d to %d", said,
-                        data->ndim, -data->ndim, data->ndim - 1);
+               : refuse(error, "the result has rank %" PRId64 "; accepted: at most %d", rank,
+                        MOST_RANK);
+}
+
+static kvmill_status check_axis(const struct node *node, const DLTensor *data,
+                                const DLTensor *indices, kvmill_error *error) {
+    int64_t said = node->attributes.windows.axis;
+    if (said >= data->ndim || said < -data->ndim)
+        return refuse(error, "axis is %" PRId64 "; accepted for data of %d axes: %d to %d", said,
+                      data->ndim, -data->ndim, data->ndim - 1);
+    int64_t extent = data->shape[axis_of(node, data)];
+    return indices->dtype.bits == 64 || extent <= INT32_MAX
+               ? KVMILL_OK
+               : refuse(error,
+                        "data has %" PRId64 " elements along the axis; accepted with int32: "
+                        "at most %d",
+                        extent, INT32_MAX);
 }
 
 static kvmill_status check_vectors(const struct node *node, const DLTensor *data,
@@ -106,7 +119,7 @@ static kvmill_status check_vectors(const struct node *node, const DLTensor *data
                       batch, data->ndim, indices->ndim);
     int64_t count = components_of(indices), most = data->ndim - batch;
     return count >= 1 && count <= most
-               ? KVMILL_OK
+               ? check_rank(indices->ndim - 1 + most - count, error)
                : refuse(error, "indices end with an axis of %" PRId64 "; accepted: 1 to %" PRId64,
                         count, most);
 }
@@ -119,23 +132,15 @@ static kvmill_status check_elements(const struct node *node, const DLTensor *dat
     return fits ? KVMILL_OK : refuse(error, "indices reach beyond the data's other axes");
 }
 
-static kvmill_status check_rank(const DLTensor *data, const DLTensor *indices,
-                                kvmill_error *error) {
-    int rank = data->ndim + indices->ndim - 1;
-    return rank <= MOST_RANK
-               ? KVMILL_OK
-               : refuse(error, "the result has rank %d; accepted: at most %d", rank, MOST_RANK);
-}
-
 /* What the numbers below need to be right. */
 static kvmill_status check_shapes(const struct node *node, const DLTensor *data,
                                   const DLTensor *indices, kvmill_error *error) {
     if (node->op == &gather_nd_op)
         return check_vectors(node, data, indices, error);
-    kvmill_status status = check_axis(node, data, error);
+    kvmill_status status = check_axis(node, data, indices, error);
     if (status != KVMILL_OK)
         return status;
-    return node->op == &gather_op ? check_rank(data, indices, error)
+    return node->op == &gather_op ? check_rank(data->ndim + indices->ndim - 1, error)
                                   : check_elements(node, data, indices, error);
 }
 

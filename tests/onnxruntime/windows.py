@@ -253,6 +253,8 @@ def claim_tests(tap: Tap) -> None:
     made_data = windows_model(new_rows())
     made_data.graph.node[0].input[0] = "copy"
     made_data.graph.node.insert(0, helper.make_node("Neg", ["data"], ["copy"]))
+    narrow = Case("Gather", np.zeros((1, 1), "i1"), np.zeros(1, "i4"), None, {"axis": 0})
+    wide_result = Case("GatherND", np.zeros([1] * 8, "f4"), np.zeros([1] * 8, "i8"), None, {})
     leaves = 'leaves node "node" ({}): {}'
     for what, model, wanted in (
         ("no kernels", windows_model(large), ("Gather", "no pack has fast kernels of its shape")),
@@ -262,6 +264,9 @@ def claim_tests(tap: Tap) -> None:
         ("sums", windows_model(adds), ("ScatterElements", "reduction is add; accepted: none")),
         ("open dims", windows_model(large, ["batch", 4, 512, 128]),
          ("Gather", "input 0 has dims that the model does not state")),
+        ("int32 for more", windows_model(narrow, [1 << 32, 1]),
+         ("Gather", "data has 4294967296 elements along the axis; accepted with int32: at most")),
+        ("rank 14", windows_model(wide_result), ("GatherND", "the result has rank 14; accepted: at most 8")),
         ("data that a node makes", made_data, ("ScatterElements", "input 0 is made by a node")),
     ):  # fmt: skip
         def check_one(model=model, wanted=wanted) -> None:

@@ -11,6 +11,7 @@
 #include "../defs/arithmetic.h"
 #include "../gen/attend_family.h"
 #include "../gen/places.h"
+#include "../gen/stablehlo.h"
 #include "../import/gguf/gguf.h"
 #include "../import/onnx/onnx.h"
 #include "ggml_types.h"
@@ -174,10 +175,39 @@ static bool read_model(const struct options *options, const char *file, struct i
 
 /* ---- Nodes of ONNX Runtime ---- */
 
+static int64_t count_of(const struct tensor_shape *shape) {
+    int64_t count = 1;
+    for (int d = 0; d < shape->rank; d++)
+        count *= shape->dims[d];
+    return count;
+}
+
+static int64_t result_bytes(const struct gather_problem *gather) {
+    const struct tensor_shape *indices = &gather->start_indices;
+    int64_t vector = gather->op.index_vector_dim, bytes = gather->operand.element.dtype.bits / 8;
+    for (int i = 0; i < gather->slice_sizes.count; i++)
+        bytes *= gather->slice_sizes.items[i];
+    return vector < indices->rank && indices->dims[vector] > 0
+               ? bytes * (count_of(indices) / indices->dims[vector])
+               : bytes * count_of(indices);
+}
+
+/* Gathers and scatters that bindings/onnxruntime may take: its windows.c says why no others. */
+static bool is_window_for_ort(const struct spec *spec) {
+    enum { LEAST_RESULT = 512 << 10, LEAST_UPDATES = 1024 };
+    if (spec_is(spec, OP_GATHER))
+        return result_bytes(spec->gather) >= LEAST_RESULT;
+    return spec_is(spec, OP_SCATTER) &&
+           strcmp(spec->window_scatter->update_computation, "replace") == 0 &&
+           spec->window_scatter->update_window_dims.count == 0 &&
+           count_of(&spec->window_scatter->updates[0]) >= LEAST_UPDATES;
+}
+
 /* Ops of the nodes that bindings/onnxruntime takes. */
 static bool is_for_ort(const struct spec *spec) {
     return spec_is(spec, OP_TENSOR_SCATTER) || spec_is(spec, OP_ATTENTION) ||
-           spec_is(spec, OP_CACHE_ATTEND) || spec_is(spec, OP_CACHE_ATTENTION);
+           spec_is(spec, OP_CACHE_ATTEND) || spec_is(spec, OP_CACHE_ATTENTION) ||
+           is_window_for_ort(spec);
 }
 
 /* Dims without a bit of `kept` are left to the run. */
@@ -236,7 +266,10 @@ static bool read_ort(const struct options *options, const char *file, struct inp
     }
     return specs->count > 0 ||
            fail(error, EXIT_USER, "%s: no node that ONNX Runtime gives to kvmill; accepted: %s",
-                file, "TensorScatter, Attention, GroupQueryAttention, those of PMX");
+                file,
+                "TensorScatter, Attention, GroupQueryAttention, large Gather, GatherND or "
+                "ScatterElements, "
+                "those of PMX");
 }
 
 /* ---- Sources ---- */

@@ -92,6 +92,9 @@ static const struct {
     INTEGER(left_window_size),
     INTEGER(right_window_size),
     {"axis", INT64, PLACE(axis), 0},
+    {"axis", INT64, PLACE(windows.axis), 0},
+    {"batch_dims", INT64, PLACE(windows.batch_dims), 0},
+    {"reduction", WORD, PLACE(windows.reduction), 0},
     {"mode", WORD, PLACE(mode), 0},
     GROUP_QUERY(num_heads),
     GROUP_QUERY(kv_num_heads),
@@ -165,6 +168,7 @@ static void set_defaults(struct attributes *attributes, int64_t opset) {
     attributes->attention.opset = opset;
     attributes->axis = -2;
     strcpy(attributes->mode, "linear");
+    strcpy(attributes->windows.reduction, "none");
     group_query->local_window_size = -1;
     group_query->smooth_softmax = -1;
     group_query->causal = 1;

@@ -16,13 +16,20 @@ struct group_query {
     char k_quant_type[ATTRIBUTE_WORD], v_quant_type[ATTRIBUTE_WORD];
 };
 
+/* Those of gathers and scatters. */
+struct windows_attributes {
+    int64_t axis, batch_dims;
+    char reduction[ATTRIBUTE_WORD];
+};
+
 /* Those of all ops. */
 struct attributes {
     kvmill_attention attention; /* its tensors are not set */
-    int64_t axis;
+    int64_t axis; /* TensorScatter's */
     char mode[ATTRIBUTE_WORD];
     bool is_circular;
     struct group_query group_query;
+    struct windows_attributes windows;
     kvmill_cache_attention cache_attention; /* PMX's; element types are not set */
 };
 

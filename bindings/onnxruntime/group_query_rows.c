@@ -91,7 +91,10 @@ static void store_head(const struct group_query_call *call, const struct group_q
     unsigned char *row = side->present + ((b * call->heads.kv_heads + g) * call->capacity + slot) *
                                              row_bytes(&call->heads);
     const unsigned char *head = head_of(&call->heads, side->rows, side->row_step, token, g);
-    for (int64_t i = 0; i < call->heads.dim; i++)
+    bool same = side->scale == NULL && (!rotates || call->angles == NULL);
+    if (same)
+        memcpy(row, head, (size_t)row_bytes(&call->heads));
+    for (int64_t i = 0; !same && i < call->heads.dim; i++)
         set_element(call, side, row, g, i,
                     rotates ? rotated_at(call, head, token, i)
                             : number_at(head, call->heads.half, i));
@@ -152,14 +155,17 @@ void group_query_decode(void *data, int64_t part) {
     }
 }
 
-/* Scales of values. */
+/* Scales of values, of kv head g. */
+static void finish_head(const struct group_query_call *call, int64_t first, int64_t g) {
+    for (int64_t i = 0; i < call->heads.dim; i++)
+        set_number(call->output, call->heads.half, first + i,
+                   call->results[first + i] * scale_at(&call->value, g, i));
+}
+
 void group_query_finish(void *data, int64_t token) {
     const struct group_query_call *call = data;
     const struct group_query_heads *heads = &call->heads;
-    int64_t ratio = heads->heads / heads->kv_heads, width = heads->heads * heads->dim;
-    for (int64_t i = 0; i < width; i++) {
-        float scale = scale_at(&call->value, i / heads->dim / ratio, i % heads->dim);
-        set_number(call->output, heads->half, token * width + i,
-                   call->results[token * width + i] * scale);
-    }
+    int64_t ratio = heads->heads / heads->kv_heads;
+    for (int64_t h = 0; h < heads->heads; h++)
+        finish_head(call, (token * heads->heads + h) * heads->dim, h / ratio);
 }

@@ -16,15 +16,35 @@ static const DLTensor *prototype_of(struct known_tensor *known, DLTensor *tensor
     return known->rank >= 0 ? tensor : NULL;
 }
 
+/* The inputs of a key, whose dims may be changed. */
+struct prototypes {
+    struct plan_key key;
+    const DLTensor *inputs[MOST_TENSORS];
+    DLTensor tensors[MOST_TENSORS];
+};
+
+static void set_prototypes(struct prototypes *all, const struct plan_key *key) {
+    all->key = *key;
+    for (int i = 0; i < MOST_TENSORS; i++)
+        all->inputs[i] = prototype_of(&all->key.input[i], &all->tensors[i]);
+}
+
 static kvmill_status plan_for(const struct node *node, const struct plan_key *key,
                               const kvmill_plan_options *options, kvmill_plan **plan,
                               kvmill_error *error) {
-    struct plan_key copy = *key; /* tensors point to dims that may be changed */
-    const DLTensor *inputs[MOST_TENSORS];
-    DLTensor tensors[MOST_TENSORS];
-    for (int i = 0; i < MOST_TENSORS; i++)
-        inputs[i] = prototype_of(&copy.input[i], &tensors[i]);
-    return copy.op->plan(node, inputs, copy.outputs, options, plan, error);
+    struct prototypes all;
+    set_prototypes(&all, key);
+    return key->op->plan(node, all.inputs, key->outputs, options, plan, error);
+}
+
+/* Tests take nodes all the same. */
+static kvmill_status pays(const struct node *node, const struct plan_key *key,
+                          kvmill_error *error) {
+    struct prototypes all;
+    set_prototypes(&all, key);
+    return key->op->pays == NULL || node->settings.portable
+               ? KVMILL_OK
+               : key->op->pays(node, all.inputs, error);
 }
 
 static kvmill_status make_plan(void *data, const void *key, kvmill_plan **plan,
@@ -87,7 +107,7 @@ kvmill_status node_try(const struct node *node, const struct known_tensor *input
                       op->fixed(node, i, inputs[i].rank));
     kvmill_status status = plan_for(node, &key, &options, &plan, error);
     kvmill_plan_destroy(plan);
-    return status;
+    return status == KVMILL_OK ? pays(node, &key, error) : status;
 }
 
 /* ---- Running an op ---- */

@@ -55,12 +55,18 @@ struct node_op {
     bool only_here;     /* the runtime has no such op, and portable ones will do */
     unsigned required;  /* inputs that must be there, a bit for each tensor */
     unsigned updated;   /* inputs that a run writes to */
+    unsigned copied;    /* inputs whose memory the runtime's own op makes an output of */
 
     /* Dims that plans are made for, a bit each; the others are left open. */
     unsigned (*fixed)(const struct node *node, int tensor, int rank);
 
     kvmill_status (*plan)(const struct node *node, const DLTensor *const *inputs, uint64_t outputs,
                           const kvmill_plan_options *options, kvmill_plan **plan,
+                          kvmill_error *error);
+
+    /* Whether kvmill is faster than the runtime's own, or why not; NULL: it always is.  There is a
+       plan for the inputs. */
+    kvmill_status (*pays)(const struct node *node, const DLTensor *const *inputs,
                           kvmill_error *error);
 
     /* The rank and the dims of an output; there is a plan for the inputs. */
@@ -98,7 +104,7 @@ struct node *node_open(const struct node_op *op, const struct attributes *attrib
 void node_close(struct node *node);
 
 /* Whether kvmill has a plan for a node with these inputs, by tensors, and the outputs that have
-   places: KVMILL_OK, or why not.  fast: KVMILL_E_KERNEL refuses what no pack has fast kernels for.
+   places, which pays: KVMILL_OK, or why not.  fast: KVMILL_E_KERNEL refuses what no pack has fast kernels for.
  */
 kvmill_status node_try(const struct node *node, const struct known_tensor *inputs, bool fast,
                        kvmill_error *error);

@@ -8,6 +8,7 @@
 
 #include "infer.h"
 #include "pmx.h"
+#include "windows.h"
 
 bool problem_decline(struct reason *reason, const char *format, ...) {
     va_list arguments;
@@ -96,7 +97,8 @@ const struct node_op *problem_op_of(const OrtNode *node) {
     static const struct {
         const char *domain;
         const struct node_op *op;
-    } known[] = {{"", &tensor_scatter_op}, {"", &attention_op}, {"com.microsoft", &group_query_op}};
+    } known[] = {{"", &tensor_scatter_op}, {"", &attention_op}, {"com.microsoft", &group_query_op},
+                 {"", &gather_op},         {"", &gather_nd_op}, {"", &scatter_elements_op}};
     const char *domain = problem_node_domain(node), *name = problem_node_op(node);
     if (strcmp(domain, "ai.onnx") == 0)
         domain = "";
@@ -133,6 +135,13 @@ static bool is_constant(const OrtValueInfo *value) {
     return runtime_succeeded(ort->ValueInfo_IsConstantInitializer(value, &constant)) && constant;
 }
 
+static bool is_made(const OrtValueInfo *value) {
+    const OrtNode *maker = NULL;
+    size_t index = 0;
+    return runtime_succeeded(ort->ValueInfo_GetValueProducer(value, &maker, &index)) &&
+           maker != NULL;
+}
+
 static bool check_input(const struct problem *problem, int i, struct reason *reason) {
     int tensor = problem->op->inputs.tensor[i];
     const OrtValueInfo *value = problem->value[tensor];
@@ -140,6 +149,11 @@ static bool check_input(const struct problem *problem, int i, struct reason *rea
         return problem_decline(reason, "input %d is not there; accepted: one", i);
     if (problem->op->updated >> tensor & 1 && value != NULL && is_constant(value))
         return problem_decline(reason, "input %d is a constant; accepted: what a run may write to",
+                               i);
+    if (problem->op->copied >> tensor & 1 && is_made(value))
+        return problem_decline(reason,
+                               "input %d is made by a node: the CPU provider may update it "
+                               "in place, where kvmill copies it",
                                i);
     return true;
 }

@@ -9,7 +9,8 @@ Environment:
     KVMILL_LIBRARY  libkvmill.so: the binding's, whose tests lend their cases
     KVMILL_BAD_PACK libold.so, a pack of another version
     KVMILL_ORT_FAULT  set: the quick ones, which notice planted faults; "group_query": those of
-                    GroupQueryAttention; "pmx": those of PMX's domains
+                    GroupQueryAttention; "pmx": those of PMX's domains; "windows": of gathers and
+                    scatters
     KVMILL_SEED     seed of the random cases; default 24
 
 SPDX-License-Identifier: Apache-2.0
@@ -35,6 +36,7 @@ import onnx_attention
 import onnx_backend
 import onnxruntime
 import pmx_nodes
+import windows
 from group_query import (
     group_query_claim_tests,
     group_query_model,
@@ -535,6 +537,9 @@ def main() -> int:
     if fault == "pmx":
         pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"], quick=True)
         return tap.finish()
+    if fault == "windows":
+        windows.run_all(tap, quick=True)
+        return tap.finish()
     if fault:  # what is quick
         claim_tests(tap)
         shape_tests(tap)
@@ -554,6 +559,7 @@ def main() -> int:
     group_query_tests(tap, seed, provider_session)
     group_query_claim_tests(tap)
     pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"])
+    windows.run_all(tap)
     making.run(tap, all_models(5, 1, 24))
     claim_tests(tap)
     shape_tests(tap)

@@ -132,11 +132,17 @@ def devices() -> list:
     return [device for device in onnxruntime.get_ep_devices() if device.ep_name == NAME]
 
 
+def session_with(
+    model: onnx.ModelProto, options: onnxruntime.SessionOptions, entries: dict[str, str]
+):
+    """With kvmill's provider and its options."""
+    options.add_provider_for_devices(devices(), entries)
+    return onnxruntime.InferenceSession(model.SerializeToString(), options)
+
+
 def provider_session(model: onnx.ModelProto, threads: int = 1, **entries: str):
     """With kvmill's provider, which also takes nodes that no pack has kernels for."""
-    options = options_of(threads)
-    options.add_provider_for_devices(devices(), {"portable": "1", **entries})
-    return onnxruntime.InferenceSession(model.SerializeToString(), options)
+    return session_with(model, options_of(threads), {"portable": "1", **entries})
 
 
 SIDES: dict[str, Callable] = {"domain": domain_session, "provider": provider_session}

@@ -62,18 +62,19 @@ struct slots_seen {
 
 static kvmill_status check_slots(const struct number_array *slots, int64_t count, int64_t capacity,
                                  struct slots_seen *seen, kvmill_error *error) {
-    int64_t highest = -1;
-    *seen = (struct slots_seen){true, true};
+    int64_t highest = -1, lowest = 0;
+    bool apart = true;
     for (int64_t n = 0; n < count; n++) {
         int64_t slot = number_at(slots, n);
         if (slot < -1 || slot >= capacity)
             return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
                                "slots[%" PRId64 "] is %" PRId64 "; accepted: -1 to %" PRId64, n,
                                slot, capacity - 1);
-        seen->whole &= slot >= 0;
-        seen->apart &= slot < 0 || slot > highest;
+        apart &= (slot < 0 || slot > highest);
+        lowest = kvmill_min(lowest, slot);
         highest = kvmill_max(highest, slot);
     }
+    *seen = (struct slots_seen){.apart = apart, .whole = lowest == 0};
     return KVMILL_OK;
 }
 

@@ -74,10 +74,10 @@ static void fill_slots(const struct problem *p, bool apart) {
 static void open_tensors(struct problem *p, DLDataType T1, bool apart) {
     const int64_t rows[] = {p->rows, p->heads, p->op.head_dim}, slots[] = {p->rows};
     const int64_t cache[] = {p->capacity, p->heads, p->last};
-    const int64_t scale[] = {p->capacity, p->heads, p->groups};
+    const int64_t scale[] = {p->capacity, p->heads, p->groups}, step[] = {dice_range(&dice, 1, 2)};
     open_strided(&p->tensor[KVMILL_WRITE_ROWS_ROWS], T1, rows);
     tensor_open(&p->tensor[KVMILL_WRITE_ROWS_SLOTS], dice_once_in(&dice, 2) ? i32 : i64, 1, slots,
-                NULL, &dice);
+                step, &dice);
     open_strided(&p->tensor[KVMILL_WRITE_ROWS_CACHE], p->format->type, cache);
     if (p->groups > 0)
         open_strided(&p->tensor[KVMILL_WRITE_ROWS_SCALE], p->format->scale_type, scale);

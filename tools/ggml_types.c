@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* llama.cpp's names for elements; blocks have the same names here. */
+/* llama.cpp's names for elements; blocks and rows have the same names here. */
 static const char *const ggml_words[][2] = {
     {"f32", "float32"}, {"f16", "float16"}, {"bf16", "bfloat16"}};
 
@@ -18,13 +18,13 @@ const struct kvmill_format_parts *ggml_type_find(const char *text, size_t length
         if (strcmp(word, ggml_words[i][0]) == 0)
             return kvmill_format_parts(
                 kvmill_format_of_word(ggml_words[i][1], KVMILL_WITHOUT_SCALES));
-    return kvmill_format_parts(kvmill_format_of_word(word, KVMILL_SCALES_IN_BLOCKS));
+    return kvmill_format_parts(kvmill_format_of_word(word, KVMILL_SCALES_INSIDE));
 }
 
 void ggml_type_words(const char *words[MOST_GGML_WORDS]) {
     for (int i = 0; i < GGML_WORDS; i++)
         words[i] = ggml_words[i][0];
-    kvmill_format_words(KVMILL_SCALES_IN_BLOCKS, words + GGML_WORDS);
+    kvmill_format_words(KVMILL_SCALES_INSIDE, words + GGML_WORDS);
 }
 
 bool ggml_type_refuse(const char *given, struct error *error) {

@@ -22,11 +22,19 @@ static bool takes_slots(const struct ggml_tensor *slots) {
            has_rows(slots) && slots->ne[1] == 1 && is_matrix(slots);
 }
 
-/* Copies are as fast in ggml. */
+/* What waits for memory is as fast in ggml: copies, and many values that become float16. */
+enum { MOST_HALVES = 48 * 512 };
+
+static bool is_as_fast_there(const struct ggml_tensor *node) {
+    const struct ggml_tensor *rows = node->src[ROWS];
+    return node->type == GGML_TYPE_F32 ||
+           (node->type == GGML_TYPE_F16 && rows->ne[0] * rows->ne[1] > MOST_HALVES);
+}
+
 static bool takes_tensors(const struct ggml_tensor *node) {
     const struct ggml_tensor *rows = node->src[ROWS], *slots = node->src[SLOTS];
     return has_type(rows, GGML_TYPE_F32) && takes_slots(slots) && has_rows(node) &&
-           node->type != GGML_TYPE_F32 && is_matrix(rows) && is_matrix(node) &&
+           !is_as_fast_there(node) && is_matrix(rows) && is_matrix(node) &&
            rows->ne[0] % DIM == 0 && rows->ne[0] == node->ne[0] && rows->ne[1] == slots->ne[0];
 }
 

@@ -17,7 +17,7 @@ static const struct kvmill_format_parts *type_of(const struct layer *layer,
 }
 
 static const char *format_of(const struct kvmill_format_parts *type) {
-    return type->scales == KVMILL_SCALES_IN_BLOCKS ? type->word : NULL;
+    return (type->scales & KVMILL_SCALES_INSIDE) != 0 ? type->word : NULL;
 }
 
 void ggml_op_of(const struct model *model, const struct layer *layer,
@@ -74,15 +74,34 @@ static bool add_layer(const struct model *model, const struct layer *layer,
 
 /* ---- Storing ---- */
 
-/* As bindings/ggml/store.c cuts what is stored for a token. */
+/* As bindings/ggml/store.c cuts what is stored for a token; but what has one scale for a row is
+   stored as a whole. */
 enum { STORED_DIM = 64 };
 
-static bool add_store(const struct kvmill_format_parts *type, struct spec_list *list,
+static int64_t stored_dim(const struct kvmill_format_parts *type, int64_t row) {
+    return type->scales == KVMILL_SCALES_IN_ROWS ? row : STORED_DIM;
+}
+
+static bool is_stored(const struct spec_list *list, const struct kvmill_format_parts *type,
+                      int64_t dim) {
+    for (size_t i = 0; i < list->count; i++) {
+        const struct spec *spec = &list->items[i];
+        if (spec_is(spec, OP_WRITE_ROWS) && spec->write_rows.head_dim == dim &&
+            spec->write_rows.cache_format == format_of(type) &&
+            memcmp(&spec->write_rows.T2, &type->dtype, sizeof type->dtype) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool add_store(const struct kvmill_format_parts *type, int64_t dim, struct spec_list *list,
                       struct error *error) {
+    if (is_stored(list, type, dim))
+        return true;
     struct spec *spec = spec_list_append(list, error);
     if (spec == NULL || !spec_begin(spec, kvmill_op_of(OP_WRITE_ROWS, 0), error))
         return false;
-    spec->write_rows.head_dim = STORED_DIM;
+    spec->write_rows.head_dim = dim;
     spec->write_rows.T1 = kvmill_dtype_by_name("float32")->dl;
     spec->write_rows.T2 = type->dtype;
     spec->write_rows.cache_format = format_of(type);
@@ -91,13 +110,24 @@ static bool add_store(const struct kvmill_format_parts *type, struct spec_list *
     return spec_check(spec, error);
 }
 
+static bool add_stores(const struct layer *layer, const struct cache_choice *choice,
+                       struct spec_list *list, struct error *error) {
+    const struct kvmill_format_parts *key = choice->ggml[GGML_KEY],
+                                     *value = choice->ggml[GGML_VALUE];
+    return add_store(key, stored_dim(key, layer->key_dim), list, error) &&
+           (layer->kind == LAYER_LATENT ||
+            add_store(value, stored_dim(value, layer->value_dim), list, error));
+}
+
 bool specs_for_ggml(const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error) {
     for (int i = 0; i < model->layer_count; i++)
         if (model->layers[i].kind != LAYER_NONE &&
             !add_layer(model, &model->layers[i], choice, list, error))
             return false;
-    const struct kvmill_format_parts *key = choice->ggml[GGML_KEY],
-                                     *value = choice->ggml[GGML_VALUE];
-    return add_store(key, list, error) && (value == key || add_store(value, list, error));
+    for (int i = 0; i < model->layer_count; i++)
+        if (model->layers[i].kind != LAYER_NONE &&
+            !add_stores(&model->layers[i], choice, list, error))
+            return false;
+    return true;
 }

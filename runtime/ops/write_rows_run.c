@@ -54,27 +54,27 @@ static kvmill_status check_shapes(const struct given_tensors *given,
     return kvmill_check_shape(given, KVMILL_WRITE_ROWS_SCALE, 3, cache);
 }
 
-static kvmill_status check_slot(int64_t slot, int64_t n, int64_t capacity, kvmill_error *error) {
-    if (slot >= -1 && slot < capacity)
-        return KVMILL_OK;
-    return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
-                       "slots[%" PRId64 "] is %" PRId64 "; accepted: -1 to %" PRId64, n, slot,
-                       capacity - 1);
-}
+/* All of them: whether each is beyond those before it, so that no two rows have the same; whether
+   every row has one. */
+struct slots_seen {
+    bool apart, whole;
+};
 
-/* *apart: each is beyond those before it, so that no two rows have the same. */
 static kvmill_status check_slots(const struct number_array *slots, int64_t count, int64_t capacity,
-                                 bool *apart, kvmill_error *error) {
-    int64_t highest = -1;
-    *apart = true;
+                                 struct slots_seen *seen, kvmill_error *error) {
+    int64_t highest = -1, lowest = 0;
+    bool apart = true;
     for (int64_t n = 0; n < count; n++) {
         int64_t slot = number_at(slots, n);
-        kvmill_status status = check_slot(slot, n, capacity, error);
-        if (status != KVMILL_OK)
-            return status;
-        *apart = *apart && (slot < 0 || slot > highest);
+        if (slot < -1 || slot >= capacity)
+            return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
+                               "slots[%" PRId64 "] is %" PRId64 "; accepted: -1 to %" PRId64, n,
+                               slot, capacity - 1);
+        apart &= (slot < 0 || slot > highest);
+        lowest = kvmill_min(lowest, slot);
         highest = kvmill_max(highest, slot);
     }
+    *seen = (struct slots_seen){.apart = apart, .whole = lowest == 0};
     return KVMILL_OK;
 }
 
@@ -113,7 +113,15 @@ static int64_t row_bytes(const struct rows_call *call) {
     return call->problem.heads * kvmill_format_row_bytes(&call->problem.shape->format);
 }
 
-static void set_call(struct rows_call *call, const DLTensor *const *known, bool apart) {
+/* Kernels read them where they are; NULL: as they are, kernels cannot. */
+static const int64_t *slots_in_place(const struct number_array *slots, bool whole) {
+    bool plain =
+        slots->bits == 64 && slots->stride == 1 && (uintptr_t)slots->data % sizeof(int64_t) == 0;
+    return plain && whole ? slots->data : NULL;
+}
+
+static void set_call(struct rows_call *call, const DLTensor *const *known,
+                     const struct slots_seen *seen) {
     const DLTensor *rows = known[KVMILL_WRITE_ROWS_ROWS];
     call->problem = (struct kvmill_convert){
         .shape = &plan_of(&call->base)->shape,
@@ -123,16 +131,17 @@ static void set_call(struct rows_call *call, const DLTensor *const *known, bool 
         .cache = cache_of(known[KVMILL_WRITE_ROWS_CACHE], known[KVMILL_WRITE_ROWS_SCALE]),
         .heads = rows->shape[1],
         .repeat = 1,
+        .slot = slots_in_place(&call->slots, seen->whole),
     };
     call->rows = rows->shape[1] > 0 ? rows->shape[0] : 0;
-    call->part = apart && call->rows > 0 ? 1 + PART_BYTES / row_bytes(call) : call->rows;
+    call->part = seen->apart && call->rows > 0 ? 1 + PART_BYTES / row_bytes(call) : call->rows;
 }
 
 kvmill_status kvmill_write_rows_begin(struct call *base, const DLTensor *const *tensors,
                                       kvmill_error *error) {
     struct rows_call *call = (struct rows_call *)(void *)base;
     const DLTensor *known[KVMILL_WRITE_ROWS_TENSORS];
-    bool apart;
+    struct slots_seen seen;
     *call = (struct rows_call){.base = *base};
     kvmill_status status = check_tensors(plan_of(base), tensors, known, error);
     if (status != KVMILL_OK)
@@ -141,9 +150,9 @@ kvmill_status kvmill_write_rows_begin(struct call *base, const DLTensor *const *
     call->slots = (struct number_array){tensor_data(slots), slots->dtype.bits,
                                         kvmill_tensor_stride(slots, 0)};
     status = check_slots(&call->slots, slots->shape[0], known[KVMILL_WRITE_ROWS_CACHE]->shape[0],
-                         &apart, error);
+                         &seen, error);
     if (status == KVMILL_OK)
-        set_call(call, known, apart);
+        set_call(call, known, &seen);
     return status;
 }
 
@@ -160,9 +169,11 @@ void kvmill_write_rows_part(const struct call *base, int64_t number) {
     const struct rows_call *call = call_of(base);
     const struct kvmill_call_size size = {1, call->rows, call->rows};
     const struct kvmill_kernel *kernel = kvmill_kernel_of_size(&plan_of(base)->kernel, &size);
-    int64_t first = number * call->part;
-    kvmill_write_tokens(kernel, &call->problem, slot_of, &call->slots, first,
-                        kvmill_min(call->rows, first + call->part));
+    int64_t first = number * call->part, last = kvmill_min(call->rows, first + call->part);
+    if (call->problem.slot != NULL)
+        kernel->run(&call->problem, first, last);
+    else
+        kvmill_write_tokens(kernel, &call->problem, slot_of, &call->slots, first, last);
 }
 
 /* Elements are converted: a few operations each. */

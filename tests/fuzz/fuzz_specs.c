@@ -115,13 +115,13 @@ void fuzz_config(const unsigned char *data, size_t size) {
 static const struct kvmill_format_parts *ggml_type(unsigned number) {
     const char *words[KVMILL_MOST_FORMATS + 1];
     unsigned count = 0;
-    kvmill_format_words(KVMILL_SCALES_IN_BLOCKS, words);
+    kvmill_format_words(KVMILL_SCALES_INSIDE, words);
     while (words[count] != NULL)
         count++;
     number %= count + 1;
     return number == count
                ? kvmill_format_parts(kvmill_format_of_word("float16", KVMILL_WITHOUT_SCALES))
-               : kvmill_format_parts(kvmill_format_of_word(words[number], KVMILL_SCALES_IN_BLOCKS));
+               : kvmill_format_parts(kvmill_format_of_word(words[number], KVMILL_SCALES_INSIDE));
 }
 
 void fuzz_gguf(const unsigned char *data, size_t size) {

@@ -127,16 +127,21 @@ def follow(context: Context, prompt: list[int], text: list[int]) -> list[Row]:
     return rows + [Row(context.evaluate([token])[-1].copy()) for token in text[:-1]]
 
 
-def differ(name: str, one: list[Row], other: list[Row]) -> tuple[float, float]:
-    """The median divergence over the steps of a text, and the largest difference of a logit."""
-    kld = [a.divergence(b) for a, b in zip(one, other, strict=True)]
+def differ(name: str, one: list[Row], other: list[Row]) -> tuple[np.ndarray, float]:
+    """The divergence of each step of a text, and the largest difference of a logit."""
+    kld = np.array([a.divergence(b) for a, b in zip(one, other, strict=True)])
     largest = [np.abs(a.logits - b.logits).max() for a, b in zip(one, other, strict=True)]
     print(
         f"# | {name} | {np.median(largest):.2g} | {max(largest):.2g} | {np.median(kld):.1e} "
         f"| {max(kld):.1e} |",
         flush=True,
     )
-    return float(np.median(kld)), float(max(largest))
+    return kld, float(max(largest))
+
+
+def is_no_farther(kld: np.ndarray, other: np.ndarray) -> bool:
+    """At no more steps than chance allows: half of them, and three standard deviations."""
+    return bool((kld > other).sum() <= len(kld) / 2 + 1.5 * len(kld) ** 0.5)
 
 
 def judge_nodes(errors: dict[str, exact.Errors]) -> None:
@@ -169,7 +174,11 @@ def judge_text(contexts: dict[str, Context], prompt: list[int]) -> None:
     differ("exact attention and llama.cpp", middle, base)
     differ("exact attention and kvmill", middle, ours)
     ok(largest > 0, "kvmill's own numbers, not llama.cpp's")
-    ok(same == GREEDY or kvmill <= itself, "a greedy text: the same, or no farther than -fa off")
+    print(f"# kvmill is farther than -fa off at {(kvmill > itself).sum()} of {GREEDY} steps")
+    ok(
+        same == GREEDY or is_no_farther(kvmill, itself),
+        "a greedy text: the same, or as near as -fa off",
+    )
 
 
 def main() -> int:

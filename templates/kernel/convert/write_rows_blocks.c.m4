@@ -83,8 +83,13 @@ km_each(«I», 0, km_quant_group - 1, km_lanes, «m4_dnl
 km_head(«Write rows: blocks of 32 elements with their scale.», km_headers)
 km_if(km_has_own_rule, «km_own_rule«»», «km_rule_helpers«»»)m4_dnl
 m4_define(«km_scaled», «multiply(km_elements_at(«$1»), broadcast(inverse[km_at(E / 32)]))»)m4_dnl
+m4_dnl Four vectors at a time, where an instruction set packs them and they are no more than a block.
+m4_define(«km_q8_at_once», «m4_eval(1 + 3 * (km_peak_bytes > 0 && km_lanes <= 8))»)m4_dnl
+m4_define(«km_code_step», «m4_eval(km_lanes * km_q8(km_q8_at_once, 1))»)m4_dnl
+m4_define(«km_q8_code», «round_away(km_scaled(E + I + m4_eval($1 * km_lanes)))»)m4_dnl
 m4_define(«km_q8_codes», «m4_dnl
-        store_low_bytes(to + km_at(E / 32 * km_block_bytes + 2 + I), round_away(km_scaled(E + I)));
+        km_if(km_q8_at_once > 1, «store_i8», «store_low_bytes»)(to + km_at(E / 32 * km_block_bytes + 2 + I), m4_dnl
+km_q8_code(0)km_each(«K», 1, m4_eval(km_q8_at_once - 1), 1, «, km_q8_code(K)»));
 »)m4_dnl
 m4_define(«km_block_at», «to + km_at(E / 32 * km_block_bytes)»)m4_dnl
 m4_define(«km_nibble_codes», «        {
@@ -130,7 +135,7 @@ km_fetch_row«»m4_dnl
             memcpy(to + b * km_block_bytes, half + 2 * b, 2);
 km_steps(«E», km_dim, 32, «        {
 km_q8(«», «            km_declare_above(km_element)»)m4_dnl
-km_steps(«I», km_q8(32, 16), km_lanes, «km_q8(«km_q8_codes», «km_nibble_codes»)»)m4_dnl
+km_steps(«I», km_q8(32, 16), km_code_step, «km_q8(«km_q8_codes», «km_nibble_codes»)»)m4_dnl
 km_q8(«», «            km_store_above(km_element, «km_block_at»)»)m4_dnl
         }
 »)m4_dnl

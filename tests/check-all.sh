@@ -102,6 +102,8 @@ configure threads --enable-static --disable-shared --enable-sanitizers=thread CF
 say "make check"
 tests . make --no-print-directory -j"$more" check
 wait
+say "engines"
+tests . make --no-print-directory -j"$more" check-engines
 say "memcheck (capped at AVX2)"
 step "memcheck" make --no-print-directory -j"$more" check-memcheck
 grep '^kernels that ran' step.log

@@ -89,39 +89,104 @@ static size_t slack_of(uintptr_t flush, int misalignment, enum fence_side side) 
     return side == FENCE_ABOVE ? (have - wanted) % 64 : (wanted - have) % 64;
 }
 
-/* Much of what tests write is noise: a multiplication a word. */
+/* A prime: rows that are alike lie as far apart only where a row is as long. */
+enum { NOISE_PERIOD = 65537 };
+
+/* Much of what tests write is noise: a multiplication a word, and for workspaces of megabytes a
+ * copy. */
 static void fill_with_noise(const struct fence *fence, struct dice *dice) {
     uint64_t weyl = dice_bits(dice), bits = 0;
-    size_t whole = fence->size / sizeof bits * sizeof bits;
+    size_t size = fence->size < NOISE_PERIOD ? fence->size : NOISE_PERIOD;
+    size_t whole = size / sizeof bits * sizeof bits;
     for (size_t i = 0; i < whole; i += sizeof bits) {
         bits = (weyl += 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
         bits ^= bits >> 32;
         memcpy(fence->data + i, &bits, sizeof bits);
     }
     bits = dice_bits(dice);
-    memcpy(fence->data + whole, &bits, fence->size - whole);
+    memcpy(fence->data + whole, &bits, size - whole);
+    for (size_t more; size < fence->size; size += more) {
+        more = size < fence->size - size ? size : fence->size - size;
+        memcpy(fence->data + size, fence->data, more);
+    }
 }
 
-/* Pages of canaries, and one on each side that traps. */
+static void unmap(unsigned char *pages, size_t size) {
+    size_t page = page_size();
+    if (size > 0)
+        munmap(pages - page, size + 2 * page);
+}
+
+/* Pages of the last buffers that were closed, between theirs that trap; until they are opened again
+   they trap, too. To map pages anew took a third of some programs' time. */
+enum { MOST_KEPT = 64, MOST_KEPT_BYTES = 64 << 20 };
+static _Thread_local struct {
+    struct {
+        unsigned char *pages;
+        size_t size;
+    } of[MOST_KEPT];
+    int oldest;
+    size_t bytes;
+} kept;
+
+static bool take_kept(struct fence *fence) {
+    for (int i = 0; i < MOST_KEPT; i++)
+        if (kept.of[i].size == fence->pages_size) {
+            fence->pages = kept.of[i].pages;
+            kept.of[i].size = 0;
+            kept.bytes -= fence->pages_size;
+            fence_protect(fence, false);
+            return true;
+        }
+    return false;
+}
+
+static void drop_oldest(void) {
+    int i = kept.oldest++ % MOST_KEPT;
+    unmap(kept.of[i].pages, kept.of[i].size);
+    kept.bytes -= kept.of[i].size;
+    kept.of[i].size = 0;
+}
+
+static void keep(unsigned char *pages, size_t size) {
+    if (size > MOST_KEPT_BYTES / 4 || mprotect(pages, size, PROT_NONE) != 0) {
+        unmap(pages, size);
+        return;
+    }
+    while (kept.bytes + size > MOST_KEPT_BYTES)
+        drop_oldest();
+    drop_oldest();
+    int i = (kept.oldest + MOST_KEPT - 1) % MOST_KEPT;
+    kept.of[i].pages = pages;
+    kept.of[i].size = size;
+    kept.bytes += size;
+}
+
+/* Pages, and one on each side that traps. */
 static void map_pages(struct fence *fence, size_t size) {
     size_t page = page_size();
     fence->size = size;
     fence->pages_size = (size + 63 + page) / page * page;
+    if (take_kept(fence))
+        return;
     unsigned char *map = mmap(NULL, fence->pages_size + 2 * page, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (map == MAP_FAILED || mprotect(map, page, PROT_NONE) != 0 ||
         mprotect(map + page + fence->pages_size, page, PROT_NONE) != 0)
         bail_out("no memory for a buffer of %zu bytes", size);
     fence->pages = map + page;
-    memset(fence->pages, CANARY, fence->pages_size);
 }
 
+/* Canaries around what the caller fills. */
 static void open_blank(struct fence *fence, size_t size, int misalignment, enum fence_side side) {
     map_pages(fence, size);
     unsigned char *flush =
         side == FENCE_ABOVE ? fence->pages + fence->pages_size - size : fence->pages;
     size_t slack = slack_of((uintptr_t)flush, misalignment, side);
     fence->data = side == FENCE_ABOVE ? flush - slack : flush + slack;
+    size_t before = (size_t)(fence->data - fence->pages);
+    memset(fence->pages, CANARY, before);
+    memset(fence->data + size, CANARY, fence->pages_size - before - size);
 }
 
 void fence_open(struct fence *fence, size_t size, int misalignment, enum fence_side side,
@@ -131,9 +196,8 @@ void fence_open(struct fence *fence, size_t size, int misalignment, enum fence_s
 }
 
 void fence_close(struct fence *fence) {
-    size_t page = page_size();
     if (fence->pages != NULL)
-        munmap(fence->pages - page, fence->pages_size + 2 * page);
+        keep(fence->pages, fence->pages_size);
     *fence = (struct fence){0};
 }
 

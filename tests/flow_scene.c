@@ -8,16 +8,17 @@
 /* ---- Numbers ---- */
 
 /* Many that are equal.  Scenes without strange ones, which sums do not survive, tell more of sums.
- */
+   One draw each: caches of numbers are most of what a scene takes. */
 static float random_number(struct dice *dice, bool is_strange) {
     static const float strange[] = {0.0f,   -0.0f, 1e-41f, -3e38f,  65520.0f, 1e-30f,   1e30f,
                                     -90.0f, 90.0f, -1e-7f, 3.4e38f, 2049.0f,  INFINITY, NAN};
-    if (is_strange && dice_once_in(dice, 300))
-        return dice_once_in(dice, 2) ? NAN : -INFINITY;
-    if (is_strange && dice_once_in(dice, 40))
-        return strange[dice_range(dice, 0, COUNT(strange) - 3)];
-    return dice_once_in(dice, 3) ? (float)dice_range(dice, -3, 3)
-                                 : (float)dice_range(dice, -40000, 40000) / 8191;
+    uint64_t bits = dice_bits(dice);
+    uint32_t kind = (uint32_t)bits, value = (uint32_t)(bits >> 32);
+    if (is_strange && kind % 300 == 0)
+        return value % 2 ? NAN : -INFINITY;
+    if (is_strange && kind % 40 == 1)
+        return strange[value % (COUNT(strange) - 2)];
+    return (kind >> 9) % 3 == 0 ? (float)(value % 7) - 3 : ((float)(value % 80001) - 40000) / 8191;
 }
 
 static void fill_floats(struct dice *dice, int element, const struct fence *fence,
@@ -34,9 +35,10 @@ static void fill_codes(struct dice *dice, const struct kvmill_format *format,
     int64_t count = oracle_block(type, format->dim);
     size_t block = oracle_is_blocks(type) ? (size_t)oracle_bytes(type, count) : 0;
     int scale = oracle_block_scale(type) == ORACLE_F32 ? KVMILL_F32 : KVMILL_F16;
-    for (size_t i = 0; i < fence->size; i++)
-        fence->data[i] = (unsigned char)(dice_once_in(dice, 2) ? (uint64_t)dice_range(dice, 0, 2)
-                                                               : dice_bits(dice));
+    for (size_t i = 0; i < fence->size; i++) {
+        uint32_t bits = (uint32_t)dice_bits(dice);
+        fence->data[i] = (unsigned char)(bits % 2 ? (bits >> 8) % 3 : bits >> 24);
+    }
     for (size_t at = 0; block != 0 && at < fence->size; at += block)
         for (int i = 0; i <= oracle_has_minimum(type); i++)
             kvmill_store_float(scale, fence->data + at, i, random_number(dice, is_strange));

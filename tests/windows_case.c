@@ -194,6 +194,10 @@ static unsigned char *element_of(const struct pair *pair, int64_t i) {
 }
 
 void put_pair(struct pair *pair) {
+    if (pair->fenced.dl.strides == NULL && pair->count > 0) {
+        memcpy(element_of(pair, 0), pair->dense, (size_t)(pair->count * pair->bytes));
+        return;
+    }
     for (int64_t i = 0; i < pair->count; i++)
         memcpy(element_of(pair, i), pair->dense + i * pair->bytes, (size_t)pair->bytes);
 }
@@ -220,7 +224,9 @@ static bool is_same(DLDataType type, const unsigned char *a, const unsigned char
 
 bool is_as_dense(const struct pair *pair, DLDataType type) {
     int64_t where;
-    for (int64_t i = 0; i < pair->count; i++) {
+    bool same = pair->fenced.dl.strides == NULL &&
+                memcmp(element_of(pair, 0), pair->dense, (size_t)(pair->count * pair->bytes)) == 0;
+    for (int64_t i = 0; !same && i < pair->count; i++) {
         const unsigned char *want = pair->dense + i * pair->bytes, *have = element_of(pair, i);
         if (!is_same(type, have, want)) {
             diag("element %" PRId64 " of %" PRId64 " differs", i, pair->count);

@@ -31,15 +31,22 @@ static void put_nibble(unsigned char *data, int64_t number, unsigned nibble) {
     data[number / 2] = (unsigned char)byte;
 }
 
-static void copy_element(const DLTensor *to, const int64_t *at, const DLTensor *from,
-                         const int64_t *begin) {
+/* How far apart the elements of the last dim are. */
+static int64_t last_stride(const DLTensor *tensor) {
+    return tensor->strides == NULL ? 1 : tensor->strides[tensor->ndim - 1];
+}
+
+/* As many of the last dim as `count` says. */
+static void copy_elements(const DLTensor *to, const int64_t *at, const DLTensor *from,
+                          const int64_t *begin, int64_t count) {
     int bits = to->dtype.bits * to->dtype.lanes;
     int64_t target = element_number(to, at), source = element_number(from, begin);
-    if (bits == 4)
-        put_nibble(address_of_first(to), target, get_nibble(address_of_first(from), source));
-    else
-        memcpy(address_of_first(to) + target * (bits / 8),
-               address_of_first(from) + source * (bits / 8), (size_t)bits / 8);
+    for (; count > 0; count--, target += last_stride(to), source += last_stride(from))
+        if (bits == 4)
+            put_nibble(address_of_first(to), target, get_nibble(address_of_first(from), source));
+        else
+            memcpy(address_of_first(to) + target * (bits / 8),
+                   address_of_first(from) + source * (bits / 8), (size_t)bits / 8);
 }
 
 /* ---- The definition ---- */
@@ -62,9 +69,9 @@ static int64_t row_for_slot(int64_t slot, int64_t start, int64_t rows, int64_t c
     return distance >= 0 && distance < rows ? distance : -1;
 }
 
-/* The next coordinate, row-major; false behind the last. */
-static bool advance(const DLTensor *tensor, int64_t *coordinate) {
-    for (int d = tensor->ndim - 1; d >= 0; d--) {
+/* The next coordinate of the first `dims` dims, row-major; false after the last. */
+static bool advance(const DLTensor *tensor, int dims, int64_t *coordinate) {
+    for (int d = dims - 1; d >= 0; d--) {
         if (++coordinate[d] < tensor->shape[d])
             return true;
         coordinate[d] = 0;
@@ -85,17 +92,19 @@ static int64_t count_elements(const DLTensor *tensor) {
 void oracle_tensor_scatter(int axis, bool circular, const DLTensor *past, const DLTensor *update,
                            const DLTensor *write_indices, const DLTensor *present) {
     int64_t at[MOST_DIMS] = {0}, source[MOST_DIMS], count = count_elements(present);
+    int dims = axis == present->ndim - 1 ? present->ndim : present->ndim - 1;
     if (count == 0)
         return;
+    int64_t run = dims < present->ndim ? present->shape[dims] : 1; /* they have one slot */
     do {
         memcpy(source, at, sizeof source);
         source[axis] = row_for_slot(at[axis], start_of(write_indices, at[0]), update->shape[axis],
                                     past->shape[axis], circular);
         if (source[axis] >= 0)
-            copy_element(present, at, update, source);
+            copy_elements(present, at, update, source, run);
         else
-            copy_element(present, at, past, at);
-    } while (advance(present, at));
+            copy_elements(present, at, past, at, run);
+    } while (advance(present, dims, at));
     bool in_place = address_of_first(past) == address_of_first(present);
     if (present->dtype.bits == 4 && count % 2 == 1 && !in_place)
         put_nibble(address_of_first(present), count, 0);

@@ -186,6 +186,18 @@ static int64_t extent_read(const struct problem *problem, const int64_t *slice_s
     return is_window ? slice_sizes[d] : 1;
 }
 
+/* Elements along the result's last axis that come from one window, and how far apart these lie in
+ * the operand. */
+static int64_t run_of(const struct problem *problem, int64_t *step) {
+    int last = problem->windowed_rank - 1, axis = problem->rank - 1;
+    if (place_in(&problem->window, last) < 0)
+        return 1;
+    while (place_in(&problem->dropped, axis) >= 0 || place_in(&problem->batching, axis) >= 0)
+        axis--;
+    *step = product(problem->dims + axis + 1, problem->rank - axis - 1);
+    return problem->windowed_dims[last];
+}
+
 void oracle_gather(enum oracle_form form, const kvmill_gather *op, const void *operand,
                    const void *start_indices, void *result) {
     struct problem problem = {
@@ -196,8 +208,8 @@ void oracle_gather(enum oracle_form form, const kvmill_gather *op, const void *o
         .map = list_of(op->start_index_map),
         .ivd = (int)op->index_vector_dim,
     };
-    int64_t at[MOST_AXES], from[MOST_AXES];
-    size_t bytes = (size_t)(op->operand->dtype.bits + 7) / 8;
+    int64_t at[MOST_AXES], from[MOST_AXES], step = 0;
+    int64_t bytes = (op->operand->dtype.bits + 7) / 8;
     set_dims(problem.dims, &problem.rank, op->operand);
     set_dims(problem.indices_dims, &problem.indices_rank, op->start_indices);
     set_dims(problem.windowed_dims, &problem.windowed_rank, op->result);
@@ -205,7 +217,7 @@ void oracle_gather(enum oracle_form form, const kvmill_gather *op, const void *o
     if (form == ORACLE_OLD_FORM)
         make_old(&problem);
     int64_t count = product(problem.windowed_dims, problem.windowed_rank);
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0, run = run_of(&problem, &step); i < count; i += run) {
         bool outside = false;
         coordinates(problem.windowed_dims, problem.windowed_rank, i, at);
         for (int d = 0; d < problem.rank; d++) {
@@ -215,11 +227,12 @@ void oracle_gather(enum oracle_form form, const kvmill_gather *op, const void *o
             outside |= start != sum.start;
             from[d] = (int64_t)(start + sum.batch + sum.offset);
         }
-        const unsigned char *source = (const unsigned char *)operand +
-                                      (size_t)place_of(problem.dims, problem.rank, from) * bytes;
-        if (outside && op->mode != NULL && strcmp(op->mode, "fill") == 0)
-            source = op->fill_value;
-        memcpy((unsigned char *)result + (size_t)i * bytes, source, bytes);
+        const unsigned char *source =
+            (const unsigned char *)operand + place_of(problem.dims, problem.rank, from) * bytes;
+        bool filled = outside && op->mode != NULL && strcmp(op->mode, "fill") == 0;
+        for (int64_t n = 0; n < run; n++)
+            memcpy((unsigned char *)result + (i + n) * bytes,
+                   filled ? op->fill_value : source + n * step * bytes, (size_t)bytes);
     }
     free(problem.indices);
 }

@@ -204,7 +204,7 @@ class Plan:
 
     def _tensor_count(self, arrays: Arrays) -> int:
         """How many the op has, whether or not there is an array for each."""
-        return max(arrays) + 1
+        return int(max(arrays)) + 1
 
     def _prepare(self, make: MakeTensor, arrays: Arrays) -> Call:
         """A call of its own on the arrays."""
@@ -294,7 +294,7 @@ class Call:
     ) -> None:
         made = {place: make(place, arrays[place]) for place in changed}
         for place in self._layouts.keys() - arrays.keys():
-            self._tensors[plan._number_of(place)] = None
+            self._tensors[plan._number_of(place)] = reference(None)
             del self._layouts[place], self._structs[place]
         for place, tensor in made.items():
             array = arrays[place]

@@ -231,7 +231,7 @@ class Scatter(Plan):
         updates: Arrays,
         results: Arrays,
         captures: Sequence[Operand] = (),
-    ) -> tuple[MakeTensor, Mapping[Any, np.ndarray | None]]:
+    ) -> tuple[MakeTensor, Mapping[Any, np.ndarray]]:
         given = [results] if isinstance(results, np.ndarray) else list(results)
         written = [written_array(array, "results") for array in given]
         scalars = [as_array(scalar) for scalar in captures]

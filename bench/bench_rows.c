@@ -106,7 +106,7 @@ bool bench_rows(const struct spec *spec, const struct scene_setting *setting,
     bool decode = rows_is_decode(spec), done;
     struct run_size size;
     if (!rows_size(spec, decode ? DECODE_BATCH : 1, in_place_bytes, &size)) {
-        print_shown(stderr, "%s: not timed: it moves nothing, or more than fits memory\n",
+        print_shown(stderr, "%s: not timed: it moves nothing, or more than fits in memory\n",
                     spec->where);
         return true;
     }

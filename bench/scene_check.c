@@ -46,7 +46,7 @@ static bool compare_tensor(struct scene_call *call, int tensor, const struct own
         memcpy(want, data, bytes);
         done = write_anew(call, tensor, plan, error) && done;
         done = done && (memcmp(want, data, bytes) == 0 ||
-                        fail(error, EXIT_BUG, "its result is not that of the portable kernel"));
+                        fail(error, EXIT_BUG, "its result differs from the portable kernel's"));
         memcpy(data, held, keep ? bytes : 0);
     }
     call->plan = plan;

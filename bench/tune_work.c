@@ -20,7 +20,7 @@ static bool size_of(const struct tune_problem *problem, const struct spec *spec,
     *size = problem->size;
     return problem->kind->op != &rows_scene_op ||
            rows_size(spec, problem->size.batch, scene_rotation(rows_scene_op.rotation), size) ||
-           fail(error, EXIT_USER, "%s: it moves nothing, or more than fits memory", spec->where);
+           fail(error, EXIT_USER, "%s: it moves nothing, or more than fits in memory", spec->where);
 }
 
 bool tune_problem_kernel(const struct tune_problem *problem, const struct spec *spec,

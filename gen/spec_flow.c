@@ -235,7 +235,7 @@ static bool read_ratio(const struct json_place *place, kvmill_flow_select *selec
                        sscanf(text, "%" SCNd64 "/%" SCNd64 "%n", &select->ratio_numerator,
                               &select->ratio_denominator, &used) == 2;
     return (is_fraction && text[used] == '\0') ||
-           json_fail(error, &member, "is no fraction; accepted: \"1/16\" and the like, 0, 1");
+           json_fail(error, &member, "is not a fraction; accepted: \"1/16\" and the like, 0, 1");
 }
 
 static bool read_select(const struct json_place *place, const struct flow_spec *flow,

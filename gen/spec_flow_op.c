@@ -113,8 +113,8 @@ static bool read_kind(const struct json_place *place, kvmill_flow_op *op,
         names[i] = kvmill_flow_kind_at(i)->name;
     suggest_word(op->op, names, suggestion);
     return json_fail(error, &member,
-                     "\"%.40s\" is no op of a flow; %saccepted: those of "
-                     "kvmill-specs(5), as GeMM, Max, topK",
+                     "\"%.40s\" is not an op of flows; %saccepted: those of "
+                     "kvmill-specs(5), such as GeMM, Max, topK",
                      op->op, suggestion);
 }
 

@@ -134,7 +134,8 @@ static bool read_former(const struct json_place *place, const struct entry *entr
     if (at.value == NULL)
         return true;
     if (given)
-        return json_fail(error, &at, "is given beside %s; accepted: one of them", member->name);
+        return json_fail(error, &at, "is given together with %s; accepted: one of the two",
+                         member->name);
     if (!json_get_integer(&at, least, INT64_MAX, value, error))
         return false;
     *value -= member->was_more;

@@ -12,14 +12,14 @@ bool spec_read_flag(const struct json_place *place, int32_t *flag, struct error 
     bool number = json_is_integer(place->value) &&
                   (json_integer_value(place->value) == 0 || json_integer_value(place->value) == 1);
     if (!number && !json_is_boolean(place->value))
-        return json_fail(error, place, "is no truth value; accepted: true, false, 1, 0");
+        return json_fail(error, place, "is not a boolean; accepted: true, false, 1, 0");
     *flag = number ? json_integer_value(place->value) != 0 : json_is_true(place->value);
     return true;
 }
 
 bool spec_read_real(const struct json_place *place, double *value, struct error *error) {
     if (!json_is_number(place->value))
-        return json_fail(error, place, "is no number; accepted: a number");
+        return json_fail(error, place, "is not a number; accepted: a number");
     *value = json_number_value(place->value);
     return true;
 }

@@ -118,7 +118,7 @@ static bool refuse_name(const struct tunable_space *space, const char *name, str
     for (int i = 0; i < space->count; i++)
         snprintf(accepted + strlen(accepted), sizeof accepted - strlen(accepted), "%s%s",
                  i ? ", " : "", space->tunables[i].name);
-    return fail(error, EXIT_USER, "\"%s\" is no tunable of this kernel; accepted: %s", name,
+    return fail(error, EXIT_USER, "\"%s\" is not a tunable of this kernel; accepted: %s", name,
                 accepted);
 }
 

@@ -73,8 +73,8 @@ static kvmill_status check_kind(struct checker *checker, struct op_check *check)
     check->step->code = kvmill_flow_code_by_name(name);
     check->kind = kvmill_flow_kind_at(check->step->code);
     if (check->kind == NULL)
-        return REFUSE(checker, ATTRIBUTE, "\"%.40s\" is no op of a flow; accepted: GeMM, Mean, ...",
-                      name);
+        return REFUSE(checker, ATTRIBUTE,
+                      "\"%.40s\" is not an op of flows; accepted: GeMM, Mean, ...", name);
     if (!(check->kind->programs >> check->part & 1))
         return REFUSE(checker, ATTRIBUTE, "%s is an op of %s alone", name, programs[!check->part]);
     return KVMILL_OK;
@@ -137,9 +137,10 @@ static kvmill_status check_input(struct checker *checker, struct op_check *check
                       i == 1 ? "" : "s", check->kind->inputs);
     int number = find_value(checker, check->program, name);
     if (number < 0)
-        return REFUSE(checker, ATTRIBUTE,
-                      "reads \"%.48s\", which is no field, constant or output of an op before",
-                      name);
+        return REFUSE(
+            checker, ATTRIBUTE,
+            "reads \"%.48s\", which is not a field, a constant or an output of an earlier op",
+            name);
     struct kvmill_flow_value *value = &check->program->values[number];
     value->uses++;
     check->step->input[i] = number;

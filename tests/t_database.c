@@ -177,7 +177,7 @@ TEST(foreign) {
     expect_unusable(DATABASE_READ, "No such file", "a database that is not there");
     write_text(path,
                "a text that is longer than the head of a database: it has a hundred bytes ......");
-    expect_unusable(DATABASE_CREATE, "is no tuning database", "a text");
+    expect_unusable(DATABASE_CREATE, "is not a tuning database", "a text");
     remove_database();
     change("CREATE TABLE other (x)");
     expect_unusable(DATABASE_READ, "of another program", "another program's database");

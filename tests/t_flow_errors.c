@@ -293,7 +293,7 @@ static bool overlap_is_refused(enum flow_step_kind kind, int output, int other) 
     struct bent *b = bend(is_smaller ? other : output);
     b->dl.data = flow_step_data(&step, is_smaller ? output : other);
     b->dl.byte_offset = 0;
-    snprintf(what, sizeof what, "%s overlaps %s; accepted: memory of its own",
+    snprintf(what, sizeof what, "%s overlaps %s; accepted: separate memory",
              name_of(is_second ? output : other), name_of(is_second ? other : output));
     return is_refused(kind, "KVMILL_E_ALIAS", what);
 }

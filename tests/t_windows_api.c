@@ -115,7 +115,7 @@ static const struct refusal gather_runs[] = {
     {BECOMES(start_indices.dtype, kDLFloat, 32, 1), KVMILL_E_DTYPE,
      "start_indices has type f32; accepted: i32"},
     {BECOMES(result.data, operand_data), KVMILL_E_ALIAS,
-     "operand overlaps result; accepted: memory of its own"},
+     "operand overlaps result; accepted: separate memory"},
     {BECOMES(result.strides, (int64_t *)zero), KVMILL_E_STRIDE,
      "the strides of result let elements overlap"},
     {BECOMES(operand.device, kDLCUDA, 0), KVMILL_E_DEVICE, "operand is on device type 2"},
@@ -253,7 +253,7 @@ TEST(run_scatter) {
     tensors[5] = &inputs[1];
     tensors[6] = &inputs[0];
     status = kvmill_run(plan, tensors, COUNT(tensors), NULL, &error);
-    ok_status(status, KVMILL_E_ALIAS, &error, "overlaps results[0]; accepted: memory of its own",
+    ok_status(status, KVMILL_E_ALIAS, &error, "overlaps results[0]; accepted: separate memory",
               "each in the other's place");
     ok(input_data[0][0] == 1 && input_data[1][2] == 6, "  and nothing was written");
     tensors[5] = &outputs[0];

@@ -185,10 +185,10 @@ static bool add_files(const struct options *given, struct database *database, co
     bool done = database_read(database, &old, error) && read_files(given, &old, &all, error) &&
                 (dry || database_add_all(database, &all, &additions, error));
     if (done && dry)
-        print_shown(stdout, "%s: %zu results would be added, except for those it has\n", path,
+        print_shown(stdout, "%s: %zu results would be added, except those it already has\n", path,
                     count_results(&all));
     else if (done)
-        print_shown(stdout, "%s: %" PRId64 " results added, %" PRId64 " were there\n", path,
+        print_shown(stdout, "%s: %" PRId64 " results added, %" PRId64 " were already there\n", path,
                     additions.added, additions.known);
     sweeps_free(&old);
     sweeps_free(&all);

@@ -51,7 +51,7 @@ static void set_isas(struct findings *findings) {
         return;
     set_text(findings->machine, "capped_at", cap);
     advise(findings, "warning",
-           "KVMILL_ISA is set: no better instruction set is used; unset it where speed counts");
+           "KVMILL_ISA is set, which rules out better instruction sets; unset it for full speed");
 }
 
 static void examine_machine(struct findings *findings) {
@@ -148,7 +148,7 @@ static void find_calibration(struct findings *findings) {
     set_text(findings->found, "calibrated_numbers", numbers);
     if (file == NULL)
         advise(findings, "note",
-               "what differs by processor was not measured here: kvmill calibrate does, once");
+               "this processor has not been measured; kvmill calibrate does that, once");
 }
 
 /* Results that ship, and how many of them are of this processor, compiler and these templates. */
@@ -169,7 +169,7 @@ static bool find_tuned(struct findings *findings, struct error *error) {
     json_object_set_new(findings->found, "tuning_results", json_integer((json_int_t)fitting));
     if (fitting == 0)
         advise(findings, "note",
-               "no tuning results hold on this processor with this compiler: kvmill tune --model "
+               "no tuning results apply to this processor and compiler: kvmill tune --model "
                "CONFIG --db tuning.sqlite measures, and generate --tuned tuning.sqlite uses them");
     sweeps_free(&sweeps);
     text_free(&path);
@@ -257,8 +257,8 @@ static void examine_pack(struct findings *findings) {
                         loaded ? json_string(default_pack()) : json_null());
     if (!loaded)
         advise(findings, "warning",
-               "no default pack: plans without a pack of yours run portable kernels; make install "
-               "installs it");
+               "no default pack: plans run portable kernels unless you pass a pack; make install "
+               "installs the default pack");
     examine_steps(built.pack, findings);
     built_pack_free(&built);
 }
@@ -341,7 +341,7 @@ static bool print_document(struct findings *findings, bool json, struct error *e
 
 static bool doctor(const struct options *given, struct error *error) {
     if (given->rest_count > 0)
-        return fail(error, EXIT_USER, "kvmill doctor: \"%.200s\"; accepted: options alone",
+        return fail(error, EXIT_USER, "kvmill doctor: \"%.200s\"; accepted: options only",
                     given->rest[0]);
     json_watch();
     struct findings findings = {json_object(), json_object(), json_array(), json_array()};

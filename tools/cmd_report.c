@@ -92,7 +92,7 @@ static bool read_sources(const struct options *given, struct report_source *sour
 static bool check(const struct options *given, struct error *error) {
     const char *db = option_value(given, "db"), *directory = option_value(given, "o");
     if (given->rest_count > 0)
-        return fail(error, EXIT_USER, "kvmill report: \"%.200s\"; accepted: options alone",
+        return fail(error, EXIT_USER, "kvmill report: \"%.200s\"; accepted: options only",
                     given->rest[0]);
     if (db == NULL || *db == '\0')
         return fail(error, EXIT_USER, "kvmill report: no --db; accepted: --db DB");

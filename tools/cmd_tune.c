@@ -96,8 +96,8 @@ static bool finish(const struct tuning *tuning, struct error *error) {
         return fail(error, 128 + signals_noted, "interrupted; what was measured is kept");
     return progress->measured + progress->failed + progress->known > 0 ||
            fail(error, EXIT_USER,
-                "--budget: %g s were over before the first candidate: reading and building took "
-                "%.0f s; accepted: more, or the same again, as what was built is kept",
+                "--budget: %g s ran out before the first candidate: reading and building took "
+                "%.0f s; accepted: more, or the same again, since what was built is kept",
                 tuning->budget, timer_now() - progress->end + tuning->budget);
 }
 

@@ -147,7 +147,8 @@ static bool read_slack(struct evaluation *evaluation, const struct mlir_op *op, 
         return true;
     *slack = given->integer;
     return (given->kind == MLIR_INTEGER && *slack >= 0 && *slack < UNEQUAL) ||
-           eval_fail(evaluation, op, "max_ulp_difference is no small integer; accepted: 0, 1, ...");
+           eval_fail(evaluation, op,
+                     "max_ulp_difference is not a small integer; accepted: 0, 1, ...");
 }
 
 /* The constant of expect_eq_const. */

@@ -324,7 +324,8 @@ static bool set_returned(struct evaluation *evaluation, const struct frame *fram
         same = mlir_type_equal(frame->function->values[op->operands[i]].type,
                                frame->function->results[i]);
     if (!same)
-        return eval_fail(evaluation, op, "returns other types than its function; accepted: those");
+        return eval_fail(evaluation, op,
+                         "returns types other than its function's; accepted: the function's");
     *returned = calloc((size_t)op->operand_count + 1, sizeof **returned);
     if (*returned == NULL)
         return fail(evaluation->error, EXIT_ENVIRONMENT, "%s: out of memory",

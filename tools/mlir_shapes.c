@@ -114,7 +114,8 @@ static bool eval_transpose(struct evaluation *evaluation, struct frame *frame,
     for (int d = 0; d < rank; d++) {
         if (seen[dims[d]] || result->shape.rank != rank ||
             result->shape.dims[d] != operand->shape.dims[dims[d]])
-            return eval_fail(evaluation, op, "no permutation of the operand's axes; accepted: one");
+            return eval_fail(evaluation, op,
+                             "not a permutation of the operand's axes; accepted: a permutation");
         seen[dims[d]] = true;
     }
     for (int64_t i = 0; i < result->count; i++) {

@@ -37,9 +37,10 @@ bool onnx_array_learn(struct onnx_model *model, struct onnx_value *value, const 
     struct npy view;
     const DLTensor declared = {.ndim = value->rank, .shape = value->dims};
     if (value->dtype.bits == 0)
-        return onnx_fail(error, model, NULL,
-                         "\"%.80s\" is of no type that kvmill has; accepted: a tensor of numbers",
-                         value->name);
+        return onnx_fail(
+            error, model, NULL,
+            "\"%.80s\" has a type that kvmill does not support; accepted: a tensor of numbers",
+            value->name);
     if (!array_borrow(npy, &view, error))
         return false;
     bool done =

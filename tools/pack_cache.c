@@ -31,10 +31,10 @@ enum { KEY_DIGITS = 16, OTHERS_WRITE = 022 };
 static const char *fault_of(int file) {
     struct stat status;
     if (fstat(file, &status) != 0)
-        return "cannot be looked at";
+        return "cannot be inspected";
     if (status.st_uid != geteuid())
         return "belongs to another user";
-    return status.st_mode & OTHERS_WRITE ? "others may write it" : NULL;
+    return status.st_mode & OTHERS_WRITE ? "others may write to it" : NULL;
 }
 
 /* The owner of the directory above, or anyone where all may rename what is in it, can put another
@@ -42,11 +42,11 @@ static const char *fault_of(int file) {
 static const char *parent_fault_of(int directory) {
     struct stat status;
     if (fstat(directory, &status) != 0)
-        return "cannot be looked at";
+        return "cannot be inspected";
     if (status.st_uid != geteuid() && status.st_uid != 0)
         return "is in a directory of another user";
     return status.st_mode & S_IWOTH && !(status.st_mode & S_ISVTX)
-               ? "is in a directory that all may write"
+               ? "is in a directory that anyone may write to"
                : NULL;
 }
 
@@ -258,7 +258,7 @@ static bool is_stamped(const struct entry *entry, int directory, int library, co
     bool same = print_stamp(entry, library, &stamp) && length == (ssize_t)stamp.length &&
                 memcmp(held, stamp.data, stamp.length) == 0;
     if (!same && *fault == NULL)
-        *fault = "is not as it was when it was compiled";
+        *fault = "has changed since it was compiled";
     if (file >= 0)
         close(file);
     text_free(&stamp);

@@ -75,8 +75,8 @@ bool tune_items_list(const struct spec_list *specs, const kvmill_pack *pack,
     scene_op_words(words);
     return done && (items->count > 0 ||
                     fail(error, EXIT_USER,
-                         "nothing to tune: no spec has a kernel that leaves something open on this "
-                         "CPU; accepted: %s",
+                         "nothing to tune: no spec has a kernel with tunables on this CPU; "
+                         "accepted: %s",
                          words));
 }
 
@@ -96,8 +96,8 @@ static bool has_isa(const struct tune_items *items, const struct isa *isa) {
     return false;
 }
 
-static bool is_left(const struct tune_items *items, const char *symbol,
-                    const struct isa_list *isas, bool *left, struct error *error) {
+static bool is_left(const struct tune_items *items, const char *symbol, const struct isa_list *isas,
+                    bool *left, struct error *error) {
     struct kernel kernel;
     struct error ignored;
     *left = !has_kernel(items, symbol) && kernel_parse(symbol, &kernel, &ignored) &&

@@ -14,7 +14,7 @@ static const struct {
     const char *words;
 } meanings[] = {
     {SQLITE_NOTADB, EXIT_USER,
-     "is no tuning database; accepted: a file that kvmill tune or db wrote"},
+     "is not a tuning database; accepted: a file that kvmill tune or db wrote"},
     {SQLITE_CORRUPT, EXIT_USER, "is damaged" RESTORE},
     {SQLITE_READONLY, EXIT_ENVIRONMENT, "cannot write: it is read-only"},
     {SQLITE_BUSY, EXIT_ENVIRONMENT, "is locked by another process for more than 10 seconds"},

@@ -196,11 +196,11 @@ static bool read_row(sqlite3_stmt *statement, struct row *row, struct error *err
 
 static const char *row_fault(const struct row *row) {
     if (row->samples < 0 || row->baselines < 0)
-        return "samples that are no numbers";
+        return "samples that are not numbers";
     if (row->baselines != 0 && row->baselines != row->samples)
         return "not as many baselines as samples";
     if (!row->has_words)
-        return "an outcome or a limit that is not known";
+        return "an unknown outcome or limit";
     return sweep_result_fault(&row->result);
 }
 
@@ -208,7 +208,7 @@ static bool refuse_row(struct database *database, const char *candidate, const c
                        struct error *error) {
     return fail(
         error, EXIT_USER,
-        "%.400s: the result of \"%.200s\" has a fault: %s; restore the database, or import an "
+        "%.400s: the result of \"%.200s\" is damaged: %s; restore the database, or import an "
         "export of it into a new one",
         database->path, candidate, fault);
 }

@@ -289,7 +289,7 @@ static void print_head(FILE *out, const struct report *report) {
 void report_print_html(const struct report *report, FILE *out) {
     print_head(out, report);
     if (report->count == 0)
-        fputs("<section><p>There is no result in it.</p></section>\n", out);
+        fputs("<section><p>There are no results in it.</p></section>\n", out);
     else
         print_overview(out, report);
     for (size_t i = 0; i < report->count; i++)

@@ -22,7 +22,7 @@ static bool check_values(const struct parameter *p, struct error *error) {
     for (int i = 0; i < p->count; i++)
         if (p->words != NULL ? !is_word(p->words[i], true)
                              : i > 0 && p->values[i - 1] >= p->values[i])
-            return fail(error, EXIT_BUG, "parameter %s: value %d is no word, or not in order",
+            return fail(error, EXIT_BUG, "parameter %s: value %d is not a word, or is out of order",
                         p->name, i);
     return true;
 }
@@ -208,7 +208,7 @@ static bool refuse_name(const struct space *space, const char *name, size_t leng
     for (int i = 0; i < space->count; i++)
         names[i] = space->parameters[i].name;
     const char *nearest = nearest_word(word, names);
-    return fail(error, EXIT_USER, "\"%s\" is no parameter; %s%s%s", word,
+    return fail(error, EXIT_USER, "\"%s\" is not a parameter; %s%s%s", word,
                 nearest ? "did you mean \"" : "accepted: name=value", nearest ? nearest : "",
                 nearest ? "\"?" : "");
 }
@@ -271,5 +271,5 @@ bool space_parse(const struct space *space, const char *text, struct point *poin
         at += length;
     }
     return space_holds(space, point) ||
-           fail(error, EXIT_USER, "\"%.200s\": these values do not go together", text);
+           fail(error, EXIT_USER, "\"%.200s\": these values cannot be combined", text);
 }

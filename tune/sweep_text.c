@@ -425,7 +425,8 @@ static bool split_line(struct reader *reader, char *line, struct error *error) {
 static bool read_first_line(struct reader *reader, const char *line, struct error *error) {
     return strcmp(line, FIRST_LINE) == 0 ||
            refuse(reader, error,
-                  "is no text of a tuning database of this version; accepted: \"" FIRST_LINE "\"");
+                  "is not a text form of a tuning database of this version; accepted: \"" FIRST_LINE
+                  "\"");
 }
 
 static bool read_lines(struct reader *reader, char *text, struct error *error) {

@@ -65,8 +65,8 @@ kvmill_status jax_see(const kvmill_ffi_list *list, int at, const struct jax_name
     tensor->shape = (int64_t *)(uintptr_t)name->dims;
     if (jax_element_count(tensor) == count)
         return KVMILL_OK;
-    return refuse(error, "%s has %zu elements; accepted: as many as the dims that it is seen in",
-                  name->text, count);
+    return refuse(error, "%s has %zu elements; accepted: one for each dim of its view", name->text,
+                  count);
 }
 
 enum { PRED = 1, S32 = 4, S64 = 5, F32 = 11, F64 = 12 }; /* XLA's numbers of types */

@@ -213,7 +213,7 @@ static OrtStatus *check_one(const OrtNode *node, const OrtOpAttr *attribute, uns
         return status;
     return runtime_fail(
         ORT_IS_INVALID_ARGUMENT,
-        "attribute %.80s; accepted: those that the op has, with values of their kind", name);
+        "attribute %.80s; accepted: the op's attributes, with values of the right kind", name);
 }
 
 OrtStatus *attributes_check(const OrtNode *node, unsigned pmx) {

@@ -47,7 +47,7 @@ static kvmill_status check_presence(const DLTensor *const *inputs, uint64_t outp
         return refuse(error, "accepted: the outputs output, present_key and present_value");
     if ((inputs[GROUP_QUERY_KEY] == NULL) != (inputs[GROUP_QUERY_VALUE] == NULL) ||
         (inputs[GROUP_QUERY_PAST_KEY] == NULL) != (inputs[GROUP_QUERY_PAST_VALUE] == NULL))
-        return refuse(error, "K is there without V, or V without K; accepted: both or none");
+        return refuse(error, "K is given without V, or V without K; accepted: both or neither");
     if (said->do_rotary != 0 &&
         (inputs[GROUP_QUERY_COS_CACHE] == NULL || inputs[GROUP_QUERY_SIN_CACHE] == NULL))
         return refuse(error, "do_rotary without cos_cache and sin_cache; accepted: with both");

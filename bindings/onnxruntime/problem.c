@@ -259,7 +259,7 @@ bool problem_of_step(const OrtNode *attention, const OrtNode *const *nodes, size
 static bool read_known(const OrtValueInfo *value, bool open, struct known_tensor *known,
                        struct reason *reason) {
     if (!problem_known(value, known))
-        return problem_decline(reason, "\"%.80s\" is no tensor", problem_value_name(value));
+        return problem_decline(reason, "\"%.80s\" is not a tensor", problem_value_name(value));
     if (open && known->rank < 0)
         known->rank = 0;
     return (known->type.bits != 0 && known->rank >= 0) ||

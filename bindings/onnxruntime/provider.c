@@ -181,7 +181,7 @@ static struct node *compile_nodes(const struct provider *provider, const OrtNode
 
 static OrtStatus *compile_one(const struct provider *provider, const OrtGraph *graph,
                               const OrtNode *fused, OrtNodeComputeInfo **info) {
-    struct reason reason = {.text = "its nodes are no step"};
+    struct reason reason = {.text = "its nodes do not form a step"};
     const OrtNode **nodes;
     size_t count = 0;
     struct node *node = NULL;

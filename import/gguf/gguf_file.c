@@ -27,7 +27,7 @@ static bool check_kind(struct gguf_file *file) {
         return fail_errno(file->error, "read", file->name);
     file->size = status.st_size;
     return S_ISREG(status.st_mode) ||
-           fail(file->error, EXIT_USER, "%s: is no regular file; accepted: a GGUF model",
+           fail(file->error, EXIT_USER, "%s: is not a regular file; accepted: a GGUF model",
                 file->name);
 }
 

@@ -244,7 +244,7 @@ static bool check_architecture(const struct gguf_file *file, int64_t at, const c
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
     return (*name != '\0' && name[plain] == '\0') ||
            gguf_fail(file, at,
-                     "general.architecture is no word; accepted: up to 63 letters, "
+                     "general.architecture is not a word; accepted: up to 63 letters, "
                      "digits, \"-\", \"_\" and \".\"");
 }
 
@@ -328,7 +328,7 @@ static bool read_start(struct gguf_file *file, uint64_t *tensors, uint64_t *pair
     if (!gguf_take(file, 4, &magic, "the magic"))
         return false;
     if (memcmp(magic, "GGUF", 4) != 0)
-        return gguf_fail(file, 0, "is no GGUF file; accepted: those that begin with \"GGUF\"");
+        return gguf_fail(file, 0, "is not a GGUF file; accepted: those that begin with \"GGUF\"");
     return gguf_number(file, 4, &version, "the version") && check_version(file, version) &&
            gguf_number(file, 8, tensors, "the number of tensors") &&
            gguf_has_room(file, *tensors, LEAST_TENSOR, "the list of tensors") &&

@@ -48,7 +48,7 @@ static const struct meaning {
     {{"sparse_", "use_sparse", "moba_", "nsa_", "msa_", "qsa_"},
      "sparse attention is planned as dense attention over all tokens; which are picked is the "
      "engine's"},
-    {{"cla_", "use_cla"}, "layers share a cache; each is planned with one of its own"},
+    {{"cla_", "use_cla"}, "layers share a cache; each is planned with its own"},
     {{"compress_", "compressor_", "csa_", "hca_"},
      "a compressed stream of tokens is not planned; layers attend to all tokens"},
     {{""}, "not understood, and may concern attention"},

@@ -138,7 +138,7 @@ static bool add_to_all(struct binding *binding, struct spec_list *list, struct e
     size_t count = list->count;
     bool any = false;
     if (op == NULL || strcmp(op, "flow") != 0)
-        return fail(error, EXIT_USER, "%s: /op: is no flow; accepted: \"flow\"", binding->file);
+        return fail(error, EXIT_USER, "%s: /op: is not a flow; accepted: \"flow\"", binding->file);
     for (size_t i = 0; i < count; i++) {
         any |= attends_to_all(&list->items[i]);
         if (attends_to_all(&list->items[i]) && !add(binding, i, list, error))
@@ -149,8 +149,8 @@ static bool add_to_all(struct binding *binding, struct spec_list *list, struct e
                     binding->file);
     return binding->count > 0 ||
            fail(error, EXIT_USER,
-                "%s: /layers_skip: has all layers that attend to all that they store; accepted: "
-                "some of them",
+                "%s: /layers_skip: names every layer that attends to its whole cache; accepted: "
+                "only some of them",
                 binding->file);
 }
 

@@ -17,7 +17,7 @@ static bool check_size(const char *file, FILE *stream, size_t *size, struct erro
     if (fstat(fileno(stream), &status) != 0)
         return fail_errno(error, "read", file);
     if (!S_ISREG(status.st_mode))
-        return fail(error, EXIT_USER, "%s: is no regular file; accepted: an ONNX model", file);
+        return fail(error, EXIT_USER, "%s: is not a regular file; accepted: an ONNX model", file);
     *size = (size_t)status.st_size;
     return *size <= largest_file ||
            fail(error, EXIT_USER, "%s: %zu bytes; accepted: at most 2 GiB", file, *size);

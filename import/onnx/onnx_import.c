@@ -90,7 +90,7 @@ static bool set_shape(struct reader *reader, struct onnx_value *value, const Onn
     return value->dims != NULL;
 }
 
-/* Nothing is known of what is no tensor. */
+/* Nothing is known of what is not a tensor. */
 static bool set_type(struct reader *reader, struct onnx_value *value, const Onnx__ValueInfo *info) {
     const Onnx__TensorType *type = info->type ? info->type->tensor : NULL;
     return type == NULL || (set_data_type(reader, value, type->elem_type) &&

@@ -171,7 +171,8 @@ static bool write_attributes(const struct onnx_call *call, json_t *object, struc
         json_t *value = attribute_as_json(attribute);
         if (value == NULL)
             return onnx_fail(error, call->model, call->node,
-                             "%s is no number and no word; accepted: one", attribute->name);
+                             "%s is neither a number nor a word; accepted: either",
+                             attribute->name);
         json_object_set_new(object, attribute->name, value);
     }
     return true;

@@ -60,7 +60,7 @@ static bool judge_node(struct rewriting *rewriting, const struct onnx_call *call
     }
     if (has_name(call->node) ? call->op->add(call, &rewriting->specs, &why)
                              : onnx_fail(&why, &rewriting->model, call->node,
-                                         "has present_key alone; accepted: both present tensors"))
+                                         "has present_key only; accepted: both present tensors"))
         return true;
     *fate = STAYS;
     return note(rewriting, &why, "left alone");

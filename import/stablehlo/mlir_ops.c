@@ -96,7 +96,7 @@ static bool parse_function_type(struct mlir_reader *reader, struct signature *si
 static bool check_operands(struct mlir_reader *reader, const struct mlir_op *op,
                            const struct signature *signature) {
     if (op->operand_count != signature->operand_count)
-        return mlir_refuse(reader, "%s: %d operands and %d types of operands; accepted: as many",
+        return mlir_refuse(reader, "%s: %d operands and %d operand types; accepted: equal numbers",
                            op->name, op->operand_count, signature->operand_count);
     for (int i = 0; i < op->operand_count; i++) {
         const struct mlir_value *value = &reader->function->values[op->operands[i]];
@@ -120,7 +120,7 @@ static bool add_results(struct mlir_reader *reader, const struct definitions *de
     int next = 0, number;
     if (definitions->count > 0 && definitions->values != signature->result_count)
         return mlir_refuse(reader,
-                           "%s: %d results are named and its type has %d; accepted: as many",
+                           "%s: %d results are named and its type has %d; accepted: equal numbers",
                            op->name, definitions->values, signature->result_count);
     op->result_count = signature->result_count;
     op->first_result = reader->function->value_count;

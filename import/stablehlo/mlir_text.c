@@ -231,7 +231,7 @@ bool mlir_take_integer(struct mlir_reader *reader, int64_t *value) {
     if (*end == '\0' && errno == 0)
         return true;
     reader->at = before;
-    return mlir_refuse(reader, "%s is no integer of 64 bits; accepted: -2^63 to 2^63 - 1", digits);
+    return mlir_refuse(reader, "%s is not a 64-bit integer; accepted: -2^63 to 2^63 - 1", digits);
 }
 
 /* ---- Brackets ---- */

@@ -32,7 +32,7 @@ static bool take_double(struct mlir_reader *reader, double *value) {
     if (*end == '\0')
         return true;
     reader->at = before;
-    return mlir_refuse(reader, "%s is no number; accepted: digits, a point, an exponent", text);
+    return mlir_refuse(reader, "%s is not a number; accepted: digits, a point, an exponent", text);
 }
 
 static bool parse_word_element(struct mlir_reader *reader, struct mlir_type *type) {
@@ -303,7 +303,7 @@ static bool parse_integer(struct mlir_reader *reader, DLDataType type, uint64_t 
         (!negative || is_signed))
         return true;
     reader->at = before;
-    return mlir_refuse(reader, "%s is no element of %s; accepted: integers that fit", text,
+    return mlir_refuse(reader, "%s is not an element of %s; accepted: integers that fit", text,
                        kvmill_element_word(type));
 }
 
@@ -325,8 +325,8 @@ static bool parse_float(struct mlir_reader *reader, DLDataType type, uint64_t *b
     }
     reader->at = before;
     return mlir_refuse(reader,
-                       "%s is no element of %s; accepted: 1.5, 1.5e+00, or its bits as 0x..", text,
-                       kvmill_element_word(type));
+                       "%s is not an element of %s; accepted: 1.5, 1.5e+00, or its bits as 0x..",
+                       text, kvmill_element_word(type));
 }
 
 static bool parse_complex(struct mlir_reader *reader, DLDataType type,

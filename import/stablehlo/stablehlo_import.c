@@ -52,11 +52,11 @@ static bool read_axes(const struct mlir_file *file, const char *key, const struc
     }
     if (attr->kind != MLIR_LIST)
         return mlir_fail(error, file, attr->at,
-                         "%s is no list of integers; accepted: [0, 1], array<i64: 0, 1>", key);
+                         "%s is not a list of integers; accepted: [0, 1], array<i64: 0, 1>", key);
     for (int i = 0; i < attr->count; i++) {
         if (attr->items[i].kind != MLIR_INTEGER)
             return mlir_fail(error, file, attr->items[i].at,
-                             "%s[%d] is no integer; accepted: [0, 1]", key, i);
+                             "%s[%d] is not an integer; accepted: [0, 1]", key, i);
         if (axes->count == KVMILL_MOST_RANK)
             return mlir_fail(error, file, attr->at,
                              "%s has more than %d elements; accepted: at most "
@@ -73,7 +73,7 @@ static bool read_flag(const struct mlir_file *file, const struct mlir_attr *dict
     *flag = attr != NULL && (attr->kind == MLIR_UNIT || attr->integer != 0);
     if (attr == NULL || attr->kind == MLIR_BOOL || attr->kind == MLIR_UNIT)
         return true;
-    return mlir_fail(error, file, attr->at, "%s is no truth value; accepted: true, false", key);
+    return mlir_fail(error, file, attr->at, "%s is not a boolean; accepted: true, false", key);
 }
 
 /* Fields of #stablehlo.gather<..>: where each goes. */
@@ -117,7 +117,7 @@ static bool read_numbers(const struct mlir_file *file, const struct mlir_op *op,
     *index_vector_dim = vector ? vector->integer : 0;
     return vector == NULL || vector->kind == MLIR_INTEGER ||
            mlir_fail(error, file, vector->at,
-                     "index_vector_dim is no integer; accepted: 0, 1, ...");
+                     "index_vector_dim is not an integer; accepted: 0, 1, ...");
 }
 
 /* ---- Types ---- */
@@ -256,12 +256,11 @@ bool gather_of_mlir(const struct mlir_file *file, const struct mlir_function *fu
 
 bool gather_require_slices(const struct mlir_file *file, const struct mlir_op *op,
                            const struct gather_problem *problem, struct error *error) {
-    return !problem->slices_open ||
-           mlir_fail(
-               error, file, op->at,
-               "%s: slice_sizes is no constant; accepted: stablehlo.constant, as kernels are made "
-               "for one shape",
-               op->name);
+    return !problem->slices_open || mlir_fail(error, file, op->at,
+                                              "%s: slice_sizes is not a constant; accepted: "
+                                              "stablehlo.constant, as kernels are made "
+                                              "for one shape",
+                                              op->name);
 }
 
 /* ---- Scatter ---- */
@@ -329,7 +328,7 @@ static bool check_counts(const struct mlir_file *file, const struct mlir_op *op,
             op->name, op->operand_count, (int)KVMILL_MOST_INPUTS);
     if (op->result_count != n)
         return mlir_fail(error, file, op->at,
-                         "%s: C25: %d results for %d inputs; accepted: as many", op->name,
+                         "%s: C25: %d results for %d inputs; accepted: equal numbers", op->name,
                          op->result_count, n);
     if (op->region_count != 1)
         return mlir_fail(error, file, op->at, "%s: %d regions; accepted: 1", op->name,

@@ -236,7 +236,7 @@ static bool may_overlap(const struct given_tensors *given, int output, int other
 
 static kvmill_status refuse_overlap(const struct given_tensors *given, int output, int other) {
     return kvmill_fail(
-        given->error, KVMILL_E_ALIAS, "%s overlaps %s; accepted: memory of its own%s",
+        given->error, KVMILL_E_ALIAS, "%s overlaps %s; accepted: separate memory%s",
         given->rules[other].name, given->rules[output].name,
         may_replace(given, output, other) ? ", or the same memory and strides (in place)" : "");
 }

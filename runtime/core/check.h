@@ -22,8 +22,8 @@
 
    and after all of them:
 
-     ALIAS     NAME overlaps OUTPUT; accepted: memory of its own
-     ALIAS     NAME overlaps OUTPUT; accepted: memory of its own, or the same memory and strides
+     ALIAS     NAME overlaps OUTPUT; accepted: separate memory
+     ALIAS     NAME overlaps OUTPUT; accepted: separate memory, or the same memory and strides
                (in place)
      STRIDE    NAME is at ADDRESS; accepted: multiples of BYTES
 

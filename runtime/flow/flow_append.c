@@ -51,8 +51,8 @@ static kvmill_status check_pages(const struct flow_tokens *tokens, int64_t size,
         if (seen[page / 8] & bit)
             return kvmill_fail(error, KVMILL_E_ALIAS,
                                "slot_mapping[%" PRId64 "] is %" PRId64
-                               ", of a page that earlier tokens "
-                               "have left; accepted: each page's tokens together",
+                               ", in a page that earlier tokens "
+                               "have left; accepted: the tokens of a page one after another",
                                t, tokens->slot[t]);
         seen[page / 8] |= (unsigned char)bit;
     }

@@ -64,7 +64,7 @@ struct attend_given {
 /* All addresses of a run whose tensors are checked, and what attention asks of it. */
 void kvmill_cache_attend_set_view(const struct attend_given *given);
 
-/* Integers along a tensor's first dim; of none where there is no tensor. */
+/* Integers along a tensor's first dim; none where there is no tensor. */
 struct number_array kvmill_numbers_of(const struct attend_given *given, int which);
 
 /* Element i is in [first, last]. */

@@ -26,9 +26,8 @@ static kvmill_status check_in_place(const struct scatter_plan *plan, const DLTen
         if (is_in_place(plan, tensors, i) != is_in_place(plan, tensors, 0))
             return kvmill_fail(
                 error, KVMILL_E_ALIAS,
-                "results[%d] is %sin place and results[0] is not alike; accepted: all in "
-                "place, or none",
-                i, is_in_place(plan, tensors, i) ? "" : "not ");
+                "results[%d] is %sin place, unlike results[0]; accepted: all in place, or none", i,
+                is_in_place(plan, tensors, i) ? "" : "not ");
     return KVMILL_OK;
 }
 

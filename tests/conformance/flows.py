@@ -316,7 +316,7 @@ def field_of(**given: object) -> dict:
 # What is no flow, and words of its message, which begins with the place.
 BROKEN = [
     ({"select": {"topk_ratio": "1/0"}}, "/select/topk_ratio: the denominator of topk_ratio is 0"),
-    ({"select": {"topk_ratio": None}}, "/select/topk_ratio: is no fraction"),
+    ({"select": {"topk_ratio": None}}, "/select/topk_ratio: is not a fraction"),
     ({"select": 7}, "/select: is an integer; accepted: an object"),
     ({"select": {"cap": float("nan")}}, "accepted: what JSON can hold"),
     ({"select": {"cap": {1, 2}}}, "accepted: what JSON can hold"),

@@ -85,9 +85,12 @@ def rebound(layer: Layer) -> None:
     assert outputs[0].tobytes() == layer.wanted
     assert outputs[1].tobytes() == plan.run(**layer.operands(other)).tobytes() != layer.wanted
     refused("accepted:", lambda: call.rebind(nothing=other), TypeError)
+    gaps = np.zeros((*other.shape, 3), np.uint8)[..., :2].view(np.float16)[..., 0]
+    late = {**layer.operands(layer.query), "attn_output": gaps}
+    refused("accepted: multiples", lambda: call.rebind(**late), ValueError)
     outputs[1][:] = 0
     call.run()
-    assert outputs[1].any()
+    assert outputs[1].tobytes() == plan.run(**layer.operands(other)).tobytes()
 
     past, update = np.zeros((1, 1, 4, 2), np.float32), np.ones((1, 1, 1, 2), np.float32)
     rows = kvmill.TensorScatter(past, update, threads=2).prepare(past, update, None, past)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from ctypes import POINTER, c_char_p, c_int64, c_void_p, py_object
 from dataclasses import dataclass
 from functools import cache
@@ -99,34 +99,20 @@ _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = c_void_p, [py_object, c_char_p]
 
 
-class _ArrayInterface(ctypes.Structure):
-    """NumPy's PyArrayInterface."""
-
-    _fields_ = [
-        ("two", ctypes.c_int),
-        ("nd", ctypes.c_int),
-        ("typekind", ctypes.c_char),
-        ("itemsize", ctypes.c_int),
-        ("flags", ctypes.c_int),
-        ("shape", c_void_p),
-        ("strides", c_void_p),
-        ("data", c_void_p),
-    ]
-
-
-_addressof = ctypes.addressof
-_first_byte: Callable[[Any], Any] = ctypes.c_char.from_buffer
+# Where NumPy's struct of an array keeps its address: after the head that every object has.
+_ADDRESS_AT = object.__basicsize__
+_pointer_at = c_void_p.from_address
 
 
 def address_of(array: np.ndarray) -> int:
-    """Where its first element is."""
-    if array.flags.carray and array.dtype.isbuiltin == 1:  # a third less time, where it goes
-        try:
-            return _addressof(_first_byte(array))
-        except (TypeError, ValueError, BufferError):
-            pass
-    capsule = cast(Any, array).__array_struct__
-    return _ArrayInterface.from_address(_capsule_pointer(capsule, None)).data or 0
+    """Where its first element is: array.ctypes.data, in a fifth of the time."""
+    return _pointer_at(id(array) + _ADDRESS_AT).value or 0
+
+
+def put_addresses(arrays: Mapping[Any, np.ndarray], structs: Mapping[Any, c.DLTensor]) -> None:
+    """address_of, of each array, into the struct of the same key."""
+    for key, array in arrays.items():
+        structs[key].data = _pointer_at(id(array) + _ADDRESS_AT).value
 
 
 # ---- Arrays of others ----

@@ -141,33 +141,33 @@ class CacheAttention(Plan):
         return self._prepare(*self._operands(**tensors))
 
     def _operands(self, **tensors: Operand) -> tuple[MakeTensor, Arrays]:
-        return self._make_tensor, self._ordered(self._arrays(tensors))
+        return self._tensor, self._arrays(tensors)
 
     @cached_property
-    def _known(self) -> frozenset[str]:
-        return frozenset(self._names)
+    def _numbers(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self._names)}
+
+    def _number_of(self, place: str) -> int:
+        return self._numbers[place]
+
+    def _tensor_count(self, arrays: Arrays) -> int:
+        return len(self._names)
 
     @cached_property
     def _all_written(self) -> frozenset[str]:
         return frozenset((*self._written, *self._outputs))
 
-    def _arrays(self, tensors: Mapping[str, object]) -> dict[str, np.ndarray]:
+    def _arrays(self, tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Those that there are; on memory of the caller's, where it is written."""
-        if not tensors.keys() <= self._known:
-            unknown = sorted(tensors.keys() - self._known)
+        if not tensors.keys() <= self._numbers.keys():
+            unknown = sorted(tensors.keys() - self._numbers.keys())
             raise TypeError(f"tensors {unknown}; accepted: {', '.join(self._names)}")
-        written = self._all_written
-        return {
-            name: written_array(given, name) if name in written else as_array(given)
-            for name, given in tensors.items()
-            if given is not None
-        }
-
-    def _ordered(self, arrays: dict[str, np.ndarray]) -> list[np.ndarray | None]:
-        return list(map(arrays.get, self._names))
-
-    def _make_tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
-        return self._tensor(self._names[i], array)
+        arrays = dict(tensors)
+        if set(map(type, arrays.values())) != {np.ndarray}:
+            arrays = {name: as_array(given) for name, given in arrays.items() if given is not None}
+        for name in self._all_written & arrays.keys():
+            arrays[name] = written_array(tensors[name], name)
+        return arrays
 
     def _declared(self, name: str) -> DType | None:
         """The element type of a tensor; None where the array's own tells."""
@@ -195,7 +195,7 @@ class CacheAttention(Plan):
         for name in wanted:
             if name not in arrays:
                 arrays[name] = self._new_output(name, arrays)
-        self._run_on(self._make_tensor, self._ordered(arrays), executor)
+        self._run_on(self._tensor, arrays, executor)
         outputs = tuple(arrays[name] for name in wanted)
         return outputs[0] if len(outputs) == 1 else cast("tuple[np.ndarray, np.ndarray]", outputs)
 
@@ -218,13 +218,22 @@ class Attending(CacheAttention):
         super().__init__(**attributes)
         self._outputs = ("attn_output", "lse") if self._op.partial else ("attn_output",)
 
+    @cached_property
+    def _output_type(self) -> type[np.float32] | None:
+        """None: as query."""
+        return np.float32 if self._op.partial else None
+
+    @cached_property
+    def _output_dim(self) -> int:
+        """0: as query."""
+        return int(self._op.value_head_dim) if self._op.value_differs else 0
+
     def _new_output(self, name: str, tensors: dict[str, Any]) -> np.ndarray:
         query = required(tensors, "query", 3)
         if name == "lse":
             return np.empty(query.shape[:-1], np.float32)
-        dim = self._op.value_head_dim if self._op.value_differs else 0
-        dtype = np.float32 if self._op.partial else query.dtype
-        return np.empty((*query.shape[:-1], dim or query.shape[-1]), dtype)
+        *lead, dim = query.shape
+        return np.empty((*lead, self._output_dim or dim), self._output_type or query.dtype)
 
 
 class MultiHeadCacheAttention(Attending):

@@ -35,6 +35,7 @@ from .plans import (
     Portable,
     given_packs,
     make_plan,
+    numbered,
     plan_options,
 )
 from .pools import Threads
@@ -107,11 +108,8 @@ class Gather(Plan):
     def _operands(
         self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray
     ) -> tuple[MakeTensor, Arrays]:
-        return self._make_tensor, (
-            as_array(operand),
-            as_array(start_indices),
-            written_array(result, "result"),
-        )
+        arrays = as_array(operand), as_array(start_indices), written_array(result, "result")
+        return self._make_tensor, numbered(arrays)
 
     def _make_tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
         return array_tensor(array, None if i == 1 else self._declared)
@@ -129,7 +127,7 @@ class Gather(Plan):
         if result is None:
             result = np.empty(cast(Any, self._result_shape), operand.dtype)
         result = written_array(result, "result")
-        self._run_on(self._make_tensor, (operand, start_indices, result))
+        self._run_on(self._make_tensor, numbered((operand, start_indices, result)))
         return result
 
 

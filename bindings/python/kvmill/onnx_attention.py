@@ -33,6 +33,7 @@ from .plans import (
     Portable,
     given_packs,
     make_plan,
+    numbered,
     plan_options,
 )
 from .pools import Threads
@@ -72,7 +73,7 @@ class _OnnxAttention(Plan):
             dims = set(range(array.ndim))
         return prototype_tensor(array, None, dims)
 
-    def _arrays(self, tensors: dict[str, Any]) -> list[np.ndarray | None]:
+    def _arrays(self, tensors: dict[str, Any]) -> Arrays:
         unknown = set(tensors) - set(self._names)
         if unknown:
             raise TypeError(f"tensors {sorted(unknown)}; accepted: {self._names}")
@@ -80,8 +81,11 @@ class _OnnxAttention(Plan):
             if tensors.get(name) is None:
                 raise TypeError(f"no {name}; accepted: an array for every output of the plan")
             tensors[name] = written_array(tensors[name], name)
-        given = (tensors.get(name) for name in self._names)
-        return [None if tensor is None else as_array(tensor) for tensor in given]
+        given = [tensors.get(name) for name in self._names]
+        return numbered([None if tensor is None else as_array(tensor) for tensor in given])
+
+    def _tensor_count(self, arrays: Arrays) -> int:
+        return len(self._names)
 
     def _sizes(self, tensors: dict[str, Any]) -> tuple[list[np.ndarray], int, int]:
         """Q, K and V of a run, query heads and kv heads: enough to know the shapes of outputs."""

@@ -13,7 +13,7 @@ import sys
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from ctypes import POINTER, Structure, byref, c_void_p
 from functools import cache
@@ -23,14 +23,19 @@ from typing import Any, Literal
 import numpy as np
 
 from . import c
-from .arrays import address_of, reference
+from .arrays import put_addresses, reference
 from .errors import KvmillError, PortableKernelWarning, check
 from .ops import integer, make_struct
 from .pools import Pool, Threads, pool_of
 
 
-Arrays = Sequence[np.ndarray | None]
-MakeTensor = Callable[[int, np.ndarray], c.DLTensor]  # of an array, by its number in the op's order
+# By place, which is a tensor's number in the op's order, or its name where the plan knows names.
+Arrays = Mapping[Any, np.ndarray]
+MakeTensor = Callable[[Any, np.ndarray], c.DLTensor]  # of an array, and its place
+
+def numbered(arrays: Sequence[np.ndarray | None]) -> Arrays:
+    """Those that there are, of arrays in the op's order."""
+    return {i: array for i, array in enumerate(arrays) if array is not None}
 
 
 class Pack:
@@ -191,19 +196,25 @@ class Plan:
         return int(c.library.kvmill_plan_workspace_size(self._handle))
 
     def _operands(self, *arrays: Any, **named: Any) -> tuple[MakeTensor, Arrays]:
-        """The arrays that prepare() is given, in the op's order; for one plan MakeTensor is always
-        the same."""
+        """The arrays that prepare() is given; for one plan MakeTensor is always the same."""
         raise NotImplementedError
 
+    def _number_of(self, place: Any) -> int:
+        return int(place)
+
+    def _tensor_count(self, arrays: Arrays) -> int:
+        """How many the op has, whether or not there is an array for each."""
+        return int(max(arrays)) + 1
+
     def _prepare(self, make: MakeTensor, arrays: Arrays) -> Call:
-        """A call of its own on the arrays, in the op's order."""
-        call = Call(self, len(arrays))
+        """A call of its own on the arrays."""
+        call = Call(self, self._tensor_count(arrays))
         call._bind(self, make, arrays)
         return call
 
     def _run_on(self, make: MakeTensor, arrays: Arrays, executor: Executor | None = None) -> None:
-        """Run on the arrays, in the op's order.  For one plan `make` is always the same."""
-        call = self._take_call(len(arrays))
+        """Run on the arrays.  For one plan `make` is always the same."""
+        call = self._take_call(self._tensor_count(arrays))
         try:
             call._bind(self, make, arrays)
             if executor is None:
@@ -252,8 +263,8 @@ class Call:
     def __init__(self, plan: Plan, count: int) -> None:
         self._workspace = _make_workspace(plan.workspace_size)
         self._owners: tuple[Any, ...] = ()
-        self._layouts: list[tuple[Any, ...] | None] = [None] * count
-        self._structs: list[Any] = [None] * count
+        self._layouts: dict[Any, Any] = {}  # of the tensors that there are, by place
+        self._structs: dict[Any, c.DLTensor] = {}
         self._tensors = (POINTER(c.DLTensor) * count)()
         self._error = c.Error()
         self._call = c.Call()
@@ -267,16 +278,29 @@ class Call:
         )
 
     def _bind(self, plan: Plan, make: MakeTensor, arrays: Arrays) -> None:
-        """Arrays that are laid out as the last ones at their place only bring their address."""
+        """Where it raises, the call is as it was.  Tensors are made of arrays that are laid out
+        otherwise than the last ones at their place; the others only bring their address."""
+        layouts, changed = self._layouts, []
+        for place, array in arrays.items():
+            if layouts.get(place) != (array.shape, array.strides, array.dtype):
+                changed.append(place)
+        if changed or len(layouts) > len(arrays):
+            self._make_tensors(plan, make, arrays, changed)
+        put_addresses(arrays, self._structs)
         self._owners = plan, arrays
-        for i, array in enumerate(arrays):
-            layout = None if array is None else (array.shape, array.strides, array.dtype)
-            if layout != self._layouts[i]:
-                self._structs[i] = None if array is None else make(i, array)
-                self._tensors[i] = reference(self._structs[i])
-                self._layouts[i] = layout
-            elif array is not None:
-                self._structs[i].data = address_of(array)
+
+    def _make_tensors(
+        self, plan: Plan, make: MakeTensor, arrays: Arrays, changed: Sequence[Any]
+    ) -> None:
+        made = {place: make(place, arrays[place]) for place in changed}
+        for place in self._layouts.keys() - arrays.keys():
+            self._tensors[plan._number_of(place)] = reference(None)
+            del self._layouts[place], self._structs[place]
+        for place, tensor in made.items():
+            array = arrays[place]
+            self._tensors[plan._number_of(place)] = reference(tensor)
+            self._layouts[place] = array.shape, array.strides, array.dtype
+            self._structs[place] = tensor
 
     def _release(self) -> None:
         self._owners = ()
@@ -291,34 +315,37 @@ class Call:
     def _checked(self, run: Callable[[], Any]) -> None:
         """Do it; again where the plan relents."""
         status = run()
-        if status == 0:
-            return
+        if status != 0:
+            self._relent(status)
+            check(run(), self._error)
+
+    def _relent(self, status: int) -> None:
+        """Go on with a plan that may run portable kernels; raises what it is refused for else."""
+        plan = self._owners[0]
         try:
             check(status, self._error)
         except KvmillError as error:
-            plan = self._owners[0]
             if self._run_arguments[0] is plan._handle:
                 if not _relents(plan, error):
                     raise
                 plan._handle = _new_handle(plan)
         self._set_plan(plan._handle, *self._run_arguments[1:])
-        check(run(), self._error)
-
-    def _run_once(self) -> Any:
-        function, arguments = self._run
-        return function(*arguments)
 
     def rebind(self, *arrays: object, **named: object) -> None:
         """Bind the call to other arrays: the arguments are those of its plan's prepare(), and fit
         the plan likewise.  Keeps the workspace.  Where it raises, the call is as it was."""
         plan = self._owners[0]
-        make, ordered = plan._operands(*arrays, **named)
-        self._bind(plan, make, ordered)
+        self._bind(plan, *plan._operands(*arrays, **named))
 
     def run(self) -> None:
         """Run on the calling thread and those of the plan's pool, if it has one.  Raises
         KvmillError; then nothing has been written."""
-        self._checked(self._run_once)
+        function, arguments = self._run
+        status = function(*arguments)
+        if status != 0:
+            self._relent(status)
+            function, arguments = self._run
+            check(function(*arguments), self._error)
 
     def run_threads(self, executor: Executor) -> None:
         """Run on the threads of a concurrent.futures.ThreadPoolExecutor.

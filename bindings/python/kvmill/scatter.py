@@ -6,7 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from .plans import (
     Portable,
     given_packs,
     make_plan,
+    numbered,
     plan_options,
 )
 from .pools import Threads
@@ -230,14 +231,14 @@ class Scatter(Plan):
         updates: Arrays,
         results: Arrays,
         captures: Sequence[Operand] = (),
-    ) -> tuple[MakeTensor, Sequence[np.ndarray]]:
+    ) -> tuple[MakeTensor, Mapping[Any, np.ndarray]]:
         given = [results] if isinstance(results, np.ndarray) else list(results)
         written = [written_array(array, "results") for array in given]
         scalars = [as_array(scalar) for scalar in captures]
         if len(scalars) != self._captures:
             raise ValueError(f"captures has {len(scalars)} scalars; accepted: {self._captures}")
         arrays = [*_list_of(inputs), as_array(scatter_indices), *_list_of(updates), *written, *scalars]
-        return self._tensor, arrays
+        return self._tensor, numbered(arrays)
 
     def _tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
         return array_tensor(array, self._declared[i] if i < len(self._declared) else None)

@@ -37,6 +37,7 @@ from .plans import (
     Portable,
     given_packs,
     make_plan,
+    numbered,
     plan_options,
 )
 from .pools import Threads
@@ -245,10 +246,8 @@ def _index_type(write_indices: Prototype) -> DType | None:
 _WRITE_INDICES = 2  # its number among the op's tensors
 
 
-def _ordered(
-    arrays: Sequence[np.ndarray], write_indices: np.ndarray | None
-) -> list[np.ndarray | None]:
+def _ordered(arrays: Sequence[np.ndarray], write_indices: np.ndarray | None) -> Arrays:
     """past, update and present, with the indices between."""
     past, update, present = arrays
     indices = None if write_indices is None else as_array(write_indices)
-    return [past, update, indices, present]
+    return numbered((past, update, indices, present))

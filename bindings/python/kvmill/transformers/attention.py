@@ -12,7 +12,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import causal_mask_function, sdpa_mask
 
 from .cache import NewStates
-from .ops import Scores, attend
+from .ops import attend, scores_of
 from .spans import make_spans, numbers_of
 
 NAME = "kvmill"
@@ -107,7 +107,7 @@ def _refuse_what_is_given(**given: object) -> None:
 
 
 def _wants_gradients(*states: torch.Tensor) -> bool:
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in states)
+    return any(tensor.requires_grad for tensor in states)
 
 
 def attention(
@@ -133,16 +133,18 @@ def attention(
     and None.  Raises ValueError, TypeError and KvmillError for what is not supported."""
     is_new = isinstance(key, NewStates)
     keys, values = (key.take(), value.take()) if is_new else (key, value)
-    _refuse_what_is_given(
-        device_of_query="" if query.device.type == "cpu" else query.device,
-        dropout=dropout,
-        output_attentions=output_attentions,
-        position_bias="" if position_bias is None else tuple(position_bias.shape),
-        gradients=_wants_gradients(query, keys, values),
-    )
+    gradients = torch.is_grad_enabled() and _wants_gradients(query, keys, values)
+    if not query.is_cpu or dropout or output_attentions or position_bias is not None or gradients:
+        _refuse_what_is_given(
+            device_of_query="" if query.is_cpu else query.device,
+            dropout=dropout,
+            output_attentions=output_attentions,
+            position_bias="" if position_bias is None else tuple(position_bias.shape),
+            gradients=gradients,
+        )
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     math = key.layer.math if is_new else "f32"
-    scores = Scores(float(scale), float(softcap or 0), sliding_window or 0, math)
+    scores = scores_of(scale, softcap or 0, sliding_window or 0, math)
     if is_new:
         return key.layer.attend(query, keys, values, attention_mask, s_aux, scores), None
     is_causal = getattr(module, "is_causal", True) if is_causal is None else is_causal

@@ -9,6 +9,7 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +42,11 @@ class Scores(NamedTuple):
             "left_window_size": self.window - 1,
             "math": self.math,
         }
+
+
+@lru_cache
+def scores_of(scale: float, softcap: float, window: int, math: str) -> Scores:
+    return Scores(float(scale), float(softcap), window, math)
 
 
 @dataclass(slots=True)
@@ -138,6 +144,10 @@ class _StoreCall(TensorCall):
     _lengths: tuple[int, int, int] | None = None  # where those of all sequences are the same
     _spans: torch.Tensor | None = None  # else
 
+    def __init__(self, *arguments) -> None:
+        super().__init__(*arguments)
+        self._seen: dict[str, tuple] = {}  # how tokens were laid out that were placed as they were
+
     def set_batch(self, batch: int) -> None:
         if batch == self._batch:
             return
@@ -178,19 +188,21 @@ class _StoreCall(TensorCall):
         step = capacity, before, tokens
         if self._spans is not spans or self._step != step:
             first = numbers_of(spans)[:, 0]
-            self._new = tokens - np.clip(first - before, 0, tokens)
-            self._set_each_length(capacity, np.maximum(before - first, 0), self._new)
-            if (self._new == tokens).all():
-                self._new = None
+            if first.max() <= before:
+                self._new, new = None, tokens
+            else:
+                self._new = new = tokens - np.clip(first - before, 0, tokens)
+            self._set_each_length(capacity, np.maximum(before - first, 0), new)
             self._spans, self._step = spans, step
         return self._new
 
-    def _set_each_length(self, capacity: int, before: np.ndarray, new: np.ndarray) -> None:
-        np.cumsum(new, out=self._sums[0, 1:])
-        np.cumsum(before + new, out=self._sums[1, 1:])
+    def _set_each_length(self, capacity: int, before: np.ndarray, new: np.ndarray | int) -> None:
+        lengths = before + new
+        self._sums[0, 1:] = self._steps[1:] * new if isinstance(new, int) else new.cumsum()
+        lengths.cumsum(out=self._sums[1, 1:])
         self._starts[0] = before
         self._starts[1] = self._steps[:-1] * capacity
-        self._ones[1], self._ones[2] = new.max(), (before + new).max()
+        self._ones[1], self._ones[2] = np.max(new), lengths.max()
         self._lengths = None
 
     def place_cache(self, rows: Rows, types: dict[str, str]) -> None:
@@ -206,15 +218,32 @@ class _StoreCall(TensorCall):
 
     def place_tokens(self, name: str, states: torch.Tensor) -> torch.Tensor:
         """[B, heads, S, dim] as [B * S, heads, dim].  Returns what has to be kept."""
+        index, layout = self._at[name], (states.shape, states.stride(), states.dtype)
+        if layout == self._seen.get(name):
+            self._structs[index].data = states.data_ptr()
+            return states
+        self._seen.pop(name, None)
         batch, heads, tokens, dim = states.shape
         of_batch, of_head, of_token, of_dim = states.stride()
         if of_dim != 1 or (batch > 1 and tokens > 1 and of_batch != tokens * of_token):
             states = states.transpose(1, 2).contiguous()
             of_batch, of_head, of_token = tokens * heads * dim, dim, heads * dim
+        else:
+            self._seen[name] = layout
         strides = (of_batch if tokens == 1 else of_token, of_head, 1)
         shape = (batch * tokens, heads, dim)
-        self.place(self._at[name], (states.data_ptr(), shape, strides, dtype_of(states.dtype)))
+        self.place(index, (states.data_ptr(), shape, strides, dtype_of(states.dtype)))
         return states
+
+    def place_packed(self, name: str, states: torch.Tensor) -> None:
+        """[tokens, heads, dim]."""
+        self._seen.pop(name, None)
+        self.place_named(name, view_of(states))
+
+    def place_output(self, output: torch.Tensor, rows: int, heads: int, dim: int) -> None:
+        """[B, S, heads, dim] as [B * S, heads, dim], which it is in memory."""
+        view = output.data_ptr(), (rows, heads, dim), (), dtype_of(output.dtype)
+        self.place(self._at["attn_output"], view)
 
 
 def _rows_view(rows: torch.Tensor | None, declared: str) -> View | None:
@@ -232,7 +261,8 @@ def _run_all(call: _StoreCall, query, key, value, output) -> None:
         call.place_tokens("current_key", key),
         call.place_tokens("current_value", value),
     )
-    call.place_named("attn_output", view_of(output.flatten(0, 1)))
+    batch, tokens, heads, dim = output.shape
+    call.place_output(output, batch * tokens, heads, dim)
     call.run()
     del kept
 
@@ -243,9 +273,9 @@ def _run_padded(call: _StoreCall, query, key, value, output, new: np.ndarray) ->
     is_token = torch.from_numpy(np.arange(tokens) >= (tokens - new)[:, None])
     query, key, value = (states.transpose(1, 2)[is_token] for states in (query, key, value))
     packed = output.new_empty((len(query), *output.shape[2:]))
-    call.place_named("query", view_of(query))
-    call.place_named("current_key", view_of(key))
-    call.place_named("current_value", view_of(value))
+    call.place_packed("query", query)
+    call.place_packed("current_key", key)
+    call.place_packed("current_value", value)
     call.place_named("attn_output", view_of(packed))
     call.run()
     output.zero_()

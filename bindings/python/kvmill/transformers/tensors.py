@@ -44,7 +44,7 @@ class TensorCall(Call):
 
     def place(self, index: int, view: View | None) -> None:
         layout = None if view is None else view[1:]
-        if layout != self._layouts[index]:
+        if layout != self._layouts.get(index):
             self._structs[index] = None if view is None else _struct_of(view)
             self._tensors[index] = reference(self._structs[index])
             self._layouts[index] = layout

@@ -348,24 +348,11 @@ struct kvmill_scatter_slots {
 
 /* The score of head h of the query and block b of a page, which is a row of a field.  DOT: the sum of q * c.
    BOUND: the sum of the larger of q * c and q * d, or of q * d where one is NaN.  Sums are float32: term i
-   goes to lane i % 16, products being rounded before; then lanes 8, 4, 2 and 1 apart are added. */
+   goes to lane i % 16, products being rounded before; then lanes 8, 4, 2 and 1 apart are added.  POSITIVE: that of DOT,
+   0 where it is below; WEIGHTED: times the weight of the head; INDEXER: both.  Of these, heads are folded first. */
 enum kvmill_score_kind {
-    KVMILL_SCORE_DOT = 1,
-    KVMILL_SCORE_BOUND = 2,
-    /* The score of DOT, or 0 where that is not 0 or more; that of DOT, times the weight of the head; first the one,
-       then the other.  They are of one head, or the first fold is over heads. */
-    KVMILL_SCORE_POSITIVE = 3,
-    KVMILL_SCORE_WEIGHTED = 4,
-    KVMILL_SCORE_INDEXER = 5
+    KVMILL_SCORE_DOT = 1, KVMILL_SCORE_BOUND, KVMILL_SCORE_POSITIVE, KVMILL_SCORE_WEIGHTED, KVMILL_SCORE_INDEXER
 };
-
-static inline int kvmill_score_is_positive(int32_t kind) {
-    return kind == KVMILL_SCORE_POSITIVE || kind == KVMILL_SCORE_INDEXER;
-}
-
-static inline int kvmill_score_is_weighted(int32_t kind) {
-    return kind == KVMILL_SCORE_WEIGHTED || kind == KVMILL_SCORE_INDEXER;
-}
 
 /* What becomes of scores that are folded to one.  MAX: the first, or a later one that is larger.
    SUM, over heads, except of BOUND: in lanes as above, else one after the other; MEAN: that divided. */

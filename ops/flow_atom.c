@@ -91,7 +91,7 @@ static bool match_dot(struct match *match, int value) {
            match_field(match, dot->input[1], 0);
 }
 
-/* Of a dot. */
+/* A dot, or 0. */
 static bool match_positive(struct match *match, int value) {
     const struct kvmill_flow_step *relu = step_of(match, value, KVMILL_FLOW_RELU);
     match->atom.positive = relu != NULL;

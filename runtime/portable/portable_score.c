@@ -46,10 +46,18 @@ static void add_piece(const struct kvmill_score_pages *problem, const struct pie
     }
 }
 
+static bool is_positive(int32_t kind) {
+    return kind == KVMILL_SCORE_POSITIVE || kind == KVMILL_SCORE_INDEXER;
+}
+
+static bool is_weighted(int32_t kind) {
+    return kind == KVMILL_SCORE_WEIGHTED || kind == KVMILL_SCORE_INDEXER;
+}
+
 static float head_score(const struct kvmill_score_pages *problem, int64_t head, float sum) {
     int32_t kind = problem->shape->kind;
-    float score = kvmill_score_is_positive(kind) && !(sum >= 0) ? 0 : sum;
-    return kvmill_score_is_weighted(kind) ? score * problem->weight[head] : score;
+    float score = is_positive(kind) && !(sum >= 0) ? 0 : sum;
+    return is_weighted(kind) ? score * problem->weight[head] : score;
 }
 
 /* For each head, `step` apart. */

@@ -1,6 +1,6 @@
-m4_dnl score_pages_heads -- many heads of a query, and blocks of keys: a key is a row of a page.  A tile of heads stays in
-m4_dnl the first cache for a block.  Products are blocked in registers, heads by keys; the sixteen lanes of a sum are as
-m4_dnl many vectors as they take, one after the other.  Scores have keys in their lanes, and are folded head after head.
+m4_dnl score_pages_heads -- many heads of a query, and blocks of keys: a key is a row of a page.  A tile of heads stays
+m4_dnl in the first cache for a block.  Products are blocked in registers, heads by keys; the sixteen lanes of a sum are
+m4_dnl as many vectors as they take, one after the other.  Scores have keys in their lanes, and are folded head after head.
 m4_define(«_km_any», «m4_eval(m4_ifelse(km_kind, «$1», 1, km_kind, «indexer», 1, 0))»)m4_dnl
 m4_dnl Folds over heads, and over the keys of a page; 0: none.
 m4_define(«km_by_heads», «km_if(km_over1 == 1, km_by1, 0)»)m4_dnl
@@ -27,8 +27,8 @@ _km_each_sum($1, «            vf s_«»H«»_«»K = broadcast(0.f);
 »)km_if(km_summed > 0, «            for (int i = m4_eval(V * km_lanes); i < km_summed; i += 16) {
 _km_indented(«_km_add_products($1, «i», km_lanes)»)            }
 »)km_if(km_summed + V * km_lanes < km_dim, «            {
-_km_indented(«_km_add_products($1, m4_eval(km_summed + V * km_lanes), m4_eval(km_dim - km_summed - V * km_lanes))»)m4_dnl
-            }
+_km_indented(«_km_add_products($1, m4_eval(km_summed + V * km_lanes),
+    m4_eval(km_dim - km_summed - V * km_lanes))»)            }
 »)_km_each_sum($1, «            sums[V][H][lane«»_km_plus(K)] = s_«»H«»_«»K;
 »)        }
 »)m4_dnl

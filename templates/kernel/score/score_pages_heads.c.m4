@@ -1,6 +1,6 @@
 m4_dnl score_pages_heads -- many heads of a query, and blocks of keys: a key is a row of a page.  A tile of heads stays
 m4_dnl in the first cache for a block.  Products are blocked in registers, heads by keys; the sixteen lanes of a sum are
-m4_dnl as many vectors as they take, one after the other.  Scores have keys in their lanes, and are folded head after head.
+m4_dnl as many vectors as they take, one after the other.  Scores have keys in their lanes, folded head after head.
 m4_define(«_km_any», «m4_eval(m4_ifelse(km_kind, «$1», 1, km_kind, «indexer», 1, 0))»)m4_dnl
 m4_dnl Folds over heads, and over the keys of a page; 0: none.
 m4_define(«km_by_heads», «km_if(km_over1 == 1, km_by1, 0)»)m4_dnl

@@ -30,6 +30,10 @@ bool bench_onnx(const struct spec *spec, const struct scene_setting *setting,
 bool bench_flow(const struct spec *spec, const struct scene_setting *setting,
                 struct bench_results *results, struct error *error);
 
+/* WriteRows: rows to cells in no order against copying them there. */
+bool bench_write_rows(const struct spec *spec, const struct scene_setting *setting,
+                      struct bench_results *results, struct error *error);
+
 /* Selecting pages by their scores, against a time, with the best kernel of the pack; nothing where
    it has none. */
 bool bench_select(const kvmill_pack *pack, struct bench_results *results, struct error *error);

@@ -8,7 +8,8 @@
 #include "m4.h"
 
 /* In the order of enum kvmill_score_kind. */
-static const char *const kinds[] = {"none", "dot", "bound", NULL};
+static const char *const kinds[] = {"none",     "dot",     "bound", "positive",
+                                    "weighted", "indexer", NULL};
 /* Over (KVMILL_FOLD_HEADS, KVMILL_FOLD_BLOCKS, both), by enum kvmill_fold. */
 static const char *const folds[] = {"each",     "headmax",   "headmean", "headsum",
                                     "blockmax", "blockmean", "blocksum", "max",
@@ -29,12 +30,13 @@ static const struct field score_fields[] = {
     [FOLD + 1] = {"then", NULL, then, FIELD_OPTIONAL},
 };
 
-/* tiles: the sums of as many pages as a vector has lanes are finished together. */
-static const char *const variants[] = {"tiles", NULL};
+/* tiles: the sums of as many pages as a vector has lanes are finished together.  heads: those of
+   many heads of a query, whose scores are folded as they come. */
+static const char *const variants[] = {"tiles", "heads", NULL};
 
 /* ---- Which kernels there are ---- */
 
-enum { MOST_DIM = 1024, MOST_HEADS = 16, MOST_SCORES = 64 };
+enum { MOST_DIM = 1024, MOST_HEADS = 16, MOST_SCORES = 64 }; /* of a page, but of heads */
 
 static int64_t fold_over(int64_t fold) {
     return fold == 0 ? 0 : (fold - 1) / FOLD_KINDS + 1;
@@ -60,12 +62,23 @@ static bool folds_are_legal(const struct kernel *kernel) {
            first != (KVMILL_FOLD_HEADS | KVMILL_FOLD_BLOCKS) && (first != 0 || second == 0);
 }
 
+static bool is_of_tiles(const int64_t *value) {
+    return value[KIND] <= KVMILL_SCORE_BOUND && value[HEADS] <= MOST_HEADS &&
+           value[BLOCKS] <= MOST_SCORES / value[HEADS];
+}
+
+static bool is_of_heads(const int64_t *value) {
+    return value[KIND] != KVMILL_SCORE_BOUND &&
+           value[BLOCKS] <= KVMILL_MOST_PAGE_SCORES / value[HEADS] &&
+           (value[HEADS] == 1 || fold_over(value[FOLD]) == KVMILL_FOLD_HEADS);
+}
+
 static bool is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
     return kvmill_isa_plain(kernel->isa) == kernel->isa && value[KIND] != 0 &&
            kvmill_is_activation((int)value[ELEMENT]) && value[DIM] >= 1 && value[DIM] <= MOST_DIM &&
-           value[HEADS] >= 1 && value[HEADS] <= MOST_HEADS && value[BLOCKS] >= 1 &&
-           value[BLOCKS] <= MOST_SCORES / value[HEADS] && folds_are_legal(kernel);
+           value[HEADS] >= 1 && value[BLOCKS] >= 1 && folds_are_legal(kernel) &&
+           (kernel->variant == variants[0] ? is_of_tiles : is_of_heads)(value);
 }
 
 bool score_kernels(const struct kvmill_score_shape *shape, const struct isa *isa,
@@ -73,7 +86,6 @@ bool score_kernels(const struct kvmill_score_shape *shape, const struct isa *isa
     struct kernel kernel = {
         .family = &score_pages_family,
         .isa = kvmill_isa_plain(isa),
-        .variant = variants[0],
         .value = {[KIND] = shape->kind,
                   [ELEMENT] = shape->element,
                   [DIM] = shape->dim,
@@ -82,6 +94,7 @@ bool score_kernels(const struct kvmill_score_shape *shape, const struct isa *isa
     };
     for (int i = 0; i < shape->folds; i++)
         kernel.value[FOLD + i] = (shape->fold[i].over - 1) * FOLD_KINDS + shape->fold[i].by;
+    kernel.variant = variants[!is_of_tiles(kernel.value)];
     return !is_legal(&kernel) || kernel_list_add(list, &kernel, error);
 }
 
@@ -108,12 +121,18 @@ static void explain_fold(int64_t fold, FILE *stream) {
 }
 
 static void explain(const struct kernel *kernel, FILE *stream) {
+    static const char *const of_kind[] = {"",
+                                          "dots",
+                                          "sums of the larger product",
+                                          "dots, 0 where they are below",
+                                          "dots, weighted",
+                                          "dots, 0 where they are below, weighted"};
     const int64_t *value = kernel->value;
     fprintf(stream, "Scores pages, each of %" PRId64 " row%s of %" PRId64 " %s in a field%s,\n",
             value[BLOCKS], value[BLOCKS] == 1 ? "" : "s", value[DIM],
             kvmill_format_name(value[ELEMENT]), is_bound(kernel) ? " and in another" : "");
     fprintf(stream, "for %" PRId64 " head%s of a query: %s", value[HEADS],
-            value[HEADS] == 1 ? "" : "s", is_bound(kernel) ? "sums of the larger product" : "dots");
+            value[HEADS] == 1 ? "" : "s", of_kind[value[KIND]]);
     explain_fold(value[FOLD], stream);
     explain_fold(value[FOLD + 1], stream);
     fprintf(stream, ".\nSums have one order, so that all kernels give the same bits.\n");

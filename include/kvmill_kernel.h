@@ -348,11 +348,14 @@ struct kvmill_scatter_slots {
 
 /* The score of head h of the query and block b of a page, which is a row of a field.  DOT: the sum of q * c.
    BOUND: the sum of the larger of q * c and q * d, or of q * d where one is NaN.  Sums are float32: term i
-   goes to lane i % 16, products being rounded before; then lanes 8, 4, 2 and 1 apart are added. */
-enum kvmill_score_kind { KVMILL_SCORE_DOT = 1, KVMILL_SCORE_BOUND = 2 };
+   goes to lane i % 16, products being rounded before; then lanes 8, 4, 2 and 1 apart are added.  POSITIVE: that of DOT,
+   0 where it is below; WEIGHTED: times the weight of the head; INDEXER: both.  Of these, heads are folded first. */
+enum kvmill_score_kind {
+    KVMILL_SCORE_DOT = 1, KVMILL_SCORE_BOUND, KVMILL_SCORE_POSITIVE, KVMILL_SCORE_WEIGHTED, KVMILL_SCORE_INDEXER
+};
 
 /* What becomes of scores that are folded to one.  MAX: the first, or a later one that is larger.
-   SUM, over heads of DOT: in lanes as above, else one after the other; MEAN: that divided. */
+   SUM, over heads, except of BOUND: in lanes as above, else one after the other; MEAN: that divided. */
 enum kvmill_fold { KVMILL_FOLD_MAX = 1, KVMILL_FOLD_MEAN = 2, KVMILL_FOLD_SUM = 3 };
 
 /* Over what there is more than one of. */
@@ -374,7 +377,7 @@ struct kvmill_score_shape {
 };
 
 /* The problem of SCORE_PAGES.  A unit of work is a page: page ids[u] goes to score + u * what is left of
-   [blocks, heads], DOT, or [heads, blocks], BOUND.  A run reads the fields of its own pages, and no id
+   [blocks, heads], or [heads, blocks], BOUND.  A run reads the fields of its own pages, and no id
    beyond ids[pages - 1]. */
 struct kvmill_score_pages {
     const struct kvmill_score_shape *shape;
@@ -384,6 +387,7 @@ struct kvmill_score_pages {
     const int32_t *ids;
     int64_t pages;
     float *score;
+    const float *weight; /* [heads], where the kind has weights */
 };
 
 /* ---- Selection ---- */

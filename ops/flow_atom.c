@@ -60,12 +60,21 @@ static bool match_query(struct match *match, int value) {
     return true;
 }
 
+/* Numbers that are the same for all pages, or come with each step. */
+static bool match_constant(struct match *match, int value) {
+    const struct kvmill_flow_value *constant = value_at(match, value);
+    match->atom.heads = constant->shape.rows;
+    match->atom.last = constant->shape.columns;
+    return constant->source == KVMILL_FLOW_CONSTANT && constant->shape.taps == 1;
+}
+
+/* Rows as long as those of the query. */
 static bool match_field(struct match *match, int value, int which) {
     const struct kvmill_flow_value *field = value_at(match, value);
+    const struct kvmill_flow_value *query = value_at(match, match->atom.query);
     match->atom.field[which] = field->number;
     match->atom.blocks = field->shape.rows;
-    return field->source == KVMILL_FLOW_FIELD &&
-           field->shape.columns == match->problem->geometry.key.dim &&
+    return field->source == KVMILL_FLOW_FIELD && field->shape.columns == query->shape.columns &&
            !match->problem->fields[field->number].saved;
 }
 
@@ -77,7 +86,39 @@ static bool match_dot(struct match *match, int value) {
     match->along[1] = KVMILL_OVER_BLOCKS;
     match->along[2] = KVMILL_OVER_HEADS;
     match->atom.query = dot != NULL ? dot->input[0] : -1;
-    return dot != NULL && match_query(match, dot->input[0]) && match_field(match, dot->input[1], 0);
+    return dot != NULL &&
+           (match_query(match, dot->input[0]) || match_constant(match, dot->input[0])) &&
+           match_field(match, dot->input[1], 0);
+}
+
+/* A dot, or 0. */
+static bool match_positive(struct match *match, int value) {
+    const struct kvmill_flow_step *relu = step_of(match, value, KVMILL_FLOW_RELU);
+    match->atom.positive = relu != NULL;
+    return relu != NULL && relu->alpha == 0 && relu->beta == 0 && match_dot(match, relu->input[0]);
+}
+
+static bool match_dots(struct match *match, int value) {
+    const struct match fresh = *match;
+    if (match_positive(match, value))
+        return true;
+    *match = fresh;
+    return match_dot(match, value);
+}
+
+/* A row with a weight for each head, on either side. */
+static bool match_weighted(struct match *match, int value) {
+    const struct kvmill_flow_step *product = step_of(match, value, KVMILL_FLOW_MULTIPLY);
+    const struct match fresh = *match;
+    for (int side = 0; product != NULL && side < 2; side++) {
+        const struct kvmill_flow_value *weight = value_at(match, product->input[side]);
+        *match = fresh;
+        match->atom.weight = product->input[side];
+        if (weight->source == KVMILL_FLOW_CONSTANT && weight->shape.rows == 1 &&
+            weight->shape.taps == 1 && match_dots(match, product->input[1 - side]))
+            return weight->shape.columns == match->atom.heads;
+    }
+    return false;
 }
 
 /* Query times a field, channel by channel; rows are heads, in them blocks. */
@@ -85,10 +126,10 @@ static bool match_product(struct match *match, int value, int which) {
     const struct kvmill_flow_step *product = step_of(match, value, KVMILL_FLOW_MULTIPLY);
     const struct kvmill_flow_step *kron = step_of(match, value, KVMILL_FLOW_KRON);
     const struct kvmill_flow_step *step = product != NULL ? product : kron;
+    match->atom.query = step != NULL ? step->input[0] : -1;
     if (step == NULL || !match_query(match, step->input[0]) ||
         !match_field(match, step->input[1], which))
         return false;
-    match->atom.query = step->input[0];
     return kron != NULL ? kron->dims == 1u << 1 : match->atom.heads == 1 || match->atom.blocks == 1;
 }
 
@@ -131,7 +172,10 @@ static void add_fold(struct match *match, const struct kvmill_flow_step *step) {
 
 static bool match_kind(struct match *match, int value) {
     const struct match fresh = *match;
-    if (match_dot(match, value))
+    if (match_weighted(match, value))
+        return true;
+    *match = fresh;
+    if (match_dots(match, value))
         return true;
     *match = fresh;
     return match_bound(match, value);
@@ -162,9 +206,10 @@ static bool is_uniform(const struct match *match) {
 
 bool kvmill_flow_match_atom(const struct kvmill_flow_problem *problem, int value,
                             struct kvmill_flow_atom *atom) {
-    struct match match = {.problem = problem,
-                          .program = &problem->programs[KVMILL_INDEX_PROGRAM],
-                          .atom = {.last = problem->geometry.key.dim, .value = value}};
+    struct match match = {
+        .problem = problem,
+        .program = &problem->programs[KVMILL_INDEX_PROGRAM],
+        .atom = {.last = problem->geometry.key.dim, .weight = -1, .value = value}};
     bool matches = match_folded(&match, value, 0) && is_uniform(&match);
     *atom = matches ? match.atom : (struct kvmill_flow_atom){.kind = KVMILL_ATOM_NONE};
     return matches;
@@ -179,12 +224,20 @@ static int32_t fold_by(int code) {
     return by[code];
 }
 
+static int32_t shape_kind(const struct kvmill_flow_atom *atom) {
+    if (atom->kind == KVMILL_ATOM_BOUND)
+        return KVMILL_SCORE_BOUND;
+    if (atom->weight >= 0)
+        return atom->positive ? KVMILL_SCORE_INDEXER : KVMILL_SCORE_WEIGHTED;
+    return atom->positive ? KVMILL_SCORE_POSITIVE : KVMILL_SCORE_DOT;
+}
+
 struct kvmill_score_shape kvmill_flow_atom_shape(const struct kvmill_flow_problem *problem,
                                                  const struct kvmill_flow_atom *atom) {
     struct kvmill_score_shape shape = {
-        .kind = atom->kind == KVMILL_ATOM_DOT ? KVMILL_SCORE_DOT : KVMILL_SCORE_BOUND,
+        .kind = shape_kind(atom),
         .element = problem->fields[atom->field[0]].element,
-        .dim = problem->geometry.key.dim,
+        .dim = (int32_t)problem->fields[atom->field[0]].columns,
         .heads = (int32_t)atom->heads,
         .blocks = (int32_t)atom->blocks,
         .folds = atom->folds,
@@ -197,18 +250,26 @@ struct kvmill_score_shape kvmill_flow_atom_shape(const struct kvmill_flow_proble
 
 /* ---- All of a program ---- */
 
-static bool has_kernels(const struct kvmill_flow_atom *atom) {
-    return atom->heads * atom->blocks <= KVMILL_MOST_PAGE_SCORES;
+/* Scores of an indexer's heads are folded as they come. */
+static bool has_kernels(const struct kvmill_flow_problem *problem,
+                        const struct kvmill_flow_atom *atom) {
+    const struct kvmill_flow_value *query =
+        &problem->programs[KVMILL_INDEX_PROGRAM].values[atom->query];
+    bool of_query = query->source != KVMILL_FLOW_CONSTANT && !atom->positive && atom->weight < 0;
+    bool folds_heads = atom->folds > 0 && atom->fold[0].over == KVMILL_OVER_HEADS;
+    return atom->heads * atom->blocks <= KVMILL_MOST_PAGE_SCORES &&
+           (of_query || atom->heads == 1 || folds_heads);
 }
 
 static bool take_atom(const struct kvmill_flow_problem *problem, int value,
                       struct kvmill_flow_atoms *atoms) {
     struct kvmill_flow_atom atom;
     if (value < 0 || atoms->count == KVMILL_MOST_FLOW_ATOMS ||
-        !kvmill_flow_match_atom(problem, value, &atom) || !has_kernels(&atom))
+        !kvmill_flow_match_atom(problem, value, &atom) || !has_kernels(problem, &atom))
         return false;
     atoms->atom[atoms->count++] = atom;
-    atoms->needed[atom.query] = true;
+    if (problem->programs[KVMILL_INDEX_PROGRAM].values[atom.query].source != KVMILL_FLOW_CONSTANT)
+        atoms->needed[atom.query] = true;
     return true;
 }
 

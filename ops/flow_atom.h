@@ -8,7 +8,7 @@
 
 enum kvmill_atom_kind {
     KVMILL_ATOM_NONE,
-    KVMILL_ATOM_DOT,  /* query times a field: its rows are blocks of a page */
+    KVMILL_ATOM_DOT,  /* query, or constants, times a field: its rows are blocks of a page */
     KVMILL_ATOM_BOUND /* sum over channels of the larger of query times two fields (Quest) */
 };
 
@@ -26,9 +26,12 @@ struct kvmill_flow_atom {
     bool mean_query;       /* the query is the mean over its heads */
     int64_t heads, blocks; /* before folding; heads 1 with mean_query */
     int64_t first, last;   /* channels of the query that count */
-    int folds;             /* the inner one first */
+    bool positive;         /* what is below 0 of a dot is 0, */
+    int weight; /* and then it is multiplied with this constant of a weight a head; or -1 */
+    int folds;  /* the inner one first */
     struct kvmill_atom_fold fold[2];
-    int value, query; /* of the program: what it is, and its query, [heads, dim], masked */
+    int value,
+        query; /* of the program: what it is, and its query, [heads, dim], masked, or constant */
 };
 
 /* What a value of the index program is; false, and KVMILL_ATOM_NONE, where it is no such score.

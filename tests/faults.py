@@ -97,11 +97,18 @@ SCORES = [
     "dot_f16_d40_h3_b2_headsum_thenblockmax",
     "dot_bf16_d20_h3_b2",
 ]
+INDEXERS = [
+    "indexer_bf16_d43_h5_b1_headsum",
+    "indexer_f16_d80_h17_b2_headmean_thenblockmax",
+    "weighted_f32_d9_h9_b1_headmax",
+    "dot_bf16_d40_h1_b5_blockmean",
+]
 
 
 def score_symbols(kernels: Kernels) -> list[str]:
     isas = kernels.isas.split(",")
     scores = [f"kvmill_score_pages_{score}__{isa}_tiles" for isa in isas for score in SCORES]
+    scores += [f"kvmill_score_pages_{score}__{isa}_heads" for isa in isas for score in INDEXERS]
     return scores + [f"kvmill_select_pages_f32__{isa}_threshold" for isa in isas if isa != "scalar"]
 
 

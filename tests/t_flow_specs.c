@@ -85,9 +85,13 @@ static const char *words_of(const struct kvmill_flow_atom *atom) {
         return "";
     bool is_bound = atom->kind == KVMILL_ATOM_BOUND;
     int at = snprintf(text, sizeof text, "%s of %d %d%s, %d x %d, channels %d to %d",
-                      is_bound ? "bound" : "dot", atom->field[0], atom->field[1],
-                      atom->mean_query ? " by the mean" : "", (int)atom->heads, (int)atom->blocks,
-                      (int)atom->first, (int)atom->last);
+                      is_bound         ? "bound"
+                      : atom->positive ? "positive dot"
+                                       : "dot",
+                      atom->field[0], atom->field[1], atom->mean_query ? " by the mean" : "",
+                      (int)atom->heads, (int)atom->blocks, (int)atom->first, (int)atom->last);
+    if (atom->weight >= 0)
+        at += snprintf(text + at, sizeof text - (size_t)at, ", weighted");
     for (int i = 0; i < atom->folds; i++)
         at += snprintf(text + at, sizeof text - (size_t)at, ", %s of %s",
                        kvmill_flow_kind_at(atom->fold[i].code)->name, overs[atom->fold[i].over]);

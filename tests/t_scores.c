@@ -26,20 +26,33 @@ static float add_lanes(float lane[16]) {
     return lane[0];
 }
 
+static int fields_of(const struct kvmill_score_shape *shape) {
+    return shape->kind == KVMILL_SCORE_BOUND ? 2 : 1;
+}
+
+/* What becomes of the sum of a head's products. */
+static float expected_score(const struct kvmill_score_pages *p, int64_t head, float sum) {
+    int32_t kind = p->shape->kind;
+    if ((kind == KVMILL_SCORE_POSITIVE || kind == KVMILL_SCORE_INDEXER) && !(sum > 0))
+        sum = 0;
+    volatile float weighted = kind >= KVMILL_SCORE_WEIGHTED ? sum * p->weight[head] : sum;
+    return weighted;
+}
+
 static float expected_sum(const struct kvmill_score_pages *p, int64_t page, int64_t head,
                           int64_t block) {
     const struct kvmill_score_shape *shape = p->shape;
     float lane[16] = {0};
     for (int64_t i = 0; i < shape->dim; i++) {
         volatile float term[2]; /* no product may become one with the sum */
-        for (int f = 0; f < shape->kind; f++)
+        for (int f = 0; f < fields_of(shape); f++)
             term[f] = p->query[head * shape->dim + i] *
                       kvmill_load_float(shape->element, p->field[f] + page * p->stride,
                                         block * shape->dim + i);
-        bool first = shape->kind == KVMILL_SCORE_DOT || term[0] > term[1];
+        bool first = shape->kind != KVMILL_SCORE_BOUND || term[0] > term[1];
         lane[i % 16] = lane[i % 16] + (first ? term[0] : term[1]);
     }
-    return add_lanes(lane);
+    return expected_score(p, head, add_lanes(lane));
 }
 
 /* `count` scores, `step` apart. */
@@ -58,7 +71,7 @@ static float expected_fold(int32_t by, const float *score, int64_t count, int64_
 /* Scores of a page, [rows, columns]; which are left. */
 static int64_t expected_page(const struct kvmill_score_pages *p, int64_t page, float *score) {
     const struct kvmill_score_shape *shape = p->shape;
-    bool dot = shape->kind == KVMILL_SCORE_DOT;
+    bool dot = shape->kind != KVMILL_SCORE_BOUND;
     int64_t rows = dot ? shape->blocks : shape->heads, columns = dot ? shape->heads : shape->blocks;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
@@ -139,7 +152,7 @@ static void put_column(unsigned char *rows, int element, int64_t count, int64_t 
 struct scene {
     struct kvmill_score_pages problem;
     struct field field[2];
-    struct fence query, ids, score;
+    struct fence query, weight, ids, score;
     int64_t pool, left;
     bool *listed;
     bool meets; /* zeros of the query meet infinities of fields */
@@ -163,7 +176,7 @@ static void open_fields(struct scene *scene, struct dice *dice, int strange) {
     int64_t count = (int64_t)shape->blocks * shape->dim;
     int64_t bytes = count * (shape->element == KVMILL_F32 ? 4 : 2);
     bool at_end = dice_once_in(dice, 2);
-    for (int f = 0; f < shape->kind; f++) {
+    for (int f = 0; f < fields_of(shape); f++) {
         scene->problem.stride = field_open(&scene->field[f], scene->pool, bytes, at_end);
         scene->problem.field[f] = scene->field[f].base;
         for (int64_t p = 0; p < scene->pool; p++) {
@@ -197,6 +210,16 @@ static void open_query(struct scene *scene, struct dice *dice, int strange) {
     scene->problem.query = (float *)(void *)scene->query.data;
 }
 
+/* NULL where there are none. */
+static void open_weight(struct scene *scene, struct dice *dice, int strange) {
+    bool has = scene->problem.shape->kind >= KVMILL_SCORE_WEIGHTED;
+    int64_t count = has ? scene->problem.shape->heads : 0;
+    fence_open(&scene->weight, (size_t)count * sizeof(float), FENCE_FLUSH,
+               dice_once_in(dice, 2) ? FENCE_ABOVE : FENCE_BELOW, dice);
+    fill_page(scene->weight.data, KVMILL_F32, count, dice, strange);
+    scene->problem.weight = has ? (float *)(void *)scene->weight.data : NULL;
+}
+
 static void scene_open(struct scene *scene, const struct kvmill_score_shape *shape,
                        struct dice *dice) {
     static const int strange[] = {0, 0, 3, 50, 1000};
@@ -208,6 +231,7 @@ static void scene_open(struct scene *scene, const struct kvmill_score_shape *sha
     open_ids(scene, pages, dice);
     open_fields(scene, dice, scene->meets ? 0 : rare);
     open_query(scene, dice, scene->meets ? 0 : of_query);
+    open_weight(scene, dice, of_query);
     scene->left = 0;
     if (pages > 0)
         scene->left = expected_page(&scene->problem, scene->problem.ids[0], page);
@@ -217,9 +241,10 @@ static void scene_open(struct scene *scene, const struct kvmill_score_shape *sha
 }
 
 static void scene_close(struct scene *scene) {
-    for (int f = 0; f < scene->problem.shape->kind; f++)
+    for (int f = 0; f < fields_of(scene->problem.shape); f++)
         munmap(scene->field[f].memory, scene->field[f].size);
     fence_close(&scene->query);
+    fence_close(&scene->weight);
     fence_close(&scene->ids);
     fence_close(&scene->score);
     free(scene->listed);
@@ -420,7 +445,7 @@ TEST(portable) {
     bool right = true;
     for (int i = 0; i < 60 && right; i++) {
         struct kvmill_score_shape shape = {
-            .kind = (int32_t)dice_range(&dice, 1, 2),
+            .kind = (int32_t)dice_range(&dice, KVMILL_SCORE_DOT, KVMILL_SCORE_INDEXER),
             .element = (int32_t)dice_range(&dice, KVMILL_F32, KVMILL_BF16),
             .dim = (int32_t)dice_range(&dice, 1, i % 6 == 0 ? 700 : 90),
             .heads = (int32_t)dice_range(&dice, 2, i % 5 == 0 ? 40 : 6),

@@ -158,6 +158,13 @@ static const struct kvmill_kernel *kernel_of(const struct flow_run *run,
                                     : kvmill_selected_kernel(&scoring->kernels->score[i], &size);
 }
 
+/* What is the same for all pages. */
+static const float *find_numbers(const struct flow_run *run, int value) {
+    const struct kvmill_flow_value *known = &run->program->values[value];
+    return known->source == KVMILL_FLOW_CONSTANT ? run->constant[known->number]
+                                                 : flow_place(run, value, 0);
+}
+
 static void run_atom(const struct flow_run *run, const struct flow_scoring *scoring, int i,
                      const struct flow_span *span) {
     const struct kvmill_flow_atom *atom = &run->schedule->atoms.atom[i];
@@ -165,12 +172,12 @@ static void run_atom(const struct flow_run *run, const struct flow_scoring *scor
     const struct flow_cache *cache = scoring->cache;
     struct kvmill_score_pages pages = {
         .shape = &shape,
-        .query = flow_place(run, atom->query, 0),
-        .stride =
-            kvmill_flow_field_place(run->problem, atom->field[0], cache->field_blocks).block,
+        .query = find_numbers(run, atom->query),
+        .stride = kvmill_flow_field_place(run->problem, atom->field[0], cache->field_blocks).block,
         .ids = scoring->ids,
         .pages = run->pages,
         .score = flow_place(run, atom->value, 0),
+        .weight = atom->weight < 0 ? NULL : find_numbers(run, atom->weight),
     };
     for (int k = 0; k < (atom->kind == KVMILL_ATOM_BOUND ? 2 : 1); k++)
         pages.field[k] = flow_field_at(run->problem, cache, atom->field[k], 0, scoring->kv_head);

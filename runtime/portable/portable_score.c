@@ -46,6 +46,20 @@ static void add_piece(const struct kvmill_score_pages *problem, const struct pie
     }
 }
 
+static bool is_positive(int32_t kind) {
+    return kind == KVMILL_SCORE_POSITIVE || kind == KVMILL_SCORE_INDEXER;
+}
+
+static bool is_weighted(int32_t kind) {
+    return kind == KVMILL_SCORE_WEIGHTED || kind == KVMILL_SCORE_INDEXER;
+}
+
+static float head_score(const struct kvmill_score_pages *problem, int64_t head, float sum) {
+    int32_t kind = problem->shape->kind;
+    float score = is_positive(kind) && !(sum >= 0) ? 0 : sum;
+    return is_weighted(kind) ? score * problem->weight[head] : score;
+}
+
 /* For each head, `step` apart. */
 static void score_block(const struct kvmill_score_pages *problem, int64_t page, int64_t block,
                         float *score, int64_t step) {
@@ -58,7 +72,7 @@ static void score_block(const struct kvmill_score_pages *problem, int64_t page, 
         add_piece(problem, &piece, lane);
     }
     for (int64_t h = 0; h < shape->heads; h++)
-        score[h * step] = add_lanes(lane[h]);
+        score[h * step] = head_score(problem, h, add_lanes(lane[h]));
 }
 
 /* ---- Folds ---- */
@@ -71,7 +85,7 @@ struct scores {
 
 static struct scores score_page(const struct kvmill_score_pages *problem, int64_t page) {
     const struct kvmill_score_shape *shape = problem->shape;
-    bool dot = shape->kind == KVMILL_SCORE_DOT;
+    bool dot = shape->kind != KVMILL_SCORE_BOUND;
     struct scores scores;
     scores.rows = dot ? shape->blocks : shape->heads * shape->blocks;
     scores.columns = dot ? shape->heads : 1;
@@ -81,12 +95,13 @@ static struct scores score_page(const struct kvmill_score_pages *problem, int64_
     return scores;
 }
 
-/* Only heads of DOT lie along columns. */
+/* Heads lie along columns, except those of bounds. */
 static void fold(const struct kvmill_score_shape *shape, int number, struct scores *scores) {
     static const int codes[] = {[KVMILL_FOLD_MAX] = KVMILL_FLOW_MAX,
                                 [KVMILL_FOLD_MEAN] = KVMILL_FLOW_MEAN,
                                 [KVMILL_FOLD_SUM] = KVMILL_FLOW_SUM};
-    bool columns = shape->kind == KVMILL_SCORE_DOT && shape->fold[number].over == KVMILL_FOLD_HEADS;
+    bool columns =
+        shape->kind != KVMILL_SCORE_BOUND && shape->fold[number].over == KVMILL_FOLD_HEADS;
     const struct scores before = *scores;
     const struct kvmill_flow_step step = {.code = codes[shape->fold[number].by],
                                           .dims = columns ? 1u << 2 : 1u << 1};

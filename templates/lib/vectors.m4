@@ -93,6 +93,13 @@ km_word(«multiply», «vf», «vf x, vf y», «km_by_lane(«vf», «x[i] * y[i]
     return v;
 »)
 
+m4_dnl held(x) -- in a register: compilers load what they use twice in a row twice, which is a load too many where loads
+m4_dnl are what a loop waits for.
+km_word(«held», «vf», «vf x», «km_by_lane(«vf», «x[i]»)», «
+    __asm__("" : "+km_register"(x));
+    return x;
+»)
+
 m4_dnl round_even(x), round_away(x), truncate(x) -- to the nearest integer, halves to the even one; halves away from 0;
 m4_dnl the whole part.  At magnitudes of 2^23 floats are the integers.  What is no int32_t, NaN, too, gives any integer.
 km_word(«round_even», «vi», «vf x», «km_by_lane(«vi», «(int32_t)bits_of(x[i] + 0x1.8p23f) - 0x4b400000»)», «

@@ -1,0 +1,162 @@
+m4_dnl score_pages_heads -- many heads of a query, and blocks of keys: a key is a row of a page.  A tile of heads stays
+m4_dnl in the first cache for a block.  Products are blocked in registers, heads by keys; the sixteen lanes of a sum are
+m4_dnl as many vectors as they take, one after the other.  Scores have keys in their lanes, folded head after head.
+m4_define(«_km_any», «m4_eval(m4_ifelse(km_kind, «$1», 1, km_kind, «indexer», 1, 0))»)m4_dnl
+m4_dnl Folds over heads, and over the keys of a page; 0: none.
+m4_define(«km_by_heads», «km_if(km_over1 == 1, km_by1, 0)»)m4_dnl
+m4_define(«km_by_keys», «km_if(km_over1 == 2, km_by1, km_by2)»)m4_dnl
+m4_dnl Elements of a key in whole sums, and in whole vectors.
+m4_define(«km_summed», «m4_eval(km_dim / 16 * 16)»)m4_dnl
+m4_define(«km_whole», «m4_eval(km_dim / km_lanes * km_lanes)»)m4_dnl
+m4_define(«km_room», «m4_eval((km_dim + km_lanes - 1) / km_lanes * km_lanes)»)m4_dnl
+m4_define(«_km_codes», «km_codes_of(km_element, «row», «$1», $2)»)m4_dnl
+m4_dnl
+m4_dnl ---- Sums of HEADS heads and km_keys keys ----
+m4_dnl
+m4_define(«_km_each_sum», «km_each(«H», 0, $1 - 1, 1, «km_each(«K», 0, km_keys - 1, 1, «$2»)»)»)m4_dnl
+m4_define(«_km_of_query», «km_if($3 < km_lanes, «load_some_f32(query«»_km_plus($1 * km_dim) + $2, $3)»,
+    «load_f32(query«»_km_plus($1 * km_dim) + $2)»)»)m4_dnl
+m4_dnl _km_add_products(HEADS, DIM, COUNT) -- COUNT elements, as many as a vector has at most, to the sums of a strip.
+m4_define(«_km_add_products»,
+    «km_each(«K», 0, km_keys - 1, 1, «            vf k_«»K = load_f32(key«»_km_plus(K * km_room) + $2);
+»)km_each(«H», 0, $1 - 1, 1, «            vf q_«»H = held(_km_of_query(H, «$2», $3));
+km_each(«K», 0, km_keys - 1, 1, «            s_«»H«»_«»K += multiply(q_«»H, k_«»K);
+»)»)»)m4_dnl
+m4_define(«_km_add_strip», «        {
+_km_each_sum($1, «            vf s_«»H«»_«»K = broadcast(0.f);
+»)km_if(km_summed > 0, «            for (int i = m4_eval(V * km_lanes); i < km_summed; i += 16) {
+_km_indented(«_km_add_products($1, «i», km_lanes)»)            }
+»)km_if(km_summed + V * km_lanes < km_dim, «            {
+_km_indented(«_km_add_products($1, m4_eval(km_summed + V * km_lanes),
+    m4_eval(km_dim - km_summed - V * km_lanes))»)            }
+»)_km_each_sum($1, «            sums[V][H][lane«»_km_plus(K)] = s_«»H«»_«»K;
+»)        }
+»)m4_dnl
+m4_define(«_km_indented», «m4_patsubst(«$1», «^            », «                »)»)m4_dnl
+m4_define(«_km_strip», «sums[$1][h][lane]»)m4_dnl
+m4_dnl Lanes that are whole vectors apart are added.
+m4_define(«_km_all_strips», «m4_ifelse(km_strips, 4,
+    «(_km_strip(0) + _km_strip(2)) + (_km_strip(1) + _km_strip(3))», km_strips, 2, «_km_strip(0) + _km_strip(1)»,
+    «_km_strip(0)»)»)m4_dnl
+m4_define(«_km_add_heads», «/* The scores of $1 heads for LANES keys.  */
+km_inline(«void»,
+    «add_«»$1«»_heads(const struct kvmill_score_pages *p, int head, const float (*keys)[ROOM], vf *folded)»)
+{
+    const float *query = p->query + head * DIM;
+    vf sums[km_strips][$1][LANES], x[LANES];
+    for (int lane = 0; lane < LANES; lane += KEYS) {
+        const float *key = keys[lane];
+km_each(«V», 0, km_strips - 1, 1, «_km_add_strip($1)»)    }
+    for (int h = 0; h < $1; h++) {
+        for (int lane = 0; lane < LANES; lane++)
+            x[lane] = _km_all_strips;
+        fold_head(p, head + h, sum_lanes(x), folded);
+    }
+}
+
+»)m4_dnl
+m4_define(«km_rest», «m4_eval(km_query_heads % km_tile)»)m4_dnl
+km_head(«Score pages for the heads of an indexer.», km_headers)
+enum {
+    DIM = km_dim,
+    ROOM = km_room, /* of a key as floats */
+    HEADS = km_query_heads,
+    TILE = km_tile,           /* heads, */
+    KEYS = km_keys,           /* and keys, whose sums are in registers */
+    BLOCK = km_block,         /* keys that meet all heads */
+    PAGE_KEYS = km_page_blocks,
+    FOLDED = m4_ifelse(km_by_heads, 0, 1, km_by_heads, 1, 1, 16), /* vectors that scores of heads are folded to */
+km_if(km_ahead, «    AHEAD = km_ahead, /* keys that are brought into the first cache */
+»)m4_dnl
+};
+
+/* Where key number n of the problem's pages lies.  */
+km_inline(«const unsigned char *», «key_at(const struct kvmill_score_pages *p, int64_t n)»)
+{
+    return p->field[0] + p->ids[n / PAGE_KEYS] * p->stride + n % PAGE_KEYS * km_row_bytes(km_dim);
+}
+
+/* As floats.  */
+km_inline(«void», «load_key(const struct kvmill_score_pages *p, int64_t n, float *key)»)
+{
+    const unsigned char *row = key_at(p, n);
+km_if(km_ahead, «    int64_t last = p->pages * PAGE_KEYS - 1;
+    const unsigned char *ahead = key_at(p, n + AHEAD < last ? n + AHEAD : last);
+    for (int i = 0; i < km_row_bytes(km_dim); i += 64)
+        __builtin_prefetch(ahead + i, 0, 3);
+»)km_if(km_whole > 0, «    for (int i = 0; i < km_whole; i += LANES)
+        store_f32(key + i, _km_codes(«i», km_lanes));
+»)km_if(km_whole < km_dim, «    store_f32(key«»_km_plus(km_whole), _km_codes(km_whole, m4_eval(km_dim - km_whole)));
+»)}
+
+/* The scores of a head, from sums of which only lanes that share a vector were left to add.  */
+km_inline(«void», «fold_head(const struct kvmill_score_pages *p, int head, vf score, vf *folded)»)
+{
+    (void)p;
+km_if(_km_any(«positive»), «    score = max_f32(score, broadcast(0.f));
+»)km_if(_km_any(«weighted»), «    score = multiply(score, broadcast(p->weight[head]));
+»)m4_ifelse(km_by_heads, 0, «    folded[head] = score;
+», km_by_heads, 1, «    folded[0] = head == 0 ? score : max_f32(score, folded[0]);
+», «    folded[head % FOLDED] += score;
+»)}
+
+km_sum_lanes
+_km_add_heads(km_tile)km_if(km_rest, «_km_add_heads(km_rest)»)m4_dnl
+/* The scores of the first `count` keys of a block.  */
+km_inline(«void», «score_keys(const struct kvmill_score_pages *p, const float (*keys)[ROOM], int count, vf *scores)»)
+{
+    vf folded[BLOCK / LANES][FOLDED];
+    for (int k = 0; k < BLOCK / LANES; k++)
+        for (int i = 0; i < FOLDED; i++)
+            folded[k][i] = broadcast(0.f);
+    for (int head = 0; head + TILE <= HEADS; head += TILE)
+        for (int k = 0; k * LANES < count; k++)
+            add_«»km_tile«»_heads(p, head, keys + k * LANES, folded[k]);
+km_if(km_rest, «    for (int k = 0; k * LANES < count; k++)
+        add_«»km_rest«»_heads(p, HEADS - km_rest, keys + k * LANES, folded[k]);
+»)    for (int k = 0; k * LANES < count; k++) {
+km_if(km_by_heads > 1, «        for (int apart = FOLDED / 2; apart > 0; apart /= 2)
+            for (int i = 0; i < apart; i++)
+                folded[k][i] += folded[k][i + apart];
+»)        scores[k] = folded[k][0]m4_ifelse(km_by_heads, 2, « / broadcast(km_query_heads.f)»);
+    }
+}
+
+m4_dnl Sums begin with 0; a largest one with the first.
+m4_define(«_km_next_key», «m4_ifelse(km_by_keys, 1, «k == 0 || score[i] > *page ? score[i] : *page»,
+    «(k == 0 ? 0 : *page) + score[i]»)»)m4_dnl
+/* What becomes of the scores of `count` keys from number n on; `page` is what those of a page are folded to.  */
+km_inline(«void»,
+    «put_scores(const struct kvmill_score_pages *p, int64_t n, const float *score, int count, float *page)»)
+{
+km_if(km_by_keys, «    for (int i = 0; i < count; i++) {
+        int64_t k = (n + i) % PAGE_KEYS;
+        *page = _km_next_key;
+        if (k == PAGE_KEYS - 1)
+            p->score[(n + i) / PAGE_KEYS] = *page«»m4_ifelse(km_by_keys, 2, « / km_page_blocks.f»);
+    }
+», «    (void)page;
+    memcpy(p->score + n, score, (size_t)count * sizeof *score);
+»)}
+
+km_run_function
+{
+    const struct kvmill_score_pages *p = problem;
+    float keys[BLOCK][ROOM] __attribute__((aligned(64))), score[BLOCK], page = 0;
+    vf scores[BLOCK / LANES];
+    int64_t end = last * PAGE_KEYS;
+    /* The loop nest: blocks of keys; of heads a tile after the other; of keys as many as there are lanes, and a few of
+       these; strips of the sums, and the elements of these.  */
+    for (int64_t n = first * PAGE_KEYS; n < end; n += BLOCK) {
+        int count = end - n < BLOCK ? (int)(end - n) : BLOCK;
+        if (count < BLOCK)
+            memset(keys, 0, sizeof keys);
+        for (int i = 0; i < count; i++)
+            load_key(p, n + i, keys[i]);
+        score_keys(p, keys, count, scores);
+        memcpy(score, scores, sizeof score);
+        put_scores(p, n, score, count, &page);
+    }
+}
+
+km_score_descriptor«»m4_dnl

@@ -10,6 +10,7 @@ typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 enum { QUADS = LANES / 4 };
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
 
 #define INLINED \
     static inline __attribute__((always_inline, \
@@ -87,25 +88,23 @@ max_f32(vf a, vf b)
 }
 
 INLINED vf
-fraction_of(vf x)
+nearest_whole(vf x)
 {
-    x = max_f32(broadcast(-150.f), x);
-    return x - _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 INLINED vf
 times_power(vf x, vf n)
 {
-    __m256i exponent = _mm256_cvtps_epi32(n);
-    __m256 power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
-    __m256 gone = _mm256_cmp_ps(n, _mm256_set1_ps(-125.f), _CMP_LT_OQ);
-    return _mm256_andnot_ps(gone, _mm256_mul_ps(x, power));
+    vu exponent = (vu)_mm256_cvtps_epi32(n); /* of NaN 2^31, which is shifted out */
+    return (vf)((vu)x + (exponent << 23));
 }
 
 INLINED vf
 power_of_2(vf x)
 {
-    vf f = fraction_of(x);
+    x = max_f32(broadcast(-127.f), x);
+    vf n = nearest_whole(x), f = x - n;
     vf y = broadcast(0.0001534581201f);
     y = y * f + 0.001339993122f;
     y = y * f + 0.009618488957f;
@@ -113,7 +112,7 @@ power_of_2(vf x)
     y = y * f + 0.2402264689f;
     y = y * f + 0.6931472057f;
     y = y * f + 1.0f;
-    return times_power(y, x - f);
+    return times_power(y, n);
 }
 
 INLINED float
@@ -173,12 +172,6 @@ struct place {
     int64_t passed;
 };
 
-INLINED const unsigned char *
-row_of(const struct run *run, int64_t t)
-{
-    return run[(uint64_t)t / RUN].first + run[(uint64_t)t / RUN].step[t % RUN];
-}
-
 /* The rows of a run from row t on.  */
 INLINED struct run
 run_from(const struct run *run, int64_t t)
@@ -195,6 +188,7 @@ struct work {
     int64_t key_step[2 + BLOCK / RUN][RUN];
     struct run value_run[FOUND / RUN];
     int64_t value_step[2 + BLOCK / RUN][RUN];
+    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
     struct place next;
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
@@ -208,13 +202,21 @@ smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+INLINED void
+list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)
+{
+    for (int64_t i = 0; i < BLOCK / RUN; i++)
+        for (int64_t j = 0; j < RUN; j++)
+            ahead[i * RUN + j] = run[i].first + run[i].step[j];
+}
+
 /* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */
 INLINED void
 fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together)
 {
     enum { LINES = 1 };
     for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = row_of(w->key_run, OUTER + i / LINES) + i % LINES * 64;
+        const unsigned char *line = w->key_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
             __builtin_prefetch(line + j * 64, 0, 2);
     }
@@ -226,7 +228,7 @@ fetch_value_lines(const struct work *w, int64_t first, int64_t count, int togeth
 {
     enum { LINES = 1 };
     for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = row_of(w->value_run, OUTER + i / LINES) + i % LINES * 64;
+        const unsigned char *line = w->value_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
             __builtin_prefetch(line + j * 64, 0, 2);
     }
@@ -326,6 +328,8 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
         count = RUN;
         set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count);
     }
+    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
+    list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
 }
 
 INLINED void
@@ -477,7 +481,7 @@ exponentials(struct work *w, int64_t r, float base)
 }
 
 INLINED vf
-largest_of_each(vf x[LANES])
+largest_of_each(const vf x[LANES])
 {
     float y[LANES] = {0};
     for (int i = 0; i < ROWS; i++)
@@ -486,7 +490,7 @@ largest_of_each(vf x[LANES])
 }
 
 INLINED vf
-sum_of_each(vf x[LANES])
+sum_of_each(const vf x[LANES])
 {
     float y[LANES] = {0};
     for (int i = 0; i < ROWS; i++)
@@ -508,9 +512,8 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < rows; i++)
         x[i] = exponentials(w, r + i, bases[i]);
-    }
     for (int64_t i = rows; i < LANES; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);

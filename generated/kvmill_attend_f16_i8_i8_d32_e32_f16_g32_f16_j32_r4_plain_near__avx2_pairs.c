@@ -11,6 +11,7 @@ typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef int16_t shorts __attribute__((vector_size(4 * LANES)));
 typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
 
 #define INLINED \
     static inline __attribute__((always_inline, \
@@ -173,25 +174,23 @@ max_f32(vf a, vf b)
 }
 
 INLINED vf
-fraction_of(vf x)
+nearest_whole(vf x)
 {
-    x = max_f32(broadcast(-150.f), x);
-    return x - _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 INLINED vf
 times_power(vf x, vf n)
 {
-    __m256i exponent = _mm256_cvtps_epi32(n);
-    __m256 power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
-    __m256 gone = _mm256_cmp_ps(n, _mm256_set1_ps(-125.f), _CMP_LT_OQ);
-    return _mm256_andnot_ps(gone, _mm256_mul_ps(x, power));
+    vu exponent = (vu)_mm256_cvtps_epi32(n); /* of NaN 2^31, which is shifted out */
+    return (vf)((vu)x + (exponent << 23));
 }
 
 INLINED vf
 power_of_2(vf x)
 {
-    vf f = fraction_of(x);
+    x = max_f32(broadcast(-127.f), x);
+    vf n = nearest_whole(x), f = x - n;
     vf y = broadcast(0.0001534581201f);
     y = y * f + 0.001339993122f;
     y = y * f + 0.009618488957f;
@@ -199,39 +198,43 @@ power_of_2(vf x)
     y = y * f + 0.2402264689f;
     y = y * f + 0.6931472057f;
     y = y * f + 1.0f;
-    return times_power(y, x - f);
+    return times_power(y, n);
 }
 
-INLINED void
-transpose(vf x[LANES])
+INLINED vf
+largest_quads(vf a, vf b, vf c, vf d)
 {
-    vf y[8];
-    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
-    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
-    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
-    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
-    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
-    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
-    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
-    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
-    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
-    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
-    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
-    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
-    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
-    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
-    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
-    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
-    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
-    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
-    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
-    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
-    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
-    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
-    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
-    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
-    for (int i = 0; i < 8; i++)
-        x[i] = y[i];
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
+                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
+}
+
+INLINED vf
+larger_quads(vf a, vf b)
+{
+    return max_f32(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),
+                   __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15));
+}
+
+INLINED vf
+sum_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13) +
+        __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+    vf cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13) +
+        __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
+    return __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) +
+           __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+INLINED vf
+add_quads(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
 INLINED float
@@ -304,7 +307,8 @@ struct work {
     _Alignas(64) int16_t weight[TILE][1][BLOCK];
     _Alignas(64) float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
-    _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
+    _Alignas(64) float largest_weight[BLOCK]; /* of all query rows, by position */
+    float value_unit[1], per_value_unit[1]; /* of a weight's last digit */
     /* Rows of the block and after it, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
     int64_t key_step[2 + BLOCK / RUN][RUN];
@@ -314,6 +318,7 @@ struct work {
     int64_t key_scale_step[2 + BLOCK / RUN][RUN];
     struct run value_scale_run[FOUND / RUN];
     int64_t value_scale_step[2 + BLOCK / RUN][RUN];
+    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
     struct place next;
     _Alignas(64) float key_scale[1][BLOCK];
     _Alignas(64) float value_scale[1][BLOCK];
@@ -329,13 +334,21 @@ smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+INLINED void
+list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)
+{
+    for (int64_t i = 0; i < BLOCK / RUN; i++)
+        for (int64_t j = 0; j < RUN; j++)
+            ahead[i * RUN + j] = run[i].first + run[i].step[j];
+}
+
 /* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */
 INLINED void
 fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together)
 {
     enum { LINES = 1 };
     for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = row_of(w->key_run, OUTER + i / LINES) + i % LINES * 64;
+        const unsigned char *line = w->key_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
             __builtin_prefetch(line + j * 64, 0, 2);
     }
@@ -347,7 +360,7 @@ fetch_value_lines(const struct work *w, int64_t first, int64_t count, int togeth
 {
     enum { LINES = 1 };
     for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = row_of(w->value_run, OUTER + i / LINES) + i % LINES * 64;
+        const unsigned char *line = w->value_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
             __builtin_prefetch(line + j * 64, 0, 2);
     }
@@ -469,6 +482,8 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
         count = RUN;
         set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count);
     }
+    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
+    list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
     for (int64_t t = at <= 0 ? 0 : FOUND - BLOCK; t < FOUND; t += RUN) {
         fetch_scales(w->key_scale_run[t / RUN]);
         fetch_scales(w->value_scale_run[t / RUN]);
@@ -686,17 +701,18 @@ set_order(float *sum)
     }
 }
 
-/* The weights of row i of the tile that begins with row r, as 16-bit integers.  */
+/* The weights of the tile that begins with row r, as 16-bit integers.  */
 INLINED void
-split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
+split_weights(struct work *w, int64_t r, int64_t n)
 {
     for (int g = 0; g < 1; g++)
         for (int64_t t = 0; t < n; t += 2 * LANES) {
-            vi low = round_even(load_f32(w->score[r + i] + t) * load_f32(w->value_scale[g] + t) *
-                                w->per_value_unit[g][r + i]);
-            vi high = round_even(load_f32(w->score[r + i] + t + LANES) * load_f32(w->value_scale[g] + t + LANES) *
-                                 w->per_value_unit[g][r + i]);
-            store_words((int32_t *)(void *)&w->weight[i][g][t], packed_words(low, high));
+            vf low = load_f32(w->value_scale[g] + t) * w->per_value_unit[g], high =
+                load_f32(w->value_scale[g] + t + LANES) * w->per_value_unit[g];
+            for (int i = 0; i < TILE; i++)
+                store_words((int32_t *)(void *)&w->weight[i][g][t],
+                            packed_words(round_even(load_f32(w->score[r + i] + t) * low),
+                                         round_even(load_f32(w->score[r + i] + t + LANES) * high)));
         }
 }
 
@@ -741,21 +757,21 @@ accumulate_pieces_0(struct work *w, int64_t r, int64_t v, int64_t n)
         }
     }
     store_f32(w->sum[r] + v, load_f32(w->sum[r] + v) * w->grow[r] +
-              __builtin_convertvector(s_0_0, vf) * (w->value_unit[v / 32][r] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_0_0, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r] + v + 8, load_f32(w->sum[r] + v + 8) * w->grow[r] +
-              __builtin_convertvector(s_0_1, vf) * (w->value_unit[v / 32][r] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_0_1, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r + 1] + v, load_f32(w->sum[r + 1] + v) * w->grow[r + 1] +
-              __builtin_convertvector(s_1_0, vf) * (w->value_unit[v / 32][r + 1] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_1_0, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r + 1] + v + 8, load_f32(w->sum[r + 1] + v + 8) * w->grow[r + 1] +
-              __builtin_convertvector(s_1_1, vf) * (w->value_unit[v / 32][r + 1] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_1_1, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r + 2] + v, load_f32(w->sum[r + 2] + v) * w->grow[r + 2] +
-              __builtin_convertvector(s_2_0, vf) * (w->value_unit[v / 32][r + 2] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_2_0, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r + 2] + v + 8, load_f32(w->sum[r + 2] + v + 8) * w->grow[r + 2] +
-              __builtin_convertvector(s_2_1, vf) * (w->value_unit[v / 32][r + 2] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_2_1, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r + 3] + v, load_f32(w->sum[r + 3] + v) * w->grow[r + 3] +
-              __builtin_convertvector(s_3_0, vf) * (w->value_unit[v / 32][r + 3] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_3_0, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r + 3] + v + 8, load_f32(w->sum[r + 3] + v + 8) * w->grow[r + 3] +
-              __builtin_convertvector(s_3_1, vf) * (w->value_unit[v / 32][r + 3] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_3_1, vf) * w->value_unit[v / 32]);
 }
 
 /* Sums of a tile, from dim v on: add weight times value, two positions at a time, as integers.  */
@@ -799,28 +815,27 @@ accumulate_pieces_2(struct work *w, int64_t r, int64_t v, int64_t n)
         }
     }
     store_f32(w->sum[r] + v + 16, load_f32(w->sum[r] + v + 16) * w->grow[r] +
-              __builtin_convertvector(s_0_0, vf) * (w->value_unit[v / 32][r] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_0_0, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r] + v + 24, load_f32(w->sum[r] + v + 24) * w->grow[r] +
-              __builtin_convertvector(s_0_1, vf) * (w->value_unit[v / 32][r] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_0_1, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r + 1] + v + 16, load_f32(w->sum[r + 1] + v + 16) * w->grow[r + 1] +
-              __builtin_convertvector(s_1_0, vf) * (w->value_unit[v / 32][r + 1] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_1_0, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r + 1] + v + 24, load_f32(w->sum[r + 1] + v + 24) * w->grow[r + 1] +
-              __builtin_convertvector(s_1_1, vf) * (w->value_unit[v / 32][r + 1] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_1_1, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r + 2] + v + 16, load_f32(w->sum[r + 2] + v + 16) * w->grow[r + 2] +
-              __builtin_convertvector(s_2_0, vf) * (w->value_unit[v / 32][r + 2] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_2_0, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r + 2] + v + 24, load_f32(w->sum[r + 2] + v + 24) * w->grow[r + 2] +
-              __builtin_convertvector(s_2_1, vf) * (w->value_unit[v / 32][r + 2] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_2_1, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r + 3] + v + 16, load_f32(w->sum[r + 3] + v + 16) * w->grow[r + 3] +
-              __builtin_convertvector(s_3_0, vf) * (w->value_unit[v / 32][r + 3] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_3_0, vf) * w->value_unit[v / 32]);
     store_f32(w->sum[r + 3] + v + 24, load_f32(w->sum[r + 3] + v + 24) * w->grow[r + 3] +
-              __builtin_convertvector(s_3_1, vf) * (w->value_unit[v / 32][r + 3] + w->value_nan[v / 32]));
+              __builtin_convertvector(s_3_1, vf) * w->value_unit[v / 32]);
 }
 
 INLINED void
 accumulate(struct work *w, int64_t r, int64_t n)
 {
-    for (int64_t i = 0; i < TILE; i++)
-        split_weights(w, r, i, n);
+    split_weights(w, r, n);
     for (int64_t v = 0; v < VALUE_DIM; v += 32) {
         accumulate_pieces_0(w, r, v, n);
         accumulate_pieces_2(w, r, v, n);
@@ -846,48 +861,28 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
 
 /* Scores of row r become weights; the sums of each lane.  */
 INLINED vf
-exponentials(struct work *w, int64_t r, float base, vf top[1][LANES])
+exponentials(struct work *w, int64_t r, float base)
 {
     vf total = broadcast(0.f);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
-        for (int g = 0; g < 1; g++)
-            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
+        store_f32(w->largest_weight + t, max_f32(x, load_f32(w->largest_weight + t)));
     }
     return total;
 }
 
 INLINED vf
-largest_of_each(vf x[LANES])
+largest_of_each(const vf x[LANES])
 {
-    transpose(x);
-    vf y = x[0];
-    for (int i = 1; i < LANES; i++)
-        y = max_f32(y, x[i]);
-    return y;
+    return larger_quads(largest_quads(x[0], x[1], x[2], x[3]), largest_quads(x[4], x[5], x[6], x[7]));
 }
 
 INLINED vf
-sum_of_each(vf x[LANES])
+sum_of_each(const vf x[LANES])
 {
-    transpose(x);
-    vf y = x[0];
-    for (int i = 1; i < LANES; i++)
-        y = y + x[i];
-    return y;
-}
-
-INLINED void
-set_units(struct work *w, int64_t r, vf top[1][LANES])
-{
-    const float most = 32767.f;
-    for (int g = 0; g < 1; g++) {
-        vf largest = largest_of_each(top[g]);
-        store_f32(w->value_unit[g] + r, largest / most);
-        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
-    }
+    return add_quads(sum_quads(x[0], x[1], x[2], x[3]), sum_quads(x[4], x[5], x[6], x[7]));
 }
 
 /* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
@@ -903,17 +898,28 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
-    vf top[1][LANES] = {{{0}}};
     store_f32(bases, base);
-    for (int64_t i = 0; i < rows; i++) {
-        x[i] = exponentials(w, r + i, bases[i], top);
-    }
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = exponentials(w, r + i, bases[i]);
     for (int64_t i = rows; i < LANES; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
-    set_units(w, r, top);
+}
+
+INLINED void
+set_units(struct work *w)
+{
+    const float most = 32767.f;
+    for (int g = 0; g < 1; g++) {
+        vf top = broadcast(0.f);
+        for (int64_t t = 0; t < BLOCK; t += LANES)
+            top = max_f32(load_f32(w->largest_weight + t) * load_f32(w->value_size[g] + t), top);
+        float largest = largest_of(top);
+        w->value_unit[g] = largest / most + w->value_nan[g];
+        w->per_value_unit[g] = largest > 0.f ? most / largest : 0.f;
+    }
 }
 
 /* The largest magnitude of x; NaN where x has one.  */
@@ -1019,8 +1025,10 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
             score(w, r, seen);
     }
     /* Softmax: scores become weights; LANES query rows at a time.  */
+    memset(w->largest_weight, 0, sizeof w->largest_weight);
     for (int64_t r = 0; r < p->rows; r += LANES)
         softmax(p, w, r, p->first + at);
+    set_units(w);
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)
         if (w->seen[r] > 0)

@@ -188,9 +188,9 @@ max_f32(vf a, vf b)
 }
 
 INLINED vf
-fraction_of(vf x)
+nearest_whole(vf x)
 {
-    return _mm512_reduce_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 INLINED vf
@@ -202,7 +202,8 @@ times_power(vf x, vf n)
 INLINED vf
 power_of_2(vf x)
 {
-    vf f = fraction_of(x);
+    x = max_f32(broadcast(-127.f), x);
+    vf n = nearest_whole(x), f = x - n;
     vf y = broadcast(0.0001534581201f);
     y = y * f + 0.001339993122f;
     y = y * f + 0.009618488957f;
@@ -210,7 +211,7 @@ power_of_2(vf x)
     y = y * f + 0.2402264689f;
     y = y * f + 0.6931472057f;
     y = y * f + 1.0f;
-    return times_power(y, x - f);
+    return times_power(y, n);
 }
 
 INLINED float
@@ -267,7 +268,7 @@ run_from(const struct run *run, int64_t t)
 }
 
 struct work {
-    _Alignas(64) int32_t key[KEY_DIM / 4][BLOCK];
+    _Alignas(64) int32_t key[8][BLOCK];
     int32_t query[ROWS][2][KEY_DIM / 4];
     int32_t offset[ROWS][2][1];
     float unit[ROWS]; /* of a query's last digit */
@@ -277,12 +278,14 @@ struct work {
     _Alignas(64) int32_t weight[TILE][1][BLOCK]; /* of four positions, the words of their digits */
     _Alignas(64) float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
-    _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* of a weight's last digit */
+    _Alignas(64) float largest_weight[BLOCK]; /* of all query rows, by position */
+    float value_unit[1], per_value_unit[1]; /* of a weight's last digit */
     /* Rows of the block and after it, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
     int64_t key_step[2 + BLOCK / RUN][RUN];
     struct run value_run[FOUND / RUN];
     int64_t value_step[2 + BLOCK / RUN][RUN];
+    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
     struct place next;
     _Alignas(64) float key_scale[1][BLOCK];
     _Alignas(64) float value_scale[1][BLOCK];
@@ -298,13 +301,21 @@ smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+INLINED void
+list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)
+{
+    for (int64_t i = 0; i < BLOCK / RUN; i++)
+        for (int64_t j = 0; j < RUN; j++)
+            ahead[i * RUN + j] = run[i].first + run[i].step[j];
+}
+
 /* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */
 INLINED void
 fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together)
 {
     enum { LINES = 1 };
     for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = row_of(w->key_run, OUTER + i / LINES) + i % LINES * 64;
+        const unsigned char *line = w->key_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
             __builtin_prefetch(line + j * 64, 0, 2);
     }
@@ -316,7 +327,7 @@ fetch_value_lines(const struct work *w, int64_t first, int64_t count, int togeth
 {
     enum { LINES = 1 };
     for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = row_of(w->value_run, OUTER + i / LINES) + i % LINES * 64;
+        const unsigned char *line = w->value_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
             __builtin_prefetch(line + j * 64, 0, 2);
     }
@@ -434,6 +445,8 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
         count = RUN;
         set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count);
     }
+    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
+    list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
 }
 
 INLINED void
@@ -487,11 +500,15 @@ load_keys(struct work *w, int64_t n)
         fetch_inner_key_rows(w, t + INNER, LANES);
         vf x[4];
         turn(row, 2, x);
-        for (int i = 0; i < 4; i++)
-            store_words(&w->key[i][t], (vi)x[i] ^ (int32_t)0x80808080);
+        for (int i = 0; i < 4; i++) {
+            vi word = (vi)x[i] ^ (int32_t)0x80808080;
+            store_words(&w->key[i][t], word);
+        }
         turn(row, 18, x);
-        for (int i = 0; i < 4; i++)
-            store_words(&w->key[4 + i][t], (vi)x[i] ^ (int32_t)0x80808080);
+        for (int i = 0; i < 4; i++) {
+            vi word = (vi)x[i] ^ (int32_t)0x80808080;
+            store_words(&w->key[4 + i][t], word);
+        }
     }
 }
 
@@ -629,15 +646,15 @@ score(struct work *w, int64_t r, int64_t n)
         score_strip(w, r, t);
 }
 
-/* The weights of row i of the tile that begins with row r, as digits of base 256.  */
+/* The weights of the tile that begins with row r, as digits of base 256.  */
 INLINED void
-split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
+split_weights(struct work *w, int64_t r, int64_t n)
 {
     for (int g = 0; g < 1; g++)
         for (int64_t t = 0; t < n; t += LANES) {
-            vi x = round_even(load_f32(w->score[r + i] + t) * load_f32(w->value_size[g] + t) *
-                              w->per_value_unit[g][r + i]);
-            store_words(&w->weight[i][g][t], turn_bytes(x));
+            vf size = load_f32(w->value_size[g] + t) * w->per_value_unit[g];
+            for (int i = 0; i < TILE; i++)
+                store_words(&w->weight[i][g][t], turn_bytes(round_even(load_f32(w->score[r + i] + t) * size)));
         }
 }
 
@@ -663,19 +680,16 @@ accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n)
     }
     float *to_0_0 = w->sum[r + i] + v;
     store_f32(to_0_0, load_f32(to_0_0) * w->grow[r + i] +
-              (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
-              (w->value_unit[g][r + i] + w->value_nan[g]));
+              (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) * w->value_unit[g]);
     float *to_0_1 = w->sum[r + i] + v + 16;
     store_f32(to_0_1, load_f32(to_0_1) * w->grow[r + i] +
-              (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
-              (w->value_unit[g][r + i] + w->value_nan[g]));
+              (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) * w->value_unit[g]);
 }
 
 INLINED void
 accumulate(struct work *w, int64_t r, int64_t n)
 {
-    for (int64_t i = 0; i < TILE; i++)
-        split_weights(w, r, i, n);
+    split_weights(w, r, n);
     for (int strip = 0; strip < 1; strip++)
         for (int64_t i = 0; i < TILE; i += 1)
             accumulate_strip(w, r, i, strip, n);
@@ -700,21 +714,20 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
 
 /* Scores of row r become weights; the sums of each lane.  */
 INLINED vf
-exponentials(struct work *w, int64_t r, float base, vf top[1][LANES])
+exponentials(struct work *w, int64_t r, float base)
 {
     vf total = broadcast(0.f);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
-        for (int g = 0; g < 1; g++)
-            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
+        store_f32(w->largest_weight + t, max_f32(x, load_f32(w->largest_weight + t)));
     }
     return total;
 }
 
 INLINED vf
-largest_of_each(vf x[LANES])
+largest_of_each(const vf x[LANES])
 {
     float y[LANES] = {0};
     for (int i = 0; i < ROWS; i++)
@@ -723,23 +736,12 @@ largest_of_each(vf x[LANES])
 }
 
 INLINED vf
-sum_of_each(vf x[LANES])
+sum_of_each(const vf x[LANES])
 {
     float y[LANES] = {0};
     for (int i = 0; i < ROWS; i++)
         y[i] = sum_of(x[i]);
     return load_f32(y);
-}
-
-INLINED void
-set_units(struct work *w, int64_t r, vf top[1][LANES])
-{
-    const float most = 65535.f;
-    for (int g = 0; g < 1; g++) {
-        vf largest = largest_of_each(top[g]);
-        store_f32(w->value_unit[g] + r, largest / most);
-        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
-    }
 }
 
 /* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
@@ -755,17 +757,28 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
-    vf top[1][LANES] = {{{0}}};
     store_f32(bases, base);
-    for (int64_t i = 0; i < rows; i++) {
-        x[i] = exponentials(w, r + i, bases[i], top);
-    }
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = exponentials(w, r + i, bases[i]);
     for (int64_t i = rows; i < LANES; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
-    set_units(w, r, top);
+}
+
+INLINED void
+set_units(struct work *w)
+{
+    const float most = 65535.f;
+    for (int g = 0; g < 1; g++) {
+        vf top = broadcast(0.f);
+        for (int64_t t = 0; t < BLOCK; t += LANES)
+            top = max_f32(load_f32(w->largest_weight + t) * load_f32(w->value_size[g] + t), top);
+        float largest = largest_of(top);
+        w->value_unit[g] = largest / most + w->value_nan[g];
+        w->per_value_unit[g] = largest > 0.f ? most / largest : 0.f;
+    }
 }
 
 /* The largest magnitude of x; NaN where x has one.  */
@@ -887,8 +900,10 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
             score(w, r, seen);
     }
     /* Softmax: scores become weights; LANES query rows at a time.  */
+    memset(w->largest_weight, 0, sizeof w->largest_weight);
     for (int64_t r = 0; r < p->rows; r += LANES)
         softmax(p, w, r, p->first + at);
+    set_units(w);
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)
         if (w->seen[r] > 0)

@@ -147,8 +147,8 @@ m4_dnl nearest_whole(x) -- the nearest whole number.
 km_word(«nearest_whole», «vf», «vf x», «
     return x + 12582912.f - 12582912.f;
 »)
-m4_dnl times_power(x, n) -- x * 2^n, x in [1/2, 2], n whole and at least -127; with -127, 1 becomes 0, and others what is
-m4_dnl no more than 2^-125.
+m4_dnl times_power(x, n) -- x * 2^n, x in [1/2, 2], n whole and at least -127; with -127, 1 becomes 0, and others what
+m4_dnl is no more than 2^-125.
 km_word(«times_power», «vf», «vf x, vf n», «
     vu exponent = (vu)__builtin_convertvector(choose(n == n, n, broadcast(0.f)), vi);
     return (vf)((vu)x + (exponent << 23));

@@ -46,9 +46,10 @@ m4_define(«km_fetch_scales», «km_if(km_scales_apart(«$1»), «m4_dnl
         fetch_scales(w->$1_scale_run[t / RUN]);
 »)»)
 
-m4_dnl km_work_ahead -- addresses of all rows that are fetched while a block is attended to: a line each of finding them
-m4_dnl where they are fetched took more instructions than this list.  km_list_ahead -- sets it.
-m4_define(«km_work_ahead», «km_if(km_outer > 0, «    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
+m4_dnl km_work_ahead -- addresses of the rows OUTER ahead: to list them takes fewer instructions than to find the row of
+m4_dnl each line.  km_list_ahead -- sets them.
+m4_define(«km_work_ahead», «km_if(km_outer > 0, «m4_dnl
+    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
 »)»)
 m4_define(«km_list_ahead», «km_if(km_outer > 0, «    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
     list_ahead(w->value_ahead, w->value_run + OUTER / RUN);

@@ -3,8 +3,8 @@ m4_dnl softmax.m4 -- scores become weights.
 m4_define(«km_has_cap», «m4_ifelse(km_terms, «cap», 1, km_terms, «capbias», 1, 0)»)
 m4_define(«km_has_bias», «m4_ifelse(km_terms, «bias», 1, km_terms, «capbias», 1, 0)»)
 
-m4_dnl km_across(NAME, FOUR, TWO) -- defines NAME_of_each: lane i gets NAME of the lanes of x[i], by words for quads: FOUR
-m4_dnl of four vectors, TWO of what that gives.  Few are taken one by one.
+m4_dnl km_across(NAME, FOUR, TWO) -- defines NAME_of_each: lane i gets NAME of the lanes of x[i], by words for quads:
+m4_dnl FOUR of four vectors, TWO of what that gives.  Few are taken one by one.
 m4_define(«km_across», «km_inline(«vf», «$1_of_each(const vf x[LANES])»)
 {
 km_if(km_rows * 2 < km_lanes, «    float y[LANES] = {0};

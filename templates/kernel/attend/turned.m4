@@ -27,7 +27,8 @@ m4_dnl Keys in tiles lie in words already.
 m4_define(«_km_is_laid_out», «(!km_at_once && !km_in_tiles(km_key))»)
 m4_define(«_km_has_pieces», «(km_pieces_kept && _km_is_laid_out && !km_one_tile)»)
 m4_define(«_km_kept», «km_if(_km_has_pieces, km_pieces_of_word, 1)»)
-m4_define(«km_turned_keys», «km_if(!_km_is_laid_out, «», «    km_aligned int32_t key[m4_eval(km_key_dim / km_key_word_dims * _km_kept)][BLOCK];
+m4_define(«km_turned_keys», «km_if(!_km_is_laid_out, «», «m4_dnl
+    km_aligned int32_t key[m4_eval(km_key_dim / km_key_word_dims * _km_kept)][BLOCK];
 »)»)
 
 m4_dnl LANES rows.

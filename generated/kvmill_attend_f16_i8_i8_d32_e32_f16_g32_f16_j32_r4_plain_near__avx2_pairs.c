@@ -76,6 +76,12 @@ abs_f32(vf x)
     return (vf)((vi)x & 0x7fffffff);
 }
 
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
 INLINED float
 sum_of(vf x)
 {
@@ -165,12 +171,6 @@ hide_outside(vf x, int64_t low, int64_t high)
     int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
     int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
     return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
-}
-
-INLINED vf
-max_f32(vf a, vf b)
-{
-    return _mm256_max_ps(a, b);
 }
 
 INLINED vf
@@ -307,8 +307,9 @@ struct work {
     _Alignas(64) int16_t weight[TILE][1][BLOCK];
     _Alignas(64) float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
-    _Alignas(64) float largest_weight[BLOCK]; /* of all query rows, by position */
-    float value_unit[1], per_value_unit[1]; /* of a weight's last digit */
+    _Alignas(64) float largest_size[BLOCK]; /* of the groups of a position */
+    _Alignas(64) float value_unit[1][ALL_ROWS]; /* of a weight's last digit; NaN with value_nan */
+    _Alignas(64) float per_value_unit[ALL_ROWS];
     /* Rows of the block and after it, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
     int64_t key_step[2 + BLOCK / RUN][RUN];
@@ -555,6 +556,7 @@ set_sizes(struct work *w, int64_t n)
             vf scale = load_f32(w->value_scale[g] + t), x = abs_f32(scale);
             signs |= (vi)scale;
             store_f32(w->value_size[g] + t, x);
+            store_f32(w->largest_size + t, g == 0 ? x : max_f32(x, load_f32(w->largest_size + t)));
             none += x * 0.f;
         }
         w->value_nan[g] = sum_of(none);
@@ -701,19 +703,18 @@ set_order(float *sum)
     }
 }
 
-/* The weights of the tile that begins with row r, as 16-bit integers.  */
+/* The weights of row i of the tile that begins with row r, as 16-bit integers.  */
 INLINED void
-split_weights(struct work *w, int64_t r, int64_t n)
+split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
 {
-    for (int g = 0; g < 1; g++)
-        for (int64_t t = 0; t < n; t += 2 * LANES) {
-            vf low = load_f32(w->value_scale[g] + t) * w->per_value_unit[g], high =
-                load_f32(w->value_scale[g] + t + LANES) * w->per_value_unit[g];
-            for (int i = 0; i < TILE; i++)
-                store_words((int32_t *)(void *)&w->weight[i][g][t],
-                            packed_words(round_even(load_f32(w->score[r + i] + t) * low),
-                                         round_even(load_f32(w->score[r + i] + t + LANES) * high)));
-        }
+    for (int64_t t = 0; t < n; t += 2 * LANES) {
+        vf low = load_f32(w->score[r + i] + t) * w->per_value_unit[r + i], high =
+            load_f32(w->score[r + i] + t + LANES) * w->per_value_unit[r + i];
+        for (int g = 0; g < 1; g++)
+            store_words((int32_t *)(void *)&w->weight[i][g][t],
+                        packed_words(round_even(low * load_f32(w->value_scale[g] + t)),
+                                     round_even(high * load_f32(w->value_scale[g] + t + LANES))));
+    }
 }
 
 /* Sums of a tile, from dim v on: add weight times value, two positions at a time, as integers.  */
@@ -757,21 +758,21 @@ accumulate_pieces_0(struct work *w, int64_t r, int64_t v, int64_t n)
         }
     }
     store_f32(w->sum[r] + v, load_f32(w->sum[r] + v) * w->grow[r] +
-              __builtin_convertvector(s_0_0, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_0_0, vf) * w->value_unit[v / 32][r]);
     store_f32(w->sum[r] + v + 8, load_f32(w->sum[r] + v + 8) * w->grow[r] +
-              __builtin_convertvector(s_0_1, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_0_1, vf) * w->value_unit[v / 32][r]);
     store_f32(w->sum[r + 1] + v, load_f32(w->sum[r + 1] + v) * w->grow[r + 1] +
-              __builtin_convertvector(s_1_0, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_1_0, vf) * w->value_unit[v / 32][r + 1]);
     store_f32(w->sum[r + 1] + v + 8, load_f32(w->sum[r + 1] + v + 8) * w->grow[r + 1] +
-              __builtin_convertvector(s_1_1, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_1_1, vf) * w->value_unit[v / 32][r + 1]);
     store_f32(w->sum[r + 2] + v, load_f32(w->sum[r + 2] + v) * w->grow[r + 2] +
-              __builtin_convertvector(s_2_0, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_2_0, vf) * w->value_unit[v / 32][r + 2]);
     store_f32(w->sum[r + 2] + v + 8, load_f32(w->sum[r + 2] + v + 8) * w->grow[r + 2] +
-              __builtin_convertvector(s_2_1, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_2_1, vf) * w->value_unit[v / 32][r + 2]);
     store_f32(w->sum[r + 3] + v, load_f32(w->sum[r + 3] + v) * w->grow[r + 3] +
-              __builtin_convertvector(s_3_0, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_3_0, vf) * w->value_unit[v / 32][r + 3]);
     store_f32(w->sum[r + 3] + v + 8, load_f32(w->sum[r + 3] + v + 8) * w->grow[r + 3] +
-              __builtin_convertvector(s_3_1, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_3_1, vf) * w->value_unit[v / 32][r + 3]);
 }
 
 /* Sums of a tile, from dim v on: add weight times value, two positions at a time, as integers.  */
@@ -815,27 +816,28 @@ accumulate_pieces_2(struct work *w, int64_t r, int64_t v, int64_t n)
         }
     }
     store_f32(w->sum[r] + v + 16, load_f32(w->sum[r] + v + 16) * w->grow[r] +
-              __builtin_convertvector(s_0_0, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_0_0, vf) * w->value_unit[v / 32][r]);
     store_f32(w->sum[r] + v + 24, load_f32(w->sum[r] + v + 24) * w->grow[r] +
-              __builtin_convertvector(s_0_1, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_0_1, vf) * w->value_unit[v / 32][r]);
     store_f32(w->sum[r + 1] + v + 16, load_f32(w->sum[r + 1] + v + 16) * w->grow[r + 1] +
-              __builtin_convertvector(s_1_0, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_1_0, vf) * w->value_unit[v / 32][r + 1]);
     store_f32(w->sum[r + 1] + v + 24, load_f32(w->sum[r + 1] + v + 24) * w->grow[r + 1] +
-              __builtin_convertvector(s_1_1, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_1_1, vf) * w->value_unit[v / 32][r + 1]);
     store_f32(w->sum[r + 2] + v + 16, load_f32(w->sum[r + 2] + v + 16) * w->grow[r + 2] +
-              __builtin_convertvector(s_2_0, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_2_0, vf) * w->value_unit[v / 32][r + 2]);
     store_f32(w->sum[r + 2] + v + 24, load_f32(w->sum[r + 2] + v + 24) * w->grow[r + 2] +
-              __builtin_convertvector(s_2_1, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_2_1, vf) * w->value_unit[v / 32][r + 2]);
     store_f32(w->sum[r + 3] + v + 16, load_f32(w->sum[r + 3] + v + 16) * w->grow[r + 3] +
-              __builtin_convertvector(s_3_0, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_3_0, vf) * w->value_unit[v / 32][r + 3]);
     store_f32(w->sum[r + 3] + v + 24, load_f32(w->sum[r + 3] + v + 24) * w->grow[r + 3] +
-              __builtin_convertvector(s_3_1, vf) * w->value_unit[v / 32]);
+              __builtin_convertvector(s_3_1, vf) * w->value_unit[v / 32][r + 3]);
 }
 
 INLINED void
 accumulate(struct work *w, int64_t r, int64_t n)
 {
-    split_weights(w, r, n);
+    for (int64_t i = 0; i < TILE; i++)
+        split_weights(w, r, i, n);
     for (int64_t v = 0; v < VALUE_DIM; v += 32) {
         accumulate_pieces_0(w, r, v, n);
         accumulate_pieces_2(w, r, v, n);
@@ -861,14 +863,14 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
 
 /* Scores of row r become weights; the sums of each lane.  */
 INLINED vf
-exponentials(struct work *w, int64_t r, float base)
+exponentials(struct work *w, int64_t r, float base, vf *top)
 {
     vf total = broadcast(0.f);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
-        store_f32(w->largest_weight + t, max_f32(x, load_f32(w->largest_weight + t)));
+        *top = max_f32(x * load_f32(w->largest_size + t), *top);
     }
     return total;
 }
@@ -885,6 +887,16 @@ sum_of_each(const vf x[LANES])
     return add_quads(sum_quads(x[0], x[1], x[2], x[3]), sum_quads(x[4], x[5], x[6], x[7]));
 }
 
+INLINED void
+set_units(struct work *w, int64_t r, const vf top[LANES])
+{
+    const float most = 32767.f;
+    vf largest = largest_of_each(top);
+    store_f32(w->per_value_unit + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+    for (int g = 0; g < 1; g++)
+        store_f32(w->value_unit[g] + r, largest / most + w->value_nan[g]);
+}
+
 /* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
 INLINED void
 softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
@@ -899,27 +911,15 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
+    vf top[LANES] = {{0}};
     for (int64_t i = 0; i < rows; i++)
-        x[i] = exponentials(w, r + i, bases[i]);
+        x[i] = exponentials(w, r + i, bases[i], &top[i]);
     for (int64_t i = rows; i < LANES; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
-}
-
-INLINED void
-set_units(struct work *w)
-{
-    const float most = 32767.f;
-    for (int g = 0; g < 1; g++) {
-        vf top = broadcast(0.f);
-        for (int64_t t = 0; t < BLOCK; t += LANES)
-            top = max_f32(load_f32(w->largest_weight + t) * load_f32(w->value_size[g] + t), top);
-        float largest = largest_of(top);
-        w->value_unit[g] = largest / most + w->value_nan[g];
-        w->per_value_unit[g] = largest > 0.f ? most / largest : 0.f;
-    }
+    set_units(w, r, top);
 }
 
 /* The largest magnitude of x; NaN where x has one.  */
@@ -1025,10 +1025,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
             score(w, r, seen);
     }
     /* Softmax: scores become weights; LANES query rows at a time.  */
-    memset(w->largest_weight, 0, sizeof w->largest_weight);
     for (int64_t r = 0; r < p->rows; r += LANES)
         softmax(p, w, r, p->first + at);
-    set_units(w);
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)
         if (w->seen[r] > 0)

@@ -82,6 +82,12 @@ abs_f32(vf x)
     return (vf)((vi)x & 0x7fffffff);
 }
 
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
 INLINED float
 sum_of(vf x)
 {
@@ -182,12 +188,6 @@ hide_outside(vf x, int64_t low, int64_t high)
 }
 
 INLINED vf
-max_f32(vf a, vf b)
-{
-    return _mm512_max_ps(a, b);
-}
-
-INLINED vf
 nearest_whole(vf x)
 {
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -278,8 +278,9 @@ struct work {
     _Alignas(64) int32_t weight[TILE][1][BLOCK]; /* of four positions, the words of their digits */
     _Alignas(64) float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
-    _Alignas(64) float largest_weight[BLOCK]; /* of all query rows, by position */
-    float value_unit[1], per_value_unit[1]; /* of a weight's last digit */
+    _Alignas(64) float largest_size[BLOCK]; /* of the groups of a position */
+    _Alignas(64) float value_unit[1][ALL_ROWS]; /* of a weight's last digit; NaN with value_nan */
+    _Alignas(64) float per_value_unit[ALL_ROWS];
     /* Rows of the block and after it, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
     int64_t key_step[2 + BLOCK / RUN][RUN];
@@ -536,6 +537,7 @@ set_sizes(struct work *w, int64_t n)
             vf scale = load_f32(w->value_scale[g] + t), x = abs_f32(scale);
             signs |= (vi)scale;
             store_f32(w->value_size[g] + t, x);
+            store_f32(w->largest_size + t, g == 0 ? x : max_f32(x, load_f32(w->largest_size + t)));
             none += x * 0.f;
         }
         w->value_nan[g] = sum_of(none);
@@ -646,16 +648,15 @@ score(struct work *w, int64_t r, int64_t n)
         score_strip(w, r, t);
 }
 
-/* The weights of the tile that begins with row r, as digits of base 256.  */
+/* The weights of row i of the tile that begins with row r, as digits of base 256.  */
 INLINED void
-split_weights(struct work *w, int64_t r, int64_t n)
+split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
 {
-    for (int g = 0; g < 1; g++)
-        for (int64_t t = 0; t < n; t += LANES) {
-            vf size = load_f32(w->value_size[g] + t) * w->per_value_unit[g];
-            for (int i = 0; i < TILE; i++)
-                store_words(&w->weight[i][g][t], turn_bytes(round_even(load_f32(w->score[r + i] + t) * size)));
-        }
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load_f32(w->score[r + i] + t) * w->per_value_unit[r + i];
+        for (int g = 0; g < 1; g++)
+            store_words(&w->weight[i][g][t], turn_bytes(round_even(x * load_f32(w->value_size[g] + t))));
+    }
 }
 
 /* Sums of rows of a tile from r + i on, a strip of dims: add weight times value, four positions at a time, as
@@ -680,16 +681,19 @@ accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n)
     }
     float *to_0_0 = w->sum[r + i] + v;
     store_f32(to_0_0, load_f32(to_0_0) * w->grow[r + i] +
-              (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) * w->value_unit[g]);
+              (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
+              w->value_unit[g][r + i]);
     float *to_0_1 = w->sum[r + i] + v + 16;
     store_f32(to_0_1, load_f32(to_0_1) * w->grow[r + i] +
-              (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) * w->value_unit[g]);
+              (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
+              w->value_unit[g][r + i]);
 }
 
 INLINED void
 accumulate(struct work *w, int64_t r, int64_t n)
 {
-    split_weights(w, r, n);
+    for (int64_t i = 0; i < TILE; i++)
+        split_weights(w, r, i, n);
     for (int strip = 0; strip < 1; strip++)
         for (int64_t i = 0; i < TILE; i += 1)
             accumulate_strip(w, r, i, strip, n);
@@ -714,14 +718,14 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
 
 /* Scores of row r become weights; the sums of each lane.  */
 INLINED vf
-exponentials(struct work *w, int64_t r, float base)
+exponentials(struct work *w, int64_t r, float base, vf *top)
 {
     vf total = broadcast(0.f);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
-        store_f32(w->largest_weight + t, max_f32(x, load_f32(w->largest_weight + t)));
+        *top = max_f32(x * load_f32(w->largest_size + t), *top);
     }
     return total;
 }
@@ -744,6 +748,16 @@ sum_of_each(const vf x[LANES])
     return load_f32(y);
 }
 
+INLINED void
+set_units(struct work *w, int64_t r, const vf top[LANES])
+{
+    const float most = 65535.f;
+    vf largest = largest_of_each(top);
+    store_f32(w->per_value_unit + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+    for (int g = 0; g < 1; g++)
+        store_f32(w->value_unit[g] + r, largest / most + w->value_nan[g]);
+}
+
 /* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
 INLINED void
 softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
@@ -758,27 +772,15 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
+    vf top[LANES] = {{0}};
     for (int64_t i = 0; i < rows; i++)
-        x[i] = exponentials(w, r + i, bases[i]);
+        x[i] = exponentials(w, r + i, bases[i], &top[i]);
     for (int64_t i = rows; i < LANES; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
-}
-
-INLINED void
-set_units(struct work *w)
-{
-    const float most = 65535.f;
-    for (int g = 0; g < 1; g++) {
-        vf top = broadcast(0.f);
-        for (int64_t t = 0; t < BLOCK; t += LANES)
-            top = max_f32(load_f32(w->largest_weight + t) * load_f32(w->value_size[g] + t), top);
-        float largest = largest_of(top);
-        w->value_unit[g] = largest / most + w->value_nan[g];
-        w->per_value_unit[g] = largest > 0.f ? most / largest : 0.f;
-    }
+    set_units(w, r, top);
 }
 
 /* The largest magnitude of x; NaN where x has one.  */
@@ -900,10 +902,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
             score(w, r, seen);
     }
     /* Softmax: scores become weights; LANES query rows at a time.  */
-    memset(w->largest_weight, 0, sizeof w->largest_weight);
     for (int64_t r = 0; r < p->rows; r += LANES)
         softmax(p, w, r, p->first + at);
-    set_units(w);
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)
         if (w->seen[r] > 0)

@@ -78,15 +78,14 @@ km_inline(«void», «load_values(struct work *w, int64_t n)»)
 }
 »)
 
-m4_define(«km_split_weights», «/* The weights of the tile that begins with row r, as digits of base 256.  */
-km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t n)»)
+m4_define(«km_split_weights», «/* The weights of row i of the tile that begins with row r, as digits of base 256.  */
+km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
 {
-    for (int g = 0; g < km_value_groups; g++)
-        for (int64_t t = 0; t < n; t += LANES) {
-            vf size = km_unit_scales(«size», «t»);
-            for (int i = 0; i < TILE; i++)
-                store_words(&w->weight[i][g][t], turn_bytes(round_even(load_f32(w->score[r + i] + t) * size)));
-        }
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = km_unit_weights(«t»);
+        for (int g = 0; g < km_value_groups; g++)
+            store_words(&w->weight[i][g][t], turn_bytes(round_even(x * load_f32(w->value_size[g] + t))));
+    }
 }
 »)
 
@@ -136,12 +135,13 @@ km_times(«R», km_value_rows, «_km_step_of_row(R)»)m4_dnl
     }
 _km_each_value_sum(«    float *km_named(to, R, V) = w->sum[r + i + R] + v + km_vector(V);
     store_f32(km_named(to, R, V), load_f32(km_named(to, R, V)) * w->grow[r + i + R] +
-        (km_number(«km_named(s, R, V)»)) * w->value_unit[g]);
+        (km_number(«km_named(s, R, V)»)) * w->value_unit[g][r + i + R]);
 »)}
 
 km_inline(«void», «accumulate(struct work *w, int64_t r, int64_t n)»)
 {
-    split_weights(w, r, n);
+    for (int64_t i = 0; i < TILE; i++)
+        split_weights(w, r, i, n);
 km_if(km_in_tiles(km_value), «    if (w->has_signs)
 _km_each_strip(«, 1»)m4_dnl
     else

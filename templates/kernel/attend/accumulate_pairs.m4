@@ -48,17 +48,16 @@ km_times(«I», 2, «        const unsigned char *km_named(value, I) = km_row(«
 m4_define(«_km_pair_of_rows», «km_pair_of(km_value, «_km_two_rows(«$1»)», m4_eval(($1) % km_pair_codes))»)
 
 m4_define(«km_split_weights_in_pairs», «m4_dnl
-/* The weights of the tile that begins with row r, as 16-bit integers.  */
-km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t n)»)
+/* The weights of row i of the tile that begins with row r, as 16-bit integers.  */
+km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
 {
-    for (int g = 0; g < km_value_groups; g++)
-        for (int64_t t = 0; t < n; t += 2 * LANES) {
-            vf low = km_unit_scales(«scale», «t»), high = km_unit_scales(«scale», «t + LANES»);
-            for (int i = 0; i < TILE; i++)
-                store_words((int32_t *)(void *)&w->weight[i][g][t],
-                            packed_words(round_even(load_f32(w->score[r + i] + t) * low),
-                                         round_even(load_f32(w->score[r + i] + t + LANES) * high)));
-        }
+    for (int64_t t = 0; t < n; t += 2 * LANES) {
+        vf low = km_unit_weights(«t»), high = km_unit_weights(«t + LANES»);
+        for (int g = 0; g < km_value_groups; g++)
+            store_words((int32_t *)(void *)&w->weight[i][g][t],
+                        packed_words(round_even(low * load_f32(w->value_scale[g] + t)),
+                                     round_even(high * load_f32(w->value_scale[g] + t + LANES))));
+    }
 }
 »)
 
@@ -95,13 +94,14 @@ m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
 m4_define(«_km_pair_group», «v / km_group_of(«value»)»)
 m4_define(«_km_add_pairs», «$1 = add_pairs($1, $2, $3)»)
 m4_define(«_km_add_block», «store_f32(w->sum[$1] + $2, load_f32(w->sum[$1] + $2) * w->grow[$1] +
-    __builtin_convertvector($3, vf) * w->value_unit[_km_pair_group])»)
+    __builtin_convertvector($3, vf) * w->value_unit[_km_pair_group][$1])»)
 
 m4_define(«km_accumulate_as_pairs», «_km_set_order_of_pieces«»km_split_weights_in_pairs
 km_each(«S», 0, m4_eval(km_pair_pieces - 1), km_pair_strip, «_km_accumulate_pieces(S)»)m4_dnl
 km_inline(«void», «accumulate(struct work *w, int64_t r, int64_t n)»)
 {
-    split_weights(w, r, n);
+    for (int64_t i = 0; i < TILE; i++)
+        split_weights(w, r, i, n);
 km_unroll_values    for (int64_t v = 0; v < VALUE_DIM; v += km_pair_dims) {
 km_each(«S», 0, m4_eval(km_pair_pieces - 1), km_pair_strip, «        accumulate_pieces_«»S«»(w, r, v, n);
 »)m4_dnl

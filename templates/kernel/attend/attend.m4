@@ -172,7 +172,6 @@ km_values(«load»)
 km_score
 km_values(«accumulate»)
 km_softmax
-km_if(km_value_units, «km_set_units«»»)m4_dnl
 km_set_query
 km_begin
 km_end

@@ -86,12 +86,8 @@ m4_ifdef(«km_load_keys», «    load_keys(w, n);
             score(w, r, seen);
     }
     /* Softmax: scores become weights; LANES query rows at a time.  */
-km_if(km_value_units, «    memset(w->largest_weight, 0, sizeof w->largest_weight);
-»)m4_dnl
     for (int64_t r = 0; r < km_at_p(«rows»); r += LANES)
         softmax(p, w, r, p->first + at);
-km_if(km_value_units, «    set_units(w);
-»)m4_dnl
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < km_at_p(«rows»); r += TILE)
         if (w->seen[r] > 0)

@@ -67,14 +67,14 @@ km_if(km_has_cap, «        if (p->softcap != 0.f)
 }
 
 /* Scores of row r become weights; the sums of each lane.  */
-km_inline(«vf», «exponentials(struct work *w, int64_t r, float base)»)
+km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»km_if(km_value_units, «, vf *top»))»)
 {
     vf total = broadcast(0.f);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
-km_if(km_value_units, «        store_f32(w->largest_weight + t, max_f32(x, load_f32(w->largest_weight + t)));
+km_if(km_value_units, «        *top = max_f32(x * load_f32(w->largest_size + t), *top);
 »)m4_dnl
     }
     return total;
@@ -82,6 +82,7 @@ km_if(km_value_units, «        store_f32(w->largest_weight + t, max_f32(x, load
 
 km_across(«largest», «largest_quads», «larger_quads»)
 km_across(«sum», «sum_quads», «add_quads»)
+km_if(km_value_units, «km_set_units«»»)m4_dnl
 /* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
 km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)»)
 {
@@ -95,13 +96,17 @@ km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
+km_if(km_value_units, «    vf top[LANES] = {{0}};
+»)m4_dnl
     for (int64_t i = 0; i < rows; i++)
-        x[i] = exponentials(w, r + i, bases[i]);
+        x[i] = exponentials(w, r + i, bases[i]km_if(km_value_units, «, &top[i]»));
     for (int64_t i = rows; i < LANES; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+km_if(km_value_units, «    set_units(w, r, top);
+»)m4_dnl
 }
 »)
 m4_divert(0)m4_dnl

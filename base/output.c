@@ -73,7 +73,7 @@ static bool find_place(struct target *target, struct error *error) {
     bool there = stat(target->path, &status) == 0;
     if (there && !S_ISREG(status.st_mode))
         return fail(error, EXIT_ENVIRONMENT, "%s: cannot write: is %s; accepted: a regular file",
-                    target->path, S_ISDIR(status.st_mode) ? "a directory" : "no regular file");
+                    target->path, S_ISDIR(status.st_mode) ? "a directory" : "not a regular file");
     if (!there && lstat(target->path, &status) == 0)
         return fail_errno(error, "follow the symbolic link", target->path);
     target->place = there ? realpath(target->path, NULL) : strdup(target->path);

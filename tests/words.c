@@ -98,6 +98,16 @@ void exponents(union value *v, int lanes) {
     every_float(&v[1], lanes, exponent);
 }
 
+/* Zeros have either sign. */
+static float beyond_half(void) {
+    float x = exponent();
+    return fabsf(x) <= 0.5f ? 1 : x;
+}
+
+void beyond_halves(union value *v, int lanes) {
+    every_float(&v[1], lanes, beyond_half);
+}
+
 static float mantissa(void) {
     return 0.5f + (float)below(1500001) / 1000000;
 }

@@ -36,6 +36,7 @@ extern const int lanes_of_isa, lanes_meant;
 
 void moderate(union value *v, int lanes);
 void exponents(union value *v, int lanes);
+void beyond_halves(union value *v, int lanes);
 void mantissa_and_power(union value *v, int lanes);
 void near_integers(union value *v, int lanes);
 void quotient_of_floats(union value *v, int lanes);

@@ -143,7 +143,7 @@ km_word(«in_lanes», «vi», «uint32_t lanes», «km_by_lane(«vi», «-(int32
 
 m4_dnl ---- Powers of two ----
 
-m4_dnl nearest_whole(x) -- the nearest whole number.
+m4_dnl nearest_whole(x) -- the nearest whole number; of zeros any.
 km_word(«nearest_whole», «vf», «vf x», «
     return x + 12582912.f - 12582912.f;
 »)

@@ -33,7 +33,7 @@ km_inline(«void», «load_values(struct work *w, int64_t n)»)
     set_sizes(w, n);
 km_call_take_from_tiles«»m4_dnl
 km_if(_km_pairs_kept, «    for (int64_t k = 0; k < (n + 1) / 2; k++) {
-km_fetch_summing(«k», m4_eval(km_block / 2))m4_dnl
+km_fetch_inner(«value», «2 * k», 2)km_fetch_summing(«k», m4_eval(km_block / 2))m4_dnl
 _km_set_rows_of_pair«»m4_dnl
         for (int v = 0; v < VALUE_DIM; v += km_pair_dims) {
 km_times(«I», km_pair_pieces, «            store_words(&w->value[k][v + km_vector(I)], _km_pair_of_rows(I));

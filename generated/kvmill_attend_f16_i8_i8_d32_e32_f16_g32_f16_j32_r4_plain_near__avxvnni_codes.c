@@ -76,12 +76,6 @@ abs_f32(vf x)
     return (vf)((vi)x & 0x7fffffff);
 }
 
-INLINED vf
-max_f32(vf a, vf b)
-{
-    return _mm256_max_ps(a, b);
-}
-
 INLINED float
 sum_of(vf x)
 {
@@ -175,6 +169,12 @@ hide_outside(vf x, int64_t low, int64_t high)
     int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
     int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
     return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
 }
 
 INLINED vf
@@ -326,9 +326,8 @@ struct work {
     _Alignas(64) int32_t weight[TILE][1][BLOCK]; /* of four positions, the words of their digits */
     _Alignas(64) float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
-    _Alignas(64) float largest_size[BLOCK]; /* of the groups of a position */
-    _Alignas(64) float value_unit[1][ALL_ROWS]; /* of a weight's last digit; NaN with value_nan */
-    _Alignas(64) float per_value_unit[ALL_ROWS];
+    _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS];
+        /* of a weight's last digit; the former NaN with value_nan */
     /* Rows of the block and after it, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
     int64_t key_step[2 + BLOCK / RUN][RUN];
@@ -575,7 +574,6 @@ set_sizes(struct work *w, int64_t n)
             vf scale = load_f32(w->value_scale[g] + t), x = abs_f32(scale);
             signs |= (vi)scale;
             store_f32(w->value_size[g] + t, x);
-            store_f32(w->largest_size + t, g == 0 ? x : max_f32(x, load_f32(w->largest_size + t)));
             none += x * 0.f;
         }
         w->value_nan[g] = sum_of(none);
@@ -749,10 +747,11 @@ score(struct work *w, int64_t r, int64_t n)
 INLINED void
 split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
 {
-    for (int64_t t = 0; t < n; t += LANES) {
-        vf x = load_f32(w->score[r + i] + t) * w->per_value_unit[r + i];
-        for (int g = 0; g < 1; g++)
-            store_words(&w->weight[i][g][t], turn_bytes(round_even(x * load_f32(w->value_size[g] + t))));
+    for (int g = 0; g < 1; g++) {
+        float unit = w->per_value_unit[g][r + i];
+        for (int64_t t = 0; t < n; t += LANES)
+            store_words(&w->weight[i][g][t], turn_bytes(round_even(load_f32(w->score[r + i] + t) *
+                                                                   load_f32(w->value_size[g] + t) * unit)));
     }
 }
 
@@ -843,14 +842,15 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
 
 /* Scores of row r become weights; the sums of each lane.  */
 INLINED vf
-exponentials(struct work *w, int64_t r, float base, vf *top)
+exponentials(struct work *w, int64_t r, float base, vf top[1][LANES])
 {
     vf total = broadcast(0.f);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
-        *top = max_f32(x * load_f32(w->largest_size + t), *top);
+        for (int g = 0; g < 1; g++)
+            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
     }
     return total;
 }
@@ -868,13 +868,14 @@ sum_of_each(const vf x[LANES])
 }
 
 INLINED void
-set_units(struct work *w, int64_t r, const vf top[LANES])
+set_units(struct work *w, int64_t r, vf top[1][LANES])
 {
     const float most = 65535.f;
-    vf largest = largest_of_each(top);
-    store_f32(w->per_value_unit + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
-    for (int g = 0; g < 1; g++)
+    for (int g = 0; g < 1; g++) {
+        vf largest = largest_of_each(top[g]);
         store_f32(w->value_unit[g] + r, largest / most + w->value_nan[g]);
+        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+    }
 }
 
 /* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
@@ -891,9 +892,9 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
-    vf top[LANES] = {{0}};
+    vf top[1][LANES] = {{{0}}};
     for (int64_t i = 0; i < rows; i++)
-        x[i] = exponentials(w, r + i, bases[i], &top[i]);
+        x[i] = exponentials(w, r + i, bases[i], top);
     for (int64_t i = rows; i < LANES; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);

@@ -209,8 +209,8 @@ def run(tap: Tap, seed: int, library: str, *, quick: bool = False) -> None:
     for model, words in (
         (constant_cache(), "input 4 is a constant; accepted: what a run may write to"),
         (fewer_inputs(), "input 4 is not there; accepted: one"),
-        (node_model(page_size=3), "attribute page_size; accepted: those that the op has"),
-        (node_model(is_causal=1.0), "attribute is_causal; accepted: those that the op has"),
+        (node_model(page_size=3), "attribute page_size; accepted: the op's attributes"),
+        (node_model(is_causal=1.0), "attribute is_causal; accepted: the op's attributes"),
         (node_model(num_heads=7), "accepted: 0, or a divisor of num_heads, 7"),
         (node_model(head_dim=None), "head_dim is 0; accepted: 1 to"),
     ):

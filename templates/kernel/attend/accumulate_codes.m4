@@ -81,10 +81,10 @@ km_inline(«void», «load_values(struct work *w, int64_t n)»)
 m4_define(«km_split_weights», «/* The weights of row i of the tile that begins with row r, as digits of base 256.  */
 km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
 {
-    for (int64_t t = 0; t < n; t += LANES) {
-        vf x = km_unit_weights(«t»);
-        for (int g = 0; g < km_value_groups; g++)
-            store_words(&w->weight[i][g][t], turn_bytes(round_even(x * load_f32(w->value_size[g] + t))));
+    for (int g = 0; g < km_value_groups; g++) {
+        float unit = w->per_value_unit[g][r + i];
+        for (int64_t t = 0; t < n; t += LANES)
+            store_words(&w->weight[i][g][t], turn_bytes(round_even(km_unit_weights(«size», «t»))));
     }
 }
 »)

@@ -51,12 +51,12 @@ m4_define(«km_split_weights_in_pairs», «m4_dnl
 /* The weights of row i of the tile that begins with row r, as 16-bit integers.  */
 km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
 {
-    for (int64_t t = 0; t < n; t += 2 * LANES) {
-        vf low = km_unit_weights(«t»), high = km_unit_weights(«t + LANES»);
-        for (int g = 0; g < km_value_groups; g++)
-            store_words((int32_t *)(void *)&w->weight[i][g][t],
-                        packed_words(round_even(low * load_f32(w->value_scale[g] + t)),
-                                     round_even(high * load_f32(w->value_scale[g] + t + LANES))));
+    for (int g = 0; g < km_value_groups; g++) {
+        float unit = w->per_value_unit[g][r + i];
+        for (int64_t t = 0; t < n; t += 2 * LANES) {
+            vi low = round_even(km_unit_weights(«scale», «t»)), high = round_even(km_unit_weights(«scale», «t + LANES»));
+            store_words((int32_t *)(void *)&w->weight[i][g][t], packed_words(low, high));
+        }
     }
 }
 »)

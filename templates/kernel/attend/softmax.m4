@@ -67,14 +67,16 @@ km_if(km_has_cap, «        if (p->softcap != 0.f)
 }
 
 /* Scores of row r become weights; the sums of each lane.  */
-km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»km_if(km_value_units, «, vf *top»))»)
+km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»m4_dnl
+km_if(km_value_units, «, vf top[km_value_groups][LANES]»))»)
 {
     vf total = broadcast(0.f);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
-km_if(km_value_units, «        *top = max_f32(x * load_f32(w->largest_size + t), *top);
+km_if(km_value_units, «        for (int g = 0; g < km_value_groups; g++)
+            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
 »)m4_dnl
     }
     return total;
@@ -96,10 +98,10 @@ km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
-km_if(km_value_units, «    vf top[LANES] = {{0}};
+km_if(km_value_units, «    vf top[km_value_groups][LANES] = {{{0}}};
 »)m4_dnl
     for (int64_t i = 0; i < rows; i++)
-        x[i] = exponentials(w, r + i, bases[i]km_if(km_value_units, «, &top[i]»));
+        x[i] = exponentials(w, r + i, bases[i]km_if(km_value_units, «, top»));
     for (int64_t i = rows; i < LANES; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);

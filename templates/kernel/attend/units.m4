@@ -1,6 +1,6 @@
 m4_divert(-1)
 m4_dnl units.m4 -- what the last digit of a number is worth, where queries or weights become integers: of a query row;
-m4_dnl of the weights of a row in a block.
+m4_dnl of the weights of a row in a block, for each group.
 
 m4_define(«km_query_magnitude», «/* The largest magnitude of x; NaN where x has one.  */
 km_inline(«float», «largest_magnitude(const float *x)»)
@@ -18,9 +18,8 @@ m4_define(«km_value_groups», «km_scales(«value»)»)
 
 m4_define(«km_unit_work», «    km_aligned float value_size[km_value_groups][BLOCK]; /* scales without their sign */
     float value_nan[km_value_groups];         /* 0, or NaN where a scale of the block is none */
-    km_aligned float largest_size[BLOCK];    /* of the groups of a position */
-    km_aligned float value_unit[km_value_groups][ALL_ROWS]; /* of a weight's last digit; NaN with value_nan */
-    km_aligned float per_value_unit[ALL_ROWS];
+    km_aligned float value_unit[km_value_groups][ALL_ROWS], m4_dnl
+per_value_unit[km_value_groups][ALL_ROWS]; /* of a weight's last digit; the former NaN with value_nan */
 »)
 
 m4_define(«km_set_sizes», «/* What scales are without their sign, and where one is none; whether one is negative.  */
@@ -33,7 +32,6 @@ km_inline(«int», «set_sizes(struct work *w, int64_t n)»)
             vf scale = load_f32(w->value_scale[g] + t), x = abs_f32(scale);
             signs |= (vi)scale;
             store_f32(w->value_size[g] + t, x);
-            store_f32(w->largest_size + t, g == 0 ? x : max_f32(x, load_f32(w->largest_size + t)));
             none += x * 0.f;
         }
         w->value_nan[g] = sum_of(none);
@@ -42,23 +40,24 @@ km_inline(«int», «set_sizes(struct work *w, int64_t n)»)
 }
 »)
 
-m4_dnl km_unit_weights(T) -- the weights of row r + i from T on, in units.
-m4_define(«km_unit_weights», «load_f32(w->score[r + i] + $1) * w->per_value_unit[r + i]»)
+m4_dnl km_unit_weights(WHICH, T) -- the weights of row r + i from T on, times the scales of group g or their size, in units.
+m4_define(«km_unit_weights», «load_f32(w->score[r + i] + $2) * load_f32(w->value_$1[g] + $2) * unit»)
 
 m4_dnl The largest weight of so many digits; three are as many as a float32 has.
 m4_define(«_km_most_of_digits_1», «255.f»)
 m4_define(«_km_most_of_digits_2», «65535.f»)
 m4_define(«_km_most_of_digits_3», «16700000.f»)
 
-m4_dnl The largest product of a row's weights and the scales of any group decides what a digit is worth in all of them:
-m4_dnl errors are measured by the largest output.
-m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, int64_t r, const vf top[LANES])»)
+m4_dnl The largest product of a row's weights and the scales of a group decides what a digit is worth: one weight alone is
+m4_dnl exact.
+m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, int64_t r, vf top[km_value_groups][LANES])»)
 {
     const float most = km_if(km_value_pairs, «32767.f», «m4_indir(«_km_most_of_digits_»km_limbs)»);
-    vf largest = largest_of_each(top);
-    store_f32(w->per_value_unit + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
-    for (int g = 0; g < km_value_groups; g++)
+    for (int g = 0; g < km_value_groups; g++) {
+        vf largest = largest_of_each(top[g]);
         store_f32(w->value_unit[g] + r, largest / most + w->value_nan[g]);
+        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+    }
 }
 
 »)

@@ -708,8 +708,9 @@ split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
     for (int g = 0; g < 1; g++) {
         float unit = w->per_value_unit[g][r + i];
         for (int64_t t = 0; t < n; t += 2 * LANES) {
-            vi low = round_even(load_f32(w->score[r + i] + t) * load_f32(w->value_scale[g] + t) * unit), high =
-                round_even(load_f32(w->score[r + i] + t + LANES) * load_f32(w->value_scale[g] + t + LANES) * unit);
+            vi low = round_even(load_f32(w->score[r + i] + t) * load_f32(w->value_scale[g] + t) * unit);
+            vi high = round_even(load_f32(w->score[r + i] + t + LANES) * load_f32(w->value_scale[g] + t + LANES) *
+                                 unit);
             store_words((int32_t *)(void *)&w->weight[i][g][t], packed_words(low, high));
         }
     }

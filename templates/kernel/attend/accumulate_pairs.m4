@@ -54,7 +54,8 @@ km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_
     for (int g = 0; g < km_value_groups; g++) {
         float unit = w->per_value_unit[g][r + i];
         for (int64_t t = 0; t < n; t += 2 * LANES) {
-            vi low = round_even(km_unit_weights(«scale», «t»)), high = round_even(km_unit_weights(«scale», «t + LANES»));
+            vi low = round_even(km_unit_weights(«scale», «t»));
+            vi high = round_even(km_unit_weights(«scale», «t + LANES»));
             store_words((int32_t *)(void *)&w->weight[i][g][t], packed_words(low, high));
         }
     }

@@ -40,7 +40,8 @@ km_inline(«int», «set_sizes(struct work *w, int64_t n)»)
 }
 »)
 
-m4_dnl km_unit_weights(WHICH, T) -- the weights of row r + i from T on, times the scales of group g or their size, in units.
+m4_dnl km_unit_weights(WHICH, T) -- the weights of row r + i from T on, times the scales of group g or their size, in
+m4_dnl units.
 m4_define(«km_unit_weights», «load_f32(w->score[r + i] + $2) * load_f32(w->value_$1[g] + $2) * unit»)
 
 m4_dnl The largest weight of so many digits; three are as many as a float32 has.
@@ -48,8 +49,8 @@ m4_define(«_km_most_of_digits_1», «255.f»)
 m4_define(«_km_most_of_digits_2», «65535.f»)
 m4_define(«_km_most_of_digits_3», «16700000.f»)
 
-m4_dnl The largest product of a row's weights and the scales of a group decides what a digit is worth: one weight alone is
-m4_dnl exact.
+m4_dnl The largest product of a row's weights and the scales of a group decides what a digit is worth: one weight alone
+m4_dnl is exact.
 m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, int64_t r, vf top[km_value_groups][LANES])»)
 {
     const float most = km_if(km_value_pairs, «32767.f», «m4_indir(«_km_most_of_digits_»km_limbs)»);

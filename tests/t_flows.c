@@ -66,10 +66,11 @@ static void fill_tokens(struct flow_step *step, struct dice *dice) {
 static bool takes_second(struct flow_step *step, const kvmill_plan_options *options,
                          struct dice *dice) {
     const kvmill_flow kept = step->flow;
-    kvmill_flow_op index[KVMILL_MOST_FLOW_OPS], *last = &index[kept.index_count - 1];
+    kvmill_flow_op index[KVMILL_MOST_FLOW_OPS];
     if (oracle_second(&step->flow) == 0)
         return true;
     memcpy(index, kept.index, kept.index_count * sizeof *index);
+    kvmill_flow_op *last = &index[kept.index_count - 1];
     *last = (kvmill_flow_op){
         .op = last->op, .inputs = {last->inputs[1], last->inputs[0]}, .group = last->group};
     step->flow.index = index;

@@ -27,7 +27,8 @@ bool output_make_directories(char *path, struct error *error);
 
 /* Write all files into a directory: each into a temporary beside its place first, then, when all
    are there, renamed; files that are equal already keep their time.  `written` counts the others.
-   Symbolic links are followed; what is there and not a regular file is refused. */
+   Symbolic links are followed; a place that holds anything else than a regular file is
+   refused. */
 bool output_write(const struct output *output, const char *directory, int *written,
                   struct error *error);
 void output_free(struct output *output);

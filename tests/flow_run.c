@@ -23,7 +23,7 @@ static void give(struct flow_step *step, int which) {
         step->given[which] = &tensor->dl;
 }
 
-/* All that the step takes, but for the tokens of requests, which are one each. */
+/* All that the step takes, except the tokens of requests, which are one each. */
 void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists) {
     const struct op *op = op_of(kind);
     bool scores = kind == STEP_INDEX || kind == STEP_DECODE;

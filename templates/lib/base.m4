@@ -36,6 +36,9 @@ m4_define(«_km_for_words»,
 m4_dnl km_if(CONDITION, THEN, ELSE) -- on an arithmetic condition.
 m4_define(«km_if», «m4_ifelse(m4_eval($1), 0, «$3», «$2»)»)
 
+m4_dnl km_smaller(A, B) -- of two numbers.
+m4_define(«km_smaller», «km_if(($1) < ($2), «m4_eval($1)», «m4_eval($2)»)»)
+
 m4_dnl km_named(WORD, NUMBERS...) -- a name in C: WORD_1_2.
 m4_define(«km_named», «m4_ifelse($#, 1, «$1», «$1«»_«»km_named(m4_shift($@))»)»)
 

@@ -7,16 +7,15 @@ m4_define(«km_quads», «m4_ifelse(km_variant, «quads», 1, 0)»)
 m4_define(«km_dims», «m4_ifelse(km_variant, «dims», 1, 0)»)
 m4_define(«km_single_tile», «(km_quads || km_dims)»)
 m4_dnl km_group_rows -- query rows that are multiplied with four keys at a time, whose sums are half of the registers.
-m4_define(«km_group_rows», «km_least(km_rows, km_registers / 8)»)
+m4_define(«km_group_rows», «km_smaller(km_rows, km_registers / 8)»)
 m4_define(«km_codes», «m4_ifelse(km_variant, «codes», 1, 0)»)
 m4_dnl Keys are turned: positions in the lanes, a word of codes of each.
 m4_define(«km_in_words», «m4_ifelse(km_variant, «words», 1, km_variant, «pairs», 1, 0)»)
 m4_define(«km_most_sums», «(km_registers * 3 / 4)»)
 m4_define(«km_most_of», «km_if(($1) > ($2), «m4_eval($1)», «m4_eval($2)»)»)
-m4_define(«km_least», «km_if(($1) < ($2), «m4_eval($1)», «m4_eval($2)»)»)
 
 m4_define(«km_usual_tile», «km_if(km_single_tile, km_rows, «km_if(km_codes || km_in_words, 4, 6)»)»)
-km_tunable(«tile», «km_least(km_rows, km_usual_tile)», «km_if(km_single_tile, km_rows, «1, 2, 3, 4, 5, 6, 8, 12»)»,
+km_tunable(«tile», «km_smaller(km_rows, km_usual_tile)», «km_if(km_single_tile, km_rows, «1, 2, 3, 4, 5, 6, 8, 12»)»,
     «query rows of a register tile»)
 km_limit(«km_tile <= km_rows», «a tile has more rows than the kernel»)
 

@@ -33,7 +33,7 @@ m4_define(«km_turned_keys», «km_if(!_km_is_laid_out, «», «m4_dnl
 
 m4_dnl LANES rows.
 m4_define(«_km_find_keys», «m4_dnl
-km_rows_of_keys(«row», 0, km_least(km_lanes, 8))km_if(km_lanes > 8, «km_rows_of_keys(«row», 8, 8)»)m4_dnl
+km_rows_of_keys(«row», 0, km_smaller(km_lanes, 8))km_if(km_lanes > 8, «km_rows_of_keys(«row», 8, 8)»)m4_dnl
     const unsigned char *const row[] = {km_lane_list(«km_named(row, L)»)};
 »)
 
@@ -60,7 +60,7 @@ _km_find_keys«»m4_dnl
 km_fetch_inner(«key», «t», «LANES»)m4_dnl
 km_if(km_one_tile, «», «km_fetch_scoring(«t / LANES», m4_eval(km_block / km_lanes))»)m4_dnl
         vf x[4];
-km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «_km_load_piece(km_least(K, _km_last_piece))»)m4_dnl
+km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «_km_load_piece(km_smaller(K, _km_last_piece))»)m4_dnl
     }
 »)m4_dnl
 }

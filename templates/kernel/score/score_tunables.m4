@@ -1,7 +1,6 @@
 m4_divert(-1)
 m4_dnl score_tunables.m4 -- what kernels that score pages leave open.
 m4_define(«km_heads», «m4_ifelse(km_variant, «heads», 1, 0)»)
-m4_define(«_km_least», «km_if(($1) < ($2), «m4_eval($1)», «m4_eval($2)»)»)
 
 m4_dnl Pages lie anywhere: the hardware does not see where they go on. Some 128 lines on the way to the second cache are
 m4_dnl enough; of Quest's 8 lines of a page 16 pages ahead are 11 % faster than 32.
@@ -12,7 +11,7 @@ m4_define(«km_usual_outer»,
 km_if(km_heads, «m4_dnl
 m4_dnl The sums of a tile, its keys, a vector of the query and a product are in registers.
 km_tunable(«keys», 2, «1, 2, 4», «keys of a register tile»)
-km_tunable(«tile», «_km_least(km_query_heads, km_registers / 4)», «km_if(km_query_heads < 2, 1,
+km_tunable(«tile», «km_smaller(km_query_heads, km_registers / 4)», «km_if(km_query_heads < 2, 1,
     «1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14»)», «heads of a register tile»)
 km_limit(«km_tile <= km_query_heads», «a tile has more heads than the query»)
 km_limit(«km_tile == 1 || km_tile * km_keys + km_keys + 2 <= km_registers», «a tile has more sums than registers»)

@@ -58,6 +58,8 @@ static void fill_standard_streams(void) {
 
 int main(int argc, char **argv) {
     fill_standard_streams();
+    if (!isatty(STDERR_FILENO)) /* a line is one write: other ranks may write there, too */
+        setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
     json_watch_memory();
     signal(SIGXFSZ, SIG_IGN); /* a write fails instead, and the message says of which file */
     if (argc < 2) {

@@ -94,8 +94,14 @@ static float exponent(void) {
     return below(50) == 0 ? NAN : (float)(below(240001) - 120000) / 1000;
 }
 
+/* Also what makes 0. */
+static float any_exponent(void) {
+    static const float least[] = {-127, -200, -INFINITY};
+    return below(10) == 0 ? least[below(3)] : exponent();
+}
+
 void exponents(union value *v, int lanes) {
-    every_float(&v[1], lanes, exponent);
+    every_float(&v[1], lanes, any_exponent);
 }
 
 /* Zeros have either sign. */
@@ -119,6 +125,9 @@ static float power(void) {
 void mantissa_and_power(union value *v, int lanes) {
     every_float(&v[1], lanes, mantissa);
     every_float(&v[2], lanes, power);
+    for (int i = 0; i < lanes; i++)
+        if (below(10) == 0)
+            v[1].floats[i] = 1, v[2].floats[i] = -127;
 }
 
 static float near_integer(void) {

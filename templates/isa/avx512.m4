@@ -47,7 +47,7 @@ km_define(«nearest_whole», «
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 »)
 km_define(«times_power», «
-    return _mm512_scalef_ps(x, n);
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(n, broadcast(-127.f), _CMP_NLE_UQ), x, n);
 »)
 
 m4_dnl ---- Reductions and masks ----

@@ -143,10 +143,13 @@ static bool values_can_be_codes(const struct kernel *kernel) {
 }
 
 /* Vectors of pairs lie in a group, and in a block. */
-static bool values_can_be_pairs(const struct kernel *kernel) {
+static bool values_fit_pairs(const struct kernel *kernel) {
     int64_t dims = word_dims(kernel, VALUE) / 2 * kernel->isa->lanes;
-    return is(kernel, "pairs") && dims > 0 && kernel->value[VALUE_DIM] % dims == 0 &&
-           group_of(kernel, VALUE) % dims == 0;
+    return dims > 0 && kernel->value[VALUE_DIM] % dims == 0 && group_of(kernel, VALUE) % dims == 0;
+}
+
+static bool values_can_be_pairs(const struct kernel *kernel) {
+    return is(kernel, "pairs") && values_fit_pairs(kernel);
 }
 
 /* Digits of base 256 that queries and weights have. */
@@ -196,9 +199,9 @@ static int64_t least_group(const struct kernel *kernel) {
         return least_group_of_few_registers(kernel, fast, few);
     if (in_tiles(kernel, KEY)) /* nothing is taken apart but nibbles */
         return 1;
-    if (word_dims(kernel, KEY) == 8)
-        return few ? 1 : INT64_MAX;
-    return !fast ? 64 : few ? 1 : 32;
+    if (fast)
+        return few ? 1 : 32;
+    return word_dims(kernel, KEY) < 8 ? 64 : few ? 1 : INT64_MAX;
 }
 
 /* Keys are loaded once for all rows that registers have sums for, and again for the next ones.
@@ -212,14 +215,31 @@ static bool dims_pay(const struct kernel *kernel) {
     return key->bits < 16 && rows <= kernel->isa->registers / 8;
 }
 
+/* One or two rows do not pay for turning keys of bytes, where dims have registers enough. */
+static bool dims_are_best(const struct kernel *kernel) {
+    return kernel->isa->registers > 16 && word_dims(kernel, KEY) == 4 &&
+           !halves_are_wanted(kernel) && group_of(kernel, KEY) % kernel->isa->lanes == 0 &&
+           kernel->value[ROWS] <= 2;
+}
+
+/* Values take most of the time of many rows. */
+static bool pairs_pay(const struct kernel *kernel) {
+    return kernel->value[ROWS] <= MOST_FEW_ROWS || in_tiles(kernel, KEY) ||
+           values_fit_pairs(kernel);
+}
+
 static bool pays(const struct kernel *kernel, const char *variant) {
     if (strcmp(variant, "dims") == 0)
         return dims_pay(kernel);
+    if (strcmp(variant, "pairs") == 0)
+        return pairs_pay(kernel);
     return strcmp(variant, "codes") != 0 || group_of(kernel, KEY) >= least_group(kernel);
 }
 
 static const char *best_variant(const struct kernel *kernel) {
     int i = 0;
+    if (can_be(kernel, "dims") && dims_are_best(kernel))
+        return "dims";
     while (!can_be(kernel, variants[i]) || !pays(kernel, variants[i]))
         i++;
     return variants[i];

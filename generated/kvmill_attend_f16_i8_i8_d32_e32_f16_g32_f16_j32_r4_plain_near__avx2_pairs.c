@@ -266,6 +266,7 @@ enum {
     ROWS = 4,
     ALL_ROWS = 8,
     TILE = 4,
+    SOFTMAX_ROWS = 4, /* query rows that go through softmax at a time */
     STRIP = 16,
     BLOCK = 64,
     INNER = 0, /* rows ahead that are brought into the first cache */
@@ -853,8 +854,7 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
     for (int64_t t = 0; t < n; t += LANES) {
         vf x = load_f32(w->score[r] + t);
         if (low > t || high < t + LANES)
-            x = hide_outside(x, low - t, high - t);
-        store_f32(w->score[r] + t, x);
+            store_f32(w->score[r] + t, x = hide_outside(x, low - t, high - t));
         top = max_f32(top, x);
     }
     return top;
@@ -862,33 +862,39 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
 
 /* Scores of row r become weights; the sums of each lane.  */
 INLINED vf
-exponentials(struct work *w, int64_t r, float base, vf top[1][LANES])
+exponentials(struct work *w, int64_t r, float base, vf top[1][SOFTMAX_ROWS])
 {
-    vf total = broadcast(0.f);
+    vf total = broadcast(0.f), largest[1] = {{0}};
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
         for (int g = 0; g < 1; g++)
-            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
+            largest[g] = max_f32(x * load_f32(w->value_size[g] + t), largest[g]);
     }
+    for (int g = 0; g < 1; g++)
+        top[g][r % SOFTMAX_ROWS] = largest[g];
     return total;
 }
 
 INLINED vf
-largest_of_each(const vf x[LANES])
+largest_of_each(const vf x[SOFTMAX_ROWS])
 {
-    return larger_quads(largest_quads(x[0], x[1], x[2], x[3]), largest_quads(x[4], x[5], x[6], x[7]));
+    vf y = largest_quads(x[0], x[1], x[2], x[3]);
+    y = larger_quads(y, y);
+    return y;
 }
 
 INLINED vf
-sum_of_each(const vf x[LANES])
+sum_of_each(const vf x[SOFTMAX_ROWS])
 {
-    return add_quads(sum_quads(x[0], x[1], x[2], x[3]), sum_quads(x[4], x[5], x[6], x[7]));
+    vf y = sum_quads(x[0], x[1], x[2], x[3]);
+    y = add_quads(y, y);
+    return y;
 }
 
 INLINED void
-set_units(struct work *w, int64_t r, vf top[1][LANES])
+set_units(struct work *w, int64_t r, vf top[1][SOFTMAX_ROWS])
 {
     const float most = 32767.f;
     for (int g = 0; g < 1; g++) {
@@ -898,13 +904,13 @@ set_units(struct work *w, int64_t r, vf top[1][LANES])
     }
 }
 
-/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+/* For SOFTMAX_ROWS rows from r on, so that what there is one of for each row fills vectors.  */
 INLINED void
 softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
 {
-    int64_t rows = smaller(LANES, p->rows - r);
-    vf x[LANES];
-    for (int64_t i = 0; i < LANES; i++)
+    int64_t rows = smaller(SOFTMAX_ROWS, p->rows - r);
+    vf x[SOFTMAX_ROWS];
+    for (int64_t i = 0; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(-__builtin_inff());
     for (int64_t i = 0; i < rows; i++)
         x[i] = finish_scores(p, w, r + i, from);
@@ -912,10 +918,10 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
-    vf top[1][LANES] = {{{0}}};
+    vf top[1][SOFTMAX_ROWS] = {{{0}}};
     for (int64_t i = 0; i < rows; i++)
         x[i] = exponentials(w, r + i, bases[i], top);
-    for (int64_t i = rows; i < LANES; i++)
+    for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
@@ -1025,8 +1031,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
         if (seen > 0)
             score(w, r, seen);
     }
-    /* Softmax: scores become weights; LANES query rows at a time.  */
-    for (int64_t r = 0; r < p->rows; r += LANES)
+    /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += SOFTMAX_ROWS)
         softmax(p, w, r, p->first + at);
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)

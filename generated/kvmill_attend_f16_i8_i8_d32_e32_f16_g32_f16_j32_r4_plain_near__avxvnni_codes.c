@@ -9,8 +9,8 @@ typedef int32_t vi __attribute__((vector_size(4 * LANES)));
 typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
 typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
 
 #define INLINED \
@@ -56,6 +56,12 @@ transpose_quads(vf x[4])
         __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
     x[2] = __builtin_shufflevector(c, d, 0, 1, 8, 9, 4, 5, 12, 13), x[3] =
         __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
 }
 
 INLINED vf
@@ -126,10 +132,10 @@ with_signs(vi x, vi signs)
     return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
 }
 
-INLINED void
-store_words(int32_t *to, vi x)
+INLINED vi
+load_words(const int32_t *from)
 {
-    *(vi_any *)to = x;
+    return *(const vi_any *)from;
 }
 
 INLINED vi
@@ -142,12 +148,6 @@ INLINED vi
 round_even(vf x)
 {
     return (vi)_mm256_cvtps_epi32(x);
-}
-
-INLINED vi
-load_words(const int32_t *from)
-{
-    return *(const vi_any *)from;
 }
 
 INLINED vi
@@ -283,6 +283,7 @@ enum {
     ROWS = 4,
     ALL_ROWS = 8,
     TILE = 4,
+    SOFTMAX_ROWS = 4, /* query rows that go through softmax at a time */
     STRIP = 16,
     BLOCK = 64,
     INNER = 0, /* rows ahead that are brought into the first cache */
@@ -317,6 +318,7 @@ run_from(const struct run *run, int64_t t)
 }
 
 struct work {
+    _Alignas(64) int32_t key[8][BLOCK];
     vi query[ROWS][2][KEY_DIM / 4]; /* in all lanes: a product loads them itself */
     int32_t offset[ROWS][2][1];
     float unit[ROWS]; /* of a query's last digit */
@@ -542,6 +544,29 @@ INLINED void
 load_keys(struct work *w, int64_t n)
 {
     load_key_scales(w, n);
+    for (int64_t t = 0; t < n; t += LANES) {
+        const struct run keys_0 = run_from(w->key_run, t);
+        const unsigned char *row_0 = keys_0.first + keys_0.step[0];
+        const unsigned char *row_1 = keys_0.first + keys_0.step[1];
+        const unsigned char *row_2 = keys_0.first + keys_0.step[2];
+        const unsigned char *row_3 = keys_0.first + keys_0.step[3];
+        const unsigned char *row_4 = keys_0.first + keys_0.step[4];
+        const unsigned char *row_5 = keys_0.first + keys_0.step[5];
+        const unsigned char *row_6 = keys_0.first + keys_0.step[6];
+        const unsigned char *row_7 = keys_0.first + keys_0.step[7];
+        const unsigned char *const row[] = {row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7};
+        vf x[4];
+        turn(row, 0, x);
+        for (int i = 0; i < 4; i++) {
+            vi word = (vi)x[i] ^ (int32_t)0x80808080;
+            store_words(&w->key[i][t], word);
+        }
+        turn(row, 16, x);
+        for (int i = 0; i < 4; i++) {
+            vi word = (vi)x[i] ^ (int32_t)0x80808080;
+            store_words(&w->key[4 + i][t], word);
+        }
+    }
 }
 
 INLINED const unsigned char *
@@ -590,8 +615,6 @@ load_codes(struct work *w, int64_t n, int has_signs)
         const unsigned char *row[4]; /* stores of codes do not change these */
         for (int i = 0; i < 4; i++)
             row[i] = row_of(w->value_run, t + i);
-        fetch_key_lines(w, 32 + t / 4 * 2, 2, 1);
-        fetch_value_lines(w, 32 + t / 4 * 2, 2, 1);
         for (int d = 0; d < VALUE_DIM; d += 32) {
             vi signs = has_signs ? signs_of_four(&w->value_scale[d / 32][t]) : (vi){0};
             vf x[4];
@@ -624,17 +647,6 @@ INLINED void
 score_strip(struct work *w, int64_t r, int64_t t)
 {
     vf total[TILE][1] = {{{0}}};
-    const struct run keys_0 = run_from(w->key_run, t);
-    const unsigned char *row_0 = keys_0.first + keys_0.step[0];
-    const unsigned char *row_1 = keys_0.first + keys_0.step[1];
-    const unsigned char *row_2 = keys_0.first + keys_0.step[2];
-    const unsigned char *row_3 = keys_0.first + keys_0.step[3];
-    const unsigned char *row_4 = keys_0.first + keys_0.step[4];
-    const unsigned char *row_5 = keys_0.first + keys_0.step[5];
-    const unsigned char *row_6 = keys_0.first + keys_0.step[6];
-    const unsigned char *row_7 = keys_0.first + keys_0.step[7];
-    const unsigned char *const row[] = {row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7};
-    vf x[4];
     for (int g = 0; g < 1; g++) {
         vi s_0_0_0 = (vi){0} + w->offset[r][0][g];
         vi s_0_0_1 = (vi){0} + w->offset[r][1][g];
@@ -647,8 +659,7 @@ score_strip(struct work *w, int64_t r, int64_t t)
         for (int64_t k = g * 8; k < (g + 1) * 8; k += 4) {
             fetch_key_lines(w, (t / 8 * 2 + k / 4) * 2, 2, 1);
             fetch_value_lines(w, (t / 8 * 2 + k / 4) * 2, 2, 1);
-            turn(row, k * 4, x);
-            vi k_0_0 = (vi)x[0] ^ (int32_t)0x80808080;
+            vi k_0_0 = load_words(&w->key[k][t]);
             vi b_0_0_0 = k_0_0;
             vi a_0_0_0_0 = w->query[r][0][k];
             s_0_0_0 = add_products(s_0_0_0, b_0_0_0, a_0_0_0_0);
@@ -666,7 +677,7 @@ score_strip(struct work *w, int64_t r, int64_t t)
             s_3_0_0 = add_products(s_3_0_0, b_0_0_0, a_0_0_3_0);
             vi a_0_0_3_1 = w->query[r + 3][1][k];
             s_3_0_1 = add_products(s_3_0_1, b_0_0_0, a_0_0_3_1);
-            vi k_1_0 = (vi)x[1] ^ (int32_t)0x80808080;
+            vi k_1_0 = load_words(&w->key[k + 1][t]);
             vi b_1_0_0 = k_1_0;
             vi a_1_0_0_0 = w->query[r][0][k + 1];
             s_0_0_0 = add_products(s_0_0_0, b_1_0_0, a_1_0_0_0);
@@ -684,7 +695,7 @@ score_strip(struct work *w, int64_t r, int64_t t)
             s_3_0_0 = add_products(s_3_0_0, b_1_0_0, a_1_0_3_0);
             vi a_1_0_3_1 = w->query[r + 3][1][k + 1];
             s_3_0_1 = add_products(s_3_0_1, b_1_0_0, a_1_0_3_1);
-            vi k_2_0 = (vi)x[2] ^ (int32_t)0x80808080;
+            vi k_2_0 = load_words(&w->key[k + 2][t]);
             vi b_2_0_0 = k_2_0;
             vi a_2_0_0_0 = w->query[r][0][k + 2];
             s_0_0_0 = add_products(s_0_0_0, b_2_0_0, a_2_0_0_0);
@@ -702,7 +713,7 @@ score_strip(struct work *w, int64_t r, int64_t t)
             s_3_0_0 = add_products(s_3_0_0, b_2_0_0, a_2_0_3_0);
             vi a_2_0_3_1 = w->query[r + 3][1][k + 2];
             s_3_0_1 = add_products(s_3_0_1, b_2_0_0, a_2_0_3_1);
-            vi k_3_0 = (vi)x[3] ^ (int32_t)0x80808080;
+            vi k_3_0 = load_words(&w->key[k + 3][t]);
             vi b_3_0_0 = k_3_0;
             vi a_3_0_0_0 = w->query[r][0][k + 3];
             s_0_0_0 = add_products(s_0_0_0, b_3_0_0, a_3_0_0_0);
@@ -770,6 +781,10 @@ accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n)
     vi s_1_1_0 = {0};
     vi s_1_1_1 = {0};
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
+        if (r + i == 0) {
+            fetch_key_lines(w, 32 + (strip * (BLOCK / 4) + k), 1, 1);
+            fetch_value_lines(w, 32 + (strip * (BLOCK / 4) + k), 1, 1);
+        }
         vi b_0 = load_words(&w->value[k][v]);
         vi b_1 = load_words(&w->value[k][v + 8]);
         vi a_0_0 = broadcast_words(w->weight[i][g][4 * k]);
@@ -833,8 +848,7 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
     for (int64_t t = 0; t < n; t += LANES) {
         vf x = load_f32(w->score[r] + t);
         if (low > t || high < t + LANES)
-            x = hide_outside(x, low - t, high - t);
-        store_f32(w->score[r] + t, x);
+            store_f32(w->score[r] + t, x = hide_outside(x, low - t, high - t));
         top = max_f32(top, x);
     }
     return top;
@@ -842,33 +856,39 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
 
 /* Scores of row r become weights; the sums of each lane.  */
 INLINED vf
-exponentials(struct work *w, int64_t r, float base, vf top[1][LANES])
+exponentials(struct work *w, int64_t r, float base, vf top[1][SOFTMAX_ROWS])
 {
-    vf total = broadcast(0.f);
+    vf total = broadcast(0.f), largest[1] = {{0}};
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
         for (int g = 0; g < 1; g++)
-            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
+            largest[g] = max_f32(x * load_f32(w->value_size[g] + t), largest[g]);
     }
+    for (int g = 0; g < 1; g++)
+        top[g][r % SOFTMAX_ROWS] = largest[g];
     return total;
 }
 
 INLINED vf
-largest_of_each(const vf x[LANES])
+largest_of_each(const vf x[SOFTMAX_ROWS])
 {
-    return larger_quads(largest_quads(x[0], x[1], x[2], x[3]), largest_quads(x[4], x[5], x[6], x[7]));
+    vf y = largest_quads(x[0], x[1], x[2], x[3]);
+    y = larger_quads(y, y);
+    return y;
 }
 
 INLINED vf
-sum_of_each(const vf x[LANES])
+sum_of_each(const vf x[SOFTMAX_ROWS])
 {
-    return add_quads(sum_quads(x[0], x[1], x[2], x[3]), sum_quads(x[4], x[5], x[6], x[7]));
+    vf y = sum_quads(x[0], x[1], x[2], x[3]);
+    y = add_quads(y, y);
+    return y;
 }
 
 INLINED void
-set_units(struct work *w, int64_t r, vf top[1][LANES])
+set_units(struct work *w, int64_t r, vf top[1][SOFTMAX_ROWS])
 {
     const float most = 65535.f;
     for (int g = 0; g < 1; g++) {
@@ -878,13 +898,13 @@ set_units(struct work *w, int64_t r, vf top[1][LANES])
     }
 }
 
-/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+/* For SOFTMAX_ROWS rows from r on, so that what there is one of for each row fills vectors.  */
 INLINED void
 softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
 {
-    int64_t rows = smaller(LANES, p->rows - r);
-    vf x[LANES];
-    for (int64_t i = 0; i < LANES; i++)
+    int64_t rows = smaller(SOFTMAX_ROWS, p->rows - r);
+    vf x[SOFTMAX_ROWS];
+    for (int64_t i = 0; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(-__builtin_inff());
     for (int64_t i = 0; i < rows; i++)
         x[i] = finish_scores(p, w, r + i, from);
@@ -892,10 +912,10 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
-    vf top[1][LANES] = {{{0}}};
+    vf top[1][SOFTMAX_ROWS] = {{{0}}};
     for (int64_t i = 0; i < rows; i++)
         x[i] = exponentials(w, r + i, bases[i], top);
-    for (int64_t i = rows; i < LANES; i++)
+    for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
@@ -1023,8 +1043,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
         if (seen > 0)
             score(w, r, seen);
     }
-    /* Softmax: scores become weights; LANES query rows at a time.  */
-    for (int64_t r = 0; r < p->rows; r += LANES)
+    /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += SOFTMAX_ROWS)
         softmax(p, w, r, p->first + at);
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)

@@ -106,20 +106,29 @@ power_of_2(vf x)
     return times_power(y, n);
 }
 
-INLINED float
-largest_of(vf x)
+INLINED vf
+largest_quads(vf a, vf b, vf c, vf d)
 {
-    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
-    return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
+                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
 }
 
-INLINED float
-sum_of(vf x)
+INLINED vf
+larger_quads(vf a, vf b)
 {
-    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
-    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
+    return max_f32(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),
+                   __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15));
+}
+
+INLINED vf
+add_quads(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
 enum {
@@ -130,6 +139,7 @@ enum {
     ROWS = 2,
     ALL_ROWS = 8,
     TILE = 2,
+    SOFTMAX_ROWS = 4, /* query rows that go through softmax at a time */
     STRIP = 32,
     BLOCK = 32,
     INNER = 8, /* rows ahead that are brought into the first cache */
@@ -409,8 +419,8 @@ accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
         if (r == 0 && v == 0)
             fetch_inner_value_rows(w, next + INNER, RUN);
         if (r == 0) {
-            fetch_key_lines(w, 16 + (v / 8 * (BLOCK / RUN) + next / RUN) * 4, 4, 1);
-            fetch_value_lines(w, 16 + (v / 8 * (BLOCK / RUN) + next / RUN) * 4, 4, 1);
+            fetch_key_lines(w, 16 + (v / 8 * 4 + next / 8) * 4, 4, 1);
+            fetch_value_lines(w, 16 + (v / 8 * 4 + next / 8) * 4, 4, 1);
         }
         const struct run run = w->value_run[next / 8];
         for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
@@ -442,8 +452,7 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
     for (int64_t t = 0; t < n; t += LANES) {
         vf x = load_f32(w->score[r] + t);
         if (low > t || high < t + LANES)
-            x = hide_outside(x, low - t, high - t);
-        store_f32(w->score[r] + t, x);
+            store_f32(w->score[r] + t, x = hide_outside(x, low - t, high - t));
         top = max_f32(top, x);
     }
     return top;
@@ -463,30 +472,28 @@ exponentials(struct work *w, int64_t r, float base)
 }
 
 INLINED vf
-largest_of_each(const vf x[LANES])
+largest_of_each(const vf x[SOFTMAX_ROWS])
 {
-    float y[LANES] = {0};
-    for (int i = 0; i < ROWS; i++)
-        y[i] = largest_of(x[i]);
-    return load_f32(y);
+    vf y = largest_quads(x[0], x[1], x[2], x[3]);
+    y = larger_quads(y, y);
+    return y;
 }
 
 INLINED vf
-sum_of_each(const vf x[LANES])
+sum_of_each(const vf x[SOFTMAX_ROWS])
 {
-    float y[LANES] = {0};
-    for (int i = 0; i < ROWS; i++)
-        y[i] = sum_of(x[i]);
-    return load_f32(y);
+    vf y = sum_quads(x[0], x[1], x[2], x[3]);
+    y = add_quads(y, y);
+    return y;
 }
 
-/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+/* For SOFTMAX_ROWS rows from r on, so that what there is one of for each row fills vectors.  */
 INLINED void
 softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
 {
-    int64_t rows = smaller(LANES, p->rows - r);
-    vf x[LANES];
-    for (int64_t i = 0; i < LANES; i++)
+    int64_t rows = smaller(SOFTMAX_ROWS, p->rows - r);
+    vf x[SOFTMAX_ROWS];
+    for (int64_t i = 0; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(-__builtin_inff());
     for (int64_t i = 0; i < rows; i++)
         x[i] = finish_scores(p, w, r + i, from);
@@ -496,7 +503,7 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     store_f32(bases, base);
     for (int64_t i = 0; i < rows; i++)
         x[i] = exponentials(w, r + i, bases[i]);
-    for (int64_t i = rows; i < LANES; i++)
+    for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
@@ -582,8 +589,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
         if (seen > 0)
             score(w, r, seen);
     }
-    /* Softmax: scores become weights; LANES query rows at a time.  */
-    for (int64_t r = 0; r < p->rows; r += LANES)
+    /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += SOFTMAX_ROWS)
         softmax(p, w, r, p->first + at);
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)

@@ -157,6 +157,7 @@ enum {
     ROWS = 12,
     ALL_ROWS = 16,
     TILE = 6,
+    SOFTMAX_ROWS = 8, /* query rows that go through softmax at a time */
     STRIP = 16,
     BLOCK = 64,
     INNER = 0, /* rows ahead that are brought into the first cache */
@@ -483,8 +484,8 @@ accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_5_0 = broadcast(w->grow[r + 5]) * load_f32(w->sum[r + 5] + v);
     for (int64_t next = 0; next < n; next += 8) {
         if (r == 0) {
-            fetch_key_lines(w, 32 + (v / 8 * (BLOCK / RUN) + next / RUN) * 4, 4, 1);
-            fetch_value_lines(w, 32 + (v / 8 * (BLOCK / RUN) + next / RUN) * 4, 4, 1);
+            fetch_key_lines(w, 32 + (v / 8 * 8 + next / 8) * 4, 4, 1);
+            fetch_value_lines(w, 32 + (v / 8 * 8 + next / 8) * 4, 4, 1);
         }
         const struct run run = w->value_run[next / 8];
         for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
@@ -528,8 +529,7 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
     for (int64_t t = 0; t < n; t += LANES) {
         vf x = load_f32(w->score[r] + t);
         if (low > t || high < t + LANES)
-            x = hide_outside(x, low - t, high - t);
-        store_f32(w->score[r] + t, x);
+            store_f32(w->score[r] + t, x = hide_outside(x, low - t, high - t));
         top = max_f32(top, x);
     }
     return top;
@@ -549,24 +549,26 @@ exponentials(struct work *w, int64_t r, float base)
 }
 
 INLINED vf
-largest_of_each(const vf x[LANES])
+largest_of_each(const vf x[SOFTMAX_ROWS])
 {
-    return larger_quads(largest_quads(x[0], x[1], x[2], x[3]), largest_quads(x[4], x[5], x[6], x[7]));
+    vf y = larger_quads(largest_quads(x[0], x[1], x[2], x[3]), largest_quads(x[4], x[5], x[6], x[7]));
+    return y;
 }
 
 INLINED vf
-sum_of_each(const vf x[LANES])
+sum_of_each(const vf x[SOFTMAX_ROWS])
 {
-    return add_quads(sum_quads(x[0], x[1], x[2], x[3]), sum_quads(x[4], x[5], x[6], x[7]));
+    vf y = add_quads(sum_quads(x[0], x[1], x[2], x[3]), sum_quads(x[4], x[5], x[6], x[7]));
+    return y;
 }
 
-/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+/* For SOFTMAX_ROWS rows from r on, so that what there is one of for each row fills vectors.  */
 INLINED void
 softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
 {
-    int64_t rows = smaller(LANES, p->rows - r);
-    vf x[LANES];
-    for (int64_t i = 0; i < LANES; i++)
+    int64_t rows = smaller(SOFTMAX_ROWS, p->rows - r);
+    vf x[SOFTMAX_ROWS];
+    for (int64_t i = 0; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(-__builtin_inff());
     for (int64_t i = 0; i < rows; i++)
         x[i] = finish_scores(p, w, r + i, from);
@@ -576,7 +578,7 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     store_f32(bases, base);
     for (int64_t i = 0; i < rows; i++)
         x[i] = exponentials(w, r + i, bases[i]);
-    for (int64_t i = rows; i < LANES; i++)
+    for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
@@ -662,8 +664,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
         if (seen > 0)
             score(w, r, seen);
     }
-    /* Softmax: scores become weights; LANES query rows at a time.  */
-    for (int64_t r = 0; r < p->rows; r += LANES)
+    /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += SOFTMAX_ROWS)
         softmax(p, w, r, p->first + at);
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)

@@ -196,7 +196,7 @@ nearest_whole(vf x)
 INLINED vf
 times_power(vf x, vf n)
 {
-    return _mm512_scalef_ps(x, n);
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(n, broadcast(-127.f), _CMP_NLE_UQ), x, n);
 }
 
 INLINED vf
@@ -212,6 +212,42 @@ power_of_2(vf x)
     y = y * f + 0.6931472057f;
     y = y * f + 1.0f;
     return times_power(y, n);
+}
+
+INLINED vf
+largest_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
+                    __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
+                    __builtin_shufflevector(c, d, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
+                   __builtin_shufflevector(ab, cd, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31));
+}
+
+INLINED vf
+larger_quads(vf a, vf b)
+{
+    return max_f32(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27),
+                   __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31));
+}
+
+INLINED vf
+sum_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29) +
+        __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    vf cd = __builtin_shufflevector(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29) +
+        __builtin_shufflevector(c, d, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    return __builtin_shufflevector(ab, cd, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
+           __builtin_shufflevector(ab, cd, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+}
+
+INLINED vf
+add_quads(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
 }
 
 INLINED float
@@ -234,6 +270,7 @@ enum {
     ROWS = 1,
     ALL_ROWS = 16,
     TILE = 1,
+    SOFTMAX_ROWS = 4, /* query rows that go through softmax at a time */
     STRIP = 64,
     BLOCK = 64,
     INNER = 8, /* rows ahead that are brought into the first cache */
@@ -553,8 +590,6 @@ load_codes(struct work *w, int64_t n, int has_signs)
         for (int i = 0; i < 4; i++)
             row[i] = row_of(w->value_run, t + i);
         fetch_inner_value_rows(w, t + INNER, 4);
-        fetch_key_lines(w, 32 + t / 4 * 2, 2, 1);
-        fetch_value_lines(w, 32 + t / 4 * 2, 2, 1);
         for (int d = 0; d < VALUE_DIM; d += 32) {
             vi signs = has_signs ? signs_of_four(&w->value_scale[d / 32][t]) : (vi){0};
             vi x = side_by_side(load_four(row[0] + d / 32 * 18 + 2 + d % 32 / 2, row[1] + d / 32 * 18 + 2 + d % 32 / 2,
@@ -669,6 +704,8 @@ accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n)
     vi s_0_1_0 = {0};
     vi s_0_1_1 = {0};
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
+        fetch_key_lines(w, 32 + (strip * (BLOCK / 4) + k) * 2, 2, 1);
+        fetch_value_lines(w, 32 + (strip * (BLOCK / 4) + k) * 2, 2, 1);
         vi b_0 = load_words(&w->value[k][v]);
         vi b_1 = load_words(&w->value[k][v + 16]);
         vi a_0_0 = broadcast_words(w->weight[i][g][4 * k]);
@@ -708,8 +745,7 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
     for (int64_t t = 0; t < n; t += LANES) {
         vf x = load_f32(w->score[r] + t);
         if (low > t || high < t + LANES)
-            x = hide_outside(x, low - t, high - t);
-        store_f32(w->score[r] + t, x);
+            store_f32(w->score[r] + t, x = hide_outside(x, low - t, high - t));
         top = max_f32(top, x);
     }
     return top;
@@ -717,39 +753,41 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
 
 /* Scores of row r become weights; the sums of each lane.  */
 INLINED vf
-exponentials(struct work *w, int64_t r, float base, vf top[1][LANES])
+exponentials(struct work *w, int64_t r, float base, vf top[1][SOFTMAX_ROWS])
 {
-    vf total = broadcast(0.f);
+    vf total = broadcast(0.f), largest[1] = {{0}};
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
         for (int g = 0; g < 1; g++)
-            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
+            largest[g] = max_f32(x * load_f32(w->value_size[g] + t), largest[g]);
     }
+    for (int g = 0; g < 1; g++)
+        top[g][r % SOFTMAX_ROWS] = largest[g];
     return total;
 }
 
 INLINED vf
-largest_of_each(const vf x[LANES])
+largest_of_each(const vf x[SOFTMAX_ROWS])
 {
-    float y[LANES] = {0};
-    for (int i = 0; i < ROWS; i++)
-        y[i] = largest_of(x[i]);
-    return load_f32(y);
+    vf y = largest_quads(x[0], x[1], x[2], x[3]);
+    y = larger_quads(y, y);
+    y = larger_quads(y, y);
+    return y;
 }
 
 INLINED vf
-sum_of_each(const vf x[LANES])
+sum_of_each(const vf x[SOFTMAX_ROWS])
 {
-    float y[LANES] = {0};
-    for (int i = 0; i < ROWS; i++)
-        y[i] = sum_of(x[i]);
-    return load_f32(y);
+    vf y = sum_quads(x[0], x[1], x[2], x[3]);
+    y = add_quads(y, y);
+    y = add_quads(y, y);
+    return y;
 }
 
 INLINED void
-set_units(struct work *w, int64_t r, vf top[1][LANES])
+set_units(struct work *w, int64_t r, vf top[1][SOFTMAX_ROWS])
 {
     const float most = 65535.f;
     for (int g = 0; g < 1; g++) {
@@ -759,13 +797,13 @@ set_units(struct work *w, int64_t r, vf top[1][LANES])
     }
 }
 
-/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+/* For SOFTMAX_ROWS rows from r on, so that what there is one of for each row fills vectors.  */
 INLINED void
 softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
 {
-    int64_t rows = smaller(LANES, p->rows - r);
-    vf x[LANES];
-    for (int64_t i = 0; i < LANES; i++)
+    int64_t rows = smaller(SOFTMAX_ROWS, p->rows - r);
+    vf x[SOFTMAX_ROWS];
+    for (int64_t i = 0; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(-__builtin_inff());
     for (int64_t i = 0; i < rows; i++)
         x[i] = finish_scores(p, w, r + i, from);
@@ -773,10 +811,10 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
-    vf top[1][LANES] = {{{0}}};
+    vf top[1][SOFTMAX_ROWS] = {{{0}}};
     for (int64_t i = 0; i < rows; i++)
         x[i] = exponentials(w, r + i, bases[i], top);
-    for (int64_t i = rows; i < LANES; i++)
+    for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
@@ -902,8 +940,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
         if (seen > 0)
             score(w, r, seen);
     }
-    /* Softmax: scores become weights; LANES query rows at a time.  */
-    for (int64_t r = 0; r < p->rows; r += LANES)
+    /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += SOFTMAX_ROWS)
         softmax(p, w, r, p->first + at);
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)

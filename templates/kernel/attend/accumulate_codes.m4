@@ -55,7 +55,7 @@ km_inline(«void», «load_codes(struct work *w, int64_t n, int has_signs)»)
         const unsigned char *row[4]; /* stores of codes do not change these */
         for (int i = 0; i < 4; i++)
             row[i] = km_row(«value», «t + i»);
-km_fetch_inner(«value», «t», 4)km_fetch_summing(«t / 4», m4_eval(km_block / 4))m4_dnl
+km_fetch_inner(«value», «t», 4)m4_dnl
         for (int d = 0; d < VALUE_DIM; d += km_value_piece) {
             vi signs = has_signs ? signs_of_four(&w->value_scale[d / km_group_of(«value»)][t]) : (vi){0};
 km_if(km_whole_vectors, «            vf x[4];
@@ -98,15 +98,19 @@ km_times(«V», km_value_strip, «m4_dnl
         km_named(s, R, V, I) = add_products(km_named(s, R, V, I), km_named(a, R, I), km_named(b, V));
 »)»)»)
 
-m4_dnl _km_values_of_tile -- vectors of a strip of four values, and some of those that are fetched: each strip's share.
+m4_dnl _km_fetch_step -- the share of a step: of what keys and values are fetched while sums are made, each strip of the
+m4_dnl first rows fetches as many, all the time.
+m4_define(«_km_fetch_step», «km_if(km_outer > 0, «km_if(km_value_rows == km_rows, «m4_dnl
+km_fetch_summing(«strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))», «        if (r + i == 0) {
+km_fetch_summing(«strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))        }
+»)»)»)
+
+m4_dnl _km_values_of_tile -- vectors of a strip of four values, and the rows that are fetched: each strip's share.
 m4_define(«_km_strip_rows_of_four», «m4_eval((4 + km_value_strips - 1) / km_value_strips)»)
 m4_define(«_km_fetched_row», «4 * k + strip * _km_strip_rows_of_four»)
 m4_define(«_km_values_of_tile», «m4_dnl
 km_if(km_inner > 0, «        if (r + i == 0)
     km_fetch_inner(«value», «_km_fetched_row», _km_strip_rows_of_four)»)m4_dnl
-km_if(km_outer > 0, «        if (r + i == 0) {
-km_fetch_summing(«strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))        }
-»)m4_dnl
         const unsigned char *tile = km_row(«value», «4 * k») + m4_eval(4 / km_value_halves) * v;
         vi signs = has_signs ? signs_of_four(&w->value_scale[g][4 * k]) : (vi){0};
 km_times(«V», km_value_strip, «        vi km_named(x, V) = _km_tile_codes(V);
@@ -128,6 +132,7 @@ km_if(km_in_tiles(km_value), «, int has_signs»))»)
 _km_each_value_sum(«km_times(«I», km_limbs, «    vi km_named(s, R, V, I) = {0};
 »)»)m4_dnl
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
+_km_fetch_step«»m4_dnl
 km_if(km_in_tiles(km_value), «_km_values_of_tile«»», «m4_dnl
 km_times(«V», km_value_strip, «        vi km_named(b, V) = load_words(&w->value[k][v + km_vector(V)]);
 »)»)m4_dnl

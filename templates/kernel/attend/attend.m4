@@ -44,6 +44,7 @@ m4_define(«km_attend_types», «enum {
     ROWS = km_padded_rows,
     ALL_ROWS = m4_eval((km_padded_rows + km_lanes - 1) / km_lanes * km_lanes),
     TILE = km_tile,
+    SOFTMAX_ROWS = km_softmax_rows, /* query rows that go through softmax at a time */
     STRIP = m4_eval(km_strip * km_lanes),
     BLOCK = km_block,
     INNER = km_inner,   /* rows ahead that are brought into the first cache */
@@ -87,11 +88,12 @@ m4_dnl   begin  what the sum s_R_V is at first       steps  how many products ar
 m4_dnl   left   a factor for the row, at step k      right  a factor for the vector, at step k
 m4_dnl   end    what is done with the sum            unroll what stands before the loop over steps
 m4_dnl   values how many rows of values a step reads where they lie, value_0 and so on; and then
-m4_dnl   fetch  what is fetched before the steps of a run
+m4_dnl   fetch  what is fetched before the steps of a run, and
+m4_dnl   trickle  at each step
 m4_dnl   add    a macro of (SUM, LEFT, RIGHT), if they are not floats
 m4_dnl   about  a comment: what it computes
-m4_define(«km_product», «m4_define(«km_tile_fetch», «»)m4_define(«km_tile_unroll», «»)m4_dnl
-m4_define(«km_tile_values», 0)m4_dnl
+m4_define(«km_product», «m4_define(«km_tile_fetch», «»)m4_define(«km_tile_trickle», «»)m4_dnl
+m4_define(«km_tile_unroll», «»)m4_define(«km_tile_values», 0)m4_dnl
 m4_define(«km_tile_add», «_km_multiply_add»)m4_dnl
 _km_set_parts(m4_shift(m4_shift(m4_shift($@))))_km_product(«$1», «$2», $3)»)
 m4_define(«_km_set_parts», «m4_ifelse(«$1», «», «»,
@@ -117,6 +119,7 @@ $1    }
 km_tile_fetch«»m4_dnl
         const struct run run = w->value_run[next / m4_eval(8 / km_tile_values)];
 _km_each_step_of_run«»m4_dnl
+km_tile_trickle«»m4_dnl
 km_times(«I», km_tile_values, «m4_dnl
             const unsigned char *km_named(value, I) = run.first + run.step[_km_row_in_run + I];
 »)m4_dnl

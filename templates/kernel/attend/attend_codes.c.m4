@@ -64,7 +64,8 @@ km_if(km_query_is_spread, «        for (int k = 0; k < KEY_DIM / 4; k++)
 
 m4_dnl Half a word of nibbles is a word of bytes.
 m4_define(«km_digits», «km_limbs»)
-m4_define(«km_chains», 8)
+m4_dnl Two products begin in a cycle, and take five.
+m4_define(«km_chains», 10)
 m4_define(«km_sum_type», «vi»)
 m4_define(«km_pieces_of_word», «m4_eval(km_key_word_dims / 4)»)
 m4_define(«km_piece», «km_if(km_pieces_of_word == 1, «$1», «$1 >> m4_eval(4 * $2) & 0x0f0f0f0f»)»)

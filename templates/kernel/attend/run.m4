@@ -85,8 +85,8 @@ m4_ifdef(«km_load_keys», «    load_keys(w, n);
         if (seen > 0)
             score(w, r, seen);
     }
-    /* Softmax: scores become weights; LANES query rows at a time.  */
-    for (int64_t r = 0; r < km_at_p(«rows»); r += LANES)
+    /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
+    for (int64_t r = 0; r < km_at_p(«rows»); r += SOFTMAX_ROWS)
         softmax(p, w, r, p->first + at);
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < km_at_p(«rows»); r += TILE)

@@ -3,17 +3,20 @@ m4_dnl softmax.m4 -- scores become weights.
 m4_define(«km_has_cap», «m4_ifelse(km_terms, «cap», 1, km_terms, «capbias», 1, 0)»)
 m4_define(«km_has_bias», «m4_ifelse(km_terms, «bias», 1, km_terms, «capbias», 1, 0)»)
 
-m4_dnl km_across(NAME, FOUR, TWO) -- defines NAME_of_each: lane i gets NAME of the lanes of x[i], by words for quads:
-m4_dnl FOUR of four vectors, TWO of what that gives.  Few are taken one by one.
-m4_define(«km_across», «km_inline(«vf», «$1_of_each(const vf x[LANES])»)
+m4_dnl km_softmax_rows -- rows whose numbers lie in the lanes of one vector: a power of 2.
+m4_define(«km_softmax_rows», «km_smaller(km_lanes, _km_power(4))»)
+m4_define(«_km_power», «km_if($1 < km_rows, «_km_power(m4_eval(2 * $1))», $1)»)
+
+m4_dnl km_across(NAME, FOUR, TWO) -- defines NAME_of_each: lane i gets NAME of the lanes of x[i % SOFTMAX_ROWS], by
+m4_dnl words for quads: FOUR of four vectors, TWO of what that gives.
+m4_define(«km_across», «km_inline(«vf», «$1_of_each(const vf x[SOFTMAX_ROWS])»)
 {
-km_if(km_rows * 2 < km_lanes, «    float y[LANES] = {0};
-    for (int i = 0; i < ROWS; i++)
-        y[i] = $1_of(x[i]);
-    return load_f32(y);
-», «    return _km_fold(«$2», «$3», 0, km_lanes);
-»)}
+    vf y = _km_fold(«$2», «$3», 0, km_softmax_rows);
+_km_repeat_quads(«$3», km_softmax_rows)    return y;
+}
 »)
+m4_define(«_km_repeat_quads», «km_if($2 < km_lanes, «    y = $1(y, y);
+_km_repeat_quads(«$1», m4_eval(2 * $2))»)»)
 m4_define(«_km_fold», «m4_ifelse($4, 4, «$1(x[$3], x[m4_eval($3 + 1)], x[m4_eval($3 + 2)], x[m4_eval($3 + 3)])»,
     «$2(_km_fold(«$1», «$2», $3, m4_eval($4 / 2)), _km_fold(«$1», «$2», m4_eval($3 + $4 / 2), m4_eval($4 / 2)))»)»)
 
@@ -58,9 +61,12 @@ km_if(km_has_cap, «        if (p->softcap != 0.f)
             x = capped(x, p->softcap * log2_e);
 »)km_if(km_has_bias, «        x += bias(row, from + t, n - t) * log2_e;
 »)m4_dnl
-        if (low > t || high < t + LANES)
+km_if(km_has_cap || km_has_bias, «        if (low > t || high < t + LANES)
             x = hide_outside(x, low - t, high - t);
         store_f32(w->score[r] + t, x);
+», «        if (low > t || high < t + LANES)
+            store_f32(w->score[r] + t, x = hide_outside(x, low - t, high - t));
+»)m4_dnl
         top = max_f32(top, x);
     }
     return top;
@@ -68,29 +74,32 @@ km_if(km_has_cap, «        if (p->softcap != 0.f)
 
 /* Scores of row r become weights; the sums of each lane.  */
 km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»m4_dnl
-km_if(km_value_units, «, vf top[km_value_groups][LANES]»))»)
+km_if(km_value_units, «, vf top[km_value_groups][SOFTMAX_ROWS]»))»)
 {
-    vf total = broadcast(0.f);
+    vf total = broadcast(0.f)km_if(km_value_units, «, largest[km_value_groups] = {{0}}»);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
 km_if(km_value_units, «        for (int g = 0; g < km_value_groups; g++)
-            top[g][r % LANES] = max_f32(x * load_f32(w->value_size[g] + t), top[g][r % LANES]);
+            largest[g] = max_f32(x * load_f32(w->value_size[g] + t), largest[g]);
 »)m4_dnl
     }
+km_if(km_value_units, «    for (int g = 0; g < km_value_groups; g++)
+        top[g][r % SOFTMAX_ROWS] = largest[g];
+»)m4_dnl
     return total;
 }
 
 km_across(«largest», «largest_quads», «larger_quads»)
 km_across(«sum», «sum_quads», «add_quads»)
 km_if(km_value_units, «km_set_units«»»)m4_dnl
-/* For LANES rows from r on, so that what there is one of for each row fills vectors.  */
+/* For SOFTMAX_ROWS rows from r on, so that what there is one of for each row fills vectors.  */
 km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)»)
 {
-    int64_t rows = smaller(LANES, km_at_p(«rows») - r);
-    vf x[LANES];
-    for (int64_t i = 0; i < LANES; i++)
+    int64_t rows = smaller(SOFTMAX_ROWS, km_at_p(«rows») - r);
+    vf x[SOFTMAX_ROWS];
+    for (int64_t i = 0; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(-__builtin_inff());
     for (int64_t i = 0; i < rows; i++)
         x[i] = finish_scores(p, w, r + i, from);
@@ -98,11 +107,11 @@ km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int
     vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
-km_if(km_value_units, «    vf top[km_value_groups][LANES] = {{{0}}};
+km_if(km_value_units, «    vf top[km_value_groups][SOFTMAX_ROWS] = {{{0}}};
 »)m4_dnl
     for (int64_t i = 0; i < rows; i++)
         x[i] = exponentials(w, r + i, bases[i]km_if(km_value_units, «, top»));
-    for (int64_t i = rows; i < LANES; i++)
+    for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(0.f);
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);

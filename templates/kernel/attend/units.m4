@@ -51,7 +51,8 @@ m4_define(«_km_most_of_digits_3», «16700000.f»)
 
 m4_dnl The largest product of a row's weights and the scales of a group decides what a digit is worth: one weight alone
 m4_dnl is exact.
-m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, int64_t r, vf top[km_value_groups][LANES])»)
+m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, int64_t r, m4_dnl
+vf top[km_value_groups][SOFTMAX_ROWS])»)
 {
     const float most = km_if(km_value_pairs, «32767.f», «m4_indir(«_km_most_of_digits_»km_limbs)»);
     for (int g = 0; g < km_value_groups; g++) {

@@ -8,12 +8,21 @@
 #include "tune_work.h"
 
 /* States would move from run to run. */
+static bool is_steady(const struct spec *spec, struct kvmill_flow_problem *problem) {
+    return kvmill_flow_verify(flow_of_spec(spec), problem, NULL) == KVMILL_OK &&
+           !kvmill_flow_saves(problem);
+}
+
 static bool has_scores(const struct spec *spec, const struct run_size *size) {
     struct kvmill_flow_problem problem;
     (void)size;
-    if (kvmill_flow_verify(flow_of_spec(spec), &problem, NULL) != KVMILL_OK)
-        return false;
-    return !kvmill_flow_saves(&problem) && kvmill_flow_scores(&problem.budget);
+    return is_steady(spec, &problem) && kvmill_flow_scores(&problem.budget);
+}
+
+static bool has_no_state(const struct spec *spec, const struct run_size *size) {
+    struct kvmill_flow_problem problem;
+    (void)size;
+    return is_steady(spec, &problem);
 }
 
 static bool has_result(const struct spec *spec, const struct run_size *size) {
@@ -61,6 +70,11 @@ static const struct tune_kind index_step = {.op = &flow_scene_op,
                                             .which = READ_BY_8,
                                             .step = STEP_INDEX,
                                             .serves = has_scores};
+static const struct tune_kind flow_decode = {.op = &flow_scene_op,
+                                             .kernel = &decode_words,
+                                             .rival = rival_read,
+                                             .which = READ_BY_8,
+                                             .serves = has_no_state};
 static const struct tune_kind attend_decode = {
     .op = &attend_scene_op, .kernel = &decode_words, .rival = rival_read, .which = READ_BY_8};
 static const struct tune_kind attend_prefill = {
@@ -116,6 +130,8 @@ const struct tune_problem tune_problems[] = {
     {"scatter in place", &scatter, {0, 0, 0}},
     {"index 32768", &index_step, {1, 0, 32768}},
     {"index 4096", &index_step, {1, 0, 4096}},
+    {"flow 1 on 32768", &flow_decode, {1, 1, 32768}},
+    {"flow 1 on 4096", &flow_decode, {1, 1, 4096}},
     {"Attention 1 on 4096", &onnx_decode, {1, 1, 4096}},
     {"Attention 512 on 512", &onnx_prefill, {1, 512, 512}},
     {"CacheAttend 1 on 4096", &attend_decode, {1, 1, 4096}},

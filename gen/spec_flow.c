@@ -79,8 +79,9 @@ static bool read_list(const struct json_place *place, const char *key, size_t mo
 /* As activations are, where nothing is said. */
 static bool read_dtype(const struct json_place *place, const kvmill_flow *flow, DLDataType *type,
                        struct error *error) {
-    static const char *const words[] = {"float32", "float16", "bfloat16", NULL};
+    const char *words[KVMILL_MOST_FORMATS + 1];
     struct json_place member = json_member(place, "dtype");
+    kvmill_format_words(KVMILL_WITHOUT_SCALES, words);
     *type = flow->attention->T1;
     return member.value == NULL || spec_read_type(&member, words, type, error);
 }

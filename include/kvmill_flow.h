@@ -25,7 +25,8 @@ extern "C" {
 typedef struct kvmill_flow_field {
     const char *name; /* no other tensor's, as "cache" */
     int64_t rows, columns;
-    DLDataType dtype; /* float32, float16, bfloat16 */
+    DLDataType dtype; /* float32, float16, bfloat16; of one that is appended also float8e4m3fn and
+                         float8e5m2 (DLPack codes 10 and 12) */
 } kvmill_flow_field;
 
 /* Numbers of the index program, [taps, rows, columns] in row-major order.  taps is 1, except
@@ -110,8 +111,8 @@ typedef struct kvmill_flow {
     const int64_t *layers_skip;
     size_t layers_skip_count;
     /* Bit i: field i, [block_size, columns], has a row of its own for each token, which append
-       stores as it stores K and V: keys of an indexer.  The cache program may read it, and does not
-       write it. */
+       stores as it comes: keys of an indexer, in float8 with their scales in another such field.
+       The cache program may read it, and does not write it. */
     int64_t appended;
     int64_t block_size; /* tokens of a block, a divisor of page_size; 0: page_size */
     /* Matrices that field i has for all kv heads, a divisor of their number: kv heads next to each

@@ -190,7 +190,7 @@ struct kvmill_flow_constant_data {
 };
 
 struct kvmill_flow_field_data {
-    int element; /* KVMILL_F32, F16, BF16 */
+    int element; /* KVMILL_F32, F16, BF16; of rows that tokens bring E4M3, E5M2, too */
     int64_t rows, columns;
     int64_t bytes; /* of one matrix */
     int64_t before; /* bytes of those in front of it, where fields lie beside each other */

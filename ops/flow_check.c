@@ -223,41 +223,6 @@ static kvmill_status check_select(struct checker *checker) {
     return status == KVMILL_OK ? check_tail(checker) : status;
 }
 
-int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t blocks) {
-    int64_t reserved = budget->bos + budget->eos, most = budget->k + reserved;
-    int64_t share = budget->denominator ? blocks * budget->numerator / budget->denominator : 0;
-    if (share > most)
-        most = share;
-    int64_t cap = budget->cap > reserved ? budget->cap : reserved;
-    return budget->cap > 0 && cap < most ? cap : most;
-}
-
-int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem) {
-    switch (problem->scope) {
-    case KVMILL_SCOPE_REQUEST:
-        return 1;
-    case KVMILL_SCOPE_QUERY_HEAD:
-        return problem->geometry.heads;
-    default:
-        return problem->geometry.kv_heads;
-    }
-}
-
-bool kvmill_flow_scores(const struct kvmill_flow_budget *budget) {
-    bool is_capped = budget->cap > 0;
-    bool is_all = budget->k == KVMILL_FLOW_ALL && !is_capped;
-    bool is_none = (budget->k == 0 && budget->numerator == 0) ||
-                   (is_capped && budget->cap <= budget->bos + budget->eos);
-    return !is_all && !is_none;
-}
-
-bool kvmill_flow_saves(const struct kvmill_flow_problem *problem) {
-    bool saves = false;
-    for (int i = 0; i < problem->field_count; i++)
-        saves = saves || problem->fields[i].saved;
-    return saves;
-}
-
 /* ---- Fields and constants ---- */
 
 kvmill_status kvmill_flow_check_dims(struct checker *checker, int64_t rows, int64_t columns) {
@@ -328,6 +293,24 @@ static kvmill_status check_heads(struct checker *checker, int i) {
     return KVMILL_OK;
 }
 
+/* Rows that tokens bring are stored as they are; what a program computes is rounded, and a bound
+   that float8 has no larger number for would be none. */
+static kvmill_status check_type(struct checker *checker, int i) {
+    DLDataType type = checker->flow->fields[i].dtype;
+    int element = kvmill_element_of(type);
+    bool comes = kvmill_flow_is_appended(checker->flow, i);
+    const char *accepted[KVMILL_MOST_FORMATS + 1];
+    char words[KVMILL_WORDS_SIZE];
+    if (comes ? kvmill_is_plain(element) : kvmill_is_activation(element))
+        return KVMILL_OK;
+    if (comes)
+        kvmill_format_words(KVMILL_WITHOUT_SCALES, accepted);
+    else
+        kvmill_activation_words(accepted);
+    return REFUSE(checker, DTYPE, "dtype is %s; accepted: %s", kvmill_dtype_name(type),
+                  kvmill_list_words(accepted, "", words));
+}
+
 static kvmill_status check_field(struct checker *checker, int i) {
     const kvmill_flow_field *field = &checker->flow->fields[i];
     const kvmill_flow before = {.fields = checker->flow->fields, .field_count = (size_t)i};
@@ -340,12 +323,11 @@ static kvmill_status check_field(struct checker *checker, int i) {
         status = kvmill_flow_check_dims(checker, field->rows, field->columns);
     if (status != KVMILL_OK)
         return status;
-    int element = kvmill_element_of(field->dtype);
-    if (!kvmill_is_activation(element))
-        return REFUSE(checker, DTYPE, "dtype is %s; accepted: float32, float16, bfloat16",
-                      kvmill_dtype_name(field->dtype));
+    status = check_type(checker, i);
+    if (status != KVMILL_OK)
+        return status;
     checker->problem->fields[i] = (struct kvmill_flow_field_data){
-        .element = element,
+        .element = kvmill_element_of(field->dtype),
         .rows = field->rows,
         .columns = field->columns,
         .bytes = kvmill_dtype_bytes(field->dtype, field->rows * field->columns),
@@ -476,9 +458,15 @@ static kvmill_status set_group(struct checker *checker) {
 kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
                                 struct kvmill_flow_place *place, kvmill_error *error) {
     static kvmill_status (*const checks[])(struct checker *) = {
-        check_counts, check_attention,    set_blocks,
-        check_words,  set_group,          check_select,
-        check_layers, check_declarations, kvmill_flow_check_fields_layout,
+        check_counts,
+        check_attention,
+        set_blocks,
+        check_words,
+        set_group,
+        check_select,
+        check_layers,
+        check_declarations,
+        kvmill_flow_check_fields_layout,
         kvmill_flow_check_programs,
     };
     struct checker checker = {.flow = flow, .problem = problem, .place = place, .error = error};

@@ -132,10 +132,10 @@ static kvmill_flow_field cache_field(const struct kvmill_own_flow *own, bool is_
     const kvmill_cache_attention *attention = &own->attention;
     int64_t block = own->flow.block_size > 0 ? own->flow.block_size : attention->page_size;
     bool differs = is_value && attention->value_differs;
-    return (kvmill_flow_field){is_value ? "v" : "k", block,
-                               differs && attention->value_head_dim ? attention->value_head_dim
-                                                                    : attention->head_dim,
-                               differs ? attention->value_T2 : attention->T2};
+    return (kvmill_flow_field){
+        is_value ? "v" : "k", block,
+        differs && attention->value_head_dim ? attention->value_head_dim : attention->head_dim,
+        differs && !attention->value_view ? attention->value_T2 : attention->T2};
 }
 
 int kvmill_flow_field_at(const kvmill_flow *flow, size_t i, kvmill_flow_field *field) {

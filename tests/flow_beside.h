@@ -9,7 +9,7 @@
 
 #include "fence.h"
 
-enum { MOST_BESIDE = 8 };
+enum { MOST_BESIDE = 32 }; /* as many as a flow may have */
 
 struct flow_beside {
     int count; /* 0: they stay apart */

@@ -23,7 +23,7 @@ static float random_number(struct dice *dice, bool is_strange) {
 
 static void fill_floats(struct dice *dice, int element, const struct fence *fence,
                         bool is_strange) {
-    int64_t bytes = kvmill_activation_bytes(element);
+    int64_t bytes = kvmill_format_parts(element)->bits / 8;
     for (int64_t i = 0; i < (int64_t)fence->size / bytes; i++)
         kvmill_store_float(element, fence->data, i, random_number(dice, is_strange));
 }
@@ -108,11 +108,10 @@ static void lay_fields(struct flow_scene *scene, int way, struct dice *dice) {
         const struct kvmill_flow_field_data *field = &problem->fields[i];
         const int64_t shape[] = {scene->pool, field->heads, field->rows, field->columns};
         memcpy(dims[i], shape, sizeof shape);
-        apart[i] = (DLTensor){
-            .data = scene->field[way][i].data,
-            .ndim = 4,
-            .dtype = {kDLFloat, (uint8_t)(8 * kvmill_activation_bytes(field->element)), 1},
-            .shape = dims[i]};
+        apart[i] = (DLTensor){.data = scene->field[way][i].data,
+                              .ndim = 4,
+                              .dtype = kvmill_format_parts(field->element)->dtype,
+                              .shape = dims[i]};
         list[i] = &apart[i];
     }
     flow_beside_open(&scene->beside[way], layouts[problem->field_layout], list,

@@ -251,6 +251,7 @@ static bool is_valid(const struct draft *draft, struct buffer *spec) {
 static void begin(struct dice *dice, struct draft *draft) {
     static const char *const summaries[] = {"on_complete", "incremental"};
     static const char *const types[] = {"float16", "bfloat16", "float32"};
+    static const char *const of_tokens[] = {"float16", "float32", "float8e4m3fn", "float8e5m2"};
     static const char *const layouts[] = {NULL, "page", "head"};
     static const int blocks[] = {0, 0, 1, 2, 4, 8};
     *draft = (struct draft){.attention = given.attention[dice_range(dice, 0, given.attentions - 1)],
@@ -261,13 +262,15 @@ static void begin(struct dice *dice, struct draft *draft) {
                             .layout = ANY(dice, layouts)};
     snprintf(draft->fields, sizeof draft->fields,
              "{'name': 'f', 'shape': [1, 'head_dim'], 'dtype': '%s'}, {'name': 'h', 'shape': [1, "
-             "1], 'dtype': '%s'}",
-             ANY(dice, types), ANY(dice, types));
+             "1], 'dtype': '%s'}, {'name': 'n', 'shape': ['block_size', 'head_dim'], 'dtype': "
+             "'%s', 'appended': true}",
+             ANY(dice, types), ANY(dice, types), ANY(dice, of_tokens));
     snprintf(draft->constants, sizeof draft->constants,
              "{'name': 'w', 'shape': [1, 1], 'values': 0.75}, {'name': 'x', 'shape': [1, "
              "'head_dim'], 'values': -0.5}, {'name': 'y', 'shape': [%d, 1, 1], 'values': 0.3}",
              (int)dice_range(dice, 2, 5));
-    static const char *const given[2][8] = {{"k", "v", "f"}, {"f", "q", "k", "v", "w", "h"}};
+    static const char *const given[2][8] = {{"k", "v", "f", "n"},
+                                            {"f", "q", "k", "v", "w", "h", "n"}};
     for (int which = 0; which < 2; which++) {
         struct program *program = &draft->program[which];
         for (int i = 0; given[which][i] != NULL; i++)

@@ -221,6 +221,9 @@ TEST(fields) {
     ok(!kvmill_flow_field_at(&flow, 4, &field), "and none after them");
     flow.field_count = 0;
     ok(field_is(&flow, 0, "k", 16, 128, bf16), "without fields k is the first");
+    attention.value_view = 1;
+    attention.value_T2 = (DLDataType){0};
+    ok(field_is(&flow, 1, "v", 16, 64, bf16), "and v that is a view of it has its type");
 }
 
 /* The layout of a flow that was checked; fields of one element type. */

@@ -174,7 +174,7 @@ static void open_ids(struct scene *scene, int64_t pages, struct dice *dice) {
 static void open_fields(struct scene *scene, struct dice *dice, int strange) {
     const struct kvmill_score_shape *shape = scene->problem.shape;
     int64_t count = (int64_t)shape->blocks * shape->dim;
-    int64_t bytes = count * (shape->element == KVMILL_F32 ? 4 : 2);
+    int64_t bytes = count * kvmill_format_parts(shape->element)->bits / 8;
     bool at_end = dice_once_in(dice, 2);
     for (int f = 0; f < fields_of(shape); f++) {
         scene->problem.stride = field_open(&scene->field[f], scene->pool, bytes, at_end);
@@ -441,12 +441,14 @@ TEST(packs) {
 
 /* Shapes that no pack needs to have. */
 TEST(portable) {
+    static const int32_t elements[] = {KVMILL_F32, KVMILL_F16, KVMILL_BF16, KVMILL_E4M3,
+                                       KVMILL_E5M2};
     struct dice dice = dice_for("portable");
     bool right = true;
     for (int i = 0; i < 60 && right; i++) {
         struct kvmill_score_shape shape = {
             .kind = (int32_t)dice_range(&dice, KVMILL_SCORE_DOT, KVMILL_SCORE_INDEXER),
-            .element = (int32_t)dice_range(&dice, KVMILL_F32, KVMILL_BF16),
+            .element = elements[dice_range(&dice, 0, 4)],
             .dim = (int32_t)dice_range(&dice, 1, i % 6 == 0 ? 700 : 90),
             .heads = (int32_t)dice_range(&dice, 2, i % 5 == 0 ? 40 : 6),
             .blocks = (int32_t)dice_range(&dice, 2, 6),

@@ -208,6 +208,33 @@ def absolute_ids(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None
     assert (blocks[indptr[-1] :] == -1).all()
 
 
+def bounds(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
+    """Quest's score of a page is no less than the dot of any of its keys, although its fields are
+    narrower: of keys that are all the same it is that dot, rounded outwards."""
+    spec = json.loads((FLOWS / "gqa_quest.json").read_text())
+    spec["fields"] = [{**field, "dtype": "bfloat16"} for field in spec["fields"]]
+    flow, pages = kvmill.Flow(spec, **SIZES, T1="float32"), Pages(rng, "float32")
+    pages.key = [rng.standard_normal(key.shape).astype(np.float32) for key in pages.key]
+    for key in pages.key:
+        key[: 20 * PAGE] = np.repeat(key[: 20 * PAGE : PAGE], PAGE, 0)[: len(key[: 20 * PAGE])]
+    fields = pages.append(flow, packs)
+    query = rng.standard_normal((len(LENGTHS), HEADS, DIM)).astype(np.float32)
+    scores = np.zeros(int(pages.indptr[-1]) * KV_HEADS, np.float32)
+    step = flow.plan("index", batch=len(LENGTHS), pages=max(pages.counts), packs=packs)
+    none_whole = np.where(np.array(pages.counts) > 3, 1, -1)
+    step.run(query=query, scores=scores, topk_vals=none_whole, **pages.requests(), **fields)
+    scored, first = 0, 0
+    for b, head in np.ndindex(len(LENGTHS), KV_HEADS):
+        row = scores[first : first + pages.counts[b]]
+        first += pages.counts[b]
+        for page in np.flatnonzero(np.isfinite(row)):
+            keys = pages.key[b][page * PAGE : (page + 1) * PAGE, head].astype(np.float64)
+            most = (query[b, head * GROUP : (head + 1) * GROUP] @ keys.T).max()
+            assert row[page] >= most - 1e-6, (b, head, page)
+            scored += 1
+    assert scored > 100, scored
+
+
 def run_command(
     command: str,
     spec: dict,
@@ -229,6 +256,13 @@ def run_command(
         return [np.load(where / f"{name}.out") for name in outputs]
 
 
+def random_field(rng: np.random.Generator, field: np.ndarray) -> np.ndarray:
+    """Of float8 the bits of numbers, not of NaN."""
+    if field.dtype == np.uint8:
+        return rng.integers(0, 127, field.shape, np.uint8)
+    return rng.standard_normal(field.shape).astype(field.dtype)
+
+
 def against_command(rng: np.random.Generator, command: str, path: Path) -> None:
     """One file, run by the binding and by the command: the same lists, and state."""
     spec = json.loads(path.read_text())
@@ -237,10 +271,7 @@ def against_command(rng: np.random.Generator, command: str, path: Path) -> None:
     spec["select"] |= {"topk_val": 3} if spec["select"]["topk_val"] not in ("all", 0) else {}
     flow, count = kvmill.Flow(spec), 30
     pages = count + spec["select"].get("reserved_bos", 1) + spec["select"].get("reserved_eos", 1)
-    fields = {
-        name: rng.standard_normal(field.shape).astype(field.dtype)
-        for name, field in flow.fields(pages).items()
-    }
+    fields = {name: random_field(rng, field) for name, field in flow.fields(pages).items()}
     arrays = {
         "query": rng.standard_normal((1, HEADS, DIM)).astype(np.float32),
         "cache": rng.standard_normal((1, 2, KV_HEADS, pages * size, DIM)).astype(np.float32),
@@ -417,6 +448,7 @@ def run(tap: Tap, command: str, packs: Sequence[kvmill.Pack], seed: int) -> None
     tap.run("flow of an int8 cache", lambda: quantised(rng, packs, 8, DIM))
     tap.run("flow of an int4 cache", lambda: quantised(rng, packs, 4, DIM // 2))
     tap.run("absolute ids of a flow", lambda: absolute_ids(rng, packs))
+    tap.run("bounds are bounds in narrower fields", lambda: bounds(rng, packs))
     for path in sorted(FLOWS.glob("*.json")):
         tap.run(f"{path.name}, as the command runs it", partial(against_command, rng, command, path))
     tap.run("fields of a flow beside each other", lambda: beside(rng, packs, command))

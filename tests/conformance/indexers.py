@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import kvmill
+import ml_dtypes
 import numpy as np
 from tap import Tap, refused
 
@@ -59,11 +60,21 @@ class Request:
         self.key = self.numbers(TOKENS, self.kv_heads, self.head_dim)
         self.value = self.numbers(TOKENS, self.kv_heads, self.value_dim)
         self.index_keys = self.numbers(TOKENS, self.index_heads, DIM)
+        self.index_rows = {"current_index_keys": self.index_keys}
+        if "dtype" in spec["fields"][0]:
+            self.scale_index_keys()
         if self.is_view:
             self.value = self.key[..., : self.value_dim]
 
     def numbers(self, *shape: int) -> np.ndarray:
         return self.rng.integers(-4, 5, shape).astype(np.float32)
+
+    def scale_index_keys(self) -> None:
+        """Keys in float8, each with a scale of its own."""
+        scales = np.exp2(self.rng.integers(-3, 4, (TOKENS, self.index_heads, 1))).astype(np.float32)
+        codes = self.index_keys.astype(ml_dtypes.float8_e4m3fn)
+        self.index_keys = self.index_keys * scales
+        self.index_rows = {"current_index_keys": codes, "current_index_scales": scales}
 
     def append(self) -> dict[str, np.ndarray]:
         """In two calls, of which the first ends within a page; the fields."""
@@ -72,7 +83,8 @@ class Request:
         slots = self.ids[tokens // self.size].astype(np.int64) * self.size + tokens % self.size
         step = self.flow.plan("append", cache_pages=POOL, portable="allow")
         for part in (slice(0, 37), slice(37, TOKENS)):
-            current = {"current_key": self.key[part], "current_index_keys": self.index_keys[part]}
+            current = {name: rows[part] for name, rows in self.index_rows.items()}
+            current["current_key"] = self.key[part]
             if not self.is_view:
                 current["current_value"] = self.value[part]
             step.run(cache=self.cache, slot_mapping=slots[part], **current, **fields)
@@ -132,9 +144,9 @@ def against_numpy(
         assert np.abs(output[0, heads] - request.attended(query, head, want)).max() < 1e-5, head
 
 
-def dsa() -> dict:
+def dsa(name: str = "dsa") -> dict:
     latent = {"num_heads": 6, "num_kv_heads": 1, "head_dim": 48, "value_head_dim": 32}
-    return spec_of("dsa", 1, **latent, value_view=True)
+    return spec_of(name, 1, **latent, value_view=True)
 
 
 def refusals(rng: np.random.Generator) -> None:
@@ -163,6 +175,8 @@ def run(tap: Tap, seed: int) -> None:
     msa = spec_of("msa", 8, num_heads=6, num_kv_heads=2, head_dim=32)
     qsa = spec_of("qsa", 16, num_heads=6, num_kv_heads=2, head_dim=32)
     tap.run("DSA", partial(against_numpy, rng, dsa(), dsa_scores, 20, queries, weights))
+    float8 = dsa("dsa_float8")
+    tap.run("DSA in float8", partial(against_numpy, rng, float8, dsa_scores, 20, queries, weights))
     tap.run("MSA", partial(against_numpy, rng, msa, msa_scores, 4, ("index_query", 1, DIM)))
     tap.run("QSA", partial(against_numpy, rng, qsa, qsa_scores, 6, queries))
     tap.run("indexers are refused", partial(refusals, rng))

@@ -180,10 +180,16 @@ class Flow:
         return int(self._layout.page_size // self._layout.block_size)
 
     def fields(self, pages: int) -> dict[str, np.ndarray]:
-        """New fields of so many pages of the cache, by their names: zeros; bfloat16 as uint16; where
-        the flow's field_layout is not "apart", views of one piece of memory.
+        """New fields of so many pages of the cache, by their names: zeros; bfloat16 as uint16, float8
+        as uint8; where the flow's field_layout is not "apart", views of one piece of memory.
         """
-        numpy = {(2, 32): np.float32, (2, 16): np.float16, (4, 16): np.uint16}
+        numpy = {
+            (2, 32): np.float32,
+            (2, 16): np.float16,
+            (4, 16): np.uint16,
+            (10, 8): np.uint8,
+            (12, 8): np.uint8,
+        }
         shared, kv_heads = self._flow.field_heads, self._layout.kv_heads
         fields = {
             field.name.decode(): np.zeros(

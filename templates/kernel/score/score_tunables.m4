@@ -5,7 +5,7 @@ m4_define(«km_heads», «m4_ifelse(km_variant, «heads», 1, 0)»)
 m4_dnl Pages lie anywhere: the hardware does not see where they go on. Some 128 lines on the way to the second cache are
 m4_dnl enough; of Quest's 8 lines of a page 16 pages ahead are 11 % faster than 32.
 m4_define(«km_page_lines»,
-    «m4_eval(m4_ifelse(km_kind, «bound», 2, 1) * km_page_blocks * km_dim * m4_ifelse(km_element, «f32», 4, 2) / 64)»)
+    «m4_eval(m4_ifelse(km_kind, «bound», 2, 1) * km_page_blocks * km_row_bytes_of(km_element, km_dim) / 64)»)
 m4_define(«km_usual_outer»,
     «km_if(km_page_lines <= 4, 32, «km_if(km_page_lines <= 8, 16, «km_if(km_page_lines <= 16, 8, 4)»)»)»)
 km_if(km_heads, «m4_dnl

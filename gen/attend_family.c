@@ -188,7 +188,7 @@ static int64_t least_group_of_few_registers(const struct kernel *kernel, bool fa
     bool nibbles = word_dims(kernel, KEY) == 8;
     if (!few || (nibbles && !fast))
         return INT64_MAX;
-    return !fast ? 128 : nibbles && kernel->value[KEY] == KVMILL_I4 ? 64 : 32;
+    return !fast ? 128 : in_tiles(kernel, KEY) ? 32 : 64;
 }
 
 /* The least group of codes that pay: each group costs what turns its digits into a number, and

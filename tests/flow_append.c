@@ -42,15 +42,20 @@ static void write_row(const struct oracle_attention *problem, int64_t token, int
     }
 }
 
-/* As float32 arithmetic sees it. */
 void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t slot, int64_t head,
                         double *numbers) {
     bool is_view = v && problem->value_view;
     const struct oracle_side *side = v && !is_view ? &problem->value : &problem->key;
     double row[1024];
     oracle_read_row_exact(side, number_of(problem, v, slot, head), row);
+    memcpy(numbers, row, (size_t)(v ? problem->value.dim : problem->key.dim) * sizeof *row);
+}
+
+void flow_step_read_floats(const struct oracle_attention *problem, int v, int64_t slot,
+                           int64_t head, double *numbers) {
+    flow_step_read_row(problem, v, slot, head, numbers);
     for (int64_t i = 0; i < (v ? problem->value.dim : problem->key.dim); i++)
-        numbers[i] = (float)row[i];
+        numbers[i] = (float)numbers[i];
 }
 
 /* ---- Fields ---- */
@@ -74,7 +79,7 @@ static double *read_block(const struct flow_pool *pool, const struct oracle_atte
     int64_t first = block * flow_step_block_size(pool->step);
     double *numbers = flow_step_take(pool->rows[block] * dim, sizeof *numbers);
     for (int64_t r = 0; r < pool->rows[block]; r++)
-        flow_step_read_row(problem, v, first + r, head, numbers + r * dim);
+        flow_step_read_floats(problem, v, first + r, head, numbers + r * dim);
     return numbers;
 }
 
@@ -94,7 +99,7 @@ static void keep_rows(const struct oracle_keeper *keeper, int v, double *numbers
             numbers[i] = oracle_round(known->problem->activation, numbers[i]);
         oracle_write_row(side, known->problem->activation,
                          number_of(known->problem, v, known->slot + r, known->head), numbers);
-        flow_step_read_row(known->problem, v, known->slot + r, known->head, numbers);
+        flow_step_read_floats(known->problem, v, known->slot + r, known->head, numbers);
     }
 }
 

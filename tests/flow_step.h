@@ -188,8 +188,10 @@ bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *option
 /* Fields are as the pool has them; of scores: within what sums of their size may err. */
 bool flow_pool_fields_are_right(struct flow_pool *pool, bool are_scores);
 
-/* A row of K or V from the dense arrays. */
+/* A row of K or V from the dense arrays; as float32 arithmetic sees it. */
 void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t slot, int64_t head,
                         double *numbers);
+void flow_step_read_floats(const struct oracle_attention *problem, int v, int64_t slot,
+                           int64_t head, double *numbers);
 
 #endif

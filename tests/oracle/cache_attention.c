@@ -137,16 +137,12 @@ static double mask_at(const struct oracle_attention *problem, const struct query
                           problem->kvstarts[query->sequence] * problem->mask_kv + j);
 }
 
-static double alibi_at(const struct oracle_attention *problem, const struct query *query,
-                       int64_t j) {
-    if (!problem->alibi)
-        return 0;
+double oracle_alibi(const struct oracle_attention *problem, int64_t head, int64_t distance) {
     int64_t heads = problem->alibi_heads != 0 ? problem->alibi_heads : problem->heads;
-    int64_t distance = problem->distances != NULL
-                           ? problem->distances[problem->kvstarts[query->sequence] + j]
-                           : j - query->position;
-    return problem->alibi_scale * oracle_alibi_slope(heads, problem->alibi_first + query->head) *
-           (double)distance;
+    return problem->alibi
+               ? problem->alibi_scale * oracle_alibi_slope(heads, problem->alibi_first + head) *
+                     (double)distance
+               : 0;
 }
 
 /* What the query sees of each position, and what is added to its score. */
@@ -157,7 +153,8 @@ static void look(const struct oracle_attention *problem, const struct query *que
         key->bias = key->size = 0;
         if (key->hidden)
             continue;
-        double alibi = alibi_at(problem, query, j), mask = mask_at(problem, query, j);
+        double alibi = oracle_alibi(problem, query->head, j - query->position),
+               mask = mask_at(problem, query, j);
         key->bias = alibi + mask;
         key->size = fabs(alibi) + fabs(mask);
     }
@@ -170,30 +167,34 @@ static int64_t group_of(const struct oracle_side *side) {
                                            : 0;
 }
 
+void oracle_attend_keys(const struct oracle_attention *problem, int64_t head, const double *query,
+                        struct oracle_key *keys, int64_t count, struct oracle_answer *answer) {
+    const struct oracle_query asked = {
+        .dim = problem->key.dim,
+        .value_dim = problem->value.dim,
+        .count = count,
+        .numbers = query,
+        .keys = keys,
+        .scale = problem->scale,
+        .softcap = problem->softcap,
+        .sink = problem->sinks == NULL ? -INFINITY
+                                       : oracle_get(problem->sinks_type, problem->sinks, head),
+        .unit = 0x1p-24,
+        .group = group_of(&problem->value),
+        .least = oracle_is_integer(problem->value.type) ? 127e-5 : 0, /* no scale is below 1e-5 */
+    };
+    bool empty = !oracle_query_attend(&asked, answer);
+    for (int64_t d = 0; d < problem->value.dim && empty && problem->empty_is_nan; d++)
+        answer->output[d] = NAN;
+}
+
 static void attend_row(const struct oracle_attention *problem, const struct query *query,
                        const struct oracle_result *result) {
     int64_t row = query->token * problem->heads + query->head, dim = problem->value.dim;
     struct oracle_answer answer = {result->output + row * dim, result->output_error + row * dim, 0,
                                    0};
-    const struct oracle_query asked = {
-        .dim = problem->key.dim,
-        .value_dim = dim,
-        .count = query->length,
-        .numbers = query->numbers,
-        .keys = query->keys,
-        .scale = problem->scale,
-        .softcap = problem->softcap,
-        .sink = problem->sinks == NULL
-                    ? -INFINITY
-                    : oracle_get(problem->sinks_type, problem->sinks, query->head),
-        .unit = 0x1p-24,
-        .group = group_of(&problem->value),
-        .least = oracle_is_integer(problem->value.type) ? 127e-5 : 0, /* no scale is below 1e-5 */
-    };
     look(problem, query);
-    bool empty = !oracle_query_attend(&asked, &answer);
-    for (int64_t d = 0; d < dim && empty && problem->empty_is_nan; d++)
-        answer.output[d] = NAN;
+    oracle_attend_keys(problem, query->head, query->numbers, query->keys, query->length, &answer);
     result->lse[row] = answer.lse;
     result->lse_error[row] = answer.lse_error;
 }

@@ -128,14 +128,19 @@ static void choose_op(struct problem *p) {
         "mask_T1={none|{bool|float16|bfloat16|float32}} page_size={1|2|3|4|5|6|7|8|9} "
         "softcap={0|0|0|3} is_causal={0|1} left_window_size={-1|-1|{0|1|5|17|39}} "
         "right_window_size={-1|-1|-1|{0|1|5}} is_alibi={0|0|1}");
+    if (p->kind == PLAIN)
+        say(op, "", "mask_T1=none is_causal=0 left_window_size=-1 right_window_size=-1 is_alibi=0");
     op->alibi_of_mask = op->is_alibi && op->mask_T1.bits && !dice_once_in(dice, 4);
+    p->viewed = p->format[0].type <= ORACLE_BF16 && p->format[1].type == p->format[0].type &&
+                op->value_head_dim <= op->key_head_dim && dice_once_in(dice, 3);
 }
 
 /* Queries and rows of sequences. */
-static void choose_sizes(struct problem *p, bool is_long) {
+static void choose_sizes(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
+    bool is_long = p->kind == LONG;
     int64_t most = is_long ? 5000 : dice_once_in(dice, 4) ? 300 : 40;
-    p->place = (enum place)dice_range(dice, 0, PLACES - 1);
+    p->place = p->kind == PLAIN ? LENGTHS : (enum place)dice_range(dice, 0, PLACES - 1);
     if (p->op.num_kv_heads == 1 && p->place == PAGES_OF_HEADS)
         p->place = PAGES;
     p->ragged = dice_once_in(dice, 2);
@@ -146,7 +151,7 @@ static void choose_sizes(struct problem *p, bool is_long) {
     o->value_dim = p->op.value_head_dim ? p->op.value_head_dim : o->dim;
     o->starts = array(o->batch + 1, sizeof(int64_t));
     o->lengths = array(o->batch * o->kv_heads, sizeof(int64_t));
-    if (p->place != RANGES && p->place != SLOTS && dice_once_in(dice, 3))
+    if (p->place != RANGES && p->place != SLOTS && p->kind != PLAIN && dice_once_in(dice, 3))
         o->rings = array(o->batch * o->kv_heads, sizeof(int64_t));
     p->op.mode = o->rings != NULL ? "circular" : NULL;
     for (int64_t b = 0; b < o->batch; b++) {
@@ -339,7 +344,7 @@ static void choose_key_positions(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
     int64_t shape[4];
     int rank = cache_shape(p, 1, shape) - 2;
-    if (o->rings != NULL || !dice_once_in(dice, 5))
+    if (o->rings != NULL || p->kind == PLAIN || !dice_once_in(dice, 5))
         return;
     o->key_positions = array(p->cells, sizeof *o->key_positions);
     for (int64_t c = 0; c < p->cells; c++)
@@ -369,6 +374,11 @@ static void fill_cell(struct problem *p, int64_t i, const int64_t *dims, double 
         struct fenced_tensor *rows = &p->tensor[KVMILL_CACHE_ATTEND_KEY + v],
                              *scales = &p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v];
         int64_t elements = elements_of_row(format, dims[v]);
+        if (v == 1 && p->viewed) {
+            memcpy(numbers[1] + i * dims[1], numbers[0] + i * dims[0],
+                   (size_t)dims[1] * sizeof **numbers);
+            continue;
+        }
         int64_t groups = format->group != 0 ? dims[v] / format->group : 0;
         if (like == i) {
             fill_row(format, dims[v], tensor_element(rows, i * elements),
@@ -383,18 +393,31 @@ static void fill_cell(struct problem *p, int64_t i, const int64_t *dims, double 
     }
 }
 
+/* K's rows, as far as V's shape goes. */
+static void give_view(struct problem *p, const int64_t *shape) {
+    p->view = p->tensor[KVMILL_CACHE_ATTEND_KEY].dl;
+    memcpy(p->view_shape, shape, sizeof p->view_shape);
+    p->view.shape = p->view_shape;
+    p->tensors[KVMILL_CACHE_ATTEND_VALUE] = &p->view;
+}
+
 /* Only rows that are seen are written; the rest stays poison. */
-static void open_caches(struct problem *p, bool is_long) {
+static void open_caches(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
+    bool is_long = p->kind == LONG;
     int64_t dims[] = {o->dim, o->value_dim}, shape[4];
     double *numbers[2];
     for (int v = 0; v < 2; v++) {
         const struct format *format = &p->format[v];
         int rank = cache_shape(p, elements_of_row(format, dims[v]), shape);
-        open_strided(use(p, KVMILL_CACHE_ATTEND_KEY + v), format->tensor, rank, shape,
-                     p->place == PAGE_DIM);
-        poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY + v]);
         numbers[v] = array(p->cells * o->kv_heads * dims[v], sizeof(double));
+        if (v == 1 && p->viewed) {
+            give_view(p, shape);
+            continue;
+        }
+        open_strided(use(p, KVMILL_CACHE_ATTEND_KEY + v), format->tensor, rank, shape,
+                     p->place == PAGE_DIM || p->kind == PLAIN);
+        poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY + v]);
         if (format->group == 0)
             continue;
         shape[rank - 1] = dims[v] / format->group;
@@ -430,12 +453,12 @@ static void open_queries(struct problem *p) {
         tensor_open(use(p, KVMILL_CACHE_ATTEND_LSE), f32, rank - 1, dims, NULL, dice);
 }
 
-void problem_open(struct problem *p, bool is_long, struct dice *problem_dice) {
+void problem_open(struct problem *p, enum problem_kind kind, struct dice *problem_dice) {
     dice = problem_dice;
     struct oracle_attend *o = &p->oracle;
-    *p = (struct problem){.rows = 0};
+    *p = (struct problem){.kind = kind};
     choose_op(p);
-    choose_sizes(p, is_long);
+    choose_sizes(p);
     choose_places(p);
     choose_terms(p);
     choose_key_positions(p);
@@ -445,13 +468,13 @@ void problem_open(struct problem *p, bool is_long, struct dice *problem_dice) {
     o->right_window = p->op.right_window_size;
     o->together = p->ragged, o->slopes_of_mask = p->op.alibi_of_mask;
     o->scale = 1 / sqrt((double)o->dim), o->softcap = p->op.softcap;
-    open_caches(p, is_long);
+    open_caches(p);
     open_queries(p);
     snprintf(p->words, sizeof p->words,
              "place %d, K of type %d, V of type %d, %" PRId64 "/%" PRId64 " heads, D %" PRId64
-             ", E %" PRId64 ", B %" PRId64 ", %" PRId64 " queries%s%s%s%s%s%s%s",
+             ", E %" PRId64 "%s, B %" PRId64 ", %" PRId64 " queries%s%s%s%s%s%s%s",
              p->place, p->format[0].type, p->format[1].type, o->heads, o->kv_heads, o->dim,
-             o->value_dim, o->batch, o->queries, o->mask ? ", mask" : "",
+             o->value_dim, p->viewed ? " of K" : "", o->batch, o->queries, o->mask ? ", mask" : "",
              o->slopes ? ", slopes" : "", o->sinks ? ", sinks" : "",
              o->positions ? ", positions" : "", o->key_positions ? ", key positions" : "",
              p->op.is_causal ? ", causal" : "", o->rings ? ", ring" : "");

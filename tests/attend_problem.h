@@ -17,8 +17,16 @@ struct format {
     DLDataType tensor;
 };
 
+/* Long: a sequence of many rows.  Plain: rows of each sequence by their lengths, all of which all
+   queries see. */
+enum problem_kind { ANY, LONG, PLAIN };
+
 struct problem {
     kvmill_cache_attend op;
+    enum problem_kind kind;
+    bool viewed; /* values are the first elements of the keys' rows */
+    DLTensor view;
+    int64_t view_shape[4];
     enum place place;
     struct format format[2]; /* of keys and values */
     bool ragged;
@@ -29,7 +37,7 @@ struct problem {
     char words[256];
 };
 
-void problem_open(struct problem *problem, bool is_long, struct dice *dice);
+void problem_open(struct problem *problem, enum problem_kind kind, struct dice *dice);
 void problem_close(struct problem *problem);
 
 #endif

@@ -35,34 +35,14 @@ static void open_strided(struct fenced_tensor *tensor, DLDataType type, int rank
 
 /* ---- Formats ---- */
 
-#define BLOCKS "|T2=uint8 cache_format={q8_0|q4_0|q4_1|q5_0|iq4_nl|q6_0|q8_kv}"
-#define FORMATS                                                                                    \
-    "{T2=float32|T2=float16|T2=bfloat16|T2=int8 T3=float32 quant_bit=8 quant_group=8|"             \
-    "T2=int4 T3=float16 quant_bit=4 quant_group=16" BLOCKS BLOCKS BLOCKS BLOCKS "}"
-
-static struct format format_of(const char *blocks, DLDataType T2, DLDataType T3, int64_t group) {
-    return (struct format){blocks != NULL ? oracle_of_word(blocks) : attention_type(T2),
-                           attention_type(T3), T2.code == kDLInt ? group : 0,
-                           T2.bits == 4 ? u8 : T2};
-}
-
 static bool is_coded(const struct format *format) {
     return oracle_is_blocks(format->type) || oracle_is_integer(format->type);
-}
-
-static int64_t elements_of_row(const struct format *format, int64_t dim) {
-    return oracle_bytes(format->type, dim) / (format->tensor.bits / 8);
 }
 
 /* A row, its scales, and the numbers they say. */
 static void fill_row(const struct format *format, int64_t dim, unsigned char *row,
                      unsigned char *scales, double *numbers) {
-    const struct oracle_side side = {.type = format->type,
-                                     .scale_type = format->scale,
-                                     .dim = dim,
-                                     .group = format->group,
-                                     .data = row,
-                                     .scale = scales};
+    const struct oracle_side side = format_row(format, dim, row, scales);
     for (int64_t d = 0; d < dim; d++)
         numbers[d] = (double)dice_range(dice, -32, 32) / 16;
     oracle_write_row(&side, ORACLE_F32, 0, numbers);
@@ -373,7 +353,7 @@ static void fill_cell(struct problem *p, int64_t i, const int64_t *dims, double 
         const struct format *format = &p->format[v];
         struct fenced_tensor *rows = &p->tensor[KVMILL_CACHE_ATTEND_KEY + v],
                              *scales = &p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v];
-        int64_t elements = elements_of_row(format, dims[v]);
+        int64_t elements = format_elements(format, dims[v]);
         if (v == 1 && p->viewed) {
             memcpy(numbers[1] + i * dims[1], numbers[0] + i * dims[0],
                    (size_t)dims[1] * sizeof **numbers);
@@ -409,7 +389,7 @@ static void open_caches(struct problem *p) {
     double *numbers[2];
     for (int v = 0; v < 2; v++) {
         const struct format *format = &p->format[v];
-        int rank = cache_shape(p, elements_of_row(format, dims[v]), shape);
+        int rank = cache_shape(p, format_elements(format, dims[v]), shape);
         numbers[v] = array(p->cells * o->kv_heads * dims[v], sizeof(double));
         if (v == 1 && p->viewed) {
             give_view(p, shape);

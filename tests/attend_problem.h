@@ -11,12 +11,6 @@
 /* Where rows are. */
 enum place { LENGTHS, SHARED, RANGES, PAGES, PAGES_OF_HEADS, PAGE_DIM, SLOTS, PLACES };
 
-struct format {
-    enum oracle_type type, scale;
-    int64_t group; /* 0: no scales */
-    DLDataType tensor;
-};
-
 /* Long: a sequence of many rows.  Plain: rows of each sequence by their lengths, all of which all
    queries see. */
 enum problem_kind { ANY, LONG, PLAIN };

@@ -56,10 +56,6 @@ static struct fenced_tensor *use(struct problem *p, int which) {
     return &p->tensor[which];
 }
 
-static void *array(int64_t count, size_t size) {
-    return calloc((size_t)count + 1, size);
-}
-
 /* Integers of 32 or 64 bits. */
 static void give(struct problem *p, int which, int rank, const int64_t *shape,
                  const int64_t *numbers) {
@@ -129,10 +125,10 @@ static void choose_sizes(struct problem *p) {
     o->heads = p->op.num_heads, o->kv_heads = p->op.num_kv_heads;
     o->dim = p->op.key_head_dim;
     o->value_dim = p->op.value_head_dim ? p->op.value_head_dim : o->dim;
-    o->starts = array(o->batch + 1, sizeof(int64_t));
-    o->lengths = array(o->batch * o->kv_heads, sizeof(int64_t));
+    o->starts = take(o->batch + 1, sizeof(int64_t));
+    o->lengths = take(o->batch * o->kv_heads, sizeof(int64_t));
     if (p->place != RANGES && p->place != SLOTS && p->kind != PLAIN && dice_once_in(dice, 3))
-        o->rings = array(o->batch * o->kv_heads, sizeof(int64_t));
+        o->rings = take(o->batch * o->kv_heads, sizeof(int64_t));
     p->op.mode = o->rings != NULL ? "circular" : NULL;
     for (int64_t b = 0; b < o->batch; b++) {
         o->starts[b + 1] =
@@ -156,8 +152,8 @@ static void choose_pages(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
     int64_t size = p->op.page_size, pages = p->rows / size;
     int64_t owners = o->batch * (p->place == PAGES_OF_HEADS ? o->kv_heads : 1), total = 0;
-    int64_t *starts = array(owners + 1, sizeof *starts), *ids = array(owners * (pages + 1), 8);
-    int64_t *order = array(pages, sizeof *order);
+    int64_t *starts = take(owners + 1, sizeof *starts), *ids = take(owners * (pages + 1), 8);
+    int64_t *order = take(pages, sizeof *order);
     for (int64_t n = 0; n < owners; n++) {
         int64_t b = p->place == PAGES_OF_HEADS ? n / o->kv_heads : n;
         int64_t length = o->lengths[b * o->kv_heads], count = (length + size - 1) / size;
@@ -181,8 +177,8 @@ static void choose_pages(struct problem *p) {
 
 static void choose_slots(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
-    int64_t *starts = array(o->batch + 1, sizeof *starts), total = 0;
-    int64_t *slots = array(o->batch * p->rows, sizeof *slots);
+    int64_t *starts = take(o->batch + 1, sizeof *starts), total = 0;
+    int64_t *slots = take(o->batch * p->rows, sizeof *slots);
     for (int64_t b = 0; b < o->batch; b++) {
         int64_t length = o->lengths[b * o->kv_heads];
         for (int64_t j = 0; j < length; j++) {
@@ -200,7 +196,7 @@ static void choose_slots(struct problem *p) {
 static void choose_ranges(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
     int64_t longest = dice_once_in(dice, 2) ? p->rows : 3; /* short ones leave gaps */
-    o->ranges = array(2 * o->queries, sizeof *o->ranges);
+    o->ranges = take(2 * o->queries, sizeof *o->ranges);
     for (int64_t n = 0; n < o->queries; n++) {
         int64_t first = dice_range(dice, 0, p->rows);
         o->ranges[2 * n] = first;
@@ -215,7 +211,7 @@ static void choose_places(struct problem *p) {
     for (int64_t n = 0; n < o->batch * o->kv_heads; n++) {
         if (p->place == RANGES)
             o->lengths[n] = p->rows;
-        o->cells[n] = array(o->lengths[n], sizeof(int64_t));
+        o->cells[n] = take(o->lengths[n], sizeof(int64_t));
         for (int64_t j = 0; j < o->lengths[n]; j++)
             o->cells[n][j] = (p->place == LENGTHS ? n / o->kv_heads * p->rows : 0) + j % p->rows;
         if (o->rings != NULL)
@@ -267,7 +263,7 @@ static void choose_mask(struct problem *p) {
     for (int d = 0; d < 3; d++)
         if (d < 4 - rank || dice_once_in(dice, 3))
             dims[d] = 1;
-    o->mask = array(dims[0] * dims[1] * dims[2] * dims[3], sizeof *o->mask);
+    o->mask = take(dims[0] * dims[1] * dims[2] * dims[3], sizeof *o->mask);
     fill_mask(o->mask, dims[0] * dims[1] * dims[2], dims[3], p->op.mask_T1.bits == 8);
     memcpy(o->mask_dims, dims, sizeof dims);
     struct fenced_tensor *mask = use(p, KVMILL_CACHE_ATTEND_ATTN_MASK);
@@ -277,7 +273,7 @@ static void choose_mask(struct problem *p) {
 }
 
 static double *choose_heads(struct problem *p, int which, DLDataType type) {
-    double *numbers = array(p->oracle.heads, sizeof *numbers);
+    double *numbers = take(p->oracle.heads, sizeof *numbers);
     tensor_open(use(p, which), type, 1, &p->oracle.heads, NULL, dice);
     for (int64_t h = 0; h < p->oracle.heads; h++) {
         numbers[h] = (double)dice_range(dice, 1, 16) / 16;
@@ -296,12 +292,12 @@ static void choose_terms(struct problem *p) {
     if (p->op.is_alibi && dice_once_in(dice, 2))
         o->slopes = choose_heads(p, KVMILL_CACHE_ATTEND_ALIBI_SLOPES, f32);
     else if (p->op.is_alibi) {
-        o->slopes = array(o->heads, sizeof *o->slopes);
+        o->slopes = take(o->heads, sizeof *o->slopes);
         for (int64_t h = 0; h < o->heads; h++)
             o->slopes[h] = (double)(float)oracle_alibi_slope(o->heads, h);
     }
     if (dice_once_in(dice, 4)) {
-        o->positions = array(o->queries, sizeof *o->positions);
+        o->positions = take(o->queries, sizeof *o->positions);
         for (int64_t n = 0; n < o->queries; n++)
             o->positions[n] = dice_range(dice, 0, 60);
         give_list(p, KVMILL_CACHE_ATTEND_POSITIONS, o->queries, o->positions);
@@ -326,7 +322,7 @@ static void choose_key_positions(struct problem *p) {
     int rank = cache_shape(p, 1, shape) - 2;
     if (o->rings != NULL || p->kind == PLAIN || !dice_once_in(dice, 5))
         return;
-    o->key_positions = array(p->cells, sizeof *o->key_positions);
+    o->key_positions = take(p->cells, sizeof *o->key_positions);
     for (int64_t c = 0; c < p->cells; c++)
         o->key_positions[c] = dice_range(dice, 0, 60);
     give(p, KVMILL_CACHE_ATTEND_KEY_POSITIONS, rank, shape, o->key_positions);
@@ -390,7 +386,7 @@ static void open_caches(struct problem *p) {
     for (int v = 0; v < 2; v++) {
         const struct format *format = &p->format[v];
         int rank = cache_shape(p, format_elements(format, dims[v]), shape);
-        numbers[v] = array(p->cells * o->kv_heads * dims[v], sizeof(double));
+        numbers[v] = take(p->cells * o->kv_heads * dims[v], sizeof(double));
         if (v == 1 && p->viewed) {
             give_view(p, shape);
             continue;
@@ -414,7 +410,7 @@ static void open_caches(struct problem *p) {
 static void open_queries(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
     int64_t shape[] = {o->batch, p->each, o->heads, o->dim}, *dims = shape;
-    double *q = array(o->queries * o->heads * o->dim, sizeof *q);
+    double *q = take(o->queries * o->heads * o->dim, sizeof *q);
     int rank = 4;
     if (p->ragged) {
         dims++, rank = 3, shape[1] = o->queries;

@@ -10,7 +10,7 @@ enum { CACHES = KVMILL_CACHE_ATTENTION_VALUE_SCALE - KVMILL_CACHE_ATTENTION_CACH
 void flow_pool_open(struct flow_step *step, struct flow_pool *pool) {
     *pool = (struct flow_pool){.step = step,
                                .blocks = step->limits.cache_pages * flow_step_page_blocks(step)};
-    pool->rows = flow_step_take(pool->blocks, sizeof *pool->rows);
+    pool->rows = take(pool->blocks, sizeof *pool->rows);
     for (size_t i = 0; i < step->flow.field_count; i++)
         pool->field[i] = flow_step_copy(step, KVMILL_FLOW_FIELDS + (int)i);
 }
@@ -77,7 +77,7 @@ static double *read_block(const struct flow_pool *pool, const struct oracle_atte
                           int v, int64_t block, int64_t head) {
     int64_t dim = v ? problem->value.dim : problem->key.dim;
     int64_t first = block * flow_step_block_size(pool->step);
-    double *numbers = flow_step_take(pool->rows[block] * dim, sizeof *numbers);
+    double *numbers = take(pool->rows[block] * dim, sizeof *numbers);
     for (int64_t r = 0; r < pool->rows[block]; r++)
         flow_step_read_floats(problem, v, first + r, head, numbers + r * dim);
     return numbers;
@@ -112,7 +112,7 @@ static void summarise(struct flow_pool *pool, const struct oracle_attention *pro
     double *value = read_block(pool, problem, 1, block, head);
     for (size_t f = 0; f < flow->field_count; f++) {
         int64_t count = flow->fields[f].rows * flow->fields[f].columns;
-        fields[f] = flow_step_take(count, 8);
+        fields[f] = take(count, 8);
         for (int64_t i = 0; flow->appended >> f & 1 && i < count; i++)
             fields[f][i] =
                 oracle_get(attention_type(flow->fields[f].dtype), pool->field[f],

@@ -15,7 +15,7 @@ struct scorer {
 
 static double *query_of(struct flow_step *step, const struct scorer *scorer) {
     int64_t dim = step->attention.op.head_dim;
-    double *query = flow_step_take(scorer->group * dim, sizeof *query);
+    double *query = take(scorer->group * dim, sizeof *query);
     for (int64_t g = 0; g < scorer->group; g++)
         for (int64_t i = 0; i < dim; i++)
             query[g * dim + i] =
@@ -28,7 +28,7 @@ static double *query_of(struct flow_step *step, const struct scorer *scorer) {
 
 static double *field_of(struct flow_step *step, const struct scorer *scorer, size_t field) {
     int64_t count = step->fields[field].rows * step->fields[field].columns;
-    double *numbers = flow_step_take(scorer->pages * count, sizeof *numbers);
+    double *numbers = take(scorer->pages * count, sizeof *numbers);
     for (int64_t p = 0; p < scorer->pages; p++)
         for (int64_t i = 0; i < count; i++)
             numbers[p * count + i] = oracle_get(
@@ -45,7 +45,7 @@ static double *rows_of(struct flow_step *step, const struct scorer *scorer, int 
     const struct oracle_attention problem = attention_problem(&step->attention);
     const struct oracle_side *side = v ? &problem.value : &problem.key;
     int64_t size = flow_step_block_size(step);
-    double *numbers = flow_step_take(scorer->pages * size * side->dim, sizeof *numbers);
+    double *numbers = take(scorer->pages * size * side->dim, sizeof *numbers);
     for (int64_t r = 0; r < scorer->pages * size; r++) {
         int64_t page = flow_step_block(step, scorer->request, scorer->first + r / size);
         flow_step_read_floats(&problem, v, page * size + r % size, scorer->kv_head,
@@ -90,7 +90,7 @@ static void score(struct flow_step *step, const struct scorer *scorer, double *s
 static void open_saved(struct flow_step *step, const struct scorer *scorer, double **saved) {
     for (size_t f = 0; f < step->flow.field_count; f++) {
         int64_t count = step->fields[f].rows * step->fields[f].columns;
-        saved[f] = flow_step_take(scorer->pages * count, sizeof **saved);
+        saved[f] = take(scorer->pages * count, sizeof **saved);
         saved[f][0] = -INFINITY;
     }
 }
@@ -117,7 +117,7 @@ static void score_row(struct flow_step *step, int64_t request, int64_t r, float 
     int64_t bos = step->select.reserved_bos, first = r * heads / step->rows;
     int64_t pages = flow_step_blocks(step, request) - bos - step->select.reserved_eos;
     int64_t kinds = step->rows < step->kv_heads ? step->kv_heads : 1;
-    double *own = flow_step_take(2 * pages, sizeof *own), *saved[MOST_STEP_FIELDS];
+    double *own = take(2 * pages, sizeof *own), *saved[MOST_STEP_FIELDS];
     for (int64_t n = 0; n < kinds; n++) {
         const struct scorer scorer = {request,
                                       first / ratio + n,
@@ -173,7 +173,7 @@ static int64_t count_scores(const struct flow_step *step) {
 
 void flow_step_expect_scores(struct flow_step *step, unsigned char *const *fields) {
     free(step->scores);
-    step->scores = flow_step_take(count_scores(step), sizeof *step->scores);
+    step->scores = take(count_scores(step), sizeof *step->scores);
     for (int64_t i = 0; i < count_scores(step); i++)
         step->scores[i] = NAN;
     for (int64_t n = 0; n < step->attention.sequences * step->rows; n++) {
@@ -205,10 +205,10 @@ static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool
 
 static void expect_lists(struct flow_step *step, bool dense) {
     int64_t rows = step->attention.sequences * step->rows;
-    step->starts = flow_step_take(rows + 1, sizeof *step->starts);
-    step->list = flow_step_take(step->indptr[step->attention.sequences] *
-                                    flow_step_page_blocks(step) * step->rows,
-                                sizeof *step->list);
+    step->starts = take(rows + 1, sizeof *step->starts);
+    step->list =
+        take(step->indptr[step->attention.sequences] * flow_step_page_blocks(step) * step->rows,
+             sizeof *step->list);
     for (int64_t row = 0; row < rows; row++)
         step->starts[row + 1] =
             step->starts[row] + list_row(step, row / step->rows, row % step->rows, dense,
@@ -253,8 +253,8 @@ static void expect_head(struct flow_step *step, int64_t request, int64_t head) {
     const struct scorer scorer = {.request = request, .first_head = head, .group = 1};
     int64_t row = request * problem.heads + head, dim = step->value_dim;
     int64_t most = step->limits.pages * step->attention.op.page_size;
-    struct oracle_key *keys = flow_step_take(most, sizeof *keys);
-    double *rows = flow_step_take(most * (problem.key.dim + dim), sizeof *rows);
+    struct oracle_key *keys = take(most, sizeof *keys);
+    double *rows = take(most * (problem.key.dim + dim), sizeof *rows);
     double *query = query_of(step, &scorer);
     struct oracle_answer answer = {step->result.output + row * dim,
                                    step->result.output_error + row * dim, 0, 0};
@@ -279,8 +279,8 @@ void flow_step_expect_output(struct flow_step *step) {
     int64_t rows = step->attention.sequences * step->attention.op.num_heads,
             numbers = rows * step->value_dim;
     forget_result(step);
-    step->result = (struct oracle_result){flow_step_take(numbers, 8), flow_step_take(numbers, 8),
-                                          flow_step_take(rows, 8), flow_step_take(rows, 8)};
+    step->result =
+        (struct oracle_result){take(numbers, 8), take(numbers, 8), take(rows, 8), take(rows, 8)};
     for (int64_t n = 0; n < rows; n++)
         expect_head(step, n / step->attention.op.num_heads, n % step->attention.op.num_heads);
 }
@@ -369,7 +369,7 @@ static bool are_scores_right(struct flow_step *step) {
 /* A caller who counts before it runs. */
 static bool is_count_right(struct flow_step *step) {
     int64_t rows = step->attention.sequences * step->rows;
-    int64_t *starts = flow_step_take(rows + 1, sizeof *starts);
+    int64_t *starts = take(rows + 1, sizeof *starts);
     bool right = kvmill_flow_count(&step->flow, step->attention.sequences, step->length,
                                    step->has_topk ? step->topk : NULL, starts, NULL) == KVMILL_OK &&
                  memcmp(starts, step->starts, (size_t)(rows + 1) * sizeof *starts) == 0;

@@ -3,13 +3,6 @@
 
 #include "common.h"
 
-void *flow_step_take(int64_t count, size_t bytes) {
-    void *memory = calloc((size_t)count + 1, bytes);
-    if (memory == NULL)
-        bail_out("out of memory");
-    return memory;
-}
-
 /* ---- Sizes ---- */
 
 static int64_t page_size(const struct flow_step *step) {

@@ -118,8 +118,7 @@ const float *flow_step_input(struct flow_step *step, size_t constant, int64_t re
 /* Where tensors of inputs are, after those of new rows. */
 int flow_step_first_input(const struct flow_step *step);
 
-/* Zeros, to be freed; the bytes of a tensor, NULL where there is none, and whether it has them. */
-void *flow_step_take(int64_t count, size_t bytes);
+/* The bytes of a tensor, NULL where there is none, and whether it has them. */
 void *flow_step_copy(struct flow_step *step, int which);
 bool flow_step_has_bytes(struct flow_step *step, int which, const void *bytes);
 

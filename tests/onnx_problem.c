@@ -261,15 +261,11 @@ static void take_rows(const struct onnx_problem *problem, int tensor, int64_t he
                         onnx_get(problem, tensor, b, h, r, d);
 }
 
-static double *numbers(int64_t count) {
-    return calloc((size_t)count + 1, sizeof(double));
-}
-
 static void take_keys(struct onnx_problem *problem, int v) {
     int64_t heads = problem->kv_heads, dim = dim_of(problem, K + v), past = problem->past;
     int64_t all = problem->step ? past : past + problem->keys, rows = problem->batch * heads * dim;
-    problem->k[v] = numbers(rows * all);
-    problem->fresh[v] = numbers(rows * problem->keys);
+    problem->k[v] = take(rows * all, sizeof(double));
+    problem->fresh[v] = take(rows * problem->keys, sizeof(double));
     if (problem->given[PAST] != NULL)
         take_rows(problem, PAST + v, heads, past, 0, all, problem->k[v]);
     if (problem->step)
@@ -281,16 +277,19 @@ static void take_keys(struct onnx_problem *problem, int v) {
 static void take_all(struct onnx_problem *problem) {
     int64_t rows = problem->batch * problem->heads * problem->queries;
     int64_t all = problem->past + problem->keys;
-    problem->q = numbers(rows * problem->dim);
+    problem->q = take(rows * problem->dim, sizeof(double));
     take_rows(problem, Q, problem->heads, problem->queries, 0, problem->queries, problem->q);
     for (int v = 0; v < 2; v++)
         take_keys(problem, v);
-    problem->mask = numbers(problem->mask_rank > 0 ? tensor_count(&problem->tensor[MASK].dl) : 0);
+    problem->mask =
+        take(problem->mask_rank > 0 ? tensor_count(&problem->tensor[MASK].dl) : 0, sizeof(double));
     for (int64_t n = 0; problem->mask_rank > 0 && n < tensor_count(&problem->tensor[MASK].dl); n++)
         problem->mask[n] = number_get(problem->U, tensor_element(&problem->tensor[MASK], n));
-    problem->result = (struct oracle_onnx_result){
-        numbers(rows * problem->value_dim), numbers(rows * problem->value_dim),
-        problem->qk ? numbers(rows * all) : NULL, problem->qk ? numbers(rows * all) : NULL};
+    problem->result =
+        (struct oracle_onnx_result){take(rows * problem->value_dim, sizeof(double)),
+                                    take(rows * problem->value_dim, sizeof(double)),
+                                    problem->qk ? take(rows * all, sizeof(double)) : NULL,
+                                    problem->qk ? take(rows * all, sizeof(double)) : NULL};
 }
 
 static struct oracle_onnx question(const struct onnx_problem *problem) {

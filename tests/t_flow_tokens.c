@@ -48,7 +48,7 @@ static int64_t rows_of_page(const struct flow_pool *pool, int64_t page) {
 static void choose_slots(struct flow_pool *pool, int64_t *slot, int64_t tokens, struct dice *dice) {
     int64_t size = pool->step->attention.op.page_size, done = 0;
     int64_t pages = pool->step->limits.cache_pages;
-    int64_t *order = flow_step_take(pages, sizeof *order);
+    int64_t *order = take(pages, sizeof *order);
     dice_order(dice, order, pages);
     for (int64_t p = 0; done < tokens; p++) {
         int64_t page = p < pages ? order[p] : -1;
@@ -100,7 +100,7 @@ static bool prefills(struct flow_step *step, const kvmill_plan_options *options,
     flow_step_give(step, STEP_ATTEND, false);
     for (int i = 0; i < 2 + a->op.partial; i++) {
         struct fence *fence = &a->tensor[theirs[i]].fence;
-        outputs[i] = flow_step_take((int64_t)fence->size, 1);
+        outputs[i] = take((int64_t)fence->size, 1);
         memcpy(outputs[i], fence->data, fence->size);
         memcpy(fence->data, a->before[theirs[i]].fence.data, fence->size);
         step->given[theirs[i]] = &a->tensor[theirs[i]].dl;

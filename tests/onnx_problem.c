@@ -37,6 +37,7 @@ static const struct wanted wanted[] = {
     WANTED(struct onnx_problem, hidden_in),
     WANTED(struct onnx_problem, qk),
     WANTED(struct onnx_problem, in_place),
+    WANTED(struct onnx_problem, grown),
     {"left", offsetof(struct onnx_problem, op.left_window_size)},
     {"right", offsetof(struct onnx_problem, op.right_window_size)},
     {NULL, 0}};
@@ -141,22 +142,43 @@ static void open_numbers(struct onnx_problem *problem, int i, const int64_t *num
                8);
 }
 
-static void open_tensors(struct onnx_problem *problem, struct dice *dice) {
+/* Rows of a present, from one on. */
+static void open_view(struct onnx_problem *problem, int i, int present, int64_t first,
+                      int64_t rows) {
+    struct fenced_tensor *view = &problem->tensor[i];
+    *view = problem->tensor[present];
+    view->fence = (struct fence){.pages = NULL};
+    view->shape[2] = rows;
+    view->dl.shape = view->shape;
+    view->dl.strides = view->strides;
+    view->dl.byte_offset += (uint64_t)(first * view->strides[2]) * view->dl.dtype.bits / 8;
+    problem->given[i] = &view->dl;
+}
+
+static void open_keys(struct onnx_problem *problem, int v, struct dice *dice) {
     bool packed = problem->packed, cache = packed && problem->step;
     int64_t all = problem->step ? problem->past : problem->past + problem->keys;
-    open_rows(problem, Q, problem->T1, packed, problem->queries, dice);
-    open_rows(problem, K, problem->T1, packed, problem->keys, dice);
-    open_rows(problem, V, problem->T2, packed, problem->keys, dice);
-    open_rows(problem, Y, problem->T1, packed, problem->queries, dice);
-    for (int v = 0; v < 2; v++) {
-        DLDataType type = v ? problem->T2 : problem->T1;
-        if (problem->past > 0 || problem->step)
-            open_rows(problem, PAST + v, type, cache, problem->past, dice);
-        if (problem->in_place)
-            problem->given[PRESENT + v] = problem->given[PAST + v];
-        else if (problem->present[v] || problem->step)
-            open_rows(problem, PRESENT + v, type, cache, all, dice);
+    DLDataType type = v ? problem->T2 : problem->T1;
+    if (problem->grown) {
+        open_rows(problem, PRESENT + v, type, false, all, dice);
+        open_view(problem, PAST + v, PRESENT + v, 0, problem->past);
+        open_view(problem, K + v, PRESENT + v, problem->past, problem->keys);
+        return;
     }
+    open_rows(problem, K + v, type, packed, problem->keys, dice);
+    if (problem->past > 0 || problem->step)
+        open_rows(problem, PAST + v, type, cache, problem->past, dice);
+    if (problem->in_place)
+        problem->given[PRESENT + v] = problem->given[PAST + v];
+    else if (problem->present[v] || problem->step)
+        open_rows(problem, PRESENT + v, type, cache, all, dice);
+}
+
+static void open_tensors(struct onnx_problem *problem, struct dice *dice) {
+    open_rows(problem, Q, problem->T1, problem->packed, problem->queries, dice);
+    open_rows(problem, Y, problem->T1, problem->packed, problem->queries, dice);
+    for (int v = 0; v < 2; v++)
+        open_keys(problem, v, dice);
     if (problem->qk)
         open_rows(problem, QK, problem->T1, false, problem->queries, dice);
     if (problem->mask_rank > 0)

@@ -99,14 +99,12 @@ static void test_kind(enum kind kind, bool use_packs) {
     snprintf(words, sizeof words, "%s with %s", random_kinds[kind],
              use_packs ? "packs" : "no packs");
     struct dice dice = dice_for(words);
-    kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = packs, .pack_count = use_packs ? PACKS : 0};
     int cases = is_slow_run() ? few_cases(8) : kind == LONG ? 60 : 150;
     bool good = true;
     for (int i = 0; good && i < cases; i++) {
         struct attention a = {0};
         random_attention(&a, kind, &dice);
-        good = run_case(&a, &options, kind == LONG, &dice);
+        good = run_case(&a, &two_threads[use_packs], kind == LONG, &dice);
     }
     ok(good, "%s: random geometry", words);
 }
@@ -152,10 +150,10 @@ static int cases_of_kernel(struct dice *dice) {
 }
 
 static bool run_kernel(const struct kvmill_kernel *kernel, struct dice *dice) {
-    kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = packs, .pack_count = PACKS, .isa = kernel->isa};
+    kvmill_plan_options options = two_threads[1];
     int cases = cases_of_kernel(dice);
     struct attention a = {0};
+    options.isa = kernel->isa;
     random_fit(&a, kernel, dice);
     bool good = is_selected(&a, kernel, &options);
     if (!good)
@@ -210,8 +208,6 @@ static const struct kvmill_kernel *choose_kernel(struct dice *dice) {
 
 TEST(mixed_kernels) {
     struct dice dice = dice_for("formats of packs");
-    kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = packs, .pack_count = PACKS};
     int cases = is_slow_run() ? few_cases(5) : 200;
     bool good = true, any = false;
     for (int i = 0; good && i < cases; i++) {
@@ -222,7 +218,7 @@ TEST(mixed_kernels) {
         any = true;
         random_fit(&a, kernel, &dice);
         random_lengths(&a, (enum kind)dice_range(&dice, 0, KINDS - 1), &dice);
-        good = run_case(&a, &options, i % 10 == 0, &dice);
+        good = run_case(&a, &two_threads[1], i % 10 == 0, &dice);
     }
     if (any)
         ok(good, "formats of the packs, lengths of every kind, the best instruction set");
@@ -252,9 +248,7 @@ static void open_slice(struct attention *slice, const struct attention *whole, i
 }
 
 static bool run_slice(const struct attention *slice, struct dice *dice) {
-    kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = packs, .pack_count = PACKS};
-    kvmill_plan *plan = plan_and_run(slice, options, 1, dice);
+    kvmill_plan *plan = plan_and_run(slice, two_threads[1], 1, dice);
     kvmill_plan_destroy(plan);
     return plan != NULL;
 }

@@ -4,10 +4,8 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "case_table.h"
 #include "common.h"
-#include "crew.h"
 #include "onnx_problem.h"
 #include "packs.h"
-#include "plans.h"
 #include "settings.h"
 
 DICE("ONNX Attention, case by case");
@@ -176,67 +174,6 @@ static bool run_sized(const char *type, const char *settings) {
 ROWS(sized, 3) {
     if (!is_slow_run() || cells[3] == NULL)
         ok(run_sized(cells[1], cells[2]), "%s", cells[0]);
-}
-
-/* ---- In place ---- */
-
-/* A present of `rows` rows in which the past is a view of the first and K of the last. */
-struct grown {
-    float data[2][2][8][3];
-    int64_t shape[3][4], strides[4];
-    DLTensor past, fresh, present;
-};
-
-static void open_grown(struct grown *grown) {
-    const int64_t rows[] = {5, 2, 7};
-    DLTensor *tensors[] = {&grown->past, &grown->fresh, &grown->present};
-    float *first = grown->data[0][0][0];
-    for (int64_t i = 0; i < 2 * 2 * 8 * 3; i++)
-        first[i] = (float)(i % 13) - 6;
-    for (int d = 0; d < 4; d++)
-        grown->strides[d] = (int64_t[]){48, 24, 3, 1}[d];
-    for (int i = 0; i < 3; i++) {
-        memcpy(grown->shape[i], (int64_t[]){2, 2, rows[i], 3}, sizeof grown->shape[i]);
-        *tensors[i] = dense_tensor(f32, 4, grown->shape[i], i == 1 ? grown->data[0][0][5] : first);
-        tensors[i]->strides = grown->strides;
-    }
-}
-
-static bool run_grown(struct grown *key, struct grown *value, bool with_presents, float *y) {
-    int64_t shape[] = {2, 2, 2, 3};
-    float q[24];
-    const DLTensor Q = dense_tensor(f32, 4, shape, q), Y = dense_tensor(f32, 4, shape, y);
-    const DLTensor *tensors[KVMILL_ATTENTION_TENSORS] = {
-        &Q, &key->fresh, &value->fresh, NULL, &key->past, &value->past, NULL, &Y};
-    kvmill_attention op;
-    kvmill_plan *plan;
-    kvmill_error error = {""};
-    for (int i = 0; i < 24; i++)
-        q[i] = (float)(i % 5) - 2;
-    kvmill_attention_init(&op, sizeof op);
-    op.Q = &Q, op.K = &key->fresh, op.V = &value->fresh;
-    op.past_key = &key->past, op.past_value = &value->past;
-    op.present_key = tensors[KVMILL_ATTENTION_PRESENT_KEY] = with_presents ? &key->present : NULL;
-    op.present_value = tensors[KVMILL_ATTENTION_PRESENT_VALUE] =
-        with_presents ? &value->present : NULL;
-    if (kvmill_plan_attention(&op, NULL, &plan, &error) != KVMILL_OK)
-        bail_out("no plan: %s", error.message);
-    bool good = run_with_workspace(plan, tensors, 0, &dice, &error) == KVMILL_OK;
-    diag("%s", error.message);
-    kvmill_plan_destroy(plan);
-    return good;
-}
-
-TEST(in_place) {
-    static struct grown key, value, was;
-    float y[24], other[24];
-    open_grown(&key);
-    open_grown(&value);
-    was = key;
-    ok(run_grown(&key, &value, false, y), "two pieces without a present");
-    ok(run_grown(&key, &value, true, other) && memcmp(y, other, sizeof y) == 0,
-       "a present whose parts are where they belong gives the same");
-    ok(memcmp(key.data, was.data, sizeof was.data) == 0, "and nothing is moved");
 }
 
 /* ---- Rings ---- */

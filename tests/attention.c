@@ -286,7 +286,7 @@ static void fill_past(struct attention *a, bool value, struct dice *dice) {
                 fill_row(side,
                          oracle_row(&problem.cache, b, problem.layer,
                                     value && problem.cache.sides == 2,
-                                    oracle_slot_of_head(&problem, b, h, j), h),
+                                    oracle_slot(&problem, b, h, j), h),
                          dice);
 }
 

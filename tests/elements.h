@@ -35,8 +35,8 @@ struct format {
 };
 #define FORMAT_BLOCKS "|T2=uint8 cache_format={q8_0|q4_0|q5_1|q4_1|q5_0|iq4_nl|q6_0|q8_kv}"
 #define FORMATS_OF_BYTES                                                                           \
-    "T2=float32|T2=float16|T2=bfloat16|T2=int8 T3=float32 quant_bit=8 quant_group=8|"              \
-    "T2=int8 T3=float16 quant_bit=8 quant_group=16" FORMAT_BLOCKS FORMAT_BLOCKS FORMAT_BLOCKS
+    "{T2=float32|T2=float16|T2=bfloat16|T2=int8 T3=float32 quant_bit=8 quant_group=8|"             \
+    "T2=int8 T3=float16 quant_bit=8 quant_group=16}" FORMAT_BLOCKS FORMAT_BLOCKS
 #define FORMATS "{" FORMATS_OF_BYTES "|T2=int4 T3=float16 quant_bit=4 quant_group=16}"
 struct format format_of(const char *blocks, DLDataType T2, DLDataType T3, int64_t group);
 

@@ -29,19 +29,6 @@ static int64_t number_of(const struct oracle_attention *problem, int v, int64_t 
                       head);
 }
 
-static void write_row(const struct oracle_attention *problem, int64_t token, int64_t slot,
-                      int64_t head) {
-    for (int v = 0; v < 2 - problem->value_view; v++) {
-        const struct oracle_side *side = v ? &problem->value : &problem->key;
-        const unsigned char *current = v ? problem->current_value : problem->current_key;
-        double numbers[512];
-        for (int64_t i = 0; i < side->dim; i++)
-            numbers[i] = oracle_get(problem->activation, current,
-                                    (token * problem->kv_heads + head) * side->dim + i);
-        oracle_write_row(side, problem->activation, number_of(problem, v, slot, head), numbers);
-    }
-}
-
 void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t slot, int64_t head,
                         double *numbers) {
     bool is_view = v && problem->value_view;
@@ -151,7 +138,7 @@ static void expect_append(struct flow_pool *pool, const int64_t *slot, int64_t t
     const struct oracle_attention problem = attention_problem(&step->attention);
     for (int64_t t = 0; t < tokens; t++)
         for (int64_t h = 0; slot[t] >= 0 && h < problem.kv_heads; h++) {
-            write_row(&problem, t, slot[t], h);
+            oracle_store_row(&problem, 0, t, h, slot[t]);
             put_new_rows(pool, t, slot[t], h);
             pool->rows[slot[t] / size] = slot[t] % size + 1;
         }

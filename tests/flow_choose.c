@@ -17,10 +17,11 @@ static const char *word_of(const char *value) {
 
 static void set_one(struct flow_step *step, const struct setting *setting) {
 #define PAGES(NAME) WANTED(kvmill_flow_select, NAME)
-    static const struct wanted select[] = {
+    static const struct wanted_setting select[] = {
         PAGES(topk_val),          PAGES(reserved_bos), PAGES(reserved_eos), PAGES(ratio_numerator),
         PAGES(ratio_denominator), PAGES(cap),          PAGES(dense_below),  {.name = NULL}};
-    static const struct wanted blocks[] = {WANTED(struct flow_step, block_size), {.name = NULL}};
+    static const struct wanted_setting blocks[] = {WANTED(struct flow_step, block_size),
+                                                   {.name = NULL}};
     struct attention *a = &step->attention;
     if (strcmp(setting->name, "start") == 0)
         a->sequences = setting_integers(setting->value, a->start, MOST_SEQUENCES);
@@ -150,7 +151,7 @@ static void choose_select(struct flow_step *step, int64_t number, struct dice *d
 }
 
 /* Pages' ends, one page, none, and many. */
-int64_t flow_step_choose_length(int64_t page_size, struct dice *dice) {
+static int64_t choose_length(int64_t page_size, struct dice *dice) {
     int64_t most = page_size < 32 ? 24 : 12, pages = dice_range(dice, 2, most);
     switch (dice_range(dice, 0, 5)) {
     case 0:
@@ -178,7 +179,7 @@ void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice)
     a->spread = dice_once_in(dice, 3) && a->op.cache_layout < 4 ? SPREAD : DENSE;
     a->spare_rows = dice_range(dice, 0, 2 * a->op.page_size);
     for (int64_t b = 0; b < a->sequences; b++)
-        a->start[b] = flow_step_choose_length(a->op.page_size, dice);
+        a->start[b] = choose_length(a->op.page_size, dice);
 }
 
 void flow_step_choose_topk(struct flow_step *step, struct dice *dice) {

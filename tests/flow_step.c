@@ -224,7 +224,7 @@ static void open_slots(struct flow_step *step, struct dice *dice) {
     for (int64_t b = 0; b < a->sequences; b++) {
         bool padding = step->own == NULL && dice_once_in(dice, 5);
         for (int64_t t = 0; t < a->tokens[b]; t++)
-            *slot++ = padding ? -1 : oracle_slot(&problem, b, a->start[b] + t);
+            *slot++ = padding ? -1 : oracle_slot(&problem, b, 0, a->start[b] + t);
     }
 }
 

@@ -73,9 +73,6 @@ void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice)
 /* Now and then each request says what is selected. */
 void flow_step_choose_topk(struct flow_step *step, struct dice *dice);
 
-/* A request's length: at pages' ends, within one page, none, and many. */
-int64_t flow_step_choose_length(int64_t page_size, struct dice *dice);
-
 /* The op must be valid, dynamic and paged; page_size and all else of it as wanted. */
 void flow_step_open(struct flow_step *step, struct dice *dice);
 void flow_step_close(struct flow_step *step);

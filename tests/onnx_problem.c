@@ -21,7 +21,7 @@ enum {
 
 /* ---- What is wanted, in words ---- */
 
-static const struct wanted wanted[] = {
+static const struct wanted_setting wanted[] = {
     WANTED(struct onnx_problem, step),
     WANTED(struct onnx_problem, circular),
     WANTED(struct onnx_problem, packed),
@@ -238,7 +238,7 @@ static void put_into_words(struct onnx_problem *p) {
         (int)p->mask_rank, p->U.code, p->U.bits, (int)p->op.is_causal, p->op.softcap,
         p->qk ? (int)p->op.qk_matmul_output_mode : -1);
     size_t length = strlen(p->words);
-    for (const struct wanted *w = wanted; w->name != NULL; w++, length = strlen(p->words))
+    for (const struct wanted_setting *w = wanted; w->name != NULL; w++, length = strlen(p->words))
         snprintf(p->words + length, sizeof p->words - length, " %s=%" PRId64, w->name,
                  *(const int64_t *)(const void *)((const char *)p + w->offset));
 }

@@ -226,7 +226,7 @@ static void set_dim(struct bend *bend, const struct setting *setting) {
 }
 
 static bool set_attribute(struct bend *bend, const struct setting *setting) {
-    static const struct wanted of_flows[] = {
+    static const struct wanted_setting of_flows[] = {
         {"batch", offsetof(struct scene, limits.batch)},
         {"pages", offsetof(struct scene, limits.pages)},
         WANTED(struct scene, topk_val),

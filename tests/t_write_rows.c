@@ -8,7 +8,7 @@
 #include "packs.h"
 #include "settings.h"
 
-enum { CASES = 400, MOST_HEADS = 3, MOST_TOKENS = 40, LONG = 600, MOST_DIM = 128 };
+enum { CASES = 500, MOST_HEADS = 3, MOST_TOKENS = 40, LONG = 600, MOST_DIM = 128 };
 
 DICE("write_rows");
 

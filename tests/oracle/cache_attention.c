@@ -6,8 +6,8 @@
 
 /* ---- Store and load ---- */
 
-int64_t oracle_slot_of_head(const struct oracle_attention *problem, int64_t sequence,
-                            int64_t kv_head, int64_t position) {
+int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t kv_head,
+                    int64_t position) {
     int64_t list = problem->lists > 0 ? sequence * problem->lists + kv_head : sequence;
     if (problem->ring > 0)
         position %= problem->ring;
@@ -19,15 +19,11 @@ int64_t oracle_slot_of_head(const struct oracle_attention *problem, int64_t sequ
            position % problem->page_size;
 }
 
-int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t position) {
-    return oracle_slot_of_head(problem, sequence, 0, position);
-}
-
 static int64_t row_at(const struct oracle_attention *problem, bool value, int64_t sequence,
                       int64_t position, int64_t kv_head) {
     int64_t side = value && problem->cache.sides == 2;
     return oracle_row(&problem->cache, sequence, problem->layer, side,
-                      oracle_slot_of_head(problem, sequence, kv_head, position), kv_head);
+                      oracle_slot(problem, sequence, kv_head, position), kv_head);
 }
 
 static void get_row(enum oracle_type type, const unsigned char *array, int64_t row, int64_t dim,
@@ -36,25 +32,25 @@ static void get_row(enum oracle_type type, const unsigned char *array, int64_t r
         numbers[i] = oracle_get(type, array, row * dim + i);
 }
 
-/* The token's number is among all. */
-static void store_side(const struct oracle_attention *problem, bool value, int64_t sequence,
-                       int64_t t) {
-    const struct oracle_side *side = value ? &problem->value : &problem->key;
-    const unsigned char *current = value ? problem->current_value : problem->current_key;
-    double *numbers = malloc((size_t)side->dim * sizeof *numbers);
-    int64_t position = problem->start_pos[sequence] + t - problem->seqstarts[sequence];
-    for (int64_t h = 0; h < problem->kv_heads; h++) {
-        get_row(problem->activation, current, t * problem->kv_heads + h, side->dim, numbers);
-        oracle_write_row(side, problem->activation, row_at(problem, value, sequence, position, h),
+void oracle_store_row(const struct oracle_attention *problem, int64_t sequence, int64_t t,
+                      int64_t kv_head, int64_t slot) {
+    for (int v = 0; v < 2 - problem->value_view; v++) {
+        const struct oracle_side *side = v ? &problem->value : &problem->key;
+        double *numbers = malloc((size_t)side->dim * sizeof *numbers);
+        get_row(problem->activation, v ? problem->current_value : problem->current_key,
+                t * problem->kv_heads + kv_head, side->dim, numbers);
+        oracle_write_row(side, problem->activation,
+                         oracle_row(&problem->cache, sequence, problem->layer,
+                                    v && problem->cache.sides == 2, slot, kv_head),
                          numbers);
+        free(numbers);
     }
-    free(numbers);
 }
 
 static void store_token(const struct oracle_attention *problem, int64_t sequence, int64_t t) {
-    store_side(problem, false, sequence, t);
-    if (!problem->value_view)
-        store_side(problem, true, sequence, t);
+    int64_t position = problem->start_pos[sequence] + t - problem->seqstarts[sequence];
+    for (int64_t h = 0; h < problem->kv_heads; h++)
+        oracle_store_row(problem, sequence, t, h, oracle_slot(problem, sequence, h, position));
 }
 
 static void store_sequence(const struct oracle_attention *problem, int64_t sequence) {

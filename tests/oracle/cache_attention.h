@@ -95,10 +95,12 @@ struct oracle_attention {
     enum oracle_type sinks_type;
 };
 
-/* The slot for kv head 0, or for any. */
-int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t position);
-int64_t oracle_slot_of_head(const struct oracle_attention *problem, int64_t sequence,
-                            int64_t kv_head, int64_t position);
+int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t kv_head,
+                    int64_t position);
+
+/* K and V of new token t, among all, into a row of the cache. */
+void oracle_store_row(const struct oracle_attention *problem, int64_t sequence, int64_t t,
+                      int64_t kv_head, int64_t slot);
 
 /* The new K and V into the cache. */
 void oracle_store(const struct oracle_attention *problem);

@@ -304,6 +304,14 @@ void tensor_open(struct fenced_tensor *tensor, DLDataType dtype, int rank, const
     fill_with_noise(&tensor->fence, dice);
 }
 
+void tensor_open_aligned(struct fenced_tensor *tensor, DLDataType dtype, int rank,
+                         const int64_t *shape, struct dice *dice) {
+    do {
+        tensor_close(tensor);
+        tensor_open(tensor, dtype, rank, shape, NULL, dice);
+    } while ((uintptr_t)tensor->dl.data % bytes_of(dtype, 1) != 0);
+}
+
 void tensor_open_copy(struct fenced_tensor *copy, const struct fenced_tensor *tensor,
                       struct dice *dice) {
     open_blank_tensor(copy, tensor->dl.dtype, tensor->dl.ndim, tensor->shape, tensor->dl.strides,

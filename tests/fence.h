@@ -93,6 +93,10 @@ struct fenced_tensor {
 void tensor_open(struct fenced_tensor *tensor, DLDataType dtype, int rank, const int64_t *shape,
                  const int64_t *strides, struct dice *dice);
 
+/* Row-major, at a multiple of its elements; in place of one that may be open. */
+void tensor_open_aligned(struct fenced_tensor *tensor, DLDataType dtype, int rank,
+                         const int64_t *shape, struct dice *dice);
+
 /* A tensor of the same shape and strides with the same bytes in a buffer of its own. */
 void tensor_open_copy(struct fenced_tensor *copy, const struct fenced_tensor *tensor,
                       struct dice *dice);

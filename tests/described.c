@@ -308,6 +308,7 @@ static kvmill_status plan_flow(const struct scene *scene, const kvmill_plan_opti
     flow.index = index;
     flow.index_count = sizeof index / sizeof *index;
     flow.select.topk_val = scene->topk_val;
+    flow.select.dense_below = scene->dense_below;
     flow.select.reserved_eos = 1;
     return plans[scene->op->number](&flow, &scene->limits, options, plan, error);
 }

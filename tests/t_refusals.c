@@ -11,7 +11,7 @@
      cache:type=int8        its type;  :shape=2,3  :strides=3,1  :.2=5 (a dim)  :[3]=7 (a number)
      cache:null             there is none;  :surplus  :empty  :no-data  :device
      cache:at=query+16      its data is that of another tensor, 16 bytes further
-     batch=2                of steps of flows: a limit, as pages and cache_pages are; topk_val
+     batch=2                of steps of flows: a limit, as are pages and cache_pages
      kernels=store,plain    options.least_isa is scalar, and so is the only pack: kernels with such
    symbols
 
@@ -20,8 +20,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
-#include <ctype.h>
-
 #include "common.h"
 #include "described.h"
 #include "packs.h"
@@ -211,9 +209,7 @@ static void bend_tensor(struct bend *bend, const char *tensor, const char *what,
 }
 
 static bool is_dim(const char *name) {
-    for (; isupper((unsigned char)*name); name++)
-        ;
-    return *name == '\0';
+    return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")] == '\0';
 }
 
 static void set_dim(struct bend *bend, const struct setting *setting) {
@@ -230,6 +226,7 @@ static bool set_attribute(struct bend *bend, const struct setting *setting) {
         {"batch", offsetof(struct scene, limits.batch)},
         {"pages", offsetof(struct scene, limits.pages)},
         WANTED(struct scene, topk_val),
+        WANTED(struct scene, dense_below),
         {"cache_pages", offsetof(struct scene, limits.cache_pages)},
         {.name = NULL}};
     struct scene *scene = &bend->scene;

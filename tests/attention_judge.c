@@ -211,14 +211,8 @@ kvmill_plan *attention_plan_and_run(const struct attention *a, const kvmill_plan
 /* The share of the largest output that kinds of arithmetic may err by; 0: no promise, float32's is
  * derived. */
 static double promise_of(const char *math) {
-    static const struct {
-        const char *math;
-        double error;
-    } promises[] = {{"near", 5e-4}, {"fast", 3e-3}};
-    for (size_t i = 0; math != NULL && i < sizeof promises / sizeof *promises; i++)
-        if (strcmp(math, promises[i].math) == 0)
-            return promises[i].error;
-    return 0;
+    bool near = math != NULL && strcmp(math, "near") == 0;
+    return near ? 5e-4 : math != NULL && strcmp(math, "fast") == 0 ? 3e-3 : 0;
 }
 
 /* What arithmetic may err, and then the rounding of the result.  Scores err no more of theirs than

@@ -3,6 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
+#include "flow_beside.h"
 #include "flow_step.h"
 
 DICE("errors");
@@ -223,6 +224,88 @@ TEST(blocks) {
        "decode: scores of all blocks but one");
     flow_step_give(&step, STEP_DECODE, true);
     ok(is_accepted(STEP_DECODE), "decode: blocks, accepted as they are");
+    flow_step_close(&step);
+}
+
+/* ---- Fields that lie beside each other ---- */
+
+/* What is wrong with the second field, or, IN_ORDER, with the first. */
+static const struct wrong {
+    const char *what, *message;
+    kvmill_status status;
+    enum { OFFSET, DIM, STRIDE, APART, IN_ORDER } how;
+    int dim, by;
+} wrongs[] = {
+    {"that begins elsewhere", "kmin begins 66 bytes after kmax; accepted, where fields lie beside",
+     KVMILL_E_ALIAS, OFFSET, 0, 0},
+    {"of fewer pages", "kmin has ", KVMILL_E_SHAPE, DIM, 0, 0},
+    {"whose pages are further apart",
+     "in dim 0; accepted, where fields lie beside each other: ", KVMILL_E_STRIDE, STRIDE, 0, 2},
+    {"whose heads are further apart", "in dim 1; accepted", KVMILL_E_STRIDE, STRIDE, 1, 2},
+    {"whose columns are further apart", "kmin has stride 2 in dim 3; accepted", KVMILL_E_STRIDE,
+     STRIDE, 3, 1},
+    {"in memory of its own", "kmin begins ", KVMILL_E_ALIAS, APART, 0, 0},
+    {"after one without strides", "kmax has stride ", KVMILL_E_STRIDE, IN_ORDER, 0, 0},
+};
+
+static void bend_views(struct flow_beside *beside, const struct wrong *wrong) {
+    int64_t *strides = beside->strides[1];
+    bool inner = wrong->dim == 0 && strides[0] < strides[1];
+    if (wrong->how == OFFSET)
+        beside->view[1].byte_offset += 2;
+    else if (wrong->how == DIM)
+        beside->dims[1][wrong->dim]--;
+    else if (wrong->how == STRIDE)
+        strides[wrong->dim] += wrong->by, strides[1] *= inner ? 2 : 1; /* no two in one place */
+    else if (wrong->how == APART)
+        beside->view[1] = beside->apart[1];
+    else
+        beside->view[0].strides = NULL;
+}
+
+/* A run on views that lie as `layout` says, after they were bent; NULL: they are not. */
+static kvmill_status run_on_views(const char *layout, enum flow_step_kind kind,
+                                  const struct wrong *wrong, kvmill_error *error) {
+    struct flow_beside beside;
+    kvmill_plan *plan = NULL;
+    must(flow_step_plan(&step, kind, NULL, &plan, error) == KVMILL_OK, error->message);
+    flow_step_give(&step, kind, true);
+    flow_step_keep(&step, &dice);
+    flow_beside_open(&beside, layout, step.given + KVMILL_FLOW_FIELDS, FLOW_STEP_FIELDS, &dice);
+    const struct flow_beside before = beside;
+    if (wrong != NULL)
+        bend_views(&beside, wrong);
+    kvmill_status status = run_with_workspace(plan, step.given, 0, &dice, error);
+    beside = before;
+    must(flow_beside_close(&beside), "the fields' memory was left");
+    kvmill_plan_destroy(plan);
+    return status;
+}
+
+static void test_layout(const char *layout) {
+    char settings[32];
+    kvmill_error error;
+    snprintf(settings, sizeof settings, "field_layout=%s", layout);
+    open_step(settings);
+    for (size_t i = 0; i < 2 * COUNT(wrongs); i++) {
+        const struct wrong *wrong = &wrongs[i / 2];
+        enum flow_step_kind kind = i % 2 ? STEP_APPEND : STEP_INDEX;
+        kvmill_status status = run_on_views(layout, kind, wrong, &error);
+        ok_status(status, wrong->status, &error, wrong->message, "%s, %s: a field %s", layout,
+                  step_names[kind], wrong->what);
+        ok(flow_step_is_kept(&step), "  and nothing is written");
+    }
+    flow_step_close(&step);
+}
+
+/* A flow whose fields are apart does not take views. */
+TEST(views) {
+    kvmill_error error;
+    test_layout("page");
+    test_layout("head");
+    open_step("");
+    ok_status(run_on_views("page", STEP_INDEX, NULL, &error), KVMILL_E_STRIDE, &error,
+              "kmax has strides; accepted: row-major", "apart: views of one piece");
     flow_step_close(&step);
 }
 

@@ -368,33 +368,33 @@ static bool are_random_selections_right(const struct kvmill_kernel *kernel, stru
     return right;
 }
 
-/* One score for all, whichever; zeros of both signs; a rising row; a long row. */
+enum { DECIDED = 5000, ALIKE = 7, SIGNS = ALIKE, RISES, FALLS, SAMPLED, DECISIONS };
+
+/* One score for all, whichever; zeros of both signs; a rising row, a falling one; and one in which
+   a sample of them is above all others. */
+static float decided_score(int kind, int64_t i) {
+    static const float alike[ALIKE] = {NAN, INFINITY, -INFINITY, -1e30f, 0.0f, -0.0f, 1};
+    int64_t n = (i * 256 + DECIDED - 1) / DECIDED;
+    if (kind < ALIKE)
+        return alike[kind];
+    if (kind == SIGNS)
+        return i % 2 ? 0.0f : -0.0f;
+    return (float)(kind == FALLS                               ? -i
+                   : kind == SAMPLED && n * DECIDED / 256 == i ? DECIDED + n
+                                                               : i);
+}
+
 static bool are_decided_selections_right(const struct kvmill_kernel *kernel, struct dice *dice) {
-    static const float alike[] = {NAN, INFINITY, -INFINITY, -1e30f, 0.0f, -0.0f, 1};
-    enum { COUNT = 5000 };
     int64_t longest = is_slow_run() ? few_cases(30000) : 600000;
     float *score = take(longest, sizeof *score);
     bool right = true;
-    for (int s = 0; s < 7 && right; s++) {
-        for (int i = 0; i < COUNT; i++)
-            score[i] = alike[s];
-        right = is_selection_right(kernel, score, COUNT, 77, dice) &&
-                is_selection_right(kernel, score, 17, 16, dice);
+    for (int kind = 0; kind < DECISIONS && right; kind++) {
+        for (int64_t i = 0; i < DECIDED; i++)
+            score[i] = decided_score(kind, i);
+        right = is_selection_right(kernel, score, 17, 16, dice);
+        for (int64_t wanted = 77; wanted < 1000 && right; wanted *= 3)
+            right = is_selection_right(kernel, score, DECIDED, wanted, dice);
     }
-    for (int i = 0; i < COUNT; i++)
-        score[i] = i % 2 ? 0.0f : -0.0f;
-    right = right && is_selection_right(kernel, score, COUNT, 77, dice);
-    for (int rises = 0; rises < 2 && right; rises++) {
-        for (int i = 0; i < COUNT; i++)
-            score[i] = (float)(rises ? i : -i);
-        right = is_selection_right(kernel, score, COUNT, 300, dice);
-    }
-    for (int i = 0; i < COUNT; i++)
-        score[i] = (float)i;
-    for (int samples = 64; samples <= 256; samples *= 2) /* as good as only a sample of them is */
-        for (int i = 0; i < samples; i++)
-            score[i * COUNT / samples] = (float)(COUNT + i);
-    right = right && is_selection_right(kernel, score, COUNT, 700, dice);
     for (int64_t i = 0; i < longest; i++)
         score[i] = (float)dice_range(dice, -1000000, 1000000);
     right = right && is_selection_right(kernel, score, longest, longest / 16, dice);

@@ -33,62 +33,16 @@ static void open_strided(struct fenced_tensor *tensor, DLDataType type, int rank
     tensor_open(tensor, type, rank, shape, strides, dice);
 }
 
-static void open_numbers(struct fenced_tensor *tensor, int rank, const int64_t *shape) {
-    tensor_open(tensor, dice_once_in(dice, 2) ? i32 : i64, rank, shape, NULL, dice);
-}
-
 /* ---- Formats ---- */
-
-struct format {
-    const char *name, *settings; /* of the cache; prefixed with key_ or value_ */
-    enum oracle_type type, scale;
-    int64_t group; /* 0: no scales */
-    DLDataType tensor;
-};
-
-static const struct format formats[] = {
-    {"float32", "T2=float32", ORACLE_F32, 0, 0, {kDLFloat, 32, 1}},
-    {"float16", "T2=float16", ORACLE_F16, 0, 0, {kDLFloat, 16, 1}},
-    {"bfloat16", "T2=bfloat16", ORACLE_BF16, 0, 0, {kDLBfloat, 16, 1}},
-    {"int8",
-     "T2=int8 T3=float32 quant_bit=8 quant_group=8",
-     ORACLE_I8,
-     ORACLE_F32,
-     8,
-     {kDLInt, 8, 1}},
-    {"int4",
-     "T2=int4 T3=float16 quant_bit=4 quant_group=16",
-     ORACLE_I4,
-     ORACLE_F16,
-     16,
-     {kDLUInt, 8, 1}},
-    {"q8_0", "T2=uint8 cache_format=q8_0", ORACLE_Q8_0, 0, 0, {kDLUInt, 8, 1}},
-    {"q4_0", "T2=uint8 cache_format=q4_0", ORACLE_Q4_0, 0, 0, {kDLUInt, 8, 1}},
-    {"q4_1", "T2=uint8 cache_format=q4_1", ORACLE_Q4_1, 0, 0, {kDLUInt, 8, 1}},
-    {"q5_0", "T2=uint8 cache_format=q5_0", ORACLE_Q5_0, 0, 0, {kDLUInt, 8, 1}},
-    {"iq4_nl", "T2=uint8 cache_format=iq4_nl", ORACLE_IQ4_NL, 0, 0, {kDLUInt, 8, 1}},
-    {"q6_0", "T2=uint8 cache_format=q6_0", ORACLE_Q6_0, 0, 0, {kDLUInt, 8, 1}},
-    {"q8_kv", "T2=uint8 cache_format=q8_kv", ORACLE_Q8_KV, 0, 0, {kDLUInt, 8, 1}},
-};
-enum { FORMATS = sizeof formats / sizeof *formats };
 
 static bool is_coded(const struct format *format) {
     return oracle_is_blocks(format->type) || oracle_is_integer(format->type);
 }
 
-static int64_t elements_of_row(const struct format *format, int64_t dim) {
-    return oracle_bytes(format->type, dim) / (format->tensor.bits / 8);
-}
-
 /* A row, its scales, and the numbers they say. */
 static void fill_row(const struct format *format, int64_t dim, unsigned char *row,
                      unsigned char *scales, double *numbers) {
-    const struct oracle_side side = {.type = format->type,
-                                     .scale_type = format->scale,
-                                     .dim = dim,
-                                     .group = format->group,
-                                     .data = row,
-                                     .scale = scales};
+    const struct oracle_side side = format_row(format, dim, row, scales);
     for (int64_t d = 0; d < dim; d++)
         numbers[d] = (double)dice_range(dice, -32, 32) / 16;
     oracle_write_row(&side, ORACLE_F32, 0, numbers);
@@ -102,13 +56,17 @@ static struct fenced_tensor *use(struct problem *p, int which) {
     return &p->tensor[which];
 }
 
-static void *array(int64_t count, size_t size) {
-    return calloc((size_t)count + 1, size);
-}
-
-static void put_all(struct fenced_tensor *tensor, const int64_t *numbers) {
+/* Integers of 32 or 64 bits. */
+static void give(struct problem *p, int which, int rank, const int64_t *shape,
+                 const int64_t *numbers) {
+    struct fenced_tensor *tensor = use(p, which);
+    tensor_open(tensor, dice_once_in(dice, 2) ? i32 : i64, rank, shape, NULL, dice);
     for (int64_t i = 0; i < tensor_count(&tensor->dl); i++)
         put(tensor->dl.dtype, tensor_element(tensor, i), (double)numbers[i]);
+}
+
+static void give_list(struct problem *p, int which, int64_t count, const int64_t *numbers) {
+    give(p, which, 1, &count, numbers);
 }
 
 /* Attributes in words, with alternatives; their names may lack a prefix. */
@@ -127,14 +85,16 @@ static void say(kvmill_cache_attend *op, const char *prefix, const char *setting
 static void choose_op(struct problem *p) {
     kvmill_cache_attend *op = &p->op;
     kvmill_cache_attend_init(op, sizeof *op);
-    p->format[0] = p->format[1] = &formats[dice_range(dice, 0, FORMATS - 1)];
-    if (dice_once_in(dice, 3))
-        p->format[1] = &formats[dice_range(dice, 0, FORMATS - 1)];
-    say(op, "key_", p->format[0]->settings);
-    if (p->format[1] != p->format[0])
-        say(op, "value_", p->format[1]->settings);
+    say(op, "key_", FORMATS);
+    p->format[0] = p->format[1] =
+        format_of(op->key_cache_format, op->key_T2, op->key_T3, op->key_quant_group);
+    if (dice_once_in(dice, 3)) {
+        say(op, "value_", FORMATS);
+        p->format[1] =
+            format_of(op->value_cache_format, op->value_T2, op->value_T3, op->value_quant_group);
+    }
     say(op, "",
-        is_coded(p->format[0]) || is_coded(p->format[1])
+        is_coded(&p->format[0]) || is_coded(&p->format[1])
             ? "key_head_dim=64 value_head_dim={0|32}"
             : "key_head_dim={16|64|80|40|128} value_head_dim={0|0|{16|64|80|32}}");
     say(op, "",
@@ -144,14 +104,19 @@ static void choose_op(struct problem *p) {
         "mask_T1={none|{bool|float16|bfloat16|float32}} page_size={1|2|3|4|5|6|7|8|9} "
         "softcap={0|0|0|3} is_causal={0|1} left_window_size={-1|-1|{0|1|5|17|39}} "
         "right_window_size={-1|-1|-1|{0|1|5}} is_alibi={0|0|1}");
+    if (p->kind == PLAIN)
+        say(op, "", "mask_T1=none is_causal=0 left_window_size=-1 right_window_size=-1 is_alibi=0");
     op->alibi_of_mask = op->is_alibi && op->mask_T1.bits && !dice_once_in(dice, 4);
+    p->viewed = p->format[0].type <= ORACLE_BF16 && p->format[1].type == p->format[0].type &&
+                op->value_head_dim <= op->key_head_dim && dice_once_in(dice, 3);
 }
 
 /* Queries and rows of sequences. */
-static void choose_sizes(struct problem *p, bool is_long) {
+static void choose_sizes(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
+    bool is_long = p->kind == LONG;
     int64_t most = is_long ? 5000 : dice_once_in(dice, 4) ? 300 : 40;
-    p->place = (enum place)dice_range(dice, 0, PLACES - 1);
+    p->place = p->kind == PLAIN ? LENGTHS : (enum place)dice_range(dice, 0, PLACES - 1);
     if (p->op.num_kv_heads == 1 && p->place == PAGES_OF_HEADS)
         p->place = PAGES;
     p->ragged = dice_once_in(dice, 2);
@@ -160,21 +125,21 @@ static void choose_sizes(struct problem *p, bool is_long) {
     o->heads = p->op.num_heads, o->kv_heads = p->op.num_kv_heads;
     o->dim = p->op.key_head_dim;
     o->value_dim = p->op.value_head_dim ? p->op.value_head_dim : o->dim;
-    p->starts = array(o->batch + 1, sizeof(int64_t));
-    p->lengths = array(o->batch * o->kv_heads, sizeof(int64_t));
-    if (p->place != RANGES && p->place != SLOTS && dice_once_in(dice, 3))
-        p->rings = array(o->batch * o->kv_heads, sizeof(int64_t));
-    p->op.mode = p->rings != NULL ? "circular" : NULL;
+    o->starts = take(o->batch + 1, sizeof(int64_t));
+    o->lengths = take(o->batch * o->kv_heads, sizeof(int64_t));
+    if (p->place != RANGES && p->place != SLOTS && p->kind != PLAIN && dice_once_in(dice, 3))
+        o->rings = take(o->batch * o->kv_heads, sizeof(int64_t));
+    p->op.mode = o->rings != NULL ? "circular" : NULL;
     for (int64_t b = 0; b < o->batch; b++) {
-        p->starts[b + 1] =
-            p->starts[b] + (p->ragged && !is_long ? dice_range(dice, 0, 9) : p->each);
+        o->starts[b + 1] =
+            o->starts[b] + (p->ragged && !is_long ? dice_range(dice, 0, 9) : p->each);
         int64_t length = is_long ? most : dice_range(dice, 0, most);
-        if (p->rings != NULL)
+        if (o->rings != NULL)
             length = length * 5 / 2;
         for (int64_t g = 0; g < o->kv_heads; g++)
-            p->lengths[b * o->kv_heads + g] = length;
+            o->lengths[b * o->kv_heads + g] = length;
     }
-    o->queries = p->starts[o->batch];
+    o->queries = o->starts[o->batch];
     p->rows = most + dice_range(dice, 0, 3);
     if (p->place >= PAGES)
         p->rows = (most / p->op.page_size + 2) * p->op.page_size * 2;
@@ -187,75 +152,70 @@ static void choose_pages(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
     int64_t size = p->op.page_size, pages = p->rows / size;
     int64_t owners = o->batch * (p->place == PAGES_OF_HEADS ? o->kv_heads : 1), total = 0;
-    int64_t *starts = array(owners + 1, sizeof *starts), *ids = array(owners * (pages + 1), 8);
-    int64_t *order = array(pages, sizeof *order);
+    int64_t *starts = take(owners + 1, sizeof *starts), *ids = take(owners * (pages + 1), 8);
+    int64_t *order = take(pages, sizeof *order);
     for (int64_t n = 0; n < owners; n++) {
         int64_t b = p->place == PAGES_OF_HEADS ? n / o->kv_heads : n;
-        int64_t length = p->lengths[b * o->kv_heads], count = (length + size - 1) / size;
-        if (p->rings != NULL)
+        int64_t length = o->lengths[b * o->kv_heads], count = (length + size - 1) / size;
+        if (o->rings != NULL)
             count = dice_range(dice, count > 0, count < pages ? count : pages);
         dice_order(dice, order, pages);
         memcpy(ids + total, order, (size_t)count * sizeof *ids);
         for (int64_t g = 0; g < o->kv_heads; g++)
             for (int64_t j = 0; j < length; j++)
                 if (p->place != PAGES_OF_HEADS || g == n % o->kv_heads)
-                    p->lists[b * o->kv_heads + g][j] = order[j / size % count] * size + j % size;
-        for (int64_t g = 0; p->rings != NULL && g < o->kv_heads; g++)
+                    o->cells[b * o->kv_heads + g][j] = order[j / size % count] * size + j % size;
+        for (int64_t g = 0; o->rings != NULL && g < o->kv_heads; g++)
             if (p->place != PAGES_OF_HEADS || g == n % o->kv_heads)
-                p->rings[b * o->kv_heads + g] = count * size;
+                o->rings[b * o->kv_heads + g] = count * size;
         starts[n + 1] = total += count;
     }
-    open_numbers(use(p, KVMILL_CACHE_ATTEND_PAGE_IDS), 1, &total);
-    put_all(&p->tensor[KVMILL_CACHE_ATTEND_PAGE_IDS], ids);
-    open_numbers(use(p, KVMILL_CACHE_ATTEND_PAGE_STARTS), 1, &(int64_t){owners + 1});
-    put_all(&p->tensor[KVMILL_CACHE_ATTEND_PAGE_STARTS], starts);
+    give_list(p, KVMILL_CACHE_ATTEND_PAGE_IDS, total, ids);
+    give_list(p, KVMILL_CACHE_ATTEND_PAGE_STARTS, owners + 1, starts);
     free(starts), free(ids), free(order);
 }
 
 static void choose_slots(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
-    int64_t *starts = array(o->batch + 1, sizeof *starts), total = 0;
-    int64_t *slots = array(o->batch * p->rows, sizeof *slots);
+    int64_t *starts = take(o->batch + 1, sizeof *starts), total = 0;
+    int64_t *slots = take(o->batch * p->rows, sizeof *slots);
     for (int64_t b = 0; b < o->batch; b++) {
-        int64_t length = p->lengths[b * o->kv_heads];
+        int64_t length = o->lengths[b * o->kv_heads];
         for (int64_t j = 0; j < length; j++) {
             slots[total + j] = dice_range(dice, 0, p->rows - 1);
             for (int64_t g = 0; g < o->kv_heads; g++)
-                p->lists[b * o->kv_heads + g][j] = slots[total + j];
+                o->cells[b * o->kv_heads + g][j] = slots[total + j];
         }
         starts[b + 1] = total += length;
     }
-    open_numbers(use(p, KVMILL_CACHE_ATTEND_SLOTS), 1, &total);
-    put_all(&p->tensor[KVMILL_CACHE_ATTEND_SLOTS], slots);
-    open_numbers(use(p, KVMILL_CACHE_ATTEND_SLOT_STARTS), 1, &(int64_t){o->batch + 1});
-    put_all(&p->tensor[KVMILL_CACHE_ATTEND_SLOT_STARTS], starts);
+    give_list(p, KVMILL_CACHE_ATTEND_SLOTS, total, slots);
+    give_list(p, KVMILL_CACHE_ATTEND_SLOT_STARTS, o->batch + 1, starts);
     free(starts), free(slots);
 }
 
 static void choose_ranges(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
     int64_t longest = dice_once_in(dice, 2) ? p->rows : 3; /* short ones leave gaps */
-    p->ranges = array(2 * o->queries, sizeof *p->ranges);
+    o->ranges = take(2 * o->queries, sizeof *o->ranges);
     for (int64_t n = 0; n < o->queries; n++) {
         int64_t first = dice_range(dice, 0, p->rows);
-        p->ranges[2 * n] = first;
-        p->ranges[2 * n + 1] =
+        o->ranges[2 * n] = first;
+        o->ranges[2 * n + 1] =
             dice_range(dice, first, first + longest < p->rows ? first + longest : p->rows);
     }
-    open_numbers(use(p, KVMILL_CACHE_ATTEND_RANGES), 2, (int64_t[]){o->queries, 2});
-    put_all(&p->tensor[KVMILL_CACHE_ATTEND_RANGES], p->ranges);
+    give(p, KVMILL_CACHE_ATTEND_RANGES, 2, (int64_t[]){o->queries, 2}, o->ranges);
 }
 
 static void choose_places(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
     for (int64_t n = 0; n < o->batch * o->kv_heads; n++) {
         if (p->place == RANGES)
-            p->lengths[n] = p->rows;
-        p->lists[n] = array(p->lengths[n], sizeof(int64_t));
-        for (int64_t j = 0; j < p->lengths[n]; j++)
-            p->lists[n][j] = (p->place == LENGTHS ? n / o->kv_heads * p->rows : 0) + j % p->rows;
-        if (p->rings != NULL)
-            p->rings[n] = p->rows;
+            o->lengths[n] = p->rows;
+        o->cells[n] = take(o->lengths[n], sizeof(int64_t));
+        for (int64_t j = 0; j < o->lengths[n]; j++)
+            o->cells[n][j] = (p->place == LENGTHS ? n / o->kv_heads * p->rows : 0) + j % p->rows;
+        if (o->rings != NULL)
+            o->rings[n] = p->rows;
     }
     if (p->place == RANGES)
         choose_ranges(p);
@@ -265,27 +225,29 @@ static void choose_places(struct problem *p) {
         choose_pages(p);
     if (p->place == RANGES || p->place == SLOTS)
         return;
-    open_numbers(use(p, KVMILL_CACHE_ATTEND_LENGTHS), 1, &o->batch);
+    int64_t lengths[MOST_LISTS];
     for (int64_t b = 0; b < o->batch; b++)
-        put(p->tensor[KVMILL_CACHE_ATTEND_LENGTHS].dl.dtype,
-            tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_LENGTHS], b),
-            (double)p->lengths[b * o->kv_heads]);
+        lengths[b] = o->lengths[b * o->kv_heads];
+    give_list(p, KVMILL_CACHE_ATTEND_LENGTHS, o->batch, lengths);
 }
 
 /* ---- What is added ---- */
 
-/* Random numbers; hidden at the ends; blocks of hidden ones. */
-static void fill_mask(struct problem *p, int64_t rows, int64_t columns, DLDataType type) {
+/* Random numbers; hidden at the ends; blocks of hidden ones; seldom one that is none. */
+static void fill_mask(double *mask, int64_t rows, int64_t columns, bool is_bool) {
     for (int64_t r = 0; r < rows; r++) {
         int64_t kind = dice_range(dice, 0, 3), first = dice_range(dice, 0, columns);
         int64_t last = dice_range(dice, first, columns);
+        int64_t strange = dice_once_in(dice, 20) ? dice_range(dice, 0, columns - 1) : -1;
         for (int64_t j = 0; j < columns; j++) {
-            double *at = &p->mask[r * columns + j];
+            double *at = &mask[r * columns + j];
             bool ends = j < first || j >= last, block = (j / 64 + r) % 3 != 0;
             bool some = dice_once_in(dice, 3);
-            *at = kind > 1 && type.bits > 8 ? (double)dice_range(dice, -32, 32) / 16 : 0;
+            *at = kind > 1 && !is_bool ? (double)dice_range(dice, -32, 32) / 16 : 0;
             if (kind == 0 ? ends : kind == 1 ? block : kind == 2 && some)
                 *at = -INFINITY;
+            if (j == strange && !is_bool)
+                *at = dice_once_in(dice, 2) ? NAN : INFINITY;
         }
     }
 }
@@ -295,23 +257,23 @@ static void choose_mask(struct problem *p) {
     int rank = (int)dice_range(dice, 1, 4);
     int64_t longest = 1;
     for (int64_t n = 0; n < o->batch * o->kv_heads; n++)
-        longest = p->lengths[n] > longest ? p->lengths[n] : longest;
+        longest = o->lengths[n] > longest ? o->lengths[n] : longest;
     int64_t dims[] = {p->ragged ? 1 : o->batch, o->heads, p->ragged ? o->queries : p->each,
                       dice_once_in(dice, 3) ? dice_range(dice, 1, longest) : longest};
     for (int d = 0; d < 3; d++)
         if (d < 4 - rank || dice_once_in(dice, 3))
             dims[d] = 1;
-    p->mask = array(dims[0] * dims[1] * dims[2] * dims[3], sizeof *p->mask);
-    fill_mask(p, dims[0] * dims[1] * dims[2], dims[3], p->op.mask_T1);
+    o->mask = take(dims[0] * dims[1] * dims[2] * dims[3], sizeof *o->mask);
+    fill_mask(o->mask, dims[0] * dims[1] * dims[2], dims[3], p->op.mask_T1.bits == 8);
     memcpy(o->mask_dims, dims, sizeof dims);
     struct fenced_tensor *mask = use(p, KVMILL_CACHE_ATTEND_ATTN_MASK);
     open_strided(mask, p->op.mask_T1, rank, dims + 4 - rank, false);
     for (int64_t i = 0; i < dims[0] * dims[1] * dims[2] * dims[3]; i++)
-        put(p->op.mask_T1, tensor_element(mask, i), p->mask[i]);
+        put(p->op.mask_T1, tensor_element(mask, i), o->mask[i]);
 }
 
 static double *choose_heads(struct problem *p, int which, DLDataType type) {
-    double *numbers = array(p->oracle.heads, sizeof *numbers);
+    double *numbers = take(p->oracle.heads, sizeof *numbers);
     tensor_open(use(p, which), type, 1, &p->oracle.heads, NULL, dice);
     for (int64_t h = 0; h < p->oracle.heads; h++) {
         numbers[h] = (double)dice_range(dice, 1, 16) / 16;
@@ -325,21 +287,20 @@ static void choose_terms(struct problem *p) {
     if (p->op.mask_T1.bits)
         choose_mask(p);
     if (dice_once_in(dice, 3))
-        p->sinks =
+        o->sinks =
             choose_heads(p, KVMILL_CACHE_ATTEND_SINKS, dice_once_in(dice, 2) ? f32 : p->op.T1);
     if (p->op.is_alibi && dice_once_in(dice, 2))
-        p->slopes = choose_heads(p, KVMILL_CACHE_ATTEND_ALIBI_SLOPES, f32);
+        o->slopes = choose_heads(p, KVMILL_CACHE_ATTEND_ALIBI_SLOPES, f32);
     else if (p->op.is_alibi) {
-        p->slopes = array(o->heads, sizeof *p->slopes);
+        o->slopes = take(o->heads, sizeof *o->slopes);
         for (int64_t h = 0; h < o->heads; h++)
-            p->slopes[h] = (double)(float)oracle_alibi_slope(o->heads, h);
+            o->slopes[h] = (double)(float)oracle_alibi_slope(o->heads, h);
     }
     if (dice_once_in(dice, 4)) {
-        p->positions = array(o->queries, sizeof *p->positions);
+        o->positions = take(o->queries, sizeof *o->positions);
         for (int64_t n = 0; n < o->queries; n++)
-            p->positions[n] = dice_range(dice, 0, 60);
-        open_numbers(use(p, KVMILL_CACHE_ATTEND_POSITIONS), 1, &o->queries);
-        put_all(&p->tensor[KVMILL_CACHE_ATTEND_POSITIONS], p->positions);
+            o->positions[n] = dice_range(dice, 0, 60);
+        give_list(p, KVMILL_CACHE_ATTEND_POSITIONS, o->queries, o->positions);
     }
 }
 
@@ -356,15 +317,15 @@ static int cache_shape(const struct problem *p, int64_t last, int64_t *shape) {
 }
 
 static void choose_key_positions(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
     int64_t shape[4];
     int rank = cache_shape(p, 1, shape) - 2;
-    if (p->rings != NULL || !dice_once_in(dice, 5))
+    if (o->rings != NULL || p->kind == PLAIN || !dice_once_in(dice, 5))
         return;
-    p->key_positions = array(p->cells, sizeof *p->key_positions);
+    o->key_positions = take(p->cells, sizeof *o->key_positions);
     for (int64_t c = 0; c < p->cells; c++)
-        p->key_positions[c] = dice_range(dice, 0, 60);
-    open_numbers(use(p, KVMILL_CACHE_ATTEND_KEY_POSITIONS), rank, shape);
-    put_all(&p->tensor[KVMILL_CACHE_ATTEND_KEY_POSITIONS], p->key_positions);
+        o->key_positions[c] = dice_range(dice, 0, 60);
+    give(p, KVMILL_CACHE_ATTEND_KEY_POSITIONS, rank, shape, o->key_positions);
 }
 
 /* NaN, as an element or as a scale, wherever the format has floats. */
@@ -385,10 +346,15 @@ static void copy_row(struct fenced_tensor *tensor, int64_t to, int64_t from, int
 static void fill_cell(struct problem *p, int64_t i, const int64_t *dims, double **numbers,
                       int64_t like) {
     for (int v = 0; v < 2; v++) {
-        const struct format *format = p->format[v];
+        const struct format *format = &p->format[v];
         struct fenced_tensor *rows = &p->tensor[KVMILL_CACHE_ATTEND_KEY + v],
                              *scales = &p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v];
-        int64_t elements = elements_of_row(format, dims[v]);
+        int64_t elements = format_elements(format, dims[v]);
+        if (v == 1 && p->viewed) {
+            memcpy(numbers[1] + i * dims[1], numbers[0] + i * dims[0],
+                   (size_t)dims[1] * sizeof **numbers);
+            continue;
+        }
         int64_t groups = format->group != 0 ? dims[v] / format->group : 0;
         if (like == i) {
             fill_row(format, dims[v], tensor_element(rows, i * elements),
@@ -403,18 +369,31 @@ static void fill_cell(struct problem *p, int64_t i, const int64_t *dims, double 
     }
 }
 
+/* K's rows, as far as V's shape goes. */
+static void give_view(struct problem *p, const int64_t *shape) {
+    p->view = p->tensor[KVMILL_CACHE_ATTEND_KEY].dl;
+    memcpy(p->view_shape, shape, sizeof p->view_shape);
+    p->view.shape = p->view_shape;
+    p->tensors[KVMILL_CACHE_ATTEND_VALUE] = &p->view;
+}
+
 /* Only rows that are seen are written; the rest stays poison. */
-static void open_caches(struct problem *p, bool is_long) {
+static void open_caches(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
+    bool is_long = p->kind == LONG;
     int64_t dims[] = {o->dim, o->value_dim}, shape[4];
     double *numbers[2];
     for (int v = 0; v < 2; v++) {
-        const struct format *format = p->format[v];
-        int rank = cache_shape(p, elements_of_row(format, dims[v]), shape);
+        const struct format *format = &p->format[v];
+        int rank = cache_shape(p, format_elements(format, dims[v]), shape);
+        numbers[v] = take(p->cells * o->kv_heads * dims[v], sizeof(double));
+        if (v == 1 && p->viewed) {
+            give_view(p, shape);
+            continue;
+        }
         open_strided(use(p, KVMILL_CACHE_ATTEND_KEY + v), format->tensor, rank, shape,
-                     p->place == PAGE_DIM);
+                     p->place == PAGE_DIM || p->kind == PLAIN);
         poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY + v]);
-        numbers[v] = array(p->cells * o->kv_heads * dims[v], sizeof(double));
         if (format->group == 0)
             continue;
         shape[rank - 1] = dims[v] / format->group;
@@ -431,12 +410,11 @@ static void open_caches(struct problem *p, bool is_long) {
 static void open_queries(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
     int64_t shape[] = {o->batch, p->each, o->heads, o->dim}, *dims = shape;
-    double *q = array(o->queries * o->heads * o->dim, sizeof *q);
+    double *q = take(o->queries * o->heads * o->dim, sizeof *q);
     int rank = 4;
     if (p->ragged) {
         dims++, rank = 3, shape[1] = o->queries;
-        open_numbers(use(p, KVMILL_CACHE_ATTEND_QUERY_STARTS), 1, &(int64_t){o->batch + 1});
-        put_all(&p->tensor[KVMILL_CACHE_ATTEND_QUERY_STARTS], p->starts);
+        give_list(p, KVMILL_CACHE_ATTEND_QUERY_STARTS, o->batch + 1, o->starts);
     }
     open_strided(use(p, KVMILL_CACHE_ATTEND_QUERY), p->op.T1, rank, dims, false);
     for (int64_t i = 0; i < o->queries * o->heads * o->dim; i++) {
@@ -451,42 +429,41 @@ static void open_queries(struct problem *p) {
         tensor_open(use(p, KVMILL_CACHE_ATTEND_LSE), f32, rank - 1, dims, NULL, dice);
 }
 
-void problem_open(struct problem *p, bool is_long, struct dice *problem_dice) {
+void problem_open(struct problem *p, enum problem_kind kind, struct dice *problem_dice) {
     dice = problem_dice;
     struct oracle_attend *o = &p->oracle;
-    *p = (struct problem){.rows = 0};
+    *p = (struct problem){.kind = kind};
     choose_op(p);
-    choose_sizes(p, is_long);
+    choose_sizes(p);
     choose_places(p);
     choose_terms(p);
     choose_key_positions(p);
-    o->starts = p->starts, o->lengths = p->lengths, o->cells = p->lists;
-    o->rings = p->rings;
-    o->positions = p->positions, o->key_positions = p->key_positions, o->ranges = p->ranges;
     if (oracle_attend_cuts_window(o, p->op.left_window_size)) /* which is refused */
         p->op.left_window_size = -1;
     o->is_causal = p->op.is_causal, o->window = p->op.left_window_size + 1;
     o->right_window = p->op.right_window_size;
-    o->mask = p->mask, o->together = p->ragged;
-    o->slopes = p->slopes, o->slopes_of_mask = p->op.alibi_of_mask;
-    o->scale = 1 / sqrt((double)o->dim), o->softcap = p->op.softcap, o->sinks = p->sinks;
-    open_caches(p, is_long);
+    o->together = p->ragged, o->slopes_of_mask = p->op.alibi_of_mask;
+    o->scale = 1 / sqrt((double)o->dim), o->softcap = p->op.softcap;
+    open_caches(p);
     open_queries(p);
     snprintf(p->words, sizeof p->words,
-             "place %d, K %s, V %s, %" PRId64 "/%" PRId64 " heads, D %" PRId64 ", E %" PRId64
-             ", B %" PRId64 ", %" PRId64 " queries%s%s%s%s%s%s%s",
-             p->place, p->format[0]->name, p->format[1]->name, o->heads, o->kv_heads, o->dim,
-             o->value_dim, o->batch, o->queries, p->mask ? ", mask" : "",
-             p->slopes ? ", slopes" : "", p->sinks ? ", sinks" : "",
-             p->positions ? ", positions" : "", p->key_positions ? ", key positions" : "",
-             p->op.is_causal ? ", causal" : "", p->rings ? ", ring" : "");
+             "place %d, K of type %d, V of type %d, %" PRId64 "/%" PRId64 " heads, D %" PRId64
+             ", E %" PRId64 "%s, B %" PRId64 ", %" PRId64 " queries%s%s%s%s%s%s%s",
+             p->place, p->format[0].type, p->format[1].type, o->heads, o->kv_heads, o->dim,
+             o->value_dim, p->viewed ? " of K" : "", o->batch, o->queries, o->mask ? ", mask" : "",
+             o->slopes ? ", slopes" : "", o->sinks ? ", sinks" : "",
+             o->positions ? ", positions" : "", o->key_positions ? ", key positions" : "",
+             p->op.is_causal ? ", causal" : "", o->rings ? ", ring" : "");
 }
 
 void problem_close(struct problem *p) {
+    struct oracle_attend *o = &p->oracle;
+    void *arrays[] = {o->starts,        o->lengths, o->rings, o->positions,
+                      o->key_positions, o->ranges,  o->mask,  o->slopes,
+                      o->sinks,         o->q,       o->k,     o->v};
     tensors_close(p->tensor, KVMILL_CACHE_ATTEND_TENSORS);
     for (int i = 0; i < MOST_LISTS; i++)
-        free(p->lists[i]);
-    free((void *)p->oracle.k), free((void *)p->oracle.v), free((void *)p->oracle.q);
-    free(p->starts), free(p->lengths), free(p->rings), free(p->positions), free(p->key_positions);
-    free(p->ranges), free(p->mask), free(p->slopes), free(p->sinks);
+        free(o->cells[i]);
+    for (size_t i = 0; i < COUNT(arrays); i++)
+        free(arrays[i]);
 }

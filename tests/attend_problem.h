@@ -10,25 +10,28 @@
 
 /* Where rows are. */
 enum place { LENGTHS, SHARED, RANGES, PAGES, PAGES_OF_HEADS, PAGE_DIM, SLOTS, PLACES };
-enum { MOST_LISTS = 64 };
+
+/* Long: a sequence of many rows.  Plain: rows of each sequence by their lengths, all of which all
+   queries see. */
+enum problem_kind { ANY, LONG, PLAIN };
 
 struct problem {
     kvmill_cache_attend op;
+    enum problem_kind kind;
+    bool viewed; /* values are the first elements of the keys' rows */
+    DLTensor view;
+    int64_t view_shape[4];
     enum place place;
-    const struct format *format[2]; /* of keys and values */
+    struct format format[2]; /* of keys and values */
     bool ragged;
     int64_t each, rows, cells; /* queries of a sequence; rows of a cache; of all caches */
-    int64_t heads_apart, *starts, *lengths, *lists[MOST_LISTS];
-    int64_t *rings; /* rows of each list's ring, or NULL */
-    int64_t *positions, *key_positions, *ranges;
-    double *mask, *slopes, *sinks;
     struct oracle_attend oracle;
     struct fenced_tensor tensor[KVMILL_CACHE_ATTEND_TENSORS];
     const DLTensor *tensors[KVMILL_CACHE_ATTEND_TENSORS];
     char words[256];
 };
 
-void problem_open(struct problem *problem, bool is_long, struct dice *dice);
+void problem_open(struct problem *problem, enum problem_kind kind, struct dice *dice);
 void problem_close(struct problem *problem);
 
 #endif

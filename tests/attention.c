@@ -45,24 +45,11 @@ double attention_get(const struct attention *a, int i, int64_t number) {
 
 /* ---- Contents ---- */
 
-/* Any NaN of the type. */
-static void put_nan(enum oracle_type type, unsigned char *array, int64_t number,
-                    struct dice *dice) {
-    static const uint32_t infinity[] = {[ORACLE_F32] = 0x7f800000,
-                                        [ORACLE_F16] = 0x7c00,
-                                        [ORACLE_BF16] = 0x7f80,
-                                        [ORACLE_E4M3] = 0x7f,
-                                        [ORACLE_E5M2] = 0x7c};
-    int64_t size = oracle_bytes(type, 1);
-    uint32_t bits = (uint32_t)dice_bits(dice) | infinity[type] | 1;
-    for (int64_t i = 0; i < size; i++)
-        array[number * size + i] = (unsigned char)(bits >> 8 * i);
-}
-
-static void fill_nan(struct attention *a, int i, struct dice *dice) {
-    int64_t count = tensor_count(&a->tensor[i].dl);
-    for (int64_t n = 0; n < count && number_is_float(a->tensor[i].dl.dtype); n++)
-        put_nan(attention_type(a->tensor[i].dl.dtype), a->dense[i], n, dice);
+/* NaN, as numbers or as scales in blocks; what says codes alone stays noise. */
+static void poison(struct attention *a, int i) {
+    const DLTensor *tensor = &a->tensor[i].dl;
+    if (tensor->dtype.code != kDLInt)
+        memset(a->dense[i], 0xff, tensor_bytes(tensor, tensor_count(tensor)));
 }
 
 /* Numbers of many sizes, with zeros and ties, row by row. */
@@ -251,29 +238,27 @@ static void open_side(struct attention *a, bool value, struct dice *dice) {
     int cache = value ? KVMILL_CACHE_ATTENTION_VALUE_CACHE : KVMILL_CACHE_ATTENTION_CACHE;
     int rank = cache_shape(a, last_dim(&side), dims);
     open_tensor(a, cache, side.T2, rank, dims, dice);
-    fill_nan(a, cache, dice);
+    poison(a, cache);
     if (side.quant_bit != 0) {
         cache_shape(a, side.dim / side.group, dims);
         open_tensor(a, cache + 1, side.T3, rank, dims, dice);
-        fill_nan(a, cache + 1, dice);
+        poison(a, cache + 1);
     }
 }
 
-/* llama.cpp's blocks: noise, but for a scale that is NaN until a row is written. */
-static void set_block_scales(const struct oracle_side *side, int64_t row, bool valid,
-                             struct dice *dice) {
-    unsigned char *block = side->data + row * oracle_bytes(side->type, side->dim);
+/* llama.cpp's blocks: noise, but for scales and minima. */
+static void fill_blocks(const struct oracle_side *side, int64_t row, struct dice *dice) {
+    int64_t bytes = oracle_bytes(side->type, side->dim);
+    unsigned char *block = side->data + row * bytes;
     bool from_0 = oracle_has_minimum(side->type) || oracle_middle(side->type) > 0;
     double code = from_0 ? 1 << (oracle_code_bits(side->type) - 1) : 100;
     int64_t count = oracle_block(side->type, side->dim), step = oracle_bytes(side->type, count);
-    enum oracle_type scale = oracle_block_scale(side->type);
+    for (int64_t i = 0; i < bytes; i++)
+        block[i] = (unsigned char)dice_bits(dice);
     for (int64_t i = 0; i < side->dim; i += count, block += step) {
         if (oracle_has_minimum(side->type))
             oracle_put(ORACLE_F16, block, 1, dice_between(dice, -1, 0));
-        if (valid)
-            oracle_put(scale, block, 0, dice_between(dice, 0.2, 1) / code);
-        else
-            put_nan(scale, block, 0, dice);
+        oracle_put(oracle_block_scale(side->type), block, 0, dice_between(dice, 0.2, 1) / code);
     }
 }
 
@@ -281,7 +266,7 @@ static void fill_row(const struct oracle_side *side, int64_t row, struct dice *d
     double code = side->type == ORACLE_I4 ? 6 : 100;
     int64_t first = row * side->dim, groups = side->group != 0 ? side->dim / side->group : 0;
     if (oracle_is_blocks(side->type)) {
-        set_block_scales(side, row, true, dice);
+        fill_blocks(side, row, dice);
         return;
     }
     for (int64_t i = first; i < first + side->dim; i++)
@@ -289,16 +274,6 @@ static void fill_row(const struct oracle_side *side, int64_t row, struct dice *d
             oracle_put(side->type, side->data, i, dice_between(dice, -1, 1));
     for (int64_t g = row * groups; g < (row + 1) * groups; g++)
         oracle_put(side->scale_type, side->scale, g, dice_between(dice, 0.2, 1) / code);
-}
-
-static void spoil_blocks(const struct oracle_attention *problem, const struct oracle_side *side,
-                         struct dice *dice) {
-    const struct oracle_cache *cache = &problem->cache;
-    int64_t rows = (cache->dynamic ? 1 : cache->batch) * cache->layers * cache->sides *
-                   cache->capacity * cache->heads;
-    if (oracle_is_blocks(side->type))
-        for (int64_t row = 0; row < rows; row++)
-            set_block_scales(side, row, false, dice);
 }
 
 /* The rows of older tokens. */
@@ -311,7 +286,7 @@ static void fill_past(struct attention *a, bool value, struct dice *dice) {
                 fill_row(side,
                          oracle_row(&problem.cache, b, problem.layer,
                                     value && problem.cache.sides == 2,
-                                    oracle_slot_of_head(&problem, b, h, j), h),
+                                    oracle_slot(&problem, b, h, j), h),
                          dice);
 }
 
@@ -320,10 +295,6 @@ static void open_cache(struct attention *a, struct dice *dice) {
     open_side(a, false, dice);
     if (has_value_cache(a))
         open_side(a, true, dice);
-    struct oracle_attention problem = attention_problem(a);
-    spoil_blocks(&problem, &problem.key, dice);
-    if (has_value_cache(a))
-        spoil_blocks(&problem, &problem.value, dice);
     fill_past(a, false, dice);
     if (!has_value_view(a))
         fill_past(a, true, dice);
@@ -385,7 +356,7 @@ static void fill_mask_rows(struct attention *a, const struct oracle_attention *p
 /* What is not a score's is NaN. */
 static void open_mask(struct attention *a, struct dice *dice) {
     open_mask_tensor(a, dice);
-    fill_nan(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, dice);
+    poison(a, KVMILL_CACHE_ATTENTION_ATTN_MASK);
     struct oracle_attention problem = attention_problem(a);
     for (int64_t b = 0; b < a->sequences; b++)
         for (int64_t h = 0; h < a->op.num_heads; h++)

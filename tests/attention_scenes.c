@@ -6,23 +6,23 @@
 
 /* ---- What is wanted, in words ---- */
 
-static const struct wanted wanted[] = {WANTED(struct attention, spare_batch),
-                                       WANTED(struct attention, spare_rows),
-                                       WANTED(struct attention, rows),
-                                       WANTED(struct attention, ring),
-                                       WANTED(struct attention, decoding),
-                                       WANTED(struct attention, decoding_rank),
-                                       WANTED(struct attention, max_slack),
-                                       WANTED(struct attention, mask_padding),
-                                       WANTED(struct attention, mask_one_batch),
-                                       WANTED(struct attention, sinks_are_activations),
-                                       WANTED(struct attention, share_prefix),
-                                       WANTED(struct attention, lists_of_heads),
-                                       WANTED(struct attention, query_size),
-                                       {"batch", offsetof(struct attention, sequences)},
-                                       {"mask", offsetof(struct attention, mask_rank)},
-                                       {"sinks", offsetof(struct attention, has_sinks)},
-                                       {NULL, 0}};
+static const struct wanted_setting wanted[] = {WANTED(struct attention, spare_batch),
+                                               WANTED(struct attention, spare_rows),
+                                               WANTED(struct attention, rows),
+                                               WANTED(struct attention, ring),
+                                               WANTED(struct attention, decoding),
+                                               WANTED(struct attention, decoding_rank),
+                                               WANTED(struct attention, max_slack),
+                                               WANTED(struct attention, mask_padding),
+                                               WANTED(struct attention, mask_one_batch),
+                                               WANTED(struct attention, sinks_are_activations),
+                                               WANTED(struct attention, share_prefix),
+                                               WANTED(struct attention, lists_of_heads),
+                                               WANTED(struct attention, query_size),
+                                               {"batch", offsetof(struct attention, sequences)},
+                                               {"mask", offsetof(struct attention, mask_rank)},
+                                               {"sinks", offsetof(struct attention, has_sinks)},
+                                               {NULL, 0}};
 
 /* A number for all sequences, or one for each. */
 static void set_lengths(struct attention *a, int64_t *lengths, const char *value) {

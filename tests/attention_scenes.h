@@ -11,8 +11,6 @@
 enum { S = 1, D = 2, KS = 4, KD = 8, MS = 16, MD = 32, K = KS | KD, M = MS | MD, OPS = 6 };
 
 #define F16 "T1=float16 T3=float16 "
-#define I8  "T2=int8 quant_bit=8 quant_group=8 "
-#define I4  "T2=int4 quant_bit=4 quant_group=8 "
 
 /* Attributes and what else is wanted, in words: "num_heads=6 T1=float16 batch=2 start=7 tokens=3".
    start and tokens are of all sequences, or a list, which says how many there are; mask is its

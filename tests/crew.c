@@ -114,7 +114,7 @@ static void run_part(void *context, int64_t index) {
     kvmill_part(phase->call, phase->order[index]);
 }
 
-void crew_run_phase(const kvmill_call *call, int threads, struct dice *dice) {
+static void run_phase(const kvmill_call *call, int threads, struct dice *dice) {
     int64_t parts = kvmill_parts(call);
     struct phase phase = {call, malloc((size_t)(parts + 1) * sizeof *phase.order)};
     dice_order(dice, phase.order, parts);
@@ -132,7 +132,7 @@ kvmill_status run_counting_parts(const kvmill_plan *plan, const DLTensor *const 
         return status;
     do {
         *most = kvmill_parts(&call) > *most ? kvmill_parts(&call) : *most;
-        crew_run_phase(&call, threads, dice);
+        run_phase(&call, threads, dice);
     } while (kvmill_next(&call));
     return KVMILL_OK;
 }

@@ -16,9 +16,6 @@
 void crew_share(int threads, int64_t parts, void (*part)(void *context, int64_t index),
                 void *context);
 
-/* The parts of a call's phase in any order on so many threads: 1 to 8. */
-void crew_run_phase(const kvmill_call *call, int threads, struct dice *dice);
-
 /* The parts of every phase in any order on so many threads; 0: kvmill_run. */
 kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tensors, void *workspace,
                            int threads, struct dice *dice, kvmill_error *error);

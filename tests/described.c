@@ -264,6 +264,8 @@ static void start_flow(struct scene *scene) {
     op->page_size = 4;
     op->num_layer = 1;
     op->layer_idx = 0;
+    scene->limits = (kvmill_flow_limits){sizeof scene->limits, 4, 4, 16};
+    scene->topk_val = 1;
 }
 
 /* Requests of a page each, of which the last token is new. */
@@ -300,14 +302,15 @@ static kvmill_status plan_flow(const struct scene *scene, const kvmill_plan_opti
         {.op = "Max", .inputs = {"scores"}, .output = "score", .dims = 1u << 2},
         {.op = "topK", .inputs = {"score"}},
     };
-    const kvmill_flow_limits limits = {sizeof limits, 4, 4, 16};
     kvmill_flow flow;
     kvmill_flow_init(&flow, sizeof flow);
     flow.attention = &scene->base.cache;
     flow.index = index;
     flow.index_count = sizeof index / sizeof *index;
-    flow.select.topk_val = flow.select.reserved_eos = 1;
-    return plans[scene->op->number](&flow, &limits, options, plan, error);
+    flow.select.topk_val = scene->topk_val;
+    flow.select.dense_below = scene->dense_below;
+    flow.select.reserved_eos = 1;
+    return plans[scene->op->number](&flow, &scene->limits, options, plan, error);
 }
 
 static const struct described_tensor flow_tensors[] = {

@@ -48,6 +48,8 @@ struct scene {
         kvmill_tensor_scatter scatter;
     } base;
     kvmill_tensor_scatter_attention step; /* of TensorScatterAttention: what is not in `base` */
+    kvmill_flow_limits limits;            /* of steps of flows, as topk_val */
+    int64_t topk_val, dense_below;
     DLDataType types[MOST_TYPES];
     struct op_dim words[OP_MOST_WORDS];
     struct fenced_tensor memory[MOST_TENSORS];

@@ -80,6 +80,26 @@ void number_put(DLDataType type, unsigned char *at, double x) {
         memcpy(at, number_is_float(type) ? (void *)&x : (void *)&integer, type.bits / 8);
 }
 
+struct format format_of(const char *blocks, DLDataType T2, DLDataType T3, int64_t group) {
+    return (struct format){blocks != NULL ? oracle_of_word(blocks) : attention_type(T2),
+                           attention_type(T3), T2.code == kDLInt ? group : 0,
+                           T2.bits == 4 ? (DLDataType){kDLUInt, 8, 1} : T2};
+}
+
+int64_t format_elements(const struct format *format, int64_t dim) {
+    return oracle_bytes(format->type, dim) / (format->tensor.bits / 8);
+}
+
+struct oracle_side format_row(const struct format *format, int64_t dim, unsigned char *row,
+                              unsigned char *scales) {
+    return (struct oracle_side){.type = format->type,
+                                .scale_type = format->scale,
+                                .dim = dim,
+                                .group = format->group,
+                                .data = row,
+                                .scale = scales};
+}
+
 double attention_rounding(DLDataType type, double x) {
     static const double relative[] = {
         [ORACLE_F32] = 0x1p-24, [ORACLE_F16] = 0x1p-11, [ORACLE_BF16] = 0x1p-8};

@@ -26,6 +26,25 @@ double number_get(DLDataType type, const unsigned char *at);
 void number_put(DLDataType type, unsigned char *at, double x);
 bool number_is_float(DLDataType type);
 
+/* What a cache holds, as its attributes say: a DLPack type of its tensor and scales, if `group` is
+   not 0.  Alternatives of them as settings.h has them, with names that may need a prefix. */
+struct format {
+    enum oracle_type type, scale;
+    int64_t group;
+    DLDataType tensor;
+};
+#define FORMAT_BLOCKS "|T2=uint8 cache_format={q8_0|q4_0|q5_1|q4_1|q5_0|iq4_nl|q6_0|q8_kv}"
+#define FORMATS_OF_BYTES                                                                           \
+    "{T2=float32|T2=float16|T2=bfloat16|T2=int8 T3=float32 quant_bit=8 quant_group=8|"             \
+    "T2=int8 T3=float16 quant_bit=8 quant_group=16}" FORMAT_BLOCKS FORMAT_BLOCKS
+#define FORMATS "{" FORMATS_OF_BYTES "|T2=int4 T3=float16 quant_bit=4 quant_group=16}"
+struct format format_of(const char *blocks, DLDataType T2, DLDataType T3, int64_t group);
+
+/* Elements of the tensor that a row has; a row, and its scales, as the oracle's only one. */
+int64_t format_elements(const struct format *format, int64_t dim);
+struct oracle_side format_row(const struct format *format, int64_t dim, unsigned char *row,
+                              unsigned char *scales);
+
 /* What rounding a result of that size to its type may err: half a unit of the last place. */
 double attention_rounding(DLDataType type, double x);
 

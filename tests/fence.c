@@ -73,6 +73,13 @@ int few_cases(int cases) {
     return is_slowest_run() ? (cases + 2) / 3 : cases;
 }
 
+void *take(int64_t count, size_t bytes) {
+    void *memory = calloc((size_t)count + 1, bytes);
+    if (memory == NULL)
+        bail_out("out of memory");
+    return memory;
+}
+
 /* ---- Fenced buffers ---- */
 
 enum { CANARY = 0xc5 };
@@ -211,7 +218,8 @@ static bool are_canaries(const struct fence *fence, const unsigned char *from,
                          const unsigned char *to, int64_t *where) {
     while (from < to && *from == CANARY)
         from++;
-    *where = from - fence->data;
+    if (where != NULL)
+        *where = from - fence->data;
     return from == to;
 }
 
@@ -296,6 +304,14 @@ void tensor_open(struct fenced_tensor *tensor, DLDataType dtype, int rank, const
     fill_with_noise(&tensor->fence, dice);
 }
 
+void tensor_open_aligned(struct fenced_tensor *tensor, DLDataType dtype, int rank,
+                         const int64_t *shape, struct dice *dice) {
+    do {
+        tensor_close(tensor);
+        tensor_open(tensor, dtype, rank, shape, NULL, dice);
+    } while ((uintptr_t)tensor->dl.data % bytes_of(dtype, 1) != 0);
+}
+
 void tensor_open_copy(struct fenced_tensor *copy, const struct fenced_tensor *tensor,
                       struct dice *dice) {
     open_blank_tensor(copy, tensor->dl.dtype, tensor->dl.ndim, tensor->shape, tensor->dl.strides,
@@ -310,8 +326,11 @@ void tensor_close(struct fenced_tensor *tensor) {
 bool tensor_is_equal(const struct fenced_tensor *a, const struct fenced_tensor *b, int64_t *where) {
     if (memcmp(a->fence.data, b->fence.data, a->fence.size) == 0)
         return true;
-    for (*where = 0; a->fence.data[*where] == b->fence.data[*where];)
-        ++*where;
+    size_t first = 0;
+    while (a->fence.data[first] == b->fence.data[first])
+        first++;
+    if (where != NULL)
+        *where = (int64_t)first;
     return false;
 }
 

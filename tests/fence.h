@@ -45,6 +45,9 @@ bool is_slowest_run(void);
 /* As many of these cases as the slowest run has time for: a third, at least one. */
 int few_cases(int cases);
 
+/* Zeros, to be freed, so many and one more. */
+void *take(int64_t count, size_t bytes);
+
 /* ---- Fenced buffers ---- */
 
 enum fence_side { FENCE_ABOVE, FENCE_BELOW };
@@ -69,7 +72,8 @@ void fence_close(struct fence *fence);
 /* Trap writes, or allow them again. */
 void fence_protect(const struct fence *fence, bool read_only);
 
-/* No canary was overwritten; *where is the offset of the first that was, relative to data. */
+/* No canary was overwritten; else *where, unless that is NULL, is the offset of the first that was,
+   relative to data. */
 bool fence_is_intact(const struct fence *fence, int64_t *where);
 
 /* A trap ends the test: say what it was doing.  The text is read when it happens. */
@@ -89,12 +93,17 @@ struct fenced_tensor {
 void tensor_open(struct fenced_tensor *tensor, DLDataType dtype, int rank, const int64_t *shape,
                  const int64_t *strides, struct dice *dice);
 
+/* Row-major, at a multiple of its elements; in place of one that may be open. */
+void tensor_open_aligned(struct fenced_tensor *tensor, DLDataType dtype, int rank,
+                         const int64_t *shape, struct dice *dice);
+
 /* A tensor of the same shape and strides with the same bytes in a buffer of its own. */
 void tensor_open_copy(struct fenced_tensor *copy, const struct fenced_tensor *tensor,
                       struct dice *dice);
 void tensor_close(struct fenced_tensor *tensor);
 
-/* All bytes are equal, those between the elements too; *where is the first that is not. */
+/* All bytes are equal, those between the elements too; *where, unless NULL, is the first that is
+   not. */
 bool tensor_is_equal(const struct fenced_tensor *a, const struct fenced_tensor *b, int64_t *where);
 
 /* ---- All tensors of a call; those of the list that are not open are not there ---- */

@@ -10,7 +10,7 @@ enum { CACHES = KVMILL_CACHE_ATTENTION_VALUE_SCALE - KVMILL_CACHE_ATTENTION_CACH
 void flow_pool_open(struct flow_step *step, struct flow_pool *pool) {
     *pool = (struct flow_pool){.step = step,
                                .blocks = step->limits.cache_pages * flow_step_page_blocks(step)};
-    pool->rows = flow_step_take(pool->blocks, sizeof *pool->rows);
+    pool->rows = take(pool->blocks, sizeof *pool->rows);
     for (size_t i = 0; i < step->flow.field_count; i++)
         pool->field[i] = flow_step_copy(step, KVMILL_FLOW_FIELDS + (int)i);
 }
@@ -29,28 +29,20 @@ static int64_t number_of(const struct oracle_attention *problem, int v, int64_t 
                       head);
 }
 
-static void write_row(const struct oracle_attention *problem, int64_t token, int64_t slot,
-                      int64_t head) {
-    for (int v = 0; v < 2 - problem->value_view; v++) {
-        const struct oracle_side *side = v ? &problem->value : &problem->key;
-        const unsigned char *current = v ? problem->current_value : problem->current_key;
-        double numbers[512];
-        for (int64_t i = 0; i < side->dim; i++)
-            numbers[i] = oracle_get(problem->activation, current,
-                                    (token * problem->kv_heads + head) * side->dim + i);
-        oracle_write_row(side, problem->activation, number_of(problem, v, slot, head), numbers);
-    }
-}
-
-/* As float32 arithmetic sees it. */
 void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t slot, int64_t head,
                         double *numbers) {
     bool is_view = v && problem->value_view;
     const struct oracle_side *side = v && !is_view ? &problem->value : &problem->key;
     double row[1024];
     oracle_read_row_exact(side, number_of(problem, v, slot, head), row);
+    memcpy(numbers, row, (size_t)(v ? problem->value.dim : problem->key.dim) * sizeof *row);
+}
+
+void flow_step_read_floats(const struct oracle_attention *problem, int v, int64_t slot,
+                           int64_t head, double *numbers) {
+    flow_step_read_row(problem, v, slot, head, numbers);
     for (int64_t i = 0; i < (v ? problem->value.dim : problem->key.dim); i++)
-        numbers[i] = (float)row[i];
+        numbers[i] = (float)numbers[i];
 }
 
 /* ---- Fields ---- */
@@ -72,9 +64,9 @@ static double *read_block(const struct flow_pool *pool, const struct oracle_atte
                           int v, int64_t block, int64_t head) {
     int64_t dim = v ? problem->value.dim : problem->key.dim;
     int64_t first = block * flow_step_block_size(pool->step);
-    double *numbers = flow_step_take(pool->rows[block] * dim, sizeof *numbers);
+    double *numbers = take(pool->rows[block] * dim, sizeof *numbers);
     for (int64_t r = 0; r < pool->rows[block]; r++)
-        flow_step_read_row(problem, v, first + r, head, numbers + r * dim);
+        flow_step_read_floats(problem, v, first + r, head, numbers + r * dim);
     return numbers;
 }
 
@@ -94,7 +86,7 @@ static void keep_rows(const struct oracle_keeper *keeper, int v, double *numbers
             numbers[i] = oracle_round(known->problem->activation, numbers[i]);
         oracle_write_row(side, known->problem->activation,
                          number_of(known->problem, v, known->slot + r, known->head), numbers);
-        flow_step_read_row(known->problem, v, known->slot + r, known->head, numbers);
+        flow_step_read_floats(known->problem, v, known->slot + r, known->head, numbers);
     }
 }
 
@@ -107,7 +99,7 @@ static void summarise(struct flow_pool *pool, const struct oracle_attention *pro
     double *value = read_block(pool, problem, 1, block, head);
     for (size_t f = 0; f < flow->field_count; f++) {
         int64_t count = flow->fields[f].rows * flow->fields[f].columns;
-        fields[f] = flow_step_take(count, 8);
+        fields[f] = take(count, 8);
         for (int64_t i = 0; flow->appended >> f & 1 && i < count; i++)
             fields[f][i] =
                 oracle_get(attention_type(flow->fields[f].dtype), pool->field[f],
@@ -146,7 +138,7 @@ static void expect_append(struct flow_pool *pool, const int64_t *slot, int64_t t
     const struct oracle_attention problem = attention_problem(&step->attention);
     for (int64_t t = 0; t < tokens; t++)
         for (int64_t h = 0; slot[t] >= 0 && h < problem.kv_heads; h++) {
-            write_row(&problem, t, slot[t], h);
+            oracle_store_row(&problem, 0, t, h, slot[t]);
             put_new_rows(pool, t, slot[t], h);
             pool->rows[slot[t] / size] = slot[t] % size + 1;
         }

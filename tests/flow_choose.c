@@ -7,9 +7,8 @@
 /* ---- By settings ---- */
 
 static const char *word_of(const char *value) {
-    static const char *const words[] = {"kv_head", "query_head",  "request",    "logical",
-                                        "score",   "incremental", "on_complete", "page",
-                                        "head"};
+    static const char *const words[] = {"kv_head",     "query_head",  "request", "logical", "score",
+                                        "incremental", "on_complete", "page",    "head"};
     for (size_t i = 0; i < COUNT(words); i++)
         if (strcmp(words[i], value) == 0)
             return words[i];
@@ -18,10 +17,11 @@ static const char *word_of(const char *value) {
 
 static void set_one(struct flow_step *step, const struct setting *setting) {
 #define PAGES(NAME) WANTED(kvmill_flow_select, NAME)
-    static const struct wanted select[] = {
+    static const struct wanted_setting select[] = {
         PAGES(topk_val),          PAGES(reserved_bos), PAGES(reserved_eos), PAGES(ratio_numerator),
         PAGES(ratio_denominator), PAGES(cap),          PAGES(dense_below),  {.name = NULL}};
-    static const struct wanted blocks[] = {WANTED(struct flow_step, block_size), {.name = NULL}};
+    static const struct wanted_setting blocks[] = {WANTED(struct flow_step, block_size),
+                                                   {.name = NULL}};
     struct attention *a = &step->attention;
     if (strcmp(setting->name, "start") == 0)
         a->sequences = setting_integers(setting->value, a->start, MOST_SEQUENCES);
@@ -67,22 +67,16 @@ void flow_step_set(struct flow_step *step, const char *settings) {
 /* ---- By dice ---- */
 
 /* What a cache may hold, for which activations and fields. */
-struct format {
-    DLDataType activation, cache, scale, field;
-    int64_t bits, group;
-    const char *blocks;
-};
-
-static struct format any_format(int64_t number) {
-    const struct format formats[] = {
-        {f32, f32, f32, f32, 0, 0, NULL},    {f16, f16, f16, f16, 0, 0, NULL},
-        {bf16, bf16, f32, bf16, 0, 0, NULL}, {f16, i8, f16, bf16, 8, 8, NULL},
-        {f32, i4, f16, f16, 4, 16, NULL},    {f16, u8, f32, f32, 0, 0, "q8_0"},
-        {bf16, u8, f32, f16, 0, 0, "q4_0"},  {f32, f16, f32, bf16, 0, 0, NULL},
-        {bf16, i8, f32, f32, 8, 16, NULL},
-    };
-    return formats[number % (int64_t)COUNT(formats)];
-}
+static const char *const formats[] = {
+    "T1=float32 T2=float32 T3=float32 field=float32",
+    "T1=float16 T2=float16 T3=float16 field=float16",
+    "T1=bfloat16 T2=bfloat16 T3=float32 field=bfloat16",
+    "T1=float16 T2=int8 T3=float16 quant_bit=8 quant_group=8 field=bfloat16",
+    "T1=float32 T2=int4 T3=float16 quant_bit=4 quant_group=16 field=float16",
+    "T1=float16 T2=uint8 T3=float32 cache_format=q8_0 field=float32",
+    "T1=bfloat16 T2=uint8 T3=float32 cache_format=q4_0 field=float16",
+    "T1=float32 T2=float16 T3=float32 field=bfloat16",
+    "T1=bfloat16 T2=int8 T3=float32 quant_bit=8 quant_group=16 field=float32"};
 
 static const int64_t head_counts[][2] = {{32, 8}, {9, 3}, {8, 8}, {5, 1}, {6, 2}, {71, 1}, {4, 2}};
 static const int64_t dims[] = {32, 64, 80, 96, 112, 128, 256};
@@ -91,40 +85,33 @@ static const char *const scopes[] = {"kv_head", "query_head", "request"};
 
 #define ANY(LIST, NUMBER) ((LIST)[(NUMBER) % (int64_t)COUNT(LIST)])
 
-static void set_format(kvmill_cache_attention *op, const struct format *format) {
-    op->T1 = format->activation;
-    op->T2 = format->cache;
-    op->T3 = format->scale;
-    op->quant_bit = format->bits;
-    op->quant_group = format->bits ? format->group : 8;
-    op->cache_format = format->blocks;
-}
-
 /* V of another size. */
-static void set_value(kvmill_cache_attention *op, const struct format *format, int64_t dim) {
+static void set_value(kvmill_cache_attention *op, int64_t dim) {
     op->value_differs = 1;
     op->value_head_dim = dim;
-    op->value_quant_bit = format->bits;
-    op->value_quant_group = format->group;
-    op->value_T2 = format->cache;
-    op->value_T3 = format->scale;
-    op->value_cache_format = format->blocks;
+    op->value_quant_bit = op->quant_bit;
+    op->value_quant_group = op->quant_bit ? op->quant_group : 0;
+    op->value_T2 = op->T2;
+    op->value_T3 = op->T3;
+    op->value_cache_format = op->cache_format;
 }
 
 /* Blocks are of 32. */
-static int64_t dim_for(const struct format *format, int64_t number) {
+static int64_t dim_for(const kvmill_cache_attention *op, int64_t number) {
     int64_t dim = ANY(dims, number);
-    return format->blocks != NULL ? (dim + 31) / 32 * 32 : dim;
+    return op->cache_format != NULL ? (dim + 31) / 32 * 32 : dim;
 }
 
-static void choose_attention(kvmill_cache_attention *op, int64_t number, struct dice *dice) {
-    const struct format format = any_format(number);
+static void choose_attention(struct flow_step *step, int64_t number, struct dice *dice) {
+    kvmill_cache_attention *op = &step->attention.op;
+    const char *format = ANY(formats, number);
     kvmill_cache_attention_init(op, sizeof *op);
-    set_format(op, &format);
+    for (struct setting setting; setting_next(&format, &setting);)
+        set_one(step, &setting);
     op->dynamic_batching = op->cache_mode = 1;
     op->num_heads = ANY(head_counts, number)[0];
     op->num_kv_heads = ANY(head_counts, number)[1];
-    op->head_dim = dim_for(&format, number / 2);
+    op->head_dim = dim_for(op, number / 2);
     op->page_size = ANY(page_sizes, dice_range(dice, 0, 6));
     op->cache_layout = number % 5;
     op->num_layer = dice_range(dice, 1, 2);
@@ -136,7 +123,7 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
     op->alibi_heads = dice_once_in(dice, 2) ? op->num_heads + 3 : 0;
     op->alibi_first = op->alibi_heads ? dice_range(dice, 0, 3) : 0;
     if (dice_once_in(dice, 5))
-        set_value(op, &format, dim_for(&format, dice_range(dice, 0, 6)));
+        set_value(op, dim_for(op, dice_range(dice, 0, 6)));
 }
 
 /* A divisor of the page, often without a word. */
@@ -164,7 +151,7 @@ static void choose_select(struct flow_step *step, int64_t number, struct dice *d
 }
 
 /* Pages' ends, one page, none, and many. */
-int64_t flow_step_choose_length(int64_t page_size, struct dice *dice) {
+static int64_t choose_length(int64_t page_size, struct dice *dice) {
     int64_t most = page_size < 32 ? 24 : 12, pages = dice_range(dice, 2, most);
     switch (dice_range(dice, 0, 5)) {
     case 0:
@@ -183,9 +170,8 @@ int64_t flow_step_choose_length(int64_t page_size, struct dice *dice) {
 void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice) {
     struct attention *a = &step->attention;
     static const char *const layouts[] = {NULL, "page", "head"};
-    *step = (struct flow_step){.field_type = any_format(number).field,
-                               .field_layout = layouts[dice_range(dice, 0, 2)]};
-    choose_attention(&a->op, number, dice);
+    *step = (struct flow_step){.field_layout = layouts[dice_range(dice, 0, 2)]};
+    choose_attention(step, number, dice);
     step->block_size = choose_block(a->op.page_size, dice);
     choose_select(step, number, dice);
     a->sequences = a->op.num_heads * a->op.head_dim > 3000 ? 2 : dice_range(dice, 1, 5);
@@ -193,7 +179,7 @@ void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice)
     a->spread = dice_once_in(dice, 3) && a->op.cache_layout < 4 ? SPREAD : DENSE;
     a->spare_rows = dice_range(dice, 0, 2 * a->op.page_size);
     for (int64_t b = 0; b < a->sequences; b++)
-        a->start[b] = flow_step_choose_length(a->op.page_size, dice);
+        a->start[b] = choose_length(a->op.page_size, dice);
 }
 
 void flow_step_choose_topk(struct flow_step *step, struct dice *dice) {

@@ -15,7 +15,7 @@ struct scorer {
 
 static double *query_of(struct flow_step *step, const struct scorer *scorer) {
     int64_t dim = step->attention.op.head_dim;
-    double *query = flow_step_take(scorer->group * dim, sizeof *query);
+    double *query = take(scorer->group * dim, sizeof *query);
     for (int64_t g = 0; g < scorer->group; g++)
         for (int64_t i = 0; i < dim; i++)
             query[g * dim + i] =
@@ -28,7 +28,7 @@ static double *query_of(struct flow_step *step, const struct scorer *scorer) {
 
 static double *field_of(struct flow_step *step, const struct scorer *scorer, size_t field) {
     int64_t count = step->fields[field].rows * step->fields[field].columns;
-    double *numbers = flow_step_take(scorer->pages * count, sizeof *numbers);
+    double *numbers = take(scorer->pages * count, sizeof *numbers);
     for (int64_t p = 0; p < scorer->pages; p++)
         for (int64_t i = 0; i < count; i++)
             numbers[p * count + i] = oracle_get(
@@ -45,11 +45,11 @@ static double *rows_of(struct flow_step *step, const struct scorer *scorer, int 
     const struct oracle_attention problem = attention_problem(&step->attention);
     const struct oracle_side *side = v ? &problem.value : &problem.key;
     int64_t size = flow_step_block_size(step);
-    double *numbers = flow_step_take(scorer->pages * size * side->dim, sizeof *numbers);
+    double *numbers = take(scorer->pages * size * side->dim, sizeof *numbers);
     for (int64_t r = 0; r < scorer->pages * size; r++) {
         int64_t page = flow_step_block(step, scorer->request, scorer->first + r / size);
-        flow_step_read_row(&problem, v, page * size + r % size, scorer->kv_head,
-                           numbers + r * side->dim);
+        flow_step_read_floats(&problem, v, page * size + r % size, scorer->kv_head,
+                              numbers + r * side->dim);
     }
     return numbers;
 }
@@ -90,7 +90,7 @@ static void score(struct flow_step *step, const struct scorer *scorer, double *s
 static void open_saved(struct flow_step *step, const struct scorer *scorer, double **saved) {
     for (size_t f = 0; f < step->flow.field_count; f++) {
         int64_t count = step->fields[f].rows * step->fields[f].columns;
-        saved[f] = flow_step_take(scorer->pages * count, sizeof **saved);
+        saved[f] = take(scorer->pages * count, sizeof **saved);
         saved[f][0] = -INFINITY;
     }
 }
@@ -117,7 +117,7 @@ static void score_row(struct flow_step *step, int64_t request, int64_t r, float 
     int64_t bos = step->select.reserved_bos, first = r * heads / step->rows;
     int64_t pages = flow_step_blocks(step, request) - bos - step->select.reserved_eos;
     int64_t kinds = step->rows < step->kv_heads ? step->kv_heads : 1;
-    double *own = flow_step_take(2 * pages, sizeof *own), *saved[MOST_STEP_FIELDS];
+    double *own = take(2 * pages, sizeof *own), *saved[MOST_STEP_FIELDS];
     for (int64_t n = 0; n < kinds; n++) {
         const struct scorer scorer = {request,
                                       first / ratio + n,
@@ -173,7 +173,7 @@ static int64_t count_scores(const struct flow_step *step) {
 
 void flow_step_expect_scores(struct flow_step *step, unsigned char *const *fields) {
     free(step->scores);
-    step->scores = flow_step_take(count_scores(step), sizeof *step->scores);
+    step->scores = take(count_scores(step), sizeof *step->scores);
     for (int64_t i = 0; i < count_scores(step); i++)
         step->scores[i] = NAN;
     for (int64_t n = 0; n < step->attention.sequences * step->rows; n++) {
@@ -205,10 +205,10 @@ static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool
 
 static void expect_lists(struct flow_step *step, bool dense) {
     int64_t rows = step->attention.sequences * step->rows;
-    step->starts = flow_step_take(rows + 1, sizeof *step->starts);
-    step->list = flow_step_take(step->indptr[step->attention.sequences] *
-                                    flow_step_page_blocks(step) * step->rows,
-                                sizeof *step->list);
+    step->starts = take(rows + 1, sizeof *step->starts);
+    step->list =
+        take(step->indptr[step->attention.sequences] * flow_step_page_blocks(step) * step->rows,
+             sizeof *step->list);
     for (int64_t row = 0; row < rows; row++)
         step->starts[row + 1] =
             step->starts[row] + list_row(step, row / step->rows, row % step->rows, dense,
@@ -225,111 +225,46 @@ void flow_step_put_lists(struct flow_step *step) {
 
 /* ---- What comes of them ---- */
 
-/* Cache rows that the query heads of a row see, [sequences, most], how many, and how far from the
-   query, one after the other. */
-struct seen {
-    int64_t most, *rows, starts[MOST_SEQUENCES + 1], *distances;
-};
-
-static bool is_in_window(const struct flow_step *step, int64_t request, int64_t token) {
-    int64_t window = step->attention.op.left_window_size + 1;
-    return window == 0 || token >= step->length[request] - window;
-}
-
-static int64_t see_request(struct flow_step *step, int64_t request, int64_t r, int64_t *rows,
-                           int64_t *distances) {
-    int64_t row = request * step->rows + r, size = flow_step_block_size(step), count = 0;
-    for (int64_t i = step->starts[row]; i < step->starts[row + 1]; i++)
-        for (int64_t j = 0; j < size; j++) {
-            int64_t token = step->list[i] * size + j;
-            if (token >= step->length[request] || !is_in_window(step, request, token))
-                continue;
-            distances[count] = token - (step->length[request] - 1);
-            rows[count++] = flow_step_block(step, request, step->list[i]) * size + j;
-        }
+/* What a query head of a request sees: tokens of the blocks of its list, from the window on.  Their
+   rows of K and V are put into `rows`. */
+static int64_t see(struct flow_step *step, const struct oracle_attention *problem, int64_t request,
+                   int64_t head, struct oracle_key *keys, double *rows) {
+    int64_t heads = problem->heads, size = flow_step_block_size(step), count = 0;
+    int64_t row = request * step->rows + head * step->rows / heads;
+    int64_t kv_head = head * step->kv_heads / heads, window = problem->window;
+    for (int64_t i = step->starts[row] * size; i < step->starts[row + 1] * size; i++) {
+        int64_t token = step->list[i / size] * size + i % size;
+        int64_t distance = token - (step->length[request] - 1);
+        if (distance > 0 || (window > 0 && distance <= -window))
+            continue;
+        int64_t slot = flow_step_block(step, request, step->list[i / size]) * size + i % size;
+        double *k = rows, *v = k + problem->key.dim;
+        flow_step_read_row(problem, 0, slot, kv_head, k);
+        flow_step_read_row(problem, 1, slot, kv_head, v);
+        rows = v + problem->value.dim;
+        double bias = oracle_alibi(problem, head, distance);
+        keys[count++] = (struct oracle_key){.k = k, .v = v, .bias = bias, .size = fabs(bias)};
+    }
     return count;
 }
 
-static void see(struct flow_step *step, int64_t r, struct seen *seen) {
-    *seen = (struct seen){.most = step->limits.pages * step->attention.op.page_size + 1};
-    seen->rows = flow_step_take(step->attention.sequences * seen->most, sizeof *seen->rows);
-    seen->distances =
-        flow_step_take(step->attention.sequences * seen->most, sizeof *seen->distances);
-    for (int64_t b = 0; b < step->attention.sequences; b++)
-        seen->starts[b + 1] = seen->starts[b] + see_request(step, b, r, seen->rows + b * seen->most,
-                                                            seen->distances + seen->starts[b]);
-}
-
-/* One kv head alone: its rows are where the first head's are, that many rows further. */
-static void move_to_head(const struct oracle_cache *cache, int64_t layer, int64_t kv_head,
-                         struct oracle_side *side) {
-    int64_t rows =
-        oracle_row(cache, 0, layer, 0, 0, kv_head) - oracle_row(cache, 0, layer, 0, 0, 0);
-    side->data += rows * oracle_bytes(side->type, side->dim);
-    if (side->group != 0)
-        side->scale += oracle_bytes(side->scale_type, rows * side->dim / side->group);
-}
-
-/* A query head of all requests: pages of a row each. */
-static struct oracle_attention head_problem(struct flow_step *step, int64_t head,
-                                            const struct seen *seen) {
-    static const int64_t one_each[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-    struct oracle_attention problem = attention_problem(&step->attention);
-    move_to_head(&problem.cache, problem.layer,
-                 head * step->kv_heads / step->attention.op.num_heads, &problem.key);
-    move_to_head(&problem.cache, problem.layer,
-                 head * step->kv_heads / step->attention.op.num_heads, &problem.value);
-    problem.alibi_heads = problem.alibi_heads ? problem.alibi_heads : problem.heads;
-    problem.alibi_first += head;
-    problem.distances = seen->distances;
-    problem.heads = problem.kv_heads = 1;
-    problem.sinks =
-        problem.sinks == NULL ? NULL : problem.sinks + oracle_bytes(problem.sinks_type, head);
-    problem.seqstarts = one_each;
-    problem.kvstarts = seen->starts;
-    problem.cachestarts = seen->rows;
-    problem.pages = seen->most;
-    problem.page_size = 1;
-    problem.decoding = step->attention.sequences;
-    problem.window = 0;
-    return problem;
-}
-
-static unsigned char *gather_query(struct flow_step *step, int64_t head) {
-    int64_t batch = step->attention.sequences, dim = step->attention.op.head_dim;
-    enum oracle_type type = attention_type(step->attention.op.T1);
-    unsigned char *query = flow_step_take(oracle_bytes(type, batch * dim), 1);
-    for (int64_t b = 0; b < batch; b++)
-        memcpy(query + oracle_bytes(type, b * dim),
-               flow_step_element(step, KVMILL_CACHE_ATTENTION_QUERY, b, head, 0),
-               (size_t)oracle_bytes(type, dim));
-    return query;
-}
-
-/* The results of a head, [sequences, dim], among those of all. */
-static void expect_head(struct flow_step *step, int64_t head) {
-    int64_t batch = step->attention.sequences, dim = step->value_dim;
-    double *numbers = flow_step_take(2 * batch * (dim + 1), sizeof *numbers);
-    const struct oracle_result result = {numbers, numbers + batch * dim, numbers + 2 * batch * dim,
-                                         numbers + batch * (2 * dim + 1)};
-    struct seen seen;
-    see(step, head * step->rows / step->attention.op.num_heads, &seen);
-    struct oracle_attention problem = head_problem(step, head, &seen);
-    unsigned char *query = gather_query(step, head);
-    problem.query = query;
-    oracle_attend(&problem, &result);
-    for (int64_t b = 0; b < batch; b++) {
-        int64_t row = b * step->attention.op.num_heads + head;
-        memcpy(step->result.output + row * dim, result.output + b * dim, (size_t)dim * 8);
-        memcpy(step->result.output_error + row * dim, result.output_error + b * dim,
-               (size_t)dim * 8);
-        step->result.lse[row] = result.lse[b];
-        step->result.lse_error[row] = result.lse_error[b];
-    }
+static void expect_head(struct flow_step *step, int64_t request, int64_t head) {
+    const struct oracle_attention problem = attention_problem(&step->attention);
+    const struct scorer scorer = {.request = request, .first_head = head, .group = 1};
+    int64_t row = request * problem.heads + head, dim = step->value_dim;
+    int64_t most = step->limits.pages * step->attention.op.page_size;
+    struct oracle_key *keys = take(most, sizeof *keys);
+    double *rows = take(most * (problem.key.dim + dim), sizeof *rows);
+    double *query = query_of(step, &scorer);
+    struct oracle_answer answer = {step->result.output + row * dim,
+                                   step->result.output_error + row * dim, 0, 0};
+    int64_t count = see(step, &problem, request, head, keys, rows);
+    oracle_attend_keys(&problem, head, query, keys, count, &answer);
+    step->result.lse[row] = answer.lse;
+    step->result.lse_error[row] = answer.lse_error;
     free(query);
-    free(seen.rows);
-    free(seen.distances);
-    free(numbers);
+    free(rows);
+    free(keys);
 }
 
 static void forget_result(struct flow_step *step) {
@@ -344,10 +279,10 @@ void flow_step_expect_output(struct flow_step *step) {
     int64_t rows = step->attention.sequences * step->attention.op.num_heads,
             numbers = rows * step->value_dim;
     forget_result(step);
-    step->result = (struct oracle_result){flow_step_take(numbers, 8), flow_step_take(numbers, 8),
-                                          flow_step_take(rows, 8), flow_step_take(rows, 8)};
-    for (int64_t h = 0; h < step->attention.op.num_heads; h++)
-        expect_head(step, h);
+    step->result =
+        (struct oracle_result){take(numbers, 8), take(numbers, 8), take(rows, 8), take(rows, 8)};
+    for (int64_t n = 0; n < rows; n++)
+        expect_head(step, n / step->attention.op.num_heads, n % step->attention.op.num_heads);
 }
 
 void flow_step_forget(struct flow_step *step) {
@@ -434,7 +369,7 @@ static bool are_scores_right(struct flow_step *step) {
 /* A caller who counts before it runs. */
 static bool is_count_right(struct flow_step *step) {
     int64_t rows = step->attention.sequences * step->rows;
-    int64_t *starts = flow_step_take(rows + 1, sizeof *starts);
+    int64_t *starts = take(rows + 1, sizeof *starts);
     bool right = kvmill_flow_count(&step->flow, step->attention.sequences, step->length,
                                    step->has_topk ? step->topk : NULL, starts, NULL) == KVMILL_OK &&
                  memcmp(starts, step->starts, (size_t)(rows + 1) * sizeof *starts) == 0;

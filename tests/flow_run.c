@@ -139,7 +139,7 @@ void *flow_step_copy(struct flow_step *step, int which) {
     const struct fence *fence = &flow_step_tensor(step, which)->fence;
     if (fence->pages == NULL)
         return NULL;
-    void *copy = flow_step_take((int64_t)fence->size, 1);
+    void *copy = take((int64_t)fence->size, 1);
     memcpy(copy, fence->data, fence->size);
     return copy;
 }

@@ -3,13 +3,6 @@
 
 #include "common.h"
 
-void *flow_step_take(int64_t count, size_t bytes) {
-    void *memory = calloc((size_t)count + 1, bytes);
-    if (memory == NULL)
-        bail_out("out of memory");
-    return memory;
-}
-
 /* ---- Sizes ---- */
 
 static int64_t page_size(const struct flow_step *step) {
@@ -114,21 +107,9 @@ void *flow_step_data(struct flow_step *step, int which) {
     return (unsigned char *)tensor->dl.data + tensor->dl.byte_offset;
 }
 
-/* They are at multiples of their size, other than that anywhere; further dims are 1. */
-static void open_ranked(struct flow_step *step, int which, DLDataType type, int rank, int64_t count,
-                        struct dice *dice) {
-    const int64_t shape[] = {count, 1, 1};
-    struct fenced_tensor *tensor = &step->tensor[which];
-    tensor_open(tensor, type, rank, shape, NULL, dice);
-    while ((uintptr_t)flow_step_data(step, which) % (type.bits / 8) != 0) {
-        tensor_close(tensor);
-        tensor_open(tensor, type, rank, shape, NULL, dice);
-    }
-}
-
 static void open_numbers(struct flow_step *step, int which, DLDataType type, int64_t count,
                          struct dice *dice) {
-    open_ranked(step, which, type, 1, count, dice);
+    tensor_open_aligned(&step->tensor[which], type, 1, &count, dice);
 }
 
 static void open_int64s(struct flow_step *step, int which, int64_t count, const int64_t *numbers,
@@ -212,8 +193,9 @@ static void open_requests(struct flow_step *step, struct dice *dice) {
     fill_page_ids(step);
     open_numbers(step, KVMILL_FLOW_SEL_INDPTR, i64, rows + 1, dice);
     open_numbers(step, KVMILL_FLOW_SEL, i32, listed + dice_range(dice, 0, 3), dice);
-    open_ranked(step, KVMILL_FLOW_BLOCK_IDS, dice_once_in(dice, 2) ? i32 : i64,
-                dice_once_in(dice, 2) ? 1 : 3, listed + dice_range(dice, 0, 3), dice);
+    const int64_t ids[] = {listed + dice_range(dice, 0, 3), 1, 1};
+    tensor_open_aligned(&step->tensor[KVMILL_FLOW_BLOCK_IDS], dice_once_in(dice, 2) ? i32 : i64,
+                        dice_once_in(dice, 2) ? 1 : 3, ids, dice);
     open_numbers(step, KVMILL_FLOW_SCORES, f32, listed + dice_range(dice, 0, 3), dice);
     if (step->has_topk)
         open_int64s(step, KVMILL_FLOW_TOPK_VALS, a->sequences, step->topk, dice);
@@ -231,7 +213,7 @@ static void open_slots(struct flow_step *step, struct dice *dice) {
     for (int64_t b = 0; b < a->sequences; b++) {
         bool padding = step->own == NULL && dice_once_in(dice, 5);
         for (int64_t t = 0; t < a->tokens[b]; t++)
-            *slot++ = padding ? -1 : oracle_slot(&problem, b, a->start[b] + t);
+            *slot++ = padding ? -1 : oracle_slot(&problem, b, 0, a->start[b] + t);
     }
 }
 
@@ -335,10 +317,7 @@ const float *flow_step_input(struct flow_step *step, size_t constant, int64_t re
 static void open_extra(struct flow_step *step, int which, DLDataType type, int rank,
                        const int64_t *shape, double unit, struct dice *dice) {
     struct fenced_tensor *tensor = &step->tensor[which];
-    do {
-        tensor_close(tensor);
-        tensor_open(tensor, type, rank, shape, NULL, dice);
-    } while ((uintptr_t)flow_step_data(step, which) % (type.bits / 8) != 0);
+    tensor_open_aligned(tensor, type, rank, shape, dice);
     for (int64_t i = 0; i < tensor_count(&tensor->dl); i++)
         oracle_put(attention_type(type), flow_step_data(step, which), i,
                    unit * (double)dice_range(dice, -8, 8));

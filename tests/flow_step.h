@@ -73,9 +73,6 @@ void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice)
 /* Now and then each request says what is selected. */
 void flow_step_choose_topk(struct flow_step *step, struct dice *dice);
 
-/* A request's length: at pages' ends, within one page, none, and many. */
-int64_t flow_step_choose_length(int64_t page_size, struct dice *dice);
-
 /* The op must be valid, dynamic and paged; page_size and all else of it as wanted. */
 void flow_step_open(struct flow_step *step, struct dice *dice);
 void flow_step_close(struct flow_step *step);
@@ -118,8 +115,7 @@ const float *flow_step_input(struct flow_step *step, size_t constant, int64_t re
 /* Where tensors of inputs are, after those of new rows. */
 int flow_step_first_input(const struct flow_step *step);
 
-/* Zeros, to be freed; the bytes of a tensor, NULL where there is none, and whether it has them. */
-void *flow_step_take(int64_t count, size_t bytes);
+/* The bytes of a tensor, NULL where there is none, and whether it has them. */
 void *flow_step_copy(struct flow_step *step, int which);
 bool flow_step_has_bytes(struct flow_step *step, int which, const void *bytes);
 
@@ -188,8 +184,10 @@ bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *option
 /* Fields are as the pool has them; of scores: within what sums of their size may err. */
 bool flow_pool_fields_are_right(struct flow_pool *pool, bool are_scores);
 
-/* A row of K or V from the dense arrays. */
+/* A row of K or V from the dense arrays; as float32 arithmetic sees it. */
 void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t slot, int64_t head,
                         double *numbers);
+void flow_step_read_floats(const struct oracle_attention *problem, int v, int64_t slot,
+                           int64_t head, double *numbers);
 
 #endif

@@ -21,7 +21,7 @@ enum {
 
 /* ---- What is wanted, in words ---- */
 
-static const struct wanted wanted[] = {
+static const struct wanted_setting wanted[] = {
     WANTED(struct onnx_problem, step),
     WANTED(struct onnx_problem, circular),
     WANTED(struct onnx_problem, packed),
@@ -37,6 +37,7 @@ static const struct wanted wanted[] = {
     WANTED(struct onnx_problem, hidden_in),
     WANTED(struct onnx_problem, qk),
     WANTED(struct onnx_problem, in_place),
+    WANTED(struct onnx_problem, grown),
     {"left", offsetof(struct onnx_problem, op.left_window_size)},
     {"right", offsetof(struct onnx_problem, op.right_window_size)},
     {NULL, 0}};
@@ -141,22 +142,43 @@ static void open_numbers(struct onnx_problem *problem, int i, const int64_t *num
                8);
 }
 
-static void open_tensors(struct onnx_problem *problem, struct dice *dice) {
+/* Rows of a present, from one on. */
+static void open_view(struct onnx_problem *problem, int i, int present, int64_t first,
+                      int64_t rows) {
+    struct fenced_tensor *view = &problem->tensor[i];
+    *view = problem->tensor[present];
+    view->fence = (struct fence){.pages = NULL};
+    view->shape[2] = rows;
+    view->dl.shape = view->shape;
+    view->dl.strides = view->strides;
+    view->dl.byte_offset += (uint64_t)(first * view->strides[2]) * view->dl.dtype.bits / 8;
+    problem->given[i] = &view->dl;
+}
+
+static void open_keys(struct onnx_problem *problem, int v, struct dice *dice) {
     bool packed = problem->packed, cache = packed && problem->step;
     int64_t all = problem->step ? problem->past : problem->past + problem->keys;
-    open_rows(problem, Q, problem->T1, packed, problem->queries, dice);
-    open_rows(problem, K, problem->T1, packed, problem->keys, dice);
-    open_rows(problem, V, problem->T2, packed, problem->keys, dice);
-    open_rows(problem, Y, problem->T1, packed, problem->queries, dice);
-    for (int v = 0; v < 2; v++) {
-        DLDataType type = v ? problem->T2 : problem->T1;
-        if (problem->past > 0 || problem->step)
-            open_rows(problem, PAST + v, type, cache, problem->past, dice);
-        if (problem->in_place)
-            problem->given[PRESENT + v] = problem->given[PAST + v];
-        else if (problem->present[v] || problem->step)
-            open_rows(problem, PRESENT + v, type, cache, all, dice);
+    DLDataType type = v ? problem->T2 : problem->T1;
+    if (problem->grown) {
+        open_rows(problem, PRESENT + v, type, false, all, dice);
+        open_view(problem, PAST + v, PRESENT + v, 0, problem->past);
+        open_view(problem, K + v, PRESENT + v, problem->past, problem->keys);
+        return;
     }
+    open_rows(problem, K + v, type, packed, problem->keys, dice);
+    if (problem->past > 0 || problem->step)
+        open_rows(problem, PAST + v, type, cache, problem->past, dice);
+    if (problem->in_place)
+        problem->given[PRESENT + v] = problem->given[PAST + v];
+    else if (problem->present[v] || problem->step)
+        open_rows(problem, PRESENT + v, type, cache, all, dice);
+}
+
+static void open_tensors(struct onnx_problem *problem, struct dice *dice) {
+    open_rows(problem, Q, problem->T1, problem->packed, problem->queries, dice);
+    open_rows(problem, Y, problem->T1, problem->packed, problem->queries, dice);
+    for (int v = 0; v < 2; v++)
+        open_keys(problem, v, dice);
     if (problem->qk)
         open_rows(problem, QK, problem->T1, false, problem->queries, dice);
     if (problem->mask_rank > 0)
@@ -216,7 +238,7 @@ static void put_into_words(struct onnx_problem *p) {
         (int)p->mask_rank, p->U.code, p->U.bits, (int)p->op.is_causal, p->op.softcap,
         p->qk ? (int)p->op.qk_matmul_output_mode : -1);
     size_t length = strlen(p->words);
-    for (const struct wanted *w = wanted; w->name != NULL; w++, length = strlen(p->words))
+    for (const struct wanted_setting *w = wanted; w->name != NULL; w++, length = strlen(p->words))
         snprintf(p->words + length, sizeof p->words - length, " %s=%" PRId64, w->name,
                  *(const int64_t *)(const void *)((const char *)p + w->offset));
 }
@@ -261,15 +283,11 @@ static void take_rows(const struct onnx_problem *problem, int tensor, int64_t he
                         onnx_get(problem, tensor, b, h, r, d);
 }
 
-static double *numbers(int64_t count) {
-    return calloc((size_t)count + 1, sizeof(double));
-}
-
 static void take_keys(struct onnx_problem *problem, int v) {
     int64_t heads = problem->kv_heads, dim = dim_of(problem, K + v), past = problem->past;
     int64_t all = problem->step ? past : past + problem->keys, rows = problem->batch * heads * dim;
-    problem->k[v] = numbers(rows * all);
-    problem->fresh[v] = numbers(rows * problem->keys);
+    problem->k[v] = take(rows * all, sizeof(double));
+    problem->fresh[v] = take(rows * problem->keys, sizeof(double));
     if (problem->given[PAST] != NULL)
         take_rows(problem, PAST + v, heads, past, 0, all, problem->k[v]);
     if (problem->step)
@@ -281,16 +299,19 @@ static void take_keys(struct onnx_problem *problem, int v) {
 static void take_all(struct onnx_problem *problem) {
     int64_t rows = problem->batch * problem->heads * problem->queries;
     int64_t all = problem->past + problem->keys;
-    problem->q = numbers(rows * problem->dim);
+    problem->q = take(rows * problem->dim, sizeof(double));
     take_rows(problem, Q, problem->heads, problem->queries, 0, problem->queries, problem->q);
     for (int v = 0; v < 2; v++)
         take_keys(problem, v);
-    problem->mask = numbers(problem->mask_rank > 0 ? tensor_count(&problem->tensor[MASK].dl) : 0);
+    problem->mask =
+        take(problem->mask_rank > 0 ? tensor_count(&problem->tensor[MASK].dl) : 0, sizeof(double));
     for (int64_t n = 0; problem->mask_rank > 0 && n < tensor_count(&problem->tensor[MASK].dl); n++)
         problem->mask[n] = number_get(problem->U, tensor_element(&problem->tensor[MASK], n));
-    problem->result = (struct oracle_onnx_result){
-        numbers(rows * problem->value_dim), numbers(rows * problem->value_dim),
-        problem->qk ? numbers(rows * all) : NULL, problem->qk ? numbers(rows * all) : NULL};
+    problem->result =
+        (struct oracle_onnx_result){take(rows * problem->value_dim, sizeof(double)),
+                                    take(rows * problem->value_dim, sizeof(double)),
+                                    problem->qk ? take(rows * all, sizeof(double)) : NULL,
+                                    problem->qk ? take(rows * all, sizeof(double)) : NULL};
 }
 
 static struct oracle_onnx question(const struct onnx_problem *problem) {

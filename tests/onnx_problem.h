@@ -24,6 +24,7 @@ struct onnx_problem {
     int64_t mask_dims[4];
     int64_t hidden_in;                /* one in so many elements of the mask is hidden; 0: none */
     int64_t present[2], qk, in_place; /* flags, too */
+    int64_t grown; /* the past is the first rows of a present that is given, K and V its last */
 
     /* Made by it.  Numbers are in the oracle's order. */
     struct fenced_tensor tensor[ONNX_TENSORS];

@@ -302,8 +302,8 @@ void onnx_write(const char *description, struct text *file) {
         abort();
     onnx_put_number(file, 1, 11);
     put_text(&graph, 2, "test");
-    for (char *line = strtok_r(copy, "\n", &rest); line != NULL;
-         line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = strtok_r(copy, "\n;", &rest); line != NULL;
+         line = strtok_r(NULL, "\n;", &rest)) {
         int count = split(line, words);
         if (count > 0)
             put_line(file, &graph, words[0], words + 1, count - 1);

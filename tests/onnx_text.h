@@ -1,4 +1,5 @@
-/* ONNX models for tests, from lines of text; written field by field, without the reader's code.
+/* ONNX models for tests, from lines of text, or what semicolons part; written field by field,
+   without the reader's code.
 
        opset 24 [DOMAIN]
        input NAME TYPE EXTENT ...        also output, info; an extent is a number, a name or ?

@@ -80,7 +80,7 @@ bool setting_apply(const struct setting *setting, const struct op_struct *part, 
     return true;
 }
 
-bool setting_want(const struct setting *setting, const struct wanted *wanted, void *base) {
+bool setting_want(const struct setting *setting, const struct wanted_setting *wanted, void *base) {
     for (; wanted->name != NULL; wanted++)
         if (strcmp(wanted->name, setting->name) == 0) {
             *(int64_t *)(void *)((char *)base + wanted->offset) = setting_integer(setting->value);

@@ -33,13 +33,13 @@ void setting_choose(const char *settings, int64_t (*pick)(void *context, int64_t
 int64_t setting_roll(void *dice, int64_t alternatives);
 
 /* Integers of a struct that settings say by their names; the last has none. */
-struct wanted {
+struct wanted_setting {
     const char *name;
     size_t offset; /* of an int64_t */
 };
 #define WANTED(STRUCT, NAME)                                                                       \
     { #NAME, offsetof(STRUCT, NAME) }
-bool setting_want(const struct setting *setting, const struct wanted *wanted, void *base);
+bool setting_want(const struct setting *setting, const struct wanted_setting *wanted, void *base);
 
 /* One integer for all of so many, or a list; how many the value has. */
 int setting_spread(const char *value, int64_t *integers, int64_t count);

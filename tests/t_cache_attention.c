@@ -99,14 +99,12 @@ static void test_kind(enum kind kind, bool use_packs) {
     snprintf(words, sizeof words, "%s with %s", random_kinds[kind],
              use_packs ? "packs" : "no packs");
     struct dice dice = dice_for(words);
-    kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = packs, .pack_count = use_packs ? PACKS : 0};
     int cases = is_slow_run() ? few_cases(8) : kind == LONG ? 60 : 150;
     bool good = true;
     for (int i = 0; good && i < cases; i++) {
         struct attention a = {0};
         random_attention(&a, kind, &dice);
-        good = run_case(&a, &options, kind == LONG, &dice);
+        good = run_case(&a, &two_threads[use_packs], kind == LONG, &dice);
     }
     ok(good, "%s: random geometry", words);
 }
@@ -152,10 +150,10 @@ static int cases_of_kernel(struct dice *dice) {
 }
 
 static bool run_kernel(const struct kvmill_kernel *kernel, struct dice *dice) {
-    kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = packs, .pack_count = PACKS, .isa = kernel->isa};
+    kvmill_plan_options options = two_threads[1];
     int cases = cases_of_kernel(dice);
     struct attention a = {0};
+    options.isa = kernel->isa;
     random_fit(&a, kernel, dice);
     bool good = is_selected(&a, kernel, &options);
     if (!good)
@@ -210,8 +208,6 @@ static const struct kvmill_kernel *choose_kernel(struct dice *dice) {
 
 TEST(mixed_kernels) {
     struct dice dice = dice_for("formats of packs");
-    kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = packs, .pack_count = PACKS};
     int cases = is_slow_run() ? few_cases(5) : 200;
     bool good = true, any = false;
     for (int i = 0; good && i < cases; i++) {
@@ -222,7 +218,7 @@ TEST(mixed_kernels) {
         any = true;
         random_fit(&a, kernel, &dice);
         random_lengths(&a, (enum kind)dice_range(&dice, 0, KINDS - 1), &dice);
-        good = run_case(&a, &options, i % 10 == 0, &dice);
+        good = run_case(&a, &two_threads[1], i % 10 == 0, &dice);
     }
     if (any)
         ok(good, "formats of the packs, lengths of every kind, the best instruction set");
@@ -230,94 +226,53 @@ TEST(mixed_kernels) {
         skip_test("no kernel for cache attention is linked");
 }
 
-/* ---- Partial results ---- */
+/* ---- Partial results: that attention gives them is the oracle's ---- */
 
-/* Attention over positions [first, last) of a one: its tensors are copies. */
-static void open_slice(struct attention *slice, const struct attention *whole, int64_t first,
-                       int64_t last, struct dice *dice) {
-    int64_t row = whole->op.num_kv_heads * whole->op.head_dim * 4;
-    *slice = (struct attention){.which = MULTI_HEAD_ATTENTION,
-                                .op = whole->op,
-                                .sequences = 1,
-                                .tokens = {whole->tokens[0]},
-                                .start = {last - first - whole->tokens[0]}};
-    attention_open(slice, dice);
-    memcpy(slice->dense[KVMILL_CACHE_ATTENTION_QUERY], whole->dense[KVMILL_CACHE_ATTENTION_QUERY],
-           (size_t)(whole->tokens[0] * whole->op.num_heads * whole->op.head_dim * 4));
-    for (int i = KVMILL_CACHE_ATTENTION_KEY; i <= KVMILL_CACHE_ATTENTION_VALUE; i++) {
-        memcpy(slice->dense[i], whole->dense[i] + first * row, (size_t)((last - first) * row));
-        attention_refresh(slice, i);
+enum { ROWS = 3, DIM = 10, KEYS = 40, SLICES = 3 };
+
+/* What keys [first, last) sum up to in each row; none to 0, and -infinity. */
+static void attend(const double score[ROWS][KEYS], const double value[KEYS][DIM], int64_t first,
+                   int64_t last, float output[ROWS * DIM], float lse[ROWS]) {
+    for (int64_t r = 0; r < ROWS; r++) {
+        double sum = 0, sums[DIM] = {0};
+        for (int64_t j = first; j < last; j++) {
+            sum += exp(score[r][j]);
+            for (int64_t d = 0; d < DIM; d++)
+                sums[d] += exp(score[r][j]) * value[j][d];
+        }
+        for (int64_t d = 0; d < DIM; d++)
+            output[r * DIM + d] = (float)(sums[d] / (first < last ? sum : 1));
+        lse[r] = (float)log(sum);
     }
-    attention_refresh(slice, KVMILL_CACHE_ATTENTION_QUERY);
-}
-
-static bool run_slice(const struct attention *slice, struct dice *dice) {
-    kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = packs, .pack_count = PACKS};
-    kvmill_plan *plan = plan_and_run(slice, options, 1, dice);
-    kvmill_plan_destroy(plan);
-    return plan != NULL;
-}
-
-/* The tensors of slices may be anywhere; the merge takes float arrays. */
-static float *copy_of(const struct attention *a, int tensor) {
-    int64_t count = tensor_count(&a->tensor[tensor].dl);
-    float *copy = malloc((size_t)count * sizeof *copy);
-    tensor_move(&a->tensor[tensor], (unsigned char *)copy, true);
-    return copy;
-}
-
-static void merge_into(struct attention *whole, const struct attention *slices, int64_t count) {
-    int64_t rows = whole->tokens[0] * whole->op.num_heads, dim = whole->op.head_dim;
-    float *outputs[3], *lses[3];
-    for (int64_t i = 0; i < count; i++) {
-        outputs[i] = copy_of(&slices[i], KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
-        lses[i] = copy_of(&slices[i], KVMILL_CACHE_ATTENTION_LSE);
-    }
-    kvmill_merge_partials(count, (const float *const *)outputs, (const float *const *)lses, rows,
-                          dim, outputs[0], lses[0]);
-    tensor_move(&whole->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT], (unsigned char *)outputs[0],
-                false);
-    tensor_move(&whole->tensor[KVMILL_CACHE_ATTENTION_LSE], (unsigned char *)lses[0], false);
-    for (int64_t i = 0; i < count; i++) {
-        free(outputs[i]);
-        free(lses[i]);
-    }
-}
-
-static void open_whole(struct attention *whole, struct dice *dice) {
-    char settings[128];
-    setting_choose("num_kv_heads=2 num_heads={2|6|8} head_dim={10|64|128} is_causal=0 partial=1 "
-                   "query_size=4 tokens={1|2|3|4}",
-                   setting_roll, dice, settings, sizeof settings);
-    *whole = attention_scene(MS, settings);
-    whole->start[0] = dice_range(dice, 30, 400);
-    attention_open(whole, dice);
-    attention_expect(whole, dice);
 }
 
 static bool merge_slices(struct dice *dice) {
-    struct attention whole, slices[3];
-    open_whole(&whole, dice);
-    int64_t length = whole.start[0] + whole.tokens[0], count = 2 + dice_range(dice, 0, 1);
-    const int64_t cuts[] = {0, 7 + whole.tokens[0], count == 2 ? length : length - 9, length};
+    double score[ROWS][KEYS], value[KEYS][DIM];
+    float output[SLICES][ROWS * DIM], lse[SLICES][ROWS], whole[ROWS * DIM], whole_lse[ROWS];
+    const float *const outputs[] = {output[0], output[1], output[2]};
+    const float *const lses[] = {lse[0], lse[1], lse[2]};
+    int64_t cut = dice_range(dice, 0, KEYS);
+    const int64_t cuts[SLICES + 1] = {0, cut, dice_range(dice, cut, KEYS), KEYS};
     bool good = true;
-    for (int64_t i = 0; i < count; i++) {
-        open_slice(&slices[i], &whole, cuts[i], cuts[i + 1], dice);
-        good = good && run_slice(&slices[i], dice);
-    }
-    merge_into(&whole, slices, count);
-    good = good && attention_is_right(&whole);
-    for (int64_t i = 0; i < count; i++)
-        attention_close(&slices[i]);
-    attention_close(&whole);
+    for (int64_t n = 0; n < ROWS * KEYS; n++)
+        score[n / KEYS][n % KEYS] = dice_between(dice, -9, 9);
+    for (int64_t n = 0; n < KEYS * DIM; n++)
+        value[n / DIM][n % DIM] = dice_between(dice, -2, 2);
+    for (int s = 0; s < SLICES; s++)
+        attend(score, value, cuts[s], cuts[s + 1], output[s], lse[s]);
+    attend(score, value, 0, KEYS, whole, whole_lse);
+    kvmill_merge_partials(SLICES, outputs, lses, ROWS, DIM, output[0], lse[0]);
+    for (int64_t n = 0; n < ROWS * DIM; n++)
+        good = good && fabsf(output[0][n] - whole[n]) < 2e-6f;
+    for (int64_t r = 0; r < ROWS; r++)
+        good = good && fabsf(lse[0][r] - whole_lse[r]) < 2e-6f;
     return good;
 }
 
 TEST(merge) {
     struct dice dice = dice_for("merge");
     bool good = true;
-    for (int i = 0; good && i < few_cases(20); i++)
+    for (int i = 0; good && i < 200; i++)
         good = merge_slices(&dice);
     ok(good, "partial results over slices of the keys merge to the whole");
 }

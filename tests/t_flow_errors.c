@@ -1,13 +1,10 @@
-/* What the plans of sparse flows and their runs refuse, with which words; nothing is written then.
-   The rows of tests/tables/flow_runs.tsv, and every overlap.
+/* What the plans of sparse flows and their runs refuse of fields, every overlap, names and counts;
+   nothing is written then.  All else is in tests/tables/refusals/flow.tsv.
 
    SPDX-License-Identifier: Apache-2.0 */
-#define _DEFAULT_SOURCE
-
 #include "common.h"
+#include "flow_beside.h"
 #include "flow_step.h"
-#include "settings.h"
-#include "table.h"
 
 DICE("errors");
 static struct flow_step step;
@@ -49,15 +46,6 @@ static bool is_accepted(enum flow_step_kind kind) {
     return flow_step_runs(&step, kind, &options, 0, &dice);
 }
 
-TEST(valid) {
-    for (int kind = 0; kind < FLOW_STEP_KINDS; kind++) {
-        flow_step_give(&step, (enum flow_step_kind)kind, true);
-        ok(is_accepted((enum flow_step_kind)kind), "%s: accepted as it is", step_names[kind]);
-        flow_step_close(&step);
-        open_step("");
-    }
-}
-
 /* The run that step.given is for; what a test has changed in memory stays as it is. */
 static bool is_refused(enum flow_step_kind kind, const char *status, const char *what) {
     const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 2};
@@ -72,8 +60,6 @@ static bool is_refused(enum flow_step_kind kind, const char *status, const char 
              error.message, status, what);
     return refused;
 }
-
-/* ---- Changes ---- */
 
 /* Tensors of the next run that are changed. */
 static struct bent {
@@ -95,108 +81,6 @@ static struct bent *bend(int which) {
     return b;
 }
 
-/* Put a number in place of another one, which is returned. */
-static int64_t put(int which, int64_t at, int64_t number) {
-    int64_t *longs = flow_step_data(&step, which), old;
-    int32_t *shorts = flow_step_data(&step, which);
-    if (flow_step_tensor(&step, which)->dl.dtype.bits == 32) {
-        old = shorts[at];
-        shorts[at] = (int32_t)number;
-    } else {
-        old = longs[at];
-        longs[at] = number;
-    }
-    return old;
-}
-
-/* Numbers that were put, until the row's end. */
-static struct {
-    int which;
-    int64_t at, old;
-} numbers[4];
-static int put_count;
-
-static void bend_as(const char *how, int which) {
-    struct bent *b = bend(which);
-    if (strcmp(how, "odd") == 0)
-        b->dl.byte_offset += 1;
-    else if (strcmp(how, "apart") == 0)
-        b->strides[0] = 2, b->shape[0] = (b->shape[0] + 1) / 2;
-    else if (strcmp(how, "null") == 0)
-        step.given[which] = NULL;
-    else if (strcmp(how, "given") == 0)
-        step.given[which] = &flow_step_tensor(&step, KVMILL_FLOW_SEQ_LEN)->dl;
-    else
-        bail_out("no tensor is %s", how);
-}
-
-static int64_t number_of(const char *word) {
-    int64_t pages = step.limits.cache_pages;
-    return strcmp(word, "pages") == 0   ? pages
-           : strcmp(word, "slots") == 0 ? pages * 16
-                                        : setting_integer(word);
-}
-
-/* All numbers of seqstarts, which is given then. */
-static void give_seqstarts(const char *value) {
-    static int64_t starts[MOST_SEQUENCES], count;
-    static const DLTensor tensor = {.data = starts,
-                                    .device = {kDLCPU, 0},
-                                    .ndim = 1,
-                                    .dtype = {kDLInt, 64, 1},
-                                    .shape = &count};
-    count = setting_integers(value, starts, MOST_SEQUENCES);
-    step.given[KVMILL_CACHE_ATTENTION_SEQSTARTS] = &tensor;
-}
-
-/* "limits.batch", "topk_val": what plans are made with. */
-static bool change_plan(const struct setting *setting, int64_t number) {
-    static const struct wanted limits[] = {
-        {"limits.batch", offsetof(kvmill_flow_limits, batch)},
-        {"limits.pages", offsetof(kvmill_flow_limits, pages)},
-        {"limits.cache_pages", offsetof(kvmill_flow_limits, cache_pages)},
-        {.name = NULL}};
-    struct setting name = *setting;
-    size_t length = strlen(name.name) - 1;
-    if (strcmp(name.name, "topk_val") == 0) {
-        step.flow.select.topk_val = number;
-        return true;
-    }
-    if (name.name[length] != '+')
-        return setting_want(setting, limits, &step.limits);
-    name.name[length] = '\0';
-    for (int i = 0; limits[i].name != NULL; i++)
-        if (strcmp(limits[i].name, name.name) == 0) {
-            *(int64_t *)(void *)((char *)&step.limits + limits[i].offset) += number;
-            return true;
-        }
-    return false;
-}
-
-/* "seq_len[1]=7", "query.0+=-1" (a dim), "query/0=0" (a stride), "query:type". */
-static void change_tensor(const struct setting *setting, int which) {
-    const char *how = setting->name + strcspn(setting->name, "[./:");
-    int at = atoi(how + 1);
-    if (how[0] == ':') {
-        bend_as(how + 1, which);
-        return;
-    }
-    int64_t number = number_of(setting->value);
-    if (how[0] == '[') {
-        numbers[put_count].which = which;
-        numbers[put_count].at = at;
-        numbers[put_count++].old = put(which, at, number);
-        return;
-    }
-    struct bent *b = bend(which);
-    int64_t *place = how[0] == '.' ? &b->shape[at] : &b->strides[at];
-    if (how[0] == '/')
-        b->dl.strides = b->strides;
-    *place = how[strlen(how) - 1] == '+' ? *place + number : number;
-}
-
-/* ---- Which tensors ---- */
-
 /* Index does not look at caches that its program does not read. */
 static bool is_looked_at(enum flow_step_kind kind, int which) {
     bool is_cache =
@@ -204,71 +88,31 @@ static bool is_looked_at(enum flow_step_kind kind, int which) {
     return step.given[which] != NULL && !(kind == STEP_INDEX && is_cache);
 }
 
-static bool is_of_integers(int which) {
-    return which == KVMILL_CACHE_ATTENTION_SEQSTARTS ||
-           (which >= KVMILL_FLOW_SEQ_LEN && which < KVMILL_FLOW_FIELDS &&
-            which != KVMILL_FLOW_BLOCK_IDS);
-}
+/* ---- Fields ---- */
 
-/* Whether the first word of a change means that tensor, by its name or by its kind. */
-static bool is_meant(const char *change, int which) {
-    char word[32];
-    snprintf(word, sizeof word, "%.*s", (int)strcspn(change, "[./:="), change);
-    if (strcmp(word, "vector") == 0)
-        return step.given[which] != NULL && is_of_integers(which);
-    return strcmp(word, name_of(which)) == 0;
-}
-
-static void change_one(const struct setting *setting, int which) {
-    const char *more = setting->name + strcspn(setting->name, "[./:");
-    bool of_tensor = *more != '\0' && strncmp(setting->name, "limits", 6) != 0;
-    if (strcmp(setting->name, "seqstarts") == 0)
-        give_seqstarts(setting->value);
-    else if (!of_tensor && !change_plan(setting, number_of(setting->value)))
-        bail_out("a run has no %s", setting->name);
-    else if (of_tensor) {
-        for (int i = 0; i < FLOW_STEP_TENSORS; i++)
-            if (is_meant(setting->name, i) && (which < 0 || which == i))
-                change_tensor(setting, i);
+TEST(fields) {
+    static const struct {
+        enum flow_step_kind kind;
+        int field, dim, more;
+        const char *status, *what;
+    } rows[] = {{STEP_APPEND, 0, 1, -1, "KVMILL_E_SHAPE", "kmax has shape ["},
+                {STEP_SUMMARISE, 0, 1, -1, "KVMILL_E_SHAPE", "kmax has shape ["},
+                {STEP_DECODE, 1, 3, -1, "KVMILL_E_SHAPE", "kmin has shape ["},
+                {STEP_INDEX, 1, 2, 1, "KVMILL_E_SHAPE", "kmin has shape ["},
+                {STEP_DECODE, 1, 0, -14, "KVMILL_E_INDEX_RANGE", "; accepted: 0 to "}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        flow_step_give(&step, rows[i].kind, true);
+        bend(KVMILL_FLOW_FIELDS + rows[i].field)->shape[rows[i].dim] += rows[i].more;
+        ok(is_refused(rows[i].kind, rows[i].status, rows[i].what), "%s: dim %d of a field",
+           step_names[rows[i].kind], rows[i].dim);
     }
-}
-
-/* ---- Rows ---- */
-
-/* The run with all changes, of which those that mean kinds of tensors mean that one. */
-static bool is_row_refused(char **cell, enum flow_step_kind kind, int which) {
-    char what[256];
-    const kvmill_flow_limits limits = step.limits;
-    const char *changes = cell[1], *gap = strchr(cell[3], '%');
-    bool dense = strncmp(changes, "dense ", 6) == 0;
-    flow_step_give(&step, kind, !dense);
-    changes += dense ? 6 : 0;
-    for (struct setting setting; setting_next(&changes, &setting);)
-        change_one(&setting, which);
-    snprintf(what, sizeof what, "%.*s%s%s", gap ? (int)(gap - cell[3]) : 255, cell[3],
-             gap ? name_of(which) : "", gap ? gap + 1 : "");
-    bool refused = is_refused(kind, cell[2], what);
-    while (put_count-- > 0)
-        put(numbers[put_count].which, numbers[put_count].at, numbers[put_count].old);
-    put_count = 0;
-    step.limits = limits;
-    step.flow.select = step.select;
-    return refused;
-}
-
-static void test_row(char **cell) {
-    char steps[64], *rest = steps;
-    snprintf(steps, sizeof steps, "%s", cell[0]);
-    for (const char *name; (name = strsep(&rest, ",")) != NULL;) {
-        enum flow_step_kind kind = (enum flow_step_kind)place_of(name, step_names, FLOW_STEP_KINDS);
-        bool each = strchr(cell[3], '%') != NULL, refused = each || is_row_refused(cell, kind, -1);
-        for (int which = 0; each && which < FLOW_STEP_TENSORS; which++) {
-            flow_step_give(&step, kind, true);
-            if (is_meant(cell[1], which))
-                refused = is_row_refused(cell, kind, which) && refused;
-        }
-        ok(refused, "%s, %s: %s", name, cell[1], cell[3]);
-    }
+    flow_step_give(&step, STEP_DECODE, true);
+    struct bent *b = bend(KVMILL_FLOW_FIELDS);
+    b->dl.strides = b->strides;
+    b->strides[0]++, b->shape[0]--;
+    ok(is_refused(STEP_DECODE, "KVMILL_E_STRIDE",
+                  "kmax has strides; accepted: row-major without gaps"),
+       "decode: a field with gaps");
 }
 
 /* ---- Overlaps ---- */
@@ -299,7 +143,7 @@ static bool overlap_is_refused(enum flow_step_kind kind, int output, int other) 
 }
 
 /* Where both would do, the message is of the first output. */
-static void test_overlaps(enum flow_step_kind kind) {
+static void test_step(enum flow_step_kind kind) {
     bool refused = true;
     int pairs = 0;
     flow_step_give(&step, kind, true);
@@ -313,26 +157,12 @@ static void test_overlaps(enum flow_step_kind kind) {
     ok(refused, "%s: overlaps of an output, %d pairs", step_names[kind], pairs);
 }
 
-TEST(runs) {
-    each_row("flow_runs", 4, test_row);
+TEST(overlaps) {
     for (int kind = 0; kind < FLOW_STEP_KINDS; kind++)
-        test_overlaps((enum flow_step_kind)kind);
+        test_step((enum flow_step_kind)kind);
 }
 
-/* ---- Workspaces, names, and lists in order ---- */
-
-TEST(workspace) {
-    static _Alignas(64) unsigned char memory[128];
-    kvmill_error error;
-    kvmill_plan *plan;
-    flow_step_give(&step, STEP_DECODE, true);
-    must(flow_step_plan(&step, STEP_DECODE, NULL, &plan, &error) == KVMILL_OK, error.message);
-    ok_status(kvmill_run(plan, step.given, kvmill_plan_tensor_count(plan), memory + 8, &error),
-              KVMILL_E_WORKSPACE, &error, "workspace is at 0x", "decode: an odd workspace");
-    ok_status(kvmill_run(plan, step.given, kvmill_plan_tensor_count(plan), NULL, &error),
-              KVMILL_E_WORKSPACE, &error, "workspace is NULL; ", "decode: no workspace");
-    kvmill_plan_destroy(plan);
-}
+/* ---- Names and counts ---- */
 
 /* A field may not have the name of a tensor that callers pass. */
 TEST(names) {
@@ -377,28 +207,9 @@ TEST(count) {
     step.flow.select = select;
 }
 
-TEST(as_it_was) {
-    flow_step_give(&step, STEP_APPEND, true);
-    ok(is_accepted(STEP_APPEND), "append: accepted as it was");
-    flow_step_close(&step);
-}
-
-/* With a window, lists ascend; without one, pages may come in any order, and again. */
-TEST(order) {
-    open_step("");
-    put(KVMILL_FLOW_SEL, 2, step.list[1]);
-    flow_step_give(&step, STEP_ATTEND, true);
-    ok(is_accepted(STEP_ATTEND), "attend: a page twice");
-    flow_step_close(&step);
-    open_step("left_window_size=39");
-    put(KVMILL_FLOW_SEL, 1, 5);
-    test_row(
-        (char *[]){"attend", "sel[2]=5", "KVMILL_E_INDEX_RANGE", "sel[2] is 5; accepted: 6 to 6"});
-    flow_step_close(&step);
-}
-
 /* Four to a page: pages that a field has not all blocks of, scores without the room of the last. */
 TEST(blocks) {
+    flow_step_close(&step);
     open_step("block_size=4");
     int64_t most = 0, pages = step.indptr[4];
     for (int64_t p = 0; p < pages; p++)
@@ -413,6 +224,88 @@ TEST(blocks) {
        "decode: scores of all blocks but one");
     flow_step_give(&step, STEP_DECODE, true);
     ok(is_accepted(STEP_DECODE), "decode: blocks, accepted as they are");
+    flow_step_close(&step);
+}
+
+/* ---- Fields that lie beside each other ---- */
+
+/* What is wrong with the second field, or, IN_ORDER, with the first. */
+static const struct wrong {
+    const char *what, *message;
+    kvmill_status status;
+    enum { OFFSET, DIM, STRIDE, APART, IN_ORDER } how;
+    int dim, by;
+} wrongs[] = {
+    {"that begins elsewhere", "kmin begins 66 bytes after kmax; accepted, where fields lie beside",
+     KVMILL_E_ALIAS, OFFSET, 0, 0},
+    {"of fewer pages", "kmin has ", KVMILL_E_SHAPE, DIM, 0, 0},
+    {"whose pages are further apart",
+     "in dim 0; accepted, where fields lie beside each other: ", KVMILL_E_STRIDE, STRIDE, 0, 2},
+    {"whose heads are further apart", "in dim 1; accepted", KVMILL_E_STRIDE, STRIDE, 1, 2},
+    {"whose columns are further apart", "kmin has stride 2 in dim 3; accepted", KVMILL_E_STRIDE,
+     STRIDE, 3, 1},
+    {"in memory of its own", "kmin begins ", KVMILL_E_ALIAS, APART, 0, 0},
+    {"after one without strides", "kmax has stride ", KVMILL_E_STRIDE, IN_ORDER, 0, 0},
+};
+
+static void bend_views(struct flow_beside *beside, const struct wrong *wrong) {
+    int64_t *strides = beside->strides[1];
+    bool inner = wrong->dim == 0 && strides[0] < strides[1];
+    if (wrong->how == OFFSET)
+        beside->view[1].byte_offset += 2;
+    else if (wrong->how == DIM)
+        beside->dims[1][wrong->dim]--;
+    else if (wrong->how == STRIDE)
+        strides[wrong->dim] += wrong->by, strides[1] *= inner ? 2 : 1; /* no two in one place */
+    else if (wrong->how == APART)
+        beside->view[1] = beside->apart[1];
+    else
+        beside->view[0].strides = NULL;
+}
+
+/* A run on views that lie as `layout` says, after they were bent; NULL: they are not. */
+static kvmill_status run_on_views(const char *layout, enum flow_step_kind kind,
+                                  const struct wrong *wrong, kvmill_error *error) {
+    struct flow_beside beside;
+    kvmill_plan *plan = NULL;
+    must(flow_step_plan(&step, kind, NULL, &plan, error) == KVMILL_OK, error->message);
+    flow_step_give(&step, kind, true);
+    flow_step_keep(&step, &dice);
+    flow_beside_open(&beside, layout, step.given + KVMILL_FLOW_FIELDS, FLOW_STEP_FIELDS, &dice);
+    const struct flow_beside before = beside;
+    if (wrong != NULL)
+        bend_views(&beside, wrong);
+    kvmill_status status = run_with_workspace(plan, step.given, 0, &dice, error);
+    beside = before;
+    must(flow_beside_close(&beside), "the fields' memory was left");
+    kvmill_plan_destroy(plan);
+    return status;
+}
+
+static void test_layout(const char *layout) {
+    char settings[32];
+    kvmill_error error;
+    snprintf(settings, sizeof settings, "field_layout=%s", layout);
+    open_step(settings);
+    for (size_t i = 0; i < 2 * COUNT(wrongs); i++) {
+        const struct wrong *wrong = &wrongs[i / 2];
+        enum flow_step_kind kind = i % 2 ? STEP_APPEND : STEP_INDEX;
+        kvmill_status status = run_on_views(layout, kind, wrong, &error);
+        ok_status(status, wrong->status, &error, wrong->message, "%s, %s: a field %s", layout,
+                  step_names[kind], wrong->what);
+        ok(flow_step_is_kept(&step), "  and nothing is written");
+    }
+    flow_step_close(&step);
+}
+
+/* A flow whose fields are apart does not take views. */
+TEST(views) {
+    kvmill_error error;
+    test_layout("page");
+    test_layout("head");
+    open_step("");
+    ok_status(run_on_views("page", STEP_INDEX, NULL, &error), KVMILL_E_STRIDE, &error,
+              "kmax has strides; accepted: row-major", "apart: views of one piece");
     flow_step_close(&step);
 }
 

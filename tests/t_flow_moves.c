@@ -20,7 +20,7 @@ static void copy_output(struct flow_step *step, struct decoded *decoded) {
     const struct fenced_tensor *tensor = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     int64_t heads = tensor->shape[1], count = tensor->shape[0] * heads;
     decoded->row = (size_t)(tensor->shape[2] * tensor->dl.dtype.bits / 8);
-    decoded->output = flow_step_take(count, decoded->row);
+    decoded->output = take(count, decoded->row);
     for (int64_t n = 0; n < count; n++)
         memcpy(decoded->output + (size_t)n * decoded->row,
                flow_step_element(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, n / heads, n % heads, 0),
@@ -96,7 +96,7 @@ static void move_part(const struct flow_step *step, const struct oracle_attentio
                       int which, int64_t head, const int64_t *place) {
     int64_t size = step->attention.op.page_size, slots = step->limits.cache_pages * size;
     size_t bytes = part_of(problem, which, 0, head).bytes;
-    unsigned char *old = flow_step_take(slots, bytes);
+    unsigned char *old = take(slots, bytes);
     for (int64_t s = 0; s < slots && bytes > 0; s++)
         memcpy(old + (size_t)s * bytes, part_of(problem, which, s, head).data, bytes);
     for (int64_t s = 0; s < slots && bytes > 0; s++)
@@ -118,7 +118,7 @@ static void move_fields(struct flow_step *step, const int64_t *place) {
 
 static void move_all(struct flow_step *step, struct dice *dice) {
     const struct oracle_attention problem = attention_problem(&step->attention);
-    int64_t *place = flow_step_take(step->limits.cache_pages, sizeof *place);
+    int64_t *place = take(step->limits.cache_pages, sizeof *place);
     dice_order(dice, place, step->limits.cache_pages);
     move_fields(step, place);
     for (int64_t n = 0; n < PARTS * problem.kv_heads; n++)

@@ -16,6 +16,7 @@
 #include "flow_scene.h"
 #include "flow_texts.h"
 #include "packs.h"
+#include "settings.h"
 #include "walk.h"
 
 static struct { int64_t cache, index, scores, partial, saved, nan, finite; } seen;
@@ -231,34 +232,22 @@ static void try_library(const char *path) {
 /* ---- Random flows ---- */
 
 /* Dots or bounds, with what is done to them: folds, and something that is none in between.  The
-   query is whole, some of its channels, or its mean. */
-static void print_index(FILE *out, bool bound, struct dice *dice) {
-    static const char *const folds[] = {"Max", "Mean", "Sum", "Min"};
-    const char *query = "q", *x = "x";
-    if (dice_once_in(dice, 3)) {
-        fprintf(out, "<mask = MaskSlice q dim=2 start=3 end=\"head_dim\" alpha=1 beta=0>, ");
-        fprintf(out, "<some = Multiply q mask>, ");
-        query = "some";
-    }
-    if (dice_once_in(dice, 3)) {
-        fprintf(out, "<mean = Mean %s dim=1>, ", query);
-        query = "mean";
-    }
-    if (bound)
-        fprintf(out,
-                "<above = Kron %s c dim=1>, <below = Kron %s d dim=1>, "
-                "<most = Maximum above below>, <x = Sum most dim=2>, ",
-                query, query);
-    else
-        fprintf(out, "<x = GeMM %s c>, ", query);
-    if (dice_once_in(dice, 3)) {
-        fprintf(out, "<y = Abs x>, ");
-        x = "y";
-    }
-    int first = (int)dice_range(dice, 1, 2);
-    fprintf(out, "<f = %s %s dim=%d>, ", folds[dice_range(dice, 0, 3)], x, first);
-    fprintf(out, "<g = %s f dim=%d>, <topK g>", folds[dice_range(dice, 0, 3)], 3 - first);
-}
+   query is whole, some of its channels, or its mean.  Alternatives are in braces. */
+#define DOT(Q) "<x = GeMM " Q " c>, "
+#define BOUND(Q)                                                                                   \
+    "<above = Kron " Q " c dim=1>, <below = Kron " Q " d dim=1>, <most = Maximum above below>, "   \
+    "<x = Sum most dim=2>, "
+#define SOME                                                                                       \
+    "<mask = MaskSlice q dim=2 start=3 end=\"head_dim\" alpha=1 beta=0>, <some = Multiply q "      \
+    "mask>, "
+#define MEAN(Q) "<mean = Mean " Q " dim=1>, "
+#define OF_QUERIES(OF)                                                                             \
+    "{" OF("q") "|" OF("q") "|" SOME OF("some") "|" MEAN("q") OF("mean") "|" SOME MEAN("some")     \
+        OF("mean") "}"
+#define FOLD     "{Max|Mean|Sum|Min}"
+#define FOLDS(X) "<f = " FOLD " " X " dim={1>, <g = " FOLD " f dim=2|2>, <g = " FOLD " f dim=1}>"
+#define INDEX(OF)                                                                                  \
+    OF_QUERIES(OF) "{" FOLDS("x") "|" FOLDS("x") "|<y = Abs x>, " FOLDS("y") "}, <topK g>"
 
 static char *random_flow(struct dice *dice) {
     static const char *const dtypes[] = {"float32", "float16", "bfloat16"};
@@ -266,25 +255,22 @@ static char *random_flow(struct dice *dice) {
     int kv_heads = (int)dice_range(dice, 1, 2), blocks = (int)dice_range(dice, 1, 4);
     int heads = kv_heads * (int)dice_range(dice, 1, dice_once_in(dice, 5) ? 16 : 5);
     bool bound = dice_once_in(dice, 2);
-    char attention[200], *given = NULL;
-    size_t size;
-    FILE *out = open_memstream(&given, &size);
+    char attention[200], index[1024];
+    struct text given = {0};
+    setting_choose(bound ? INDEX(BOUND) : INDEX(DOT), setting_roll, dice, index, sizeof index);
     snprintf(attention, sizeof attention,
              "\"num_heads\": %d, \"num_kv_heads\": %d, \"head_dim\": %d, \"page_size\": %d, "
              "\"T1\": \"%s\"",
              heads, kv_heads, (int)dice_range(dice, 4, dice_once_in(dice, 3) ? 300 : 40),
              4 * blocks, dtypes[dice_range(dice, 0, 2)]);
-    fprintf(out, "\"fields\": [");
+    text_print(&given, "\"fields\": [");
     for (int f = 0; f <= bound; f++)
-        fprintf(out, "%s{\"name\": \"%c\", \"shape\": [%d, \"head_dim\"], \"dtype\": \"%s\"}",
-                f ? ", " : "", 'c' + f, blocks, dtype);
-    fprintf(out, "], \"cache\": [<c = MaxInterleave k dim=1 group=4>%s], \"index\": [",
-            bound ? ", <d = MinInterleave k dim=1 group=4>" : "");
-    print_index(out, bound, dice);
-    fprintf(out, "]");
-    fclose(out);
-    char *text = flow_text("bare", given, attention);
-    free(given);
+        text_print(&given, "%s{\"name\": \"%c\", \"shape\": [%d, \"head_dim\"], \"dtype\": \"%s\"}",
+                   f ? ", " : "", 'c' + f, blocks, dtype);
+    text_print(&given, "], \"cache\": [<c = MaxInterleave k dim=1 group=4>%s], \"index\": [%s]",
+               bound ? ", <d = MinInterleave k dim=1 group=4>" : "", index);
+    char *text = flow_text("bare", given.data, attention);
+    text_free(&given);
     return text;
 }
 

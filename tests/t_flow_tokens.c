@@ -1,12 +1,11 @@
 /* New tokens of sparse flows: appended in any chunks, where others were, they leave the rows and
    the summaries that the oracles say, and no other byte changes; several tokens at a time attend
-   with the bits of MultiHeadCacheAttention; and what is attended to in two parts can be merged.
+   with the bits of MultiHeadCacheAttention.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
 #include "flow_step.h"
 #include "packs.h"
-#include "plans.h"
 
 /* ---- Cases ---- */
 
@@ -48,7 +47,7 @@ static int64_t rows_of_page(const struct flow_pool *pool, int64_t page) {
 static void choose_slots(struct flow_pool *pool, int64_t *slot, int64_t tokens, struct dice *dice) {
     int64_t size = pool->step->attention.op.page_size, done = 0;
     int64_t pages = pool->step->limits.cache_pages;
-    int64_t *order = flow_step_take(pages, sizeof *order);
+    int64_t *order = take(pages, sizeof *order);
     dice_order(dice, order, pages);
     for (int64_t p = 0; done < tokens; p++) {
         int64_t page = p < pages ? order[p] : -1;
@@ -100,7 +99,7 @@ static bool prefills(struct flow_step *step, const kvmill_plan_options *options,
     flow_step_give(step, STEP_ATTEND, false);
     for (int i = 0; i < 2 + a->op.partial; i++) {
         struct fence *fence = &a->tensor[theirs[i]].fence;
-        outputs[i] = flow_step_take((int64_t)fence->size, 1);
+        outputs[i] = take((int64_t)fence->size, 1);
         memcpy(outputs[i], fence->data, fence->size);
         memcpy(fence->data, a->before[theirs[i]].fence.data, fence->size);
         step->given[theirs[i]] = &a->tensor[theirs[i]].dl;
@@ -133,80 +132,6 @@ static void test_cases(const char *word, const char *name, int64_t count,
         flow_step_close(&step);
     }
     ok(right, "%s, %" PRId64 " cases", name, count);
-}
-
-/* ---- In two parts ---- */
-
-/* Part of a list as a request of its own: its first `count` pages, or those after them. */
-struct half {
-    int64_t length, indptr[2], starts[2];
-    int32_t ids[64], list[64];
-    float output[8 * 64], lse[8];
-};
-
-enum { HALF_HEADS = 8, HALF_DIM = 64 };
-
-/* Pages of the list as a request: but for the last of all, all of them are whole. */
-static void set_half(struct flow_step *step, int64_t first, int64_t last, struct half *half) {
-    int64_t size = step->attention.op.page_size;
-    *half = (struct half){.indptr = {0, last - first}};
-    for (int64_t i = first; i < last; i++) {
-        int64_t page = step->list[i], rows = step->length[0] - page * size;
-        half->ids[i - first] = *flow_step_page(step, 0, page);
-        half->length += rows < size ? rows : size;
-    }
-}
-
-static bool attend_half(struct flow_step *step, struct half *half, struct dice *dice) {
-    int64_t one = 1, two = 2, shape[] = {1, HALF_HEADS, HALF_DIM};
-    const DLTensor length = dense_tensor(i64, 1, &one, &half->length),
-                   indptr = dense_tensor(i64, 1, &two, half->indptr),
-                   ids = dense_tensor(i32, 1, &half->indptr[1], half->ids),
-                   output = dense_tensor(f32, 3, shape, half->output),
-                   lse = dense_tensor(f32, 2, shape, half->lse);
-    flow_step_give(step, STEP_ATTEND, false);
-    step->given[KVMILL_FLOW_SEQ_LEN] = &length;
-    step->given[KVMILL_FLOW_PAGE_INDPTR] = &indptr;
-    step->given[KVMILL_FLOW_PAGE_IDS] = &ids;
-    step->given[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = &output;
-    step->given[KVMILL_CACHE_ATTENTION_LSE] = &lse;
-    return flow_step_runs(step, STEP_ATTEND, &two_threads[1], 0, dice);
-}
-
-/* A list cut in two anywhere: both halves together are what the oracle says of the whole. */
-static bool merges(struct flow_step *step, int64_t cut, struct dice *dice) {
-    struct half half[2];
-    const float *outputs[] = {half[0].output, half[1].output};
-    const float *lses[] = {half[0].lse, half[1].lse};
-    float output[HALF_HEADS * HALF_DIM], lse[HALF_HEADS];
-    set_half(step, 0, cut, &half[0]);
-    set_half(step, cut, step->starts[1], &half[1]);
-    if (!attend_half(step, &half[0], dice) || !attend_half(step, &half[1], dice))
-        return false;
-    kvmill_merge_partials(2, outputs, lses, HALF_HEADS, HALF_DIM, output, lse);
-    for (int64_t n = 0; n < HALF_HEADS; n++) {
-        for (int64_t d = 0; d < HALF_DIM; d++)
-            if (!(fabs(output[n * HALF_DIM + d] - step->result.output[n * HALF_DIM + d]) <=
-                  4 * step->result.output_error[n * HALF_DIM + d]))
-                return false;
-        if (!(fabs(lse[n] - step->result.lse[n]) <= 4 * step->result.lse_error[n] + 1e-7))
-            return false;
-    }
-    return true;
-}
-
-TEST(halves) {
-    struct dice dice = dice_for("halves");
-    struct flow_step step;
-    flow_step_set(&step, "num_heads=8 head_dim=64 cache_layout=0 partial=1 start=311 topk_val=9 "
-                         "reserved_bos=1 scope=request");
-    flow_step_open(&step, &dice);
-    flow_step_expect(&step, false);
-    bool right = step.starts[1] == 11;
-    for (int64_t cut = 0; right && cut <= 11; cut++)
-        right = merges(&step, cut, &dice);
-    ok(right, "two parts of a list, merged, are the whole");
-    flow_step_close(&step);
 }
 
 TEST(all_cases) {

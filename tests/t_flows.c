@@ -112,6 +112,7 @@ static void test_flow(const kvmill_flow *given, const kvmill_flow_select *select
     step.attention.tokens[1] = dice_range(&dice, 1, size);
     for (int b = 2; b < 4; b++)
         step.attention.tokens[b] = dice_range(&dice, 2 * size, (size < 32 ? 9 : 5) * size);
+    step.attention.tokens[3] |= 1; /* the last page is not whole, mostly */
     flow_step_open(&step, &dice);
     fill_tokens(&step, &dice);
     flow_pool_open(&step, &pool);

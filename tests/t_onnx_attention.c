@@ -21,7 +21,7 @@ enum { TYPES = sizeof types / sizeof *types, MASK_TYPES = sizeof mask_types / si
 static struct {
     int64_t cases, packs, types[TYPES], masks[MASK_TYPES], ranks[5], modes[4], past, nonpad,
         windows;
-    int64_t packed, spread, wrapped, padded, in_place, short_masks;
+    int64_t packed, spread, wrapped, padded, in_place, grown, short_masks;
 } seen;
 
 /* ---- Choosing ---- */
@@ -108,6 +108,8 @@ static void choose_attention(struct onnx_problem *problem, struct dice *dice) {
     }
     problem->present[0] = dice_once_in(dice, 3);
     problem->present[1] = dice_once_in(dice, 3);
+    problem->grown = problem->past > 0 && !problem->packed && dice_once_in(dice, 3);
+    seen.grown += problem->grown;
     problem->qk = dice_once_in(dice, 4);
     if (problem->qk)
         seen.modes[problem->op.qk_matmul_output_mode]++;
@@ -163,13 +165,10 @@ static bool repeat(struct onnx_problem *problem, const kvmill_plan *plan, struct
 }
 
 static bool run_problem(struct onnx_problem *problem, bool use_packs, struct dice *dice) {
-    const kvmill_plan_options options = {.struct_size = sizeof options,
-                                         .packs = packs,
-                                         .pack_count = 2,
-                                         .portable = !use_packs,
-                                         .threads = (int)dice_range(dice, 1, 3)};
+    kvmill_plan_options options = two_threads[use_packs];
     kvmill_plan *plan;
     kvmill_error error;
+    options.threads = (int)dice_range(dice, 1, 3);
     onnx_open(problem, dice);
     onnx_expect(problem, dice);
     bool planned = onnx_plan(problem, &options, &plan, &error) == KVMILL_OK;
@@ -223,7 +222,7 @@ TEST(coverage) {
     bool all = saw_all(seen.types, 0, TYPES) && saw_all(seen.masks, 0, MASK_TYPES) &&
                saw_all(seen.ranks, 1, 5) && saw_all(seen.modes, 0, 4) && seen.past && seen.nonpad &&
                seen.windows && seen.packed && seen.spread && seen.wrapped && seen.padded &&
-               seen.in_place && seen.short_masks && seen.packs;
+               seen.in_place && seen.grown && seen.short_masks && seen.packs;
     diag("%" PRId64 " cases, %" PRId64 " with kernels of packs", seen.cases, seen.packs);
     ok(seen.cases > 0 && (all || is_slow_run()), "cases of all kinds were run");
 }

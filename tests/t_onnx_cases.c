@@ -4,24 +4,17 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "case_table.h"
 #include "common.h"
-#include "crew.h"
 #include "onnx_problem.h"
 #include "packs.h"
-#include "plans.h"
 #include "settings.h"
 
 DICE("ONNX Attention, case by case");
 
 /* Plan with packs or without, and run. */
 static bool run(struct onnx_problem *problem, bool portable, int threads) {
-    const kvmill_plan_options options = {.struct_size = sizeof options,
-                                         .packs = packs,
-                                         .pack_count = 2,
-                                         .portable = portable,
-                                         .threads = 2};
     kvmill_plan *plan;
     kvmill_error error;
-    kvmill_status status = onnx_plan(problem, &options, &plan, &error);
+    kvmill_status status = onnx_plan(problem, &two_threads[!portable], &plan, &error);
     if (status == KVMILL_OK)
         status = onnx_run(problem, plan, threads, &dice, &error);
     if (status != KVMILL_OK)
@@ -102,27 +95,6 @@ static struct onnx_problem some_problem(const char *type, const char *settings) 
     return onnx_problem(text);
 }
 
-static bool is_row(const struct onnx_problem *problem, int64_t query, bool (*like)(double x)) {
-    bool good = true;
-    for (int64_t b = 0; b < problem->batch; b++)
-        for (int64_t h = 0; h < problem->heads; h++)
-            for (int64_t d = 0; d < problem->value_dim; d++)
-                good = good && like(onnx_get(problem, KVMILL_ATTENTION_Y, b, h, query, d));
-    return good;
-}
-
-static bool is_zero(double x) {
-    return x == 0;
-}
-
-static bool is_nan(double x) {
-    return isnan(x);
-}
-
-static bool is_finite(double x) {
-    return isfinite(x);
-}
-
 /* A mask of [queries, keys] that hides all keys from query 1. */
 static void open_masked(struct onnx_problem *problem, const char *U, double hidden) {
     problem->U = setting_type(U);
@@ -134,60 +106,39 @@ static void open_masked(struct onnx_problem *problem, const char *U, double hidd
         onnx_put_mask(problem, n, n / problem->mask_dims[1] == 1 ? hidden : strcmp(U, "bool") == 0);
 }
 
-/* Keys of NaN or infinity in front of a row that sees none of them. */
-static void test_hidden_rows(const char *T1) {
+/* All that the query has, or what is finite. */
+static bool is_row(const struct onnx_problem *problem, int64_t query, const char *wanted) {
     bool good = true;
-    for (int i = 0; i < 8; i++) {
-        struct onnx_problem problem = some_problem(T1, "qk=1 qk_matmul_output_mode=3");
-        open_masked(&problem, i % 2 ? T1 : "bool", i % 2 ? -INFINITY : 0);
-        for (int64_t bh = 0; bh < 4; bh++)
-            onnx_put(&problem, KVMILL_ATTENTION_K, bh / 2, bh % 2, 4, 0, i / 4 ? INFINITY : NAN);
-        good = good && run(&problem, i / 2 % 2, 0) && is_row(&problem, 1, is_zero);
-        for (int64_t j = 0; j < problem.keys; j++)
-            good = good && onnx_get(&problem, KVMILL_ATTENTION_QK_MATMUL_OUTPUT, 1, 5, 1, j) == 0;
-        onnx_close(&problem);
+    for (int64_t n = 0; n < problem->batch * problem->heads * problem->value_dim; n++) {
+        int64_t head = n / problem->value_dim;
+        double y = onnx_get(problem, KVMILL_ATTENTION_Y, head / problem->heads,
+                            head % problem->heads, query, n % problem->value_dim);
+        good = good && (wanted == NULL               ? isfinite(y)
+                        : strcmp(wanted, "nan") == 0 ? isnan(y)
+                                                     : y == strtod(wanted, NULL));
     }
-    ok(good, "%s: a row that masks hide from all keys is 0, whatever its scores are", T1);
+    return good;
+}
+
+static bool is_masked(char *const *cell, bool portable) {
+    struct onnx_problem problem = some_problem(cell[1], cell[2]);
+    bool has_key = strcmp(cell[5], "any") != 0;
+    open_masked(&problem, cell[3], strtod(cell[4], NULL));
+    for (int64_t bh = 0; bh < 4 && has_key; bh++)
+        onnx_put(&problem, KVMILL_ATTENTION_K, bh / 2, bh % 2, 4, 0, strtod(cell[5], NULL));
+    onnx_expect(&problem, &dice);
+    bool good = run(&problem, portable, 0) && onnx_is_right(&problem) &&
+                is_row(&problem, 1, cell[6]) && (has_key || is_row(&problem, 0, NULL));
+    onnx_close(&problem);
+    return good;
+}
+
+ROWS(masked, 7) {
+    ok(is_masked(cells, true) && is_masked(cells, false), "%s: %s, %s %s", cells[0], cells[1],
+       cells[3], cells[4]);
 }
 
 TABLE(onnx_views);
-
-TEST(all_hidden_rows) {
-    test_hidden_rows("float32");
-    test_hidden_rows("float16");
-    test_hidden_rows("float64");
-}
-
-TEST(infinite_masks) {
-    bool good = true;
-    for (int i = 0; i < 4; i++) {
-        const char *type = i / 2 ? "float64" : "float32";
-        struct onnx_problem problem = some_problem(type, "");
-        open_masked(&problem, type, INFINITY);
-        good = good && run(&problem, i % 2, 0) && is_row(&problem, 1, is_nan) &&
-               is_row(&problem, 0, is_finite);
-        onnx_close(&problem);
-    }
-    ok(good, "infinity in a mask becomes NaN in its row alone");
-}
-
-/* Masks are numbers of type T1: -1e9 and the least int32 are -infinity in float16. */
-TEST(wide_masks) {
-    static const struct {
-        const char *U;
-        double hidden;
-    } masks[] = {{"float32", -1e9}, {"int32", -2147483648.}, {"float64", -1e300}};
-    bool good = true;
-    for (int i = 0; i < 12; i++) {
-        struct onnx_problem problem = some_problem("float16", i / 6 ? "T2=float64" : "");
-        open_masked(&problem, masks[i / 2 % 3].U, masks[i / 2 % 3].hidden);
-        onnx_expect(&problem, &dice);
-        good = good && run(&problem, i % 2, 0) && onnx_is_right(&problem) &&
-               is_row(&problem, 1, is_zero);
-        onnx_close(&problem);
-    }
-    ok(good, "a mask's number that T1 has no place for is infinite");
-}
 
 /* 1 + 2^-11 + 2^-40 is nearer to 1 + 2^-10 than to 1, but a float32 between them is not. */
 TEST(rounding) {
@@ -220,135 +171,12 @@ static bool run_sized(const char *type, const char *settings) {
     return good;
 }
 
-TEST(sizes) {
-    static const int dims[] = {1, 2, 7, 64, 128, 512, 576};
-    static const char *const types[] = {"float32", "float16", "float64"};
-    char settings[80];
-    bool good = true;
-    for (int i = 0; i < 7; i++)
-        for (int keys = 15; keys <= 17; keys++) {
-            snprintf(settings, sizeof settings,
-                     "dim=%d value_dim=%d keys=%d queries=2 packed=%d is_causal=1", dims[i],
-                     dims[i] > 3 ? dims[i] - 3 : dims[i], keys, i % 2);
-            good = good && run_sized(types[(i + keys) % 3], settings);
-        }
-    ok(good, "head sizes from 1 to 576, 15 to 17 keys");
-    ok(run_sized("float32", "dim=7 value_dim=4 keys=15 queries=2 nonpad=9 qk=1") &&
-           run_sized("float64", "dim=7 value_dim=4 keys=15 queries=2 nonpad=9 qk=1"),
-       "products of keys that are not valid");
-}
-
-/* NAME TYPE SETTINGS. */
 ROWS(sized, 3) {
-    static int done;
-    if (!is_slow_run() || done++ < 4)
+    if (!is_slow_run() || cells[3] == NULL)
         ok(run_sized(cells[1], cells[2]), "%s", cells[0]);
 }
 
-/* ---- In place ---- */
-
-/* A present of `rows` rows in which the past is a view of the first and K of the last. */
-struct grown {
-    float data[2][2][8][3];
-    int64_t shape[3][4], strides[4];
-    DLTensor past, fresh, present;
-};
-
-static void open_grown(struct grown *grown) {
-    const int64_t rows[] = {5, 2, 7};
-    DLTensor *tensors[] = {&grown->past, &grown->fresh, &grown->present};
-    float *first = grown->data[0][0][0];
-    for (int64_t i = 0; i < 2 * 2 * 8 * 3; i++)
-        first[i] = (float)(i % 13) - 6;
-    for (int d = 0; d < 4; d++)
-        grown->strides[d] = (int64_t[]){48, 24, 3, 1}[d];
-    for (int i = 0; i < 3; i++) {
-        memcpy(grown->shape[i], (int64_t[]){2, 2, rows[i], 3}, sizeof grown->shape[i]);
-        *tensors[i] = dense_tensor(f32, 4, grown->shape[i], i == 1 ? grown->data[0][0][5] : first);
-        tensors[i]->strides = grown->strides;
-    }
-}
-
-static bool run_grown(struct grown *key, struct grown *value, bool with_presents, float *y) {
-    int64_t shape[] = {2, 2, 2, 3};
-    float q[24];
-    const DLTensor Q = dense_tensor(f32, 4, shape, q), Y = dense_tensor(f32, 4, shape, y);
-    const DLTensor *tensors[KVMILL_ATTENTION_TENSORS] = {
-        &Q, &key->fresh, &value->fresh, NULL, &key->past, &value->past, NULL, &Y};
-    kvmill_attention op;
-    kvmill_plan *plan;
-    kvmill_error error = {""};
-    for (int i = 0; i < 24; i++)
-        q[i] = (float)(i % 5) - 2;
-    kvmill_attention_init(&op, sizeof op);
-    op.Q = &Q, op.K = &key->fresh, op.V = &value->fresh;
-    op.past_key = &key->past, op.past_value = &value->past;
-    op.present_key = tensors[KVMILL_ATTENTION_PRESENT_KEY] = with_presents ? &key->present : NULL;
-    op.present_value = tensors[KVMILL_ATTENTION_PRESENT_VALUE] =
-        with_presents ? &value->present : NULL;
-    if (kvmill_plan_attention(&op, NULL, &plan, &error) != KVMILL_OK)
-        bail_out("no plan: %s", error.message);
-    bool good = run_with_workspace(plan, tensors, 0, &dice, &error) == KVMILL_OK;
-    diag("%s", error.message);
-    kvmill_plan_destroy(plan);
-    return good;
-}
-
-TEST(in_place) {
-    static struct grown key, value, was;
-    float y[24], other[24];
-    open_grown(&key);
-    open_grown(&value);
-    was = key;
-    ok(run_grown(&key, &value, false, y), "two pieces without a present");
-    ok(run_grown(&key, &value, true, other) && memcmp(y, other, sizeof y) == 0,
-       "a present whose parts are where they belong gives the same");
-    ok(memcmp(key.data, was.data, sizeof was.data) == 0, "and nothing is moved");
-}
-
-/* ---- Both ops, one after the other ---- */
-
-/* Rows of one problem's tensor as those of the other's. */
-static void copy_rows(struct onnx_problem *to, int tensor, const struct onnx_problem *from, int of,
-                      int64_t heads, int64_t rows, int64_t dim) {
-    for (int64_t n = 0; n < to->batch * heads * rows * dim; n++) {
-        int64_t row = n / dim, head = row / rows;
-        onnx_put(to, tensor, head / heads, head % heads, row % rows, n % dim,
-                 onnx_get(from, of, head / heads, head % heads, row % rows, n % dim));
-    }
-}
-
-/* Attention over the caches afterwards gives what the step gave. */
-static bool is_composition(const char *tokens) {
-    struct onnx_problem step = some_problem("float32", "step=1 in_place=1 starts=4,9 past=12 "
-                                                       "opset=24 is_causal=1");
-    struct onnx_problem whole = some_problem("float32", "keys=12 nonpad=0 opset=24 is_causal=1");
-    onnx_say(&step, tokens);
-    whole.queries = step.queries;
-    for (int b = 0; b < 2; b++)
-        whole.nonpad[b] = step.starts[b] + step.keys;
-    onnx_open(&step, &dice);
-    onnx_expect(&step, &dice);
-    bool good = run(&step, false, 0) && onnx_is_right(&step);
-    onnx_open(&whole, &dice);
-    copy_rows(&whole, KVMILL_ATTENTION_Q, &step, KVMILL_ATTENTION_Q, 6, step.queries, 24);
-    copy_rows(&whole, KVMILL_ATTENTION_K, &step, KVMILL_ATTENTION_PAST_KEY, 2, 12, 24);
-    copy_rows(&whole, KVMILL_ATTENTION_V, &step, KVMILL_ATTENTION_PAST_VALUE, 2, 12, 10);
-    good = good && run(&whole, false, 0);
-    for (int64_t n = 0; good && n < 2 * 6 * step.queries * 10; n++) {
-        int64_t row = n / 10, head = row / step.queries, i = row % step.queries;
-        good = fabs(onnx_get(&step, KVMILL_ATTENTION_Y, head / 6, head % 6, i, n % 10) -
-                    onnx_get(&whole, KVMILL_ATTENTION_Y, head / 6, head % 6, i, n % 10)) < 1e-5;
-    }
-    onnx_close(&whole);
-    onnx_close(&step);
-    return good;
-}
-
-TEST(composition) {
-    ok(is_composition("queries=1 keys=1") && is_composition("queries=3 keys=3"),
-       "a step is TensorScatter, then Attention over what is valid");
-}
+/* ---- Rings ---- */
 
 static void set_number(struct onnx_problem *problem, int i, int64_t b, int64_t value) {
     struct fenced_tensor *tensor = &problem->tensor[i];
@@ -376,27 +204,4 @@ TEST(far_starts) {
         onnx_close(&problem);
     }
     ok(good, "far starts of rings");
-}
-
-/* ---- Metamorphic ---- */
-
-/* Batch entries know nothing of each other. */
-TEST(swapped_entries) {
-    struct onnx_problem a = some_problem("float32", "opset=24 nonpad=4,9");
-    struct onnx_problem b = some_problem("float32", "opset=24 nonpad=9,4");
-    onnx_open(&a, &dice);
-    onnx_open(&b, &dice);
-    for (int t = KVMILL_ATTENTION_Q; t <= KVMILL_ATTENTION_V; t++) {
-        size_t half = a.tensor[t].fence.size / 2;
-        memcpy(b.tensor[t].fence.data, a.tensor[t].fence.data + half, half);
-        memcpy(b.tensor[t].fence.data + half, a.tensor[t].fence.data, half);
-    }
-    bool good = run(&a, false, 0) && run(&b, false, 0);
-    size_t half = a.tensor[KVMILL_ATTENTION_Y].fence.size / 2;
-    const unsigned char *ya = a.tensor[KVMILL_ATTENTION_Y].fence.data;
-    const unsigned char *yb = b.tensor[KVMILL_ATTENTION_Y].fence.data;
-    ok(good && memcmp(ya, yb + half, half) == 0 && memcmp(ya + half, yb, half) == 0,
-       "batch entries that change places");
-    onnx_close(&a);
-    onnx_close(&b);
 }

@@ -2,7 +2,7 @@
    of any tensor: rows of tests/tables/refusals/, about the calls that t_described makes.
 
    A row that names a call has columns: its name, "call", an op or the name of a call that it
-   varies, settings.  Others: the call, when it is refused, the status, what is changed, the
+   varies, settings.  Others: calls, when it is refused, the status, what is changed, the
    message, in which "..." stands for any text.  Settings and changes are words:
 
      num_heads=6            an attribute
@@ -11,6 +11,7 @@
      cache:type=int8        its type;  :shape=2,3  :strides=3,1  :.2=5 (a dim)  :[3]=7 (a number)
      cache:null             there is none;  :surplus  :empty  :no-data  :device
      cache:at=query+16      its data is that of another tensor, 16 bytes further
+     batch=2                of steps of flows: a limit, as are pages and cache_pages
      kernels=store,plain    options.least_isa is scalar, and so is the only pack: kernels with such
    symbols
 
@@ -18,8 +19,7 @@
    "open", of a plan that leaves dims open; "fine": no refusal.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
-
+#define _DEFAULT_SOURCE
 #include "common.h"
 #include "described.h"
 #include "packs.h"
@@ -49,6 +49,13 @@ static const struct call *find_call(const char *name) {
     return NULL;
 }
 
+static const struct op *op_named(const char *name) {
+    for (const struct described_case *by = described_cases; by->name != NULL; by++)
+        if (strcmp(by->name, name) == 0)
+            return described_op(by);
+    return NULL;
+}
+
 static void define_call(const char *name, const char *of, const char *settings) {
     const struct call *varied = find_call(of);
     struct call *call = calls;
@@ -56,14 +63,12 @@ static void define_call(const char *name, const char *of, const char *settings) 
         call++;
     if (call == &calls[MOST_CALLS - 1])
         bail_out("too many calls");
-    call->op = varied ? varied->op : kvmill_op_by_name(of);
-    if (call->op == NULL)
-        bail_out("%s is neither an op nor a call", of);
+    call->op = varied ? varied->op : op_named(of);
+    must(call->op != NULL, of);
     snprintf(call->name, sizeof call->name, "%s", name);
-    size_t length = (size_t)snprintf(call->settings, sizeof call->settings, "%s %s",
-                                     varied ? varied->settings : "", settings);
-    if (length >= sizeof call->settings)
-        bail_out("%s says too much", name);
+    must(snprintf(call->settings, sizeof call->settings, "%s %s", varied ? varied->settings : "",
+                  settings) < (int)sizeof call->settings,
+         "a call says too much");
 }
 
 /* ---- A scene that is changed ---- */
@@ -103,11 +108,9 @@ static struct described_tensor *row_of(struct bend *bend, const char *name) {
 
 /* It says what a tensor will be, before there is one. */
 static bool is_foreseen(const char *what) {
-    static const char *const all[] = {"is", "first", "step", "given", "none"};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strcmp(what, all[i]) == 0)
-            return true;
-    return false;
+    char word[40];
+    snprintf(word, sizeof word, " %s ", what);
+    return strstr(" is first step given none ", word) != NULL;
 }
 
 static void foresee(struct described_tensor *row, const char *what, const char *value) {
@@ -150,15 +153,16 @@ static struct changed *changed_of(struct bend *bend, const char *name) {
 
 static void put_number(struct changed *changed, const char *index, const char *value) {
     int64_t number = setting_integer(value);
-    memcpy((char *)changed->dl.data + changed->dl.byte_offset + atoi(index + 1) * 8, &number, 8);
+    int bytes = changed->dl.dtype.bits / 8;
+    memcpy((char *)changed->dl.data + changed->dl.byte_offset + atoi(index + 1) * bytes, &number,
+           (size_t)bytes);
 }
 
 static void move_data(struct bend *bend, struct changed *changed, const char *value) {
     char name[32];
-    size_t length = strcspn(value, "+-");
-    snprintf(name, sizeof name, "%.*s", (int)length, value);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(value, "+-"), value);
     const DLTensor *other = bend->scene.tensors[tensor_of(&bend->scene, name)->index];
-    changed->dl.data = (char *)other->data + atoi(value + length);
+    changed->dl.data = (char *)other->data + atoi(value + strlen(name));
     changed->dl.byte_offset = other->byte_offset;
 }
 
@@ -205,9 +209,7 @@ static void bend_tensor(struct bend *bend, const char *tensor, const char *what,
 }
 
 static bool is_dim(const char *name) {
-    for (; isupper((unsigned char)*name); name++)
-        ;
-    return *name == '\0';
+    return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")] == '\0';
 }
 
 static void set_dim(struct bend *bend, const struct setting *setting) {
@@ -220,9 +222,17 @@ static void set_dim(struct bend *bend, const struct setting *setting) {
 }
 
 static bool set_attribute(struct bend *bend, const struct setting *setting) {
+    static const struct wanted_setting of_flows[] = {
+        {"batch", offsetof(struct scene, limits.batch)},
+        {"pages", offsetof(struct scene, limits.pages)},
+        WANTED(struct scene, topk_val),
+        WANTED(struct scene, dense_below),
+        {"cache_pages", offsetof(struct scene, limits.cache_pages)},
+        {.name = NULL}};
     struct scene *scene = &bend->scene;
     const struct op_struct *types = kvmill_op_types(scene->op), *step = scene->op->parts[2];
     return setting_apply(setting, scene_attributes(scene), &scene->base) ||
+           (scene->op->family == OP_FLOW && setting_want(setting, of_flows, scene)) ||
            (types->name == NULL && setting_apply(setting, types, scene->types)) ||
            (step != NULL && setting_apply(setting, step, &scene->step));
 }
@@ -278,7 +288,7 @@ static void bend_open(struct bend *bend, const struct call *call, const char *ch
     kvmill_op_init(scene_attributes(&bend->scene), &bend->scene.base);
     if (call->op->parts[2] != NULL)
         kvmill_op_init(call->op->parts[2], &bend->scene.step);
-    if (call->op->family == OP_CACHE_ATTENTION)
+    if (call->op->family == OP_CACHE_ATTENTION || call->op->family == OP_FLOW)
         bend->scene.base.cache.dynamic_batching = call->op->dynamic;
     apply_before(bend, call->settings, true);
     apply_before(bend, change, false);
@@ -410,14 +420,10 @@ static bool is_so(const struct row *row, const kvmill_plan_options *options, str
 }
 
 /* Any of the words, which commas part, is in it. */
-static bool has_word(const char *symbol, const char *words) {
-    char word[32];
-    for (const char *at = words; *at != '\0'; at += strspn(at, ",")) {
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+static bool has_word(const char *symbol, struct setting setting) {
+    for (char *rest = setting.value, *word; (word = strsep(&rest, ",")) != NULL;)
         if (strstr(symbol, word) != NULL)
             return true;
-        at += strlen(word);
-    }
     return false;
 }
 
@@ -436,17 +442,14 @@ static const kvmill_plan_options *options_said(const char *change) {
     chosen.count = 0;
     for (int p = 0; p < 2; p++)
         for (uint32_t i = 0; i < packs[p]->count && chosen.count < 4096; i++)
-            if (has_word(packs[p]->kernels[i]->symbol, setting.value))
+            if (has_word(packs[p]->kernels[i]->symbol, setting))
                 kernels[chosen.count++] = packs[p]->kernels[i];
     return &options;
 }
 
-static void test_row(struct row *row, struct dice dice) {
+static void test_row(const struct row *row, char *all, struct dice dice) {
     const kvmill_plan_options *said = options_said(row->change);
-    char when[32];
-    for (const char *at = row->when; *at != '\0'; at += strspn(at, ",")) {
-        snprintf(when, sizeof when, "%.*s", (int)strcspn(at, ","), at);
-        at += strlen(when);
+    for (char *when; (when = strsep(&all, ",")) != NULL;) {
         struct row one = *row;
         one.when = when;
         ok(said ? is_so(&one, said, dice)
@@ -473,10 +476,13 @@ static void test_table(const char *name) {
             define_call(row[0], row[2], row[3]);
             continue;
         }
-        struct row one = {find_call(row[0]), row[1], row[3], row[4], status_of(row[2])};
-        if (one.call == NULL)
-            bail_out("no call %s", row[0]);
-        test_row(&one, dice_for(row[3]));
+        for (char *rest = row[0], *name; (name = strsep(&rest, ",")) != NULL;) {
+            const struct row one = {find_call(name), NULL, row[3], row[4], status_of(row[2])};
+            char when[64];
+            snprintf(when, sizeof when, "%s", row[1]);
+            must(one.call != NULL, name);
+            test_row(&one, when, dice_for(row[3]));
+        }
     }
     table_close(&table);
 }
@@ -484,7 +490,8 @@ static void test_table(const char *name) {
 TEST(refusals) {
     static const char *const names[] = {"refusals/cache_attention", "refusals/cache_attend",
                                         "refusals/attention",       "refusals/tensor_scatter",
-                                        "refusals/write_rows",      "refusals/least_isa"};
+                                        "refusals/write_rows",      "refusals/flow",
+                                        "refusals/least_isa"};
     for (size_t i = 0; i < COUNT(names); i++)
         test_table(names[i]);
 }

@@ -5,45 +5,16 @@
 #include "common.h"
 #include "crew.h"
 #include "elements.h"
-#include "oracle/convert.h"
 #include "packs.h"
+#include "settings.h"
 
-enum { CASES = 400, MOST_HEADS = 3, MOST_TOKENS = 40, LONG = 600 };
+enum { CASES = 500, MOST_HEADS = 3, MOST_TOKENS = 40, LONG = 600, MOST_DIM = 128 };
 
 DICE("write_rows");
 
-struct format {
-    const char *word; /* of blocks; or NULL */
-    int element, scale;
-    int64_t group;
-    DLDataType type, scale_type;
-};
-
-#define BLOCKS(WORD, ELEMENT)                                                                      \
-    {                                                                                              \
-        WORD, ELEMENT, 0, 0, {kDLUInt, 8, 1}, {                                                    \
-            0                                                                                      \
-        }                                                                                          \
-    }
-static const struct format formats[] = {
-    {NULL, KVMILL_F32, 0, 0, {kDLFloat, 32, 1}, {0}},
-    {NULL, KVMILL_F16, 0, 0, {kDLFloat, 16, 1}, {0}},
-    {NULL, KVMILL_BF16, 0, 0, {kDLBfloat, 16, 1}, {0}},
-    {NULL, KVMILL_I8, KVMILL_F16, 16, {kDLInt, 8, 1}, {kDLFloat, 16, 1}},
-    BLOCKS("q8_0", KVMILL_Q8_0),
-    BLOCKS("q4_0", KVMILL_Q4_0),
-    BLOCKS("q4_1", KVMILL_Q4_1),
-    BLOCKS("q5_0", KVMILL_Q5_0),
-    BLOCKS("q5_1", KVMILL_Q5_1),
-    BLOCKS("iq4_nl", KVMILL_IQ4_NL),
-    BLOCKS("q6_0", KVMILL_Q6_0),
-    BLOCKS("q8_kv", KVMILL_Q8_KV),
-};
-
 struct problem {
-    const struct format *format;
     kvmill_write_rows op;
-    struct kvmill_convert_shape shape;
+    struct format format;
     int64_t heads, rows, capacity, last, groups;
     struct fenced_tensor tensor[KVMILL_WRITE_ROWS_TENSORS];
 };
@@ -71,43 +42,38 @@ static void fill_slots(const struct problem *p, bool apart) {
                    (double)(apart ? n : dice_range(&dice, -1, p->capacity - 1)));
 }
 
-static void open_tensors(struct problem *p, DLDataType T1, bool apart) {
+static void open_tensors(struct problem *p, bool apart) {
     const int64_t rows[] = {p->rows, p->heads, p->op.head_dim}, slots[] = {p->rows};
     const int64_t cache[] = {p->capacity, p->heads, p->last};
     const int64_t scale[] = {p->capacity, p->heads, p->groups}, step[] = {dice_range(&dice, 1, 2)};
-    open_strided(&p->tensor[KVMILL_WRITE_ROWS_ROWS], T1, rows);
+    open_strided(&p->tensor[KVMILL_WRITE_ROWS_ROWS], p->op.T1, rows);
     tensor_open(&p->tensor[KVMILL_WRITE_ROWS_SLOTS], dice_once_in(&dice, 2) ? i32 : i64, 1, slots,
                 step, &dice);
-    open_strided(&p->tensor[KVMILL_WRITE_ROWS_CACHE], p->format->type, cache);
+    open_strided(&p->tensor[KVMILL_WRITE_ROWS_CACHE], p->format.tensor, cache);
     if (p->groups > 0)
-        open_strided(&p->tensor[KVMILL_WRITE_ROWS_SCALE], p->format->scale_type, scale);
+        open_strided(&p->tensor[KVMILL_WRITE_ROWS_SCALE], p->op.T3, scale);
     fill_rows(p);
     fill_slots(p, apart);
 }
 
 static void open_problem(struct problem *p, int64_t rows) {
-    static const int64_t dims[] = {32, 64, 96, 128};
-    const DLDataType types[] = {f32, f16, bf16};
-    int type = (int)dice_range(&dice, 0, 2);
+    static const char settings[] =
+        "T1={float32|float16|bfloat16} head_dim={32|64|96|128} {" FORMATS_OF_BYTES "}";
+    const struct op_struct *part = kvmill_op_by_name("WriteRows")->parts[0];
+    char chosen[256];
+    const char *text = chosen;
     memset(p, 0, sizeof *p);
-    p->format = &formats[dice_range(&dice, 0, COUNT(formats) - 1)];
     kvmill_write_rows_init(&p->op, sizeof p->op);
-    p->op.head_dim = dims[dice_range(&dice, 0, 3)];
-    p->op.T1 = types[type];
-    p->op.T2 = p->format->type;
-    p->op.cache_format = p->format->word;
-    p->op.quant_bit = p->format->group > 0 ? 8 : 0;
-    p->op.quant_group = p->format->group;
-    p->op.T3 = p->format->scale_type;
-    p->shape = (struct kvmill_convert_shape){
-        (int[]){KVMILL_F32, KVMILL_F16, KVMILL_BF16}[type],
-        {p->format->element, (int32_t)p->op.head_dim, p->format->scale, (int32_t)p->format->group}};
+    setting_choose(settings, setting_roll, &dice, chosen, sizeof chosen);
+    for (struct setting setting; setting_next(&text, &setting);)
+        must(setting_apply(&setting, part, &p->op), setting.name);
+    p->format = format_of(p->op.cache_format, p->op.T2, p->op.T3, p->op.quant_group);
     p->heads = dice_range(&dice, 1, MOST_HEADS);
     p->rows = rows;
     p->capacity = rows + dice_range(&dice, 1, 9);
-    p->groups = p->format->group > 0 ? p->op.head_dim / p->format->group : 0;
-    p->last = p->format->word ? oracle_data_bytes(&p->shape.format) : p->op.head_dim;
-    open_tensors(p, types[type], dice_once_in(&dice, 2));
+    p->groups = p->format.group > 0 ? p->op.head_dim / p->format.group : 0;
+    p->last = format_elements(&p->format, p->op.head_dim);
+    open_tensors(p, dice_once_in(&dice, 2));
 }
 
 static void close_problem(struct problem *p) {
@@ -125,11 +91,14 @@ static void expect(const struct problem *p, struct fenced_tensor *expected) {
     for (int64_t n = 0; n < p->rows; n++) {
         int64_t slot = (int64_t)number_get(slots->dl.dtype, tensor_element(slots, n));
         for (int64_t h = 0; slot >= 0 && h < p->heads; h++) {
-            int64_t head = slot * p->heads + h;
-            oracle_convert_write(&p->shape,
-                                 tensor_element(rows, (n * p->heads + h) * p->op.head_dim),
-                                 tensor_element(cache, head * p->last),
-                                 p->groups ? tensor_element(scale, head * p->groups) : NULL);
+            int64_t head = slot * p->heads + h, first = (n * p->heads + h) * p->op.head_dim;
+            double numbers[MOST_DIM];
+            const struct oracle_side row =
+                format_row(&p->format, p->op.head_dim, tensor_element(cache, head * p->last),
+                           p->groups ? tensor_element(scale, head * p->groups) : NULL);
+            for (int64_t d = 0; d < p->op.head_dim; d++)
+                numbers[d] = number_get(p->op.T1, tensor_element(rows, first + d));
+            oracle_write_row(&row, attention_type(p->op.T1), 0, numbers);
         }
     }
 }
@@ -157,8 +126,8 @@ static bool try_problem(struct problem *p, const kvmill_plan_options *options, i
     tensors_close(expected, KVMILL_WRITE_ROWS_TENSORS);
     if (!right)
         diag("%s of %" PRId64 " x %" PRId64 ", %" PRId64 " rows: %s",
-             p->format->word ? p->format->word : "elements", p->heads, p->op.head_dim, p->rows,
-             status == KVMILL_OK ? "another cache" : error.message);
+             p->op.cache_format ? p->op.cache_format : "elements", p->heads, p->op.head_dim,
+             p->rows, status == KVMILL_OK ? "another cache" : error.message);
     kvmill_plan_destroy(plan);
     return right;
 }

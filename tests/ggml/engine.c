@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine.h"
 
+#include <stdio.h>
 #include <time.h>
 
 #include "ggml-alloc.h"
@@ -9,6 +10,18 @@ enum { NODES = 64 };
 
 ggml_backend_reg_t adapter;
 static clockid_t measured = CLOCK_MONOTONIC;
+
+static void log_problem(enum ggml_log_level level, const char *text, void *data) {
+    (void)data;
+    if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR)
+        fputs(text, stderr);
+}
+
+ggml_backend_reg_t engine_load(void) {
+    ggml_log_set(log_problem, NULL);
+    ggml_backend_load_all();
+    return adapter = ggml_backend_reg_by_name("kvmill");
+}
 
 void engine_measures(int threads) {
     measured = threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;

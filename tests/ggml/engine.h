@@ -12,8 +12,10 @@ struct engine {
     ggml_backend_sched_t scheduler;
 };
 
-/* The adapter, when it has been loaded. */
+/* The adapter, when it has been loaded; load it as GGML_BACKEND_PATH says: NULL, there is none.
+   What ggml says of its memory is no news. */
 extern ggml_backend_reg_t adapter;
+ggml_backend_reg_t engine_load(void);
 
 /* Seconds are the clock's, unless a program says how many threads it measures: those of one are
    processor time, which other programs hardly change. */

@@ -3,12 +3,13 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { LONGER = 3, WINDOW_CELLS = 20, MOST_DIM = 512 };
 
 /* ---- Data ---- */
 
-static double draw(uint64_t *seed) {
+double draw(uint64_t *seed) {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
     return (double)(*seed >> 40) / (1 << 23) - 1;
 }
@@ -200,4 +201,26 @@ void scene_expect(const struct scene *scene, double *result) {
     for (int64_t n = 0; n < shape->streams * shape->queries * shape->heads; n++)
         expect_row(scene, n / (shape->queries * shape->heads), n / shape->heads % shape->queries,
                    n % shape->heads, result + n * shape->value_dim);
+}
+
+/* ---- Other nodes ---- */
+
+void node_change(struct ggml_tensor *node, const struct change *change) {
+    for (int i = 0; i <= 4; i++) {
+        struct ggml_tensor *tensor = i == 0 ? node : node->src[i - 1];
+        if (!(change->tensors >> i & 1))
+            continue;
+        if (change->what == EXTENT)
+            tensor->ne[change->dim] += change->by;
+        else if (change->what == STRIDE)
+            tensor->nb[change->dim] += (size_t)change->by;
+        else if (change->what == OP)
+            tensor->op = (enum ggml_op)change->by;
+        else if (change->what == NO_SCALE)
+            memset(tensor->op_params, 0, sizeof(float));
+        else {
+            tensor->type = (enum ggml_type)change->by;
+            tensor->nb[0] = ggml_type_size(tensor->type);
+        }
+    }
 }

@@ -26,6 +26,19 @@ struct shape {
     bool sinks, mask_of_heads;
 };
 
+/* What is another in a node that the adapter takes: of the node, bit 0 of `tensors`, or of its
+   sources.  TYPE: elements of type `by`, side by side; EXTENT, STRIDE: by so many more. */
+struct change {
+    const char *words;
+    unsigned tensors;
+    enum { TYPE, EXTENT, STRIDE, OP, NO_SCALE } what;
+    int dim, by;
+};
+void node_change(struct ggml_tensor *node, const struct change *change);
+
+/* Between -1 and 1. */
+double draw(uint64_t *seed);
+
 /* Tensors with data in the CPU's memory; views of K and V, and the node, are of the graph's
  * context. */
 struct scene {

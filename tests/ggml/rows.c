@@ -5,15 +5,9 @@
 #include <kvmill.h>
 
 #include "../tap.h"
-#include "ggml-backend.h"
-#include "ggml.h"
+#include "node.h"
 
 enum { DIM = 64, ROWS = 4000, SIDES = 2, BLOCK = 32 };
-
-static double draw(uint64_t *seed) {
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*seed >> 40) / (1 << 23) - 1;
-}
 
 /* Numbers of all magnitudes; many halves of codes. */
 static void fill(float *rows, int64_t count) {

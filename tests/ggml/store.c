@@ -52,10 +52,8 @@ static int64_t slot_of(const struct storing *shape, int64_t n) {
 static void fill(const struct stored *stored, const struct storing *shape) {
     uint64_t seed = 11;
     float *rows = stored->all->data;
-    for (int64_t i = 0; i < ggml_nelements(stored->all); i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        rows[i] = (float)ldexp((double)(seed >> 40) / (1 << 23) - 1, (int)(i / 32 % 13) - 6);
-    }
+    for (int64_t i = 0; i < ggml_nelements(stored->all); i++)
+        rows[i] = (float)ldexp(draw(&seed), (int)(i / 32 % 13) - 6);
     for (int64_t n = 0; n < shape->rows; n++)
         if (shape->slots == GGML_TYPE_I64)
             ((int64_t *)stored->slots->data)[n] = slot_of(shape, n);
@@ -123,42 +121,23 @@ static void try_shape(const struct engine *ours, const struct storing *shape, en
 
 /* ---- What is ggml's ---- */
 
-static void half_rows(struct ggml_tensor *node) {
-    node->src[0]->type = GGML_TYPE_F16;
-}
-static void odd_rows(struct ggml_tensor *node) {
-    node->ne[0] = node->src[0]->ne[0] = 480;
-}
-static void float_cache(struct ggml_tensor *node) {
-    node->type = GGML_TYPE_F32;
-    node->nb[0] = 4;
-}
-static void unknown_cache(struct ggml_tensor *node) {
-    node->type = GGML_TYPE_Q8_1;
-    node->nb[0] = ggml_type_size(GGML_TYPE_Q8_1);
-}
-static void two_caches(struct ggml_tensor *node) {
-    node->ne[2] = node->src[0]->ne[2] = 2;
-}
-static void short_slots(struct ggml_tensor *node) {
-    node->src[1]->ne[0]--;
-}
+enum { NODE = 1, ROWS = 2, SLOTS = 4 };
 
-static const struct {
-    const char *words;
-    void (*change)(struct ggml_tensor *node);
-} left[] = {
-    {"rows of float16", half_rows},           {"rows that are no multiple of 64", odd_rows},
-    {"a cache of float32", float_cache},      {"a cache of q8_1", unknown_cache},
-    {"several caches at a time", two_caches}, {"too few slots", short_slots},
+static const struct change left[] = {
+    {"rows of float16", ROWS, TYPE, 0, GGML_TYPE_F16},
+    {"rows that are no multiple of 64", NODE | ROWS, EXTENT, 0, -32},
+    {"a cache of float32", NODE, TYPE, 0, GGML_TYPE_F32},
+    {"a cache of q8_1", NODE, TYPE, 0, GGML_TYPE_Q8_1},
+    {"several caches at a time", NODE | ROWS, EXTENT, 2, 1},
+    {"too few slots", SLOTS, EXTENT, 0, -1},
 };
 
-static bool is_taken(void (*change)(struct ggml_tensor *node)) {
+static bool is_taken(const struct change *change) {
     struct stored stored = stored_open(&shapes[0], GGML_TYPE_Q8_0);
     struct ggml_context *context = engine_context();
     struct ggml_tensor *node = ggml_set_rows(context, stored.cache, stored.rows, stored.slots);
     if (change != NULL)
-        change(node);
+        node_change(node, change);
     bool taken = ggml_backend_dev_supports_op(ggml_backend_reg_dev_get(adapter, 0), node);
     ggml_free(context);
     stored_close(&stored);
@@ -200,15 +179,8 @@ static int measure_all(int count, char **argv) {
     return 0;
 }
 
-static void quiet(enum ggml_log_level level, const char *text, void *data) {
-    (void)level, (void)text, (void)data;
-}
-
 int main(int argc, char **argv) {
-    ggml_log_set(quiet, NULL);
-    ggml_backend_load_all();
-    adapter = ggml_backend_reg_by_name("kvmill");
-    if (!ok(adapter != NULL, "loaded to store"))
+    if (!ok(engine_load() != NULL, "loaded to store"))
         return done_testing();
     if (argc > 2)
         return measure_all(argc - 1, argv + 1);
@@ -218,7 +190,7 @@ int main(int argc, char **argv) {
             try_shape(&ours, &shapes[s], types[t]);
     ok(is_taken(NULL), "taken");
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
-        ok(!is_taken(left[i].change), "declined: %s", left[i].words);
+        ok(!is_taken(&left[i]), "declined: %s", left[i].words);
     engine_close(&ours);
     return done_testing();
 }

@@ -69,10 +69,6 @@ static void measure(const struct engine engines[2], const struct shape *shape) {
     scene_close(&scene);
 }
 
-static void quiet(enum ggml_log_level level, const char *text, void *data) {
-    (void)level, (void)text, (void)data;
-}
-
 /* Caches of a shape. */
 static void measure_types(const struct engine engines[2], const struct shape *given, bool mixed,
                           int64_t cells) {
@@ -88,10 +84,7 @@ static void measure_types(const struct engine engines[2], const struct shape *gi
 }
 
 int main(int argc, char **argv) {
-    ggml_log_set(quiet, NULL);
-    ggml_backend_load_all();
-    adapter = ggml_backend_reg_by_name("kvmill");
-    if (adapter == NULL || argc < 5)
+    if (engine_load() == NULL || argc < 5)
         return 1;
     engine_measures(atoi(argv[1]));
     const struct engine engines[2] = {engine_open(true, atoi(argv[1])),

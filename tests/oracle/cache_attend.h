@@ -7,26 +7,27 @@
 
 #include "query.h"
 
+enum { MOST_LISTS = 64 };
+
 struct oracle_attend {
     int64_t batch, heads, kv_heads, dim, value_dim, queries;
-    const int64_t *starts;  /* [batch + 1]: queries of each sequence */
-    const int64_t *lengths; /* [batch * kv_heads] */
-    int64_t *const *cells;  /* [batch * kv_heads]: row of each position in k and v */
-    const int64_t *rings;   /* [batch * kv_heads]: so many positions, the last ones, are there; NULL:
-                               all */
-    const int64_t *positions, *key_positions; /* of queries, of rows; NULL: as a rule */
-    const int64_t *ranges;                    /* [queries, 2], or NULL */
+    int64_t *starts;            /* [batch + 1]: queries of each sequence */
+    int64_t *lengths;           /* [batch * kv_heads] */
+    int64_t *cells[MOST_LISTS]; /* [batch * kv_heads]: row of each position in k and v */
+    int64_t *rings; /* [batch * kv_heads]: so many positions, the last ones, are there; NULL: all */
+    int64_t *positions, *key_positions; /* of queries, of rows; NULL: as a rule */
+    int64_t *ranges;                    /* [queries, 2], or NULL */
     bool is_causal;
     int64_t window, right_window;
-    const double *mask;   /* NULL: none; -infinity hides */
+    double *mask;         /* NULL: none; -infinity hides */
     int64_t mask_dims[4]; /* batch or 1, heads or 1, queries of a sequence or all together or 1,
                              positions */
     bool together;        /* queries of the mask are counted through all sequences */
-    const double *slopes; /* [heads], or NULL */
+    double *slopes;       /* [heads], or NULL */
     bool slopes_of_mask;
     double scale, softcap;
-    const double *sinks;     /* [heads], or NULL */
-    const double *q, *k, *v; /* [queries, heads, dim], [rows, kv_heads, dim or value_dim] */
+    double *sinks;     /* [heads], or NULL */
+    double *q, *k, *v; /* [queries, heads, dim], [rows, kv_heads, dim or value_dim] */
 };
 
 /* Whether query n sees position j of its sequence as head h does, and what is added then. */

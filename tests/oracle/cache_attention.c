@@ -6,8 +6,8 @@
 
 /* ---- Store and load ---- */
 
-int64_t oracle_slot_of_head(const struct oracle_attention *problem, int64_t sequence,
-                            int64_t kv_head, int64_t position) {
+int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t kv_head,
+                    int64_t position) {
     int64_t list = problem->lists > 0 ? sequence * problem->lists + kv_head : sequence;
     if (problem->ring > 0)
         position %= problem->ring;
@@ -19,15 +19,11 @@ int64_t oracle_slot_of_head(const struct oracle_attention *problem, int64_t sequ
            position % problem->page_size;
 }
 
-int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t position) {
-    return oracle_slot_of_head(problem, sequence, 0, position);
-}
-
 static int64_t row_at(const struct oracle_attention *problem, bool value, int64_t sequence,
                       int64_t position, int64_t kv_head) {
     int64_t side = value && problem->cache.sides == 2;
     return oracle_row(&problem->cache, sequence, problem->layer, side,
-                      oracle_slot_of_head(problem, sequence, kv_head, position), kv_head);
+                      oracle_slot(problem, sequence, kv_head, position), kv_head);
 }
 
 static void get_row(enum oracle_type type, const unsigned char *array, int64_t row, int64_t dim,
@@ -36,25 +32,25 @@ static void get_row(enum oracle_type type, const unsigned char *array, int64_t r
         numbers[i] = oracle_get(type, array, row * dim + i);
 }
 
-/* The token's number is among all. */
-static void store_side(const struct oracle_attention *problem, bool value, int64_t sequence,
-                       int64_t t) {
-    const struct oracle_side *side = value ? &problem->value : &problem->key;
-    const unsigned char *current = value ? problem->current_value : problem->current_key;
-    double *numbers = malloc((size_t)side->dim * sizeof *numbers);
-    int64_t position = problem->start_pos[sequence] + t - problem->seqstarts[sequence];
-    for (int64_t h = 0; h < problem->kv_heads; h++) {
-        get_row(problem->activation, current, t * problem->kv_heads + h, side->dim, numbers);
-        oracle_write_row(side, problem->activation, row_at(problem, value, sequence, position, h),
+void oracle_store_row(const struct oracle_attention *problem, int64_t sequence, int64_t t,
+                      int64_t kv_head, int64_t slot) {
+    for (int v = 0; v < 2 - problem->value_view; v++) {
+        const struct oracle_side *side = v ? &problem->value : &problem->key;
+        double *numbers = malloc((size_t)side->dim * sizeof *numbers);
+        get_row(problem->activation, v ? problem->current_value : problem->current_key,
+                t * problem->kv_heads + kv_head, side->dim, numbers);
+        oracle_write_row(side, problem->activation,
+                         oracle_row(&problem->cache, sequence, problem->layer,
+                                    v && problem->cache.sides == 2, slot, kv_head),
                          numbers);
+        free(numbers);
     }
-    free(numbers);
 }
 
 static void store_token(const struct oracle_attention *problem, int64_t sequence, int64_t t) {
-    store_side(problem, false, sequence, t);
-    if (!problem->value_view)
-        store_side(problem, true, sequence, t);
+    int64_t position = problem->start_pos[sequence] + t - problem->seqstarts[sequence];
+    for (int64_t h = 0; h < problem->kv_heads; h++)
+        oracle_store_row(problem, sequence, t, h, oracle_slot(problem, sequence, h, position));
 }
 
 static void store_sequence(const struct oracle_attention *problem, int64_t sequence) {
@@ -137,16 +133,12 @@ static double mask_at(const struct oracle_attention *problem, const struct query
                           problem->kvstarts[query->sequence] * problem->mask_kv + j);
 }
 
-static double alibi_at(const struct oracle_attention *problem, const struct query *query,
-                       int64_t j) {
-    if (!problem->alibi)
-        return 0;
+double oracle_alibi(const struct oracle_attention *problem, int64_t head, int64_t distance) {
     int64_t heads = problem->alibi_heads != 0 ? problem->alibi_heads : problem->heads;
-    int64_t distance = problem->distances != NULL
-                           ? problem->distances[problem->kvstarts[query->sequence] + j]
-                           : j - query->position;
-    return problem->alibi_scale * oracle_alibi_slope(heads, problem->alibi_first + query->head) *
-           (double)distance;
+    return problem->alibi
+               ? problem->alibi_scale * oracle_alibi_slope(heads, problem->alibi_first + head) *
+                     (double)distance
+               : 0;
 }
 
 /* What the query sees of each position, and what is added to its score. */
@@ -157,7 +149,8 @@ static void look(const struct oracle_attention *problem, const struct query *que
         key->bias = key->size = 0;
         if (key->hidden)
             continue;
-        double alibi = alibi_at(problem, query, j), mask = mask_at(problem, query, j);
+        double alibi = oracle_alibi(problem, query->head, j - query->position),
+               mask = mask_at(problem, query, j);
         key->bias = alibi + mask;
         key->size = fabs(alibi) + fabs(mask);
     }
@@ -170,30 +163,34 @@ static int64_t group_of(const struct oracle_side *side) {
                                            : 0;
 }
 
+void oracle_attend_keys(const struct oracle_attention *problem, int64_t head, const double *query,
+                        struct oracle_key *keys, int64_t count, struct oracle_answer *answer) {
+    const struct oracle_query asked = {
+        .dim = problem->key.dim,
+        .value_dim = problem->value.dim,
+        .count = count,
+        .numbers = query,
+        .keys = keys,
+        .scale = problem->scale,
+        .softcap = problem->softcap,
+        .sink = problem->sinks == NULL ? -INFINITY
+                                       : oracle_get(problem->sinks_type, problem->sinks, head),
+        .unit = 0x1p-24,
+        .group = group_of(&problem->value),
+        .least = oracle_is_integer(problem->value.type) ? 127e-5 : 0, /* no scale is below 1e-5 */
+    };
+    bool empty = !oracle_query_attend(&asked, answer);
+    for (int64_t d = 0; d < problem->value.dim && empty && problem->empty_is_nan; d++)
+        answer->output[d] = NAN;
+}
+
 static void attend_row(const struct oracle_attention *problem, const struct query *query,
                        const struct oracle_result *result) {
     int64_t row = query->token * problem->heads + query->head, dim = problem->value.dim;
     struct oracle_answer answer = {result->output + row * dim, result->output_error + row * dim, 0,
                                    0};
-    const struct oracle_query asked = {
-        .dim = problem->key.dim,
-        .value_dim = dim,
-        .count = query->length,
-        .numbers = query->numbers,
-        .keys = query->keys,
-        .scale = problem->scale,
-        .softcap = problem->softcap,
-        .sink = problem->sinks == NULL
-                    ? -INFINITY
-                    : oracle_get(problem->sinks_type, problem->sinks, query->head),
-        .unit = 0x1p-24,
-        .group = group_of(&problem->value),
-        .least = oracle_is_integer(problem->value.type) ? 127e-5 : 0, /* no scale is below 1e-5 */
-    };
     look(problem, query);
-    bool empty = !oracle_query_attend(&asked, &answer);
-    for (int64_t d = 0; d < dim && empty && problem->empty_is_nan; d++)
-        answer.output[d] = NAN;
+    oracle_attend_keys(problem, query->head, query->numbers, query->keys, query->length, &answer);
     result->lse[row] = answer.lse;
     result->lse_error[row] = answer.lse_error;
 }

@@ -85,8 +85,6 @@ struct oracle_attention {
     bool causal, alibi, empty_is_nan;
     double scale, softcap, alibi_scale; /* softcap 0: none */
     int64_t window, alibi_heads, alibi_first;
-    const int64_t *distances; /* of position j from the query's, kvstarts[b] + j; NULL: as they are
-                                 counted */
 
     /* The mask's element for token t (of all tokens), head h, position j of sequence b is number
        b * mask_sequence + h * mask_head + t * mask_token + kvstarts[b] * mask_kv + j. */
@@ -97,10 +95,12 @@ struct oracle_attention {
     enum oracle_type sinks_type;
 };
 
-/* The slot for kv head 0, or for any. */
-int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t position);
-int64_t oracle_slot_of_head(const struct oracle_attention *problem, int64_t sequence,
-                            int64_t kv_head, int64_t position);
+int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t kv_head,
+                    int64_t position);
+
+/* K and V of new token t, among all, into a row of the cache. */
+void oracle_store_row(const struct oracle_attention *problem, int64_t sequence, int64_t t,
+                      int64_t kv_head, int64_t slot);
 
 /* The new K and V into the cache. */
 void oracle_store(const struct oracle_attention *problem);
@@ -117,6 +117,12 @@ struct oracle_result {
 };
 
 void oracle_attend(const struct oracle_attention *problem, const struct oracle_result *result);
+
+/* Of one query head, whose numbers are `query`, over so many keys; and what ALiBi adds to the score
+   of a key so far from the query. */
+void oracle_attend_keys(const struct oracle_attention *problem, int64_t head, const double *query,
+                        struct oracle_key *keys, int64_t count, struct oracle_answer *answer);
+double oracle_alibi(const struct oracle_attention *problem, int64_t head, int64_t distance);
 
 /* Stores, and attends over what is then in the cache.  In a ring the tokens of a causal sequence do
    so one after the other, as they would one by one. */

@@ -119,24 +119,15 @@ static const struct {
 };
 
 int64_t oracle_bytes(enum oracle_type type, int64_t count) {
-    switch (type) {
-    case ORACLE_F32:
-        return 4 * count;
-    case ORACLE_F16:
-    case ORACLE_BF16:
-        return 2 * count;
-    case ORACLE_I8:
-    case ORACLE_E4M3:
-    case ORACLE_E5M2:
-        return count;
-    case ORACLE_I4:
-        return (count + 1) / 2;
-    case ORACLE_Q8_KV:
+    static const int bits[] = {
+        [ORACLE_F32] = 32, [ORACLE_F16] = 16, [ORACLE_BF16] = 16, [ORACLE_I8] = 8,
+        [ORACLE_I4] = 4,   [ORACLE_E4M3] = 8, [ORACLE_E5M2] = 8};
+    if (type == ORACLE_Q8_KV)
         return 4 + 4 + count;
-    default:
-        return count / ORACLE_BLOCK *
-               (2 + (blocks[type].minimum ? 2 : 0) + blocks[type].bits * ORACLE_BLOCK / 8);
-    }
+    if (!oracle_is_blocks(type))
+        return (count * bits[type] + 7) / 8;
+    return count / ORACLE_BLOCK *
+           (2 + (blocks[type].minimum ? 2 : 0) + blocks[type].bits * ORACLE_BLOCK / 8);
 }
 
 int oracle_get_nibble(const unsigned char *array, int64_t number) {

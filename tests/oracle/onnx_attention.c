@@ -78,9 +78,10 @@ static void put_qk(const struct oracle_onnx *problem, const struct oracle_key *k
                    double *error) {
     const double of_mode[] = {key->raw, key->capped, key->score, key->weight};
     *qk = of_mode[problem->qk_mode];
-    *error = problem->qk_mode == 0   ? key->raw_error
-             : problem->qk_mode == 3 ? key->weight * (key->error + 64 * problem->unit)
-                                     : key->error;
+    *error = problem->qk_mode == 0  ? key->raw_error
+             : problem->qk_mode < 3 ? key->error
+             : key->weight == 0     ? 0
+                                    : key->weight * (key->error + 64 * problem->unit);
 }
 
 static void attend_query(const struct oracle_onnx *problem, int64_t b, int64_t h, int64_t i,

@@ -43,7 +43,7 @@ static void find_score(const struct oracle_query *query, struct oracle_key *key)
         key->capped = query->softcap * tanh(key->raw / query->softcap);
         key->error += 8 * query->unit * query->softcap;
     }
-    key->error += isinf(key->size) ? 0 : 4 * query->unit * key->size;
+    key->error += key->hidden || isinf(key->size) ? 0 : 4 * query->unit * key->size;
     key->score = key->hidden ? -INFINITY : key->capped + key->bias;
 }
 

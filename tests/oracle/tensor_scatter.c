@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "numbers.h"
+
 enum { MOST_DIMS = 16 };
 
 /* ---- Elements by their coordinates ---- */
@@ -19,18 +21,6 @@ static int64_t element_number(const DLTensor *tensor, const int64_t *coordinate)
     return number;
 }
 
-/* Two elements per byte, the even one in the low half. */
-static unsigned get_nibble(const unsigned char *data, int64_t number) {
-    unsigned byte = data[number / 2];
-    return number % 2 == 0 ? byte & 0x0f : byte >> 4;
-}
-
-static void put_nibble(unsigned char *data, int64_t number, unsigned nibble) {
-    unsigned byte = data[number / 2];
-    byte = number % 2 == 0 ? (byte & 0xf0) | nibble : (byte & 0x0f) | nibble << 4;
-    data[number / 2] = (unsigned char)byte;
-}
-
 /* How far apart the elements of the last dim are. */
 static int64_t last_stride(const DLTensor *tensor) {
     return tensor->strides == NULL ? 1 : tensor->strides[tensor->ndim - 1];
@@ -43,7 +33,8 @@ static void copy_elements(const DLTensor *to, const int64_t *at, const DLTensor 
     int64_t target = element_number(to, at), source = element_number(from, begin);
     for (; count > 0; count--, target += last_stride(to), source += last_stride(from))
         if (bits == 4)
-            put_nibble(address_of_first(to), target, get_nibble(address_of_first(from), source));
+            oracle_put_nibble(address_of_first(to), target,
+                              oracle_get_nibble(address_of_first(from), source));
         else
             memcpy(address_of_first(to) + target * (bits / 8),
                    address_of_first(from) + source * (bits / 8), (size_t)bits / 8);
@@ -107,5 +98,5 @@ void oracle_tensor_scatter(int axis, bool circular, const DLTensor *past, const 
     } while (advance(present, dims, at));
     bool in_place = address_of_first(past) == address_of_first(present);
     if (present->dtype.bits == 4 && count % 2 == 1 && !in_place)
-        put_nibble(address_of_first(present), count, 0);
+        oracle_put_nibble(address_of_first(present), count, 0);
 }

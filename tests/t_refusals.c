@@ -8,8 +8,8 @@
      num_heads=6            an attribute
      B=2                    a dim of the call, in capital letters
      cache:is=C,L,KV        the tensor's shape, in such dims;  :given  :none  :first=S  :step=4
-     cache:type=int8        its type;  :shape=2,3  :strides=3,1  :.2=5 (a dim)  :[3]=7 (a number)
-     cache:null             there is none;  :surplus  :empty  :no-data  :device
+     cache:type=int8        its type;  :shape=2,3  :.2=5 (a dim)  :[3]=7 (a number)
+     cache:null             there is none;  :surplus, and the words of tests/bent.h
      cache:at=query+16      its data is that of another tensor, 16 bytes further
      kernels=store,plain    options.least_isa is scalar, and so is the only pack: kernels with such
    symbols
@@ -20,6 +20,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 
+#include "bent.h"
 #include "common.h"
 #include "described.h"
 #include "packs.h"
@@ -68,18 +69,13 @@ static void define_call(const char *name, const char *of, const char *settings) 
 
 /* ---- A scene that is changed ---- */
 
-struct changed {
-    DLTensor dl;
-    int64_t shape[MOST_DIMS], strides[MOST_DIMS];
-};
-
 struct bend {
     struct scene scene;
     struct described_case by;
     struct described_tensor rows[MOST_ROWS];
     char words[MOST_ROWS][32];
     int word_count;
-    struct changed changed[MOST_TENSORS];
+    struct bent changed[MOST_TENSORS];
 };
 
 static const char *keep(struct bend *bend, const char *word) {
@@ -132,28 +128,25 @@ static const struct op_tensor *tensor_of(const struct scene *scene, const char *
 }
 
 /* A copy of what the call has there. */
-static struct changed *changed_of(struct bend *bend, const char *name) {
+static struct bent *changed_of(struct bend *bend, const char *name) {
     int i = tensor_of(&bend->scene, name)->index;
-    struct changed *changed = &bend->changed[i];
+    struct bent *changed = &bend->changed[i];
     const DLTensor *given = bend->scene.tensors[i];
     if (given == &changed->dl)
         return changed;
     if (given == NULL)
         bail_out("%s is not given", name);
-    changed->dl = *given;
-    for (int d = 0; d < MOST_DIMS; d++)
-        changed->shape[d] = d < given->ndim ? given->shape[d] : 1;
-    changed->dl.shape = changed->shape;
+    bent_from(changed, given);
     bend->scene.tensors[i] = &changed->dl;
     return changed;
 }
 
-static void put_number(struct changed *changed, const char *index, const char *value) {
+static void put_number(struct bent *changed, const char *index, const char *value) {
     int64_t number = setting_integer(value);
     memcpy((char *)changed->dl.data + changed->dl.byte_offset + atoi(index + 1) * 8, &number, 8);
 }
 
-static void move_data(struct bend *bend, struct changed *changed, const char *value) {
+static void move_data(struct bend *bend, struct bent *changed, const char *value) {
     char name[32];
     size_t length = strcspn(value, "+-");
     snprintf(name, sizeof name, "%.*s", (int)length, value);
@@ -165,7 +158,7 @@ static void move_data(struct bend *bend, struct changed *changed, const char *va
 /* Where the call has none. */
 static void give_surplus(struct bend *bend, const struct op_tensor *tensor) {
     static double data[2];
-    struct changed *changed = &bend->changed[tensor->index];
+    struct bent *changed = &bend->changed[tensor->index];
     changed->shape[0] = 2;
     changed->dl = dense_tensor(scene_type(&bend->scene, tensor), 1, changed->shape, data);
     bend->scene.tensors[tensor->index] = &changed->dl;
@@ -176,31 +169,14 @@ static void bend_tensor(struct bend *bend, const char *tensor, const char *what,
     const struct op_tensor *described = tensor_of(&bend->scene, tensor);
     if (strcmp(what, "surplus") == 0)
         give_surplus(bend, described);
-    struct changed *changed = changed_of(bend, tensor);
+    struct bent *changed = changed_of(bend, tensor);
     if (strcmp(what, "null") == 0)
         bend->scene.tensors[described->index] = NULL;
-    else if (strcmp(what, "empty") == 0)
-        changed->dl.ndim = 1, changed->shape[0] = 0;
-    else if (strcmp(what, "no-data") == 0)
-        changed->dl.data = NULL, changed->dl.byte_offset = 0;
-    else if (strcmp(what, "device") == 0)
-        changed->dl.device.device_type = kDLCUDA;
-    else if (strcmp(what, "type") == 0)
-        changed->dl.dtype = setting_type(value);
     else if (strcmp(what, "at") == 0)
         move_data(bend, changed, value);
-    else if (strcmp(what, "rank") == 0)
-        changed->dl.ndim = (int32_t)setting_integer(value);
-    else if (strcmp(what, "shape") == 0)
-        changed->dl.ndim = setting_integers(value, changed->shape, MOST_DIMS);
-    else if (strcmp(what, "strides") == 0) {
-        setting_integers(value, changed->strides, MOST_DIMS);
-        changed->dl.strides = changed->strides;
-    } else if (what[0] == '.')
-        changed->shape[atoi(what + 1)] = setting_integer(value);
     else if (what[0] == '[')
         put_number(changed, what, value);
-    else if (strcmp(what, "surplus") != 0)
+    else if (strcmp(what, "surplus") != 0 && !bent_by(changed, what, value))
         bail_out("%s:%s says nothing", tensor, what);
 }
 

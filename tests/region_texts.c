@@ -121,7 +121,8 @@ static void print_is_finite(struct draft *draft) {
         print_step(draft, "is_finite", "", types[4], &operand, 1);
 }
 
-static void print_convert(struct draft *draft, const char *type) {
+static void print_convert(struct draft *draft) {
+    const char *type = draw(draft->dice);
     int operand = (int)dice_range(draft->dice, 0, draft->values - 1);
     print_step(draft, "convert", "", type, &operand, 1);
 }
@@ -151,28 +152,10 @@ static void take_capture(struct draft *draft) {
 }
 
 static void print_random(struct draft *draft) {
-    switch (dice_range(draft->dice, 0, 11)) {
-    case 0:
-        print_constant(draft);
-        break;
-    case 1:
-        take_capture(draft);
-        break;
-    case 2:
-        print_compare(draft);
-        break;
-    case 3:
-        print_select(draft);
-        break;
-    case 4:
-        print_convert(draft, draw(draft->dice));
-        break;
-    case 5:
-        print_is_finite(draft);
-        break;
-    default:
-        print_op(draft);
-    }
+    static void (*const prints[])(struct draft *) = {
+        print_constant, take_capture, print_compare, print_select, print_convert, print_is_finite};
+    size_t which = (size_t)dice_range(draft->dice, 0, 11);
+    (which < sizeof prints / sizeof *prints ? prints[which] : print_op)(draft);
 }
 
 /* The last value as one of that type. */

@@ -297,9 +297,13 @@ static void read_step(struct read_region *it, char *words) {
     *op = (kvmill_region_op){.name = strtok_r(NULL, " ", &rest)};
     op->element = type_of(strtok_r(NULL, " ", &rest));
     strtok_r(NULL, " ", &rest);
-    if (strncmp(op->name, "compare_", 8) == 0) {
+    if (strncmp(op->name, "compare_", 8) == 0) { /* "compare_GT", "compare_GT_TOTALORDER" */
+        char *type = strchr(op->name + 8, '_');
         op->comparison_direction = op->name + 8;
+        op->compare_type = type != NULL ? type + 1 : NULL;
         op->name = "compare";
+        if (type != NULL)
+            *type = '\0';
     }
     for (int i = 0; (word = strtok_r(NULL, " ", &rest)) != NULL; i++) {
         if (strcmp(op->name, "capture") == 0 || strcmp(op->name, "constant") == 0)

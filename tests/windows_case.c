@@ -166,6 +166,13 @@ static void choose_strides(struct dice *dice, int rank, const int64_t *dims, int
     }
 }
 
+void open_elements(struct fenced_tensor *tensor, DLDataType type, int rank, const int64_t *dims,
+                   const int64_t *strides, struct dice *dice) {
+    DLDataType bytes = {kDLUInt, (uint8_t)(oracle_element_bytes(type) * 8), 1};
+    tensor_open(tensor, bytes, rank, dims, strides, dice);
+    tensor->dl.dtype = type;
+}
+
 void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims,
                struct pair *pair) {
     int64_t strides[MOST_DIMS];
@@ -175,9 +182,7 @@ void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims
     pair->count = product(dims, rank);
     pair->dense = calloc((size_t)(pair->count * pair->bytes) + 1, 1);
     choose_strides(dice, rank, dims, strides);
-    tensor_open(&pair->fenced, (DLDataType){kDLUInt, (uint8_t)(pair->bytes * 8), 1}, rank, dims,
-                strided ? strides : NULL, dice);
-    pair->fenced.dl.dtype = type;
+    open_elements(&pair->fenced, type, rank, dims, strided ? strides : NULL, dice);
     seen.strided += strided;
 }
 
@@ -213,12 +218,11 @@ static bool is_nan(DLDataType type, const unsigned char *at) {
     return value != value;
 }
 
-/* Bits are equal, or both are NaN, also in the halves of complex numbers. */
-static bool is_same(DLDataType type, const unsigned char *a, const unsigned char *b) {
+bool is_same_element(DLDataType type, const unsigned char *a, const unsigned char *b) {
     size_t bytes = (size_t)oracle_element_bytes(type);
     DLDataType half = {kDLFloat, (uint8_t)(type.bits / 2), 1};
     if (type.code == kDLComplex)
-        return is_same(half, a, b) && is_same(half, a + bytes / 2, b + bytes / 2);
+        return is_same_element(half, a, b) && is_same_element(half, a + bytes / 2, b + bytes / 2);
     return memcmp(a, b, bytes) == 0 || (is_nan(type, a) && is_nan(type, b));
 }
 
@@ -228,7 +232,7 @@ bool is_as_dense(const struct pair *pair, DLDataType type) {
                 memcmp(element_of(pair, 0), pair->dense, (size_t)(pair->count * pair->bytes)) == 0;
     for (int64_t i = 0; !same && i < pair->count; i++) {
         const unsigned char *want = pair->dense + i * pair->bytes, *have = element_of(pair, i);
-        if (!is_same(type, have, want)) {
+        if (!is_same_element(type, have, want)) {
             diag("element %" PRId64 " of %" PRId64 " differs", i, pair->count);
             return false;
         }

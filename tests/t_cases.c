@@ -122,7 +122,7 @@ static void test_neighbours(const int *order) {
     int64_t at = 0;
     scene_open(&scene, USUAL, &dice);
     tensor_open(&pool, u8, 1, DIMS(480 + 480 + 192 + 16), NULL, &dice);
-    for (int i = 0; i < TENSORS; i++) {
+    for (int i = 0; i < SCATTER_TENSORS; i++) {
         const struct fence *own = &scene.tensor[order[i]].fence;
         memcpy(pool.fence.data + at, own->data, own->size);
         move_into(&scene.tensor[order[i]], &pool, at);
@@ -136,10 +136,10 @@ static void test_neighbours(const int *order) {
 }
 
 TEST(memory) {
-    static const int orders[][TENSORS] = {{PAST, PRESENT, UPDATE, INDICES},
-                                          {UPDATE, PRESENT, PAST, INDICES},
-                                          {PAST, INDICES, PRESENT, UPDATE},
-                                          {UPDATE, PAST, PRESENT, INDICES}};
+    static const int orders[][SCATTER_TENSORS] = {{PAST, PRESENT, UPDATE, INDICES},
+                                                  {UPDATE, PRESENT, PAST, INDICES},
+                                                  {PAST, INDICES, PRESENT, UPDATE},
+                                                  {UPDATE, PAST, PRESENT, INDICES}};
     struct scene scene;
     for (int i = 0; i < 4; i++)
         test_neighbours(orders[i]);

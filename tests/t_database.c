@@ -154,9 +154,8 @@ ROWS(value, 3) {
 }
 
 ROWS(name, 1) {
-    bool opened = database_open(cells[0], DATABASE_CREATE, &error) != NULL;
-    ok_failed(opened, &error, EXIT_USER, NULL, "accepted: the name of a file",
-              "refused: a database called \"%s\"", cells[0]);
+    ok_failed(database_open(cells[0], DATABASE_CREATE, &error) != NULL, &error, EXIT_USER, NULL,
+              "accepted: the name of a file", "refused: a database called \"%s\"", cells[0]);
 }
 
 TABLE(database);
@@ -423,8 +422,8 @@ TEST(full_disk) {
     signal(SIGXFSZ, SIG_IGN);
     struct database *database = open_as(DATABASE_WRITE);
     set_limit((rlim_t)status.st_size / 2);
-    bool done = database_add_all(database, &sweeps, &additions, &error);
-    ok_failed(done, &error, EXIT_ENVIRONMENT, NULL, "before is whole", "a full disk is said");
+    ok_failed(database_add_all(database, &sweeps, &additions, &error), &error, EXIT_ENVIRONMENT,
+              NULL, "before is whole", "a full disk is said");
     database_close(database);
     set_limit(RLIM_INFINITY);
     expect_same(print_database(), before, "and the database has what it had");

@@ -314,8 +314,8 @@ ROWS(becomes, 2) {
 ROWS(refused, 2) {
     struct text rewritten = {0};
     struct error error = {0};
-    bool done = rewrite_cell(cells[0], &rewritten, &error);
-    ok_failed(done, &error, EXIT_USER, "text", cells[1], "refused: %s", cells[1]);
+    ok_failed(rewrite_cell(cells[0], &rewritten, &error), &error, EXIT_USER, "text", cells[1],
+              "refused: %s", cells[1]);
     text_free(&rewritten);
 }
 

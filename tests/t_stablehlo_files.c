@@ -107,8 +107,8 @@ static int check_chunks(const char *file, char *text) {
 static void test_op(char **cell) {
     struct error error = {0};
     int ops;
-    bool accepted = verify("text", cell[0], strlen(cell[0]), &ops, &error);
-    ok_failed(accepted, &error, EXIT_USER, "text:", cell[1], "refused: %s", cell[1]);
+    ok_failed(verify("text", cell[0], strlen(cell[0]), &ops, &error), &error, EXIT_USER,
+              "text:", cell[1], "refused: %s", cell[1]);
 }
 
 static int check_file(const char *path) {

@@ -7,6 +7,7 @@
 #include "../defs/dtype.h"
 #include "crew.h"
 #include "described.h"
+#include "tap.h"
 
 /* ---- Attributes ---- */
 
@@ -195,6 +196,26 @@ const struct op *described_op(const struct described_case *by) {
     return kvmill_op_by_name(by->name);
 }
 
+bool scene_apply(struct scene *scene, const struct setting *setting) {
+    const struct op_struct *types = kvmill_op_types(scene->op), *step = scene->op->parts[2];
+    return setting_apply(setting, scene_attributes(scene), &scene->base) ||
+           (types->name == NULL && setting_apply(setting, types, scene->types)) ||
+           (step != NULL && setting_apply(setting, step, &scene->step));
+}
+
+static void start_attributes(struct scene *scene) {
+    char chosen[512];
+    const char *settings = chosen;
+    kvmill_op_init(scene_attributes(scene), &scene->base);
+    if (scene->op->parts[2] != NULL)
+        kvmill_op_init(scene->op->parts[2], &scene->step);
+    if (scene->attributes->family == OP_CACHE_ATTENTION)
+        scene->base.cache.dynamic_batching = scene->attributes->dynamic;
+    setting_choose(scene->by->settings, setting_roll, scene->dice, chosen, sizeof chosen);
+    for (struct setting setting; setting_next(&settings, &setting);)
+        must(scene_apply(scene, &setting), setting.name);
+}
+
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
                  struct dice *dice) {
     memset(scene, 0, sizeof *scene);
@@ -202,7 +223,7 @@ void scene_start(struct scene *scene, const struct op *op, const struct describe
     scene->op = op;
     scene->attributes = by->attributes ? kvmill_op_by_name(by->attributes) : op;
     scene->dice = dice;
-    by->start(scene);
+    start_attributes(scene);
 }
 
 void described_open(struct scene *scene, int64_t optional_once_in) {

@@ -9,7 +9,6 @@
 #include "described.h"
 #include "elements.h"
 #include "plans.h"
-#include "settings.h"
 
 enum { DRAWS = 150, ROUNDS = 6, DRAWS_OF_TENSORS = 40 };
 

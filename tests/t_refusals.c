@@ -25,7 +25,6 @@
 #include "described.h"
 #include "packs.h"
 #include "plans.h"
-#include "settings.h"
 #include "table.h"
 
 static const kvmill_plan_options options_of[] = {
@@ -195,14 +194,6 @@ static void set_dim(struct bend *bend, const struct setting *setting) {
     dim->value = value;
 }
 
-static bool set_attribute(struct bend *bend, const struct setting *setting) {
-    struct scene *scene = &bend->scene;
-    const struct op_struct *types = kvmill_op_types(scene->op), *step = scene->op->parts[2];
-    return setting_apply(setting, scene_attributes(scene), &scene->base) ||
-           (types->name == NULL && setting_apply(setting, types, scene->types)) ||
-           (step != NULL && setting_apply(setting, step, &scene->step));
-}
-
 /* "cache:type" parts into "cache" and "type", "cache.2" into "cache" and ".2"; false: it is about
    no tensor. */
 static bool split(struct setting *setting, char what[32]) {
@@ -223,7 +214,7 @@ static void apply_before(struct bend *bend, const char *text, bool attributes) {
                 foresee(row_of(bend, setting.name), what, keep(bend, setting.value));
             else if (attributes)
                 bail_out("%s:%s comes too early", setting.name, what);
-        } else if (!(attributes && set_attribute(bend, &setting)) && is_dim(setting.name)) {
+        } else if (!(attributes && scene_apply(&bend->scene, &setting)) && is_dim(setting.name)) {
             set_dim(bend, &setting);
         }
 }
@@ -232,7 +223,7 @@ static void apply_after(struct bend *bend, const char *text) {
     char what[32];
     for (struct setting setting; setting_next(&text, &setting);)
         if (!split(&setting, what)) {
-            if (!set_attribute(bend, &setting) && !is_dim(setting.name) &&
+            if (!scene_apply(&bend->scene, &setting) && !is_dim(setting.name) &&
                 strcmp(setting.name, "kernels") != 0)
                 bail_out("%s has no %s", bend->scene.op->name, setting.name);
         } else if (!is_foreseen(what)) {
@@ -247,15 +238,10 @@ static void bend_open(struct bend *bend, const struct call *call, const char *ch
     memset(bend, 0, sizeof *bend);
     for (int i = 0; by->tensors[i].name != NULL; i++)
         bend->rows[i] = by->tensors[i];
-    scene_start(&bend->scene, call->op, by, dice);
     bend->by = *by;
     bend->by.tensors = bend->rows;
-    bend->scene.by = &bend->by;
-    kvmill_op_init(scene_attributes(&bend->scene), &bend->scene.base);
-    if (call->op->parts[2] != NULL)
-        kvmill_op_init(call->op->parts[2], &bend->scene.step);
-    if (call->op->family == OP_CACHE_ATTENTION)
-        bend->scene.base.cache.dynamic_batching = call->op->dynamic;
+    bend->by.settings = "";
+    scene_start(&bend->scene, call->op, &bend->by, dice);
     apply_before(bend, call->settings, true);
     apply_before(bend, change, false);
     described_open(&bend->scene, 0);

@@ -71,15 +71,19 @@ static void bind_heads(struct scene *scene, const char *kv_word, int64_t heads, 
 #define STORE_SETTINGS CACHE_WITH("")
 #define CACHE_SETTINGS CACHE_WITH("partial={0|1} ")
 
-static void bind_cache(struct scene *scene) {
+static void bind_rows(struct scene *scene) {
     const kvmill_cache_attention *op = &scene->base.cache;
-    bind_call(scene, op->dynamic_batching != 0);
     bind_heads(scene, "KVH", op->num_heads, op->num_kv_heads, op->head_dim,
                op->value_differs ? op->value_head_dim : 0);
-    scene_bind(scene, "R", op->num_repeat);
     scene_bind(scene, "L", op->num_layer);
     scene_bind(scene, "KV", op->value_differs ? 1 : 2);
     scene_bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
+}
+
+static void bind_cache(struct scene *scene) {
+    bind_call(scene, scene->base.cache.dynamic_batching != 0);
+    scene_bind(scene, "R", scene->base.cache.num_repeat);
+    bind_rows(scene);
 }
 
 PLAN(plan_store, kvmill_plan_key_value_cache, cache)
@@ -222,11 +226,7 @@ static void bind_flow(struct scene *scene) {
     scene_bind(scene, "R", or_else(op->num_kv_heads, op->num_heads));
     scene_bind(scene, "SIZE", op->page_size);
     scene_bind(scene, "C", batch * op->page_size);
-    bind_heads(scene, "KVH", op->num_heads, op->num_kv_heads, op->head_dim,
-               op->value_differs ? op->value_head_dim : 0);
-    scene_bind(scene, "L", op->num_layer);
-    scene_bind(scene, "KV", op->value_differs ? 1 : 2);
-    scene_bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
+    bind_rows(scene);
 }
 
 /* Pages are scored by the mean of their keys. */

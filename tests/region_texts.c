@@ -1,7 +1,4 @@
-/* Random regions as spec files, for kernels to be made of; and regions read back from what kernels
-   say.
-
-   SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "region_texts.h"
 
 #include "table.h"
@@ -65,21 +62,29 @@ static int pick(struct draft *draft, const char *type) {
     return found;
 }
 
-static const char *quoted(const struct draft *draft, int value, char words[20]) {
-    snprintf(words, 20, "%%%s", draft->name[value]);
-    return words;
+/* "%a, %b" */
+static void print_values(const struct draft *draft, const int *values, int count) {
+    for (int i = 0; i < count; i++)
+        printf("%s%%%s", i ? ", " : "", draft->name[values[i]]);
+}
+
+/* "tensor<f32>, tensor<i1>", each in such quotes and of such a shape. */
+static void print_tensors(const char *quote, const char *shape, const char *const *types_of,
+                          int count) {
+    for (int i = 0; i < count; i++)
+        printf("%s%stensor<%s%s>%s", i ? ", " : "", quote, shape, types_of[i], quote);
 }
 
 /* "%v3 = \"stablehlo.add\"(%a, %b) ATTRIBUTES : (...) -> ..." */
 static void print_step(struct draft *draft, const char *name, const char *attributes,
                        const char *result, const int *operands, int count) {
-    char words[20];
+    const char *operand_types[3];
+    for (int i = 0; i < count; i++)
+        operand_types[i] = draft->type[operands[i]];
     printf("%%v%d = \\\"stablehlo.%s\\\"(", draft->values, name);
-    for (int i = 0; i < count; i++)
-        printf("%s%s", i ? ", " : "", quoted(draft, operands[i], words));
+    print_values(draft, operands, count);
     printf(")%s : (", attributes);
-    for (int i = 0; i < count; i++)
-        printf("%stensor<%s>", i ? ", " : "", draft->type[operands[i]]);
+    print_tensors("", "", operand_types, count);
     printf(") -> tensor<%s> ", result);
     add_value(draft, result, "v");
 }
@@ -168,17 +173,14 @@ static int print_result(struct draft *draft, const char *type) {
 
 static void print_return(struct draft *draft, const char *const *results, int slots) {
     int values[4];
-    char words[20];
     for (int i = 0; i < slots; i++) {
         print_random(draft);
         values[i] = print_result(draft, results[i]);
     }
     printf("stablehlo.return ");
-    for (int i = 0; i < slots; i++)
-        printf("%s%s", i ? ", " : "", quoted(draft, values[i], words));
+    print_values(draft, values, slots);
     printf(" : ");
-    for (int i = 0; i < slots; i++)
-        printf("%stensor<%s>", i ? ", " : "", results[i]);
+    print_tensors("", "", results, slots);
 }
 
 /* Arguments, then steps. */
@@ -195,13 +197,6 @@ static void print_region(struct draft *draft, const char *const *results, int sl
     printf("\"");
 }
 
-static void print_captures(const struct draft *draft) {
-    printf(", \"captures\": [");
-    for (int i = 0; i < draft->captures; i++)
-        printf("%s\"tensor<%s>\"", i ? ", " : "", draft->captured[i]);
-    printf("]");
-}
-
 /* A type that may become the result's. */
 static const char *narrower(struct dice *dice, const char *result) {
     static const char *const promotions[][2] = {
@@ -215,8 +210,7 @@ static const char *narrower(struct dice *dice, const char *result) {
 
 static void print_types(const char *key, const char *shape, const char *const *words, int slots) {
     printf("\"%s\": [", key);
-    for (int i = 0; i < slots; i++)
-        printf("%s\"tensor<%s%s>\"", i ? ", " : "", shape, words[i]);
+    print_tensors("\"", shape, words, slots);
     printf("], ");
 }
 
@@ -243,8 +237,9 @@ static void print_spec(struct dice *dice) {
     printf("\"inserted_window_dims\": [0], \"scatter_dims_to_operand_dims\": [0], "
            "\"index_vector_dim\": 1, ");
     print_region(&draft, results, slots);
-    print_captures(&draft);
-    printf("}");
+    printf(", \"captures\": [");
+    print_tensors("\"", "", draft.captured, draft.captures);
+    printf("]}");
 }
 
 void print_random_regions(struct dice *dice, int count) {

@@ -59,25 +59,15 @@ static void draw_member(struct scene *scene, const struct op_member *member) {
     static const double reals[] = {0, 0.25, 2};
     void *at = kvmill_member_at(member, &scene->base);
     const char *word = member->words != NULL ? draw_word(scene, member->words) : NULL;
-    switch (member->kind) {
-    case OP_FLAG:
-    case OP_COUNT:
-    case OP_INTEGER:
-    case OP_AXIS:
-        scene_set_integer(member, &scene->base, draw_integer(scene, member));
-        break;
-    case OP_REAL:
+    if (member->kind == OP_REAL)
         *(double *)at = reals[dice_range(scene->dice, 0, 2)];
-        break;
-    case OP_TYPE:
+    else if (member->kind == OP_TYPE)
         *(DLDataType *)at = word ? kvmill_dtype_by_name(word)->dl : (DLDataType){0};
-        break;
-    case OP_WORD:
+    else if (member->kind == OP_WORD)
         *(const char **)at = word;
-        break;
-    default:
-        break;
-    }
+    else if (member->kind == OP_FLAG || member->kind == OP_COUNT || member->kind == OP_INTEGER ||
+             member->kind == OP_AXIS)
+        scene_set_integer(member, &scene->base, draw_integer(scene, member));
 }
 
 void scene_draw_members(struct scene *scene) {

@@ -12,6 +12,7 @@
 #include "bad_attend.h"
 #include "case_table.h"
 #include "common.h"
+#include "walk.h"
 
 static struct bench_results results;
 static struct error error;
@@ -267,14 +268,10 @@ static const struct kvmill_kernel bad_write = {
 /* With a pack of that kernel alone. */
 static bool check(const char *text, const struct kvmill_kernel *kernel, enum scene_step step,
                   struct run_size size) {
-    const kvmill_pack pack = {.abi = KVMILL_KERNEL_ABI,
-                              .count = kernel != NULL,
-                              .name = "bad",
-                              .kernels = &kernel,
-                              .manifest = ""};
-    const kvmill_pack *packs = &pack;
-    const kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = &packs, .pack_count = 1, .threads = 2};
+    struct one_kernel one;
+    one_kernel(&one, kernel);
+    one.pack.count = kernel != NULL;
+    one.options.threads = 2;
     struct spec_list list;
     static struct scene scene;
     struct scene_call call;
@@ -282,7 +279,7 @@ static bool check(const char *text, const struct kvmill_kernel *kernel, enum sce
     kvmill_pool *pool = pool_of(2);
     open_spec(text, &list);
     bool right = scene_open(&scene, list.items, &size, SMALL_ROTATION, false, &error) &&
-                 scene_plan(&scene, STEP_RUN, &options, &plan, &error);
+                 scene_plan(&scene, STEP_RUN, &one.options, &plan, &error);
     scene_call_open(&call, &scene, step, &size, &plan, pool);
     right = right && scene_check(&call, &error);
     owned_plan_close(&plan);

@@ -126,10 +126,6 @@ static bool has_bytes(const int64_t *dims, int rank, bool may_be_empty) {
     return count < NOBODY_HAS && (count > 0 || may_be_empty);
 }
 
-static bool is_aligned(const struct fenced_tensor *memory) {
-    return (uintptr_t)memory->fence.data % (size_t)kvmill_dtype_bytes(memory->dl.dtype, 1) == 0;
-}
-
 /* NULL where neither the description nor the case says a shape. */
 static void give(struct scene *scene, const struct op_tensor *tensor) {
     int64_t dims[OP_MOST_RANK];
@@ -137,11 +133,12 @@ static void give(struct scene *scene, const struct op_tensor *tensor) {
     if (rank < 0 || !has_bytes(dims, rank, scene->may_be_empty))
         return;
     struct fenced_tensor *memory = &scene->memory[tensor->index];
-    tensor_open(memory, scene_type(scene, tensor), rank, dims, NULL, scene->dice);
-    while (scene->by->aligned && !is_aligned(memory)) {
+    DLDataType type = scene_type(scene, tensor);
+    size_t step = scene->by->aligned ? (size_t)kvmill_dtype_bytes(type, 1) : 1;
+    do {
         tensor_close(memory);
-        tensor_open(memory, scene_type(scene, tensor), rank, dims, NULL, scene->dice);
-    }
+        tensor_open(memory, type, rank, dims, NULL, scene->dice);
+    } while ((uintptr_t)memory->fence.data % step != 0);
     fill(scene, tensor, memory);
     scene->tensors[tensor->index] = &memory->dl;
 }

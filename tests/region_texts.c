@@ -214,12 +214,8 @@ static void print_types(const char *key, const char *shape, const char *const *w
     printf("], ");
 }
 
-static const char *index_type(struct dice *dice) {
-    static const char *const indices[] = {"i32", "i64", "ui8", "i8"};
-    return indices[dice_range(dice, 0, 3)];
-}
-
 static void print_spec(struct dice *dice) {
+    static const char *const indices[] = {"i32", "i64", "ui8", "i8"};
     const char *inputs[3], *results[3];
     bool rows = !dice_once_in(dice, 3);
     int slots = dice_once_in(dice, 2) ? 1 : (int)dice_range(dice, 2, 3);
@@ -233,7 +229,7 @@ static void print_spec(struct dice *dice) {
     print_types("updates", rows ? "7x9x" : "7x", inputs, slots);
     print_types("results", rows ? "5x9x" : "5x", results, slots);
     printf("\"scatter_indices\": \"tensor<7x1x%s>\", \"update_window_dims\": [%s], ",
-           index_type(dice), rows ? "1" : "");
+           indices[dice_range(dice, 0, 3)], rows ? "1" : "");
     printf("\"inserted_window_dims\": [0], \"scatter_dims_to_operand_dims\": [0], "
            "\"index_vector_dim\": 1, ");
     print_region(&draft, results, slots);

@@ -325,7 +325,7 @@ static int plans_made;
 
 static kvmill_status make_counted(kvmill_plan **plan, kvmill_error *error) {
     __atomic_fetch_add(&plans_made, 1, __ATOMIC_RELAXED);
-    return plan_rows((DLDataType){kDLInt, 32, 1}, 4, 1, 1, plan, error);
+    return plan_rows(i32, 4, 1, 1, plan, error);
 }
 
 static kvmill_ffi_op shared_op = {
@@ -393,7 +393,7 @@ static kvmill_ffi_error *schedule_never(kvmill_ffi_schedule_args *args) {
 }
 
 static kvmill_status make_large(kvmill_plan **plan, kvmill_error *error) {
-    return plan_rows((DLDataType){kDLInt, 32, 1}, ROWS, COLUMNS, ROWS, plan, error);
+    return plan_rows(i32, ROWS, COLUMNS, ROWS, plan, error);
 }
 
 static int32_t from[ROWS][COLUMNS], to[ROWS][COLUMNS], backwards[ROWS];

@@ -93,12 +93,6 @@ static void name_all(struct scene *scene, struct named *named) {
     }
 }
 
-static kvmill_status plan_named(const char *op, const struct named *named, kvmill_plan **plan,
-                                kvmill_error *error) {
-    return kvmill_plan_named(op, named->attributes, named->attribute_count, named->tensors,
-                             named->tensor_count, &options, plan, error);
-}
-
 /* ---- The same plan ---- */
 
 static bool is_same(const struct scene *scene, const struct named *named, int *made) {
@@ -106,7 +100,9 @@ static bool is_same(const struct scene *scene, const struct named *named, int *m
     kvmill_plan *plan, *other;
     kvmill_error error = {""}, refused = {""};
     kvmill_status status = scene->by->plan(scene, &options, &plan, &error);
-    kvmill_status answer = plan_named(scene->op->name, named, &other, &refused);
+    kvmill_status answer =
+        kvmill_plan_named(scene->op->name, named->attributes, named->attribute_count,
+                          named->tensors, named->tensor_count, &options, &other, &refused);
     kvmill_plan_describe(plan, own, sizeof own);
     kvmill_plan_describe(other, by_name, sizeof by_name);
     bool same = status == answer && strcmp(own, by_name) == 0 &&

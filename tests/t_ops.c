@@ -17,10 +17,6 @@ static const struct op_member *member_at(const struct op_struct *part, size_t of
     return NULL;
 }
 
-static size_t size_of(const struct op_member *member) {
-    return member->kind == OP_STRUCT ? sizeof(kvmill_flow_select) : kvmill_member_size(member);
-}
-
 /* Every byte is a member's, or is there to align the next one to 8. */
 static bool is_whole(const struct op_struct *part) {
     size_t at = 0;
@@ -30,7 +26,9 @@ static bool is_whole(const struct op_struct *part) {
             diag("%s: no member at %zu", part->name ? part->name : "types", at);
             return false;
         }
-        at += member ? size_of(member) : 4;
+        at += member == NULL              ? 4
+              : member->kind == OP_STRUCT ? sizeof(kvmill_flow_select)
+                                          : kvmill_member_size(member);
     }
     return at == part->size;
 }

@@ -333,11 +333,6 @@ static void open_user(struct user *user, int64_t positions, const kvmill_plan *p
     fence_open(&user->workspace, kvmill_plan_workspace_size(plan), 0, FENCE_ABOVE, &dice);
 }
 
-static void close_user(struct user *user) {
-    fence_close(&user->workspace);
-    attention_close(&user->a);
-}
-
 static bool is_same(const struct user *user, const struct user *other) {
     int64_t where;
     return tensor_is_equal(&user->a.tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT],
@@ -368,8 +363,10 @@ static void run_users(int64_t positions, int planned, int pool_threads, int wort
     ok_status(
         kvmill_run_on(plan, pool, users[0].a.given, TENSORS - 1, users[0].workspace.data, &error),
         KVMILL_E_ATTRIBUTE, &error, "tensor_count is", "  and refuse what kvmill_run does");
-    for (int i = 0; i < 3; i++)
-        close_user(&users[i]);
+    for (int i = 0; i < 3; i++) {
+        fence_close(&users[i].workspace);
+        attention_close(&users[i].a);
+    }
     kvmill_pool_destroy(pool);
     kvmill_plan_destroy(plan);
 }

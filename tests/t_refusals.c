@@ -140,11 +140,6 @@ static struct bent *changed_of(struct bend *bend, const char *name) {
     return changed;
 }
 
-static void put_number(struct bent *changed, const char *index, const char *value) {
-    int64_t number = setting_integer(value);
-    memcpy((char *)changed->dl.data + changed->dl.byte_offset + atoi(index + 1) * 8, &number, 8);
-}
-
 static void move_data(struct bend *bend, struct bent *changed, const char *value) {
     char name[32];
     size_t length = strcspn(value, "+-");
@@ -173,9 +168,10 @@ static void bend_tensor(struct bend *bend, const char *tensor, const char *what,
         bend->scene.tensors[described->index] = NULL;
     else if (strcmp(what, "at") == 0)
         move_data(bend, changed, value);
-    else if (what[0] == '[')
-        put_number(changed, what, value);
-    else if (strcmp(what, "surplus") != 0 && !bent_by(changed, what, value))
+    else if (what[0] == '[') {
+        const int64_t number = setting_integer(value);
+        memcpy((char *)changed->dl.data + changed->dl.byte_offset + atoi(what + 1) * 8, &number, 8);
+    } else if (strcmp(what, "surplus") != 0 && !bent_by(changed, what, value))
         bail_out("%s:%s says nothing", tensor, what);
 }
 

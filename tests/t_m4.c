@@ -274,21 +274,18 @@ TEST(contract) {
 
 /* ---- The environment ---- */
 
-/* What is said with that value of a variable. */
-static void fail_in(const char *variable, const char *value, int exit_code, const char *words,
-                    const char *name) {
-    setenv(variable, value, 1);
-    ok_failed(expand_text("text") != NULL, &error, exit_code, NULL, words, "%s", name);
+/* What is said where a variable leads nowhere. */
+static void lead_nowhere(const char *variable, const char *words, const char *name) {
+    setenv(variable, "/nonexistent", 1);
+    ok_failed(expand_text("text") != NULL, &error, EXIT_ENVIRONMENT, NULL, words, "%s", name);
 }
 
 TEST(environment) {
-    fail_in("KVMILL_DATADIR", "/nonexistent", EXIT_ENVIRONMENT,
-            "/nonexistent/templates/lib/base.m4: ", "no templates at all: says where it looked");
-    fail_in("KVMILL_DATADIR", "/nonexistent", EXIT_ENVIRONMENT, "KVMILL_DATADIR",
-            "  and names the variable");
+    lead_nowhere("KVMILL_DATADIR", "/nonexistent/templates/lib/base.m4: ",
+                 "no templates at all: says where it looked");
+    lead_nowhere("KVMILL_DATADIR", "KVMILL_DATADIR", "  and names the variable");
     setenv("KVMILL_DATADIR", scratch_folder(), 1);
-    fail_in("KVMILL_M4", "/nonexistent", EXIT_ENVIRONMENT,
-            "/nonexistent: ", "no m4: the environment, with its path");
+    lead_nowhere("KVMILL_M4", "/nonexistent: ", "no m4: the environment, with its path");
     setenv("KVMILL_M4", "", 1);
     ok_text(expand_text("text"), "text", "an empty KVMILL_M4 is none");
 }

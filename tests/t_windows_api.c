@@ -25,6 +25,8 @@ static const char *const names[TENSORS] = {"operand",   "start_indices", "result
 static struct bent bent[TENSORS];
 static const DLTensor *tensors[TENSORS];
 static kvmill_gather gather;
+static kvmill_plan *plan;
+static kvmill_error error;
 static kvmill_scatter scatter;
 
 static void give(int tensor, DLDataType type, int rank, int64_t *shape, void *data) {
@@ -117,39 +119,33 @@ static void change(const struct op *op, void *base, const char *words) {
 
 /* ---- Refusals ---- */
 
-static void expect(kvmill_status status, const kvmill_error *error, char *const *wanted) {
+static void expect(kvmill_status status, char *const *wanted) {
     const char *words = wanted[1];
     if (!ok(strcmp(kvmill_status_name(status) + strlen("KVMILL_"), wanted[0]) == 0 &&
-                strstr(error->message, words) != NULL,
+                strstr(error.message, words) != NULL,
             "%s: %s", wanted[0], words))
-        diag("%s: %s", kvmill_status_name(status), error->message);
+        diag("%s: %s", kvmill_status_name(status), error.message);
 }
 
 /* CHANGES STATUS WORDS, here and below. */
 ROWS(gather, 3) {
-    kvmill_plan *plan = NULL;
-    kvmill_error error = {""};
     make_good();
     change(&kvmill_gather_op, &gather, cells[0]);
-    expect(kvmill_plan_gather(&gather, NULL, &plan, &error), &error, cells + 1);
+    expect(kvmill_plan_gather(&gather, NULL, &plan, &error), cells + 1);
     kvmill_plan_destroy(plan);
 }
 
 ROWS(run, 3) {
-    kvmill_plan *plan = NULL;
-    kvmill_error error = {""};
     make_good();
     must(kvmill_plan_gather(&gather, NULL, &plan, &error) == KVMILL_OK, error.message);
     change(&kvmill_gather_op, &gather, cells[0]);
-    expect(kvmill_run(plan, tensors, KVMILL_GATHER_TENSORS, NULL, &error), &error, cells + 1);
+    expect(kvmill_run(plan, tensors, KVMILL_GATHER_TENSORS, NULL, &error), cells + 1);
     ok(result_data[0] == 8 && result_data[1] == 9, "  nothing is written");
     kvmill_plan_destroy(plan);
 }
 
 static void refuse_scatter(char *const *wanted) {
-    kvmill_plan *plan = NULL;
-    kvmill_error error = {""};
-    expect(kvmill_plan_scatter(&scatter, NULL, &plan, &error), &error, wanted);
+    expect(kvmill_plan_scatter(&scatter, NULL, &plan, &error), wanted);
     kvmill_plan_destroy(plan);
 }
 
@@ -187,8 +183,6 @@ TABLE(windows_refusals);
 
 TEST(run_gather) {
     int64_t nowhere[] = {1, INT64_MAX};
-    kvmill_plan *plan = NULL;
-    kvmill_error error;
     make_good();
     ok(kvmill_plan_gather(&gather, NULL, &plan, &error) == KVMILL_OK, "a plan");
     bent[INDICES].dl.strides = nowhere;
@@ -202,8 +196,7 @@ TEST(run_gather) {
 }
 
 /* With these results. */
-static kvmill_status run_with(const kvmill_plan *plan, const DLTensor *a, const DLTensor *b,
-                              kvmill_error *error) {
+static kvmill_status run_with(const DLTensor *a, const DLTensor *b) {
     const DLTensor *list[] = {tensors[INPUT_0],
                               tensors[INPUT_1],
                               tensors[INDICES],
@@ -211,27 +204,25 @@ static kvmill_status run_with(const kvmill_plan *plan, const DLTensor *a, const 
                               tensors[UPDATE_1],
                               a,
                               b};
-    return kvmill_run(plan, list, COUNT(list), NULL, error);
+    return kvmill_run(plan, list, COUNT(list), NULL, &error);
 }
 
 TEST(run_scatter) {
     float output_data[2][3];
     const DLTensor outputs[] = {dense_tensor(f32, 1, three, output_data[0]),
                                 dense_tensor(f32, 1, three, output_data[1])};
-    kvmill_plan *plan = NULL;
-    kvmill_error error;
     make_good();
     ok(kvmill_plan_scatter(&scatter, NULL, &plan, &error) == KVMILL_OK, "a plan");
-    ok_status(run_with(plan, tensors[INPUT_0], &outputs[1], &error), KVMILL_E_ALIAS, &error,
+    ok_status(run_with(tensors[INPUT_0], &outputs[1]), KVMILL_E_ALIAS, &error,
               "accepted: all in place, or none", "one input in place");
-    ok_status(run_with(plan, tensors[INPUT_1], tensors[INPUT_0], &error), KVMILL_E_ALIAS, &error,
+    ok_status(run_with(tensors[INPUT_1], tensors[INPUT_0]), KVMILL_E_ALIAS, &error,
               "overlaps results[0]; accepted: separate memory", "each in the other's place");
     ok(input_data[0][0] == 1 && input_data[1][2] == 6, "  and nothing was written");
-    ok(run_with(plan, &outputs[0], &outputs[1], &error) == KVMILL_OK && output_data[0][0] == 21 &&
+    ok(run_with(&outputs[0], &outputs[1]) == KVMILL_OK && output_data[0][0] == 21 &&
            output_data[0][2] == 13 && output_data[1][0] == 44 && output_data[1][1] == 5,
        "apart: results are new");
     ok(input_data[0][0] == 1 && input_data[1][2] == 6, "  and inputs are as they were");
-    ok(run_with(plan, tensors[INPUT_0], tensors[INPUT_1], &error) == KVMILL_OK &&
+    ok(run_with(tensors[INPUT_0], tensors[INPUT_1]) == KVMILL_OK &&
            memcmp(input_data, output_data, sizeof input_data) == 0,
        "in place: the same numbers");
     kvmill_plan_destroy(plan);

@@ -12,6 +12,8 @@
 #include "scatter_scene.h"
 
 DICE("cases");
+static kvmill_plan *plan;
+static kvmill_error error;
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -75,7 +77,6 @@ static void move_into(struct fenced_tensor *tensor, const struct fenced_tensor *
 /* Planned as the scene is, run with another present_cache, once. */
 static bool runs_with(struct scene *scene, const DLTensor *other) {
     struct fenced_tensor expected;
-    kvmill_plan *plan = NULL;
     scene_expect(scene, &expected);
     bool good = scene_plan_as_given(scene, &scatter_packs, &plan, NULL) == KVMILL_OK;
     scene->given[PRESENT] = other;
@@ -158,8 +159,6 @@ TEST(memory) {
 static void test_pack_refused(const kvmill_pack *const *list, size_t count, const char *word,
                               const char *name) {
     struct scene scene;
-    kvmill_plan *plan;
-    kvmill_error error;
     kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = list, .pack_count = count};
     scene_open(&scene, USUAL, &dice);
@@ -190,8 +189,6 @@ TEST(packs) {
 TEST(open_huge_strides) {
     int64_t open[] = {-1, 2, 3, 5, 4}, rows[] = {-1, 2, 3, 2, 4}, batch[] = {2, 2, 3, 5, 4};
     int64_t strides[] = {INT64_MAX, INT64_MIN, INT64_MAX / 2, 4, 1};
-    kvmill_plan *plan = NULL;
-    kvmill_error error;
     kvmill_call call;
     unsigned char byte = 0;
     DLTensor past = {&byte, {kDLCPU, 0}, 5, f32, open, strides, 0};
@@ -215,7 +212,6 @@ TEST(largest) {
     DLTensor longest = {.ndim = 3, .dtype = {kDLComplex, 128, 1}, .shape = dims};
     kvmill_tensor_scatter op = {
         .struct_size = sizeof op, .axis = -2, .past_cache = &longest, .update = &longest};
-    kvmill_plan *plan;
     ok(kvmill_plan_tensor_scatter(&op, &scatter_packs, &plan, NULL) == KVMILL_OK,
        "overflow: not for the longest row there may be");
     kvmill_plan_destroy(plan);
@@ -228,8 +224,6 @@ TEST(unplanned_strides) {
     for (int use_packs = 0; use_packs < 2; use_packs++) {
         struct scene scene;
         struct fenced_tensor expected;
-        kvmill_plan *plan = NULL;
-        kvmill_error error = {""};
         scene_open(&scene, USUAL "open past-strides=60,20,1,5", &dice);
         scene_expect(&scene, &expected);
         bool good =
@@ -248,8 +242,6 @@ TEST(unplanned_strides) {
 /* write_indices alone told the batch: another one is refused. */
 TEST(told_batch) {
     struct scene scene, seven;
-    kvmill_plan *plan = NULL;
-    kvmill_error error;
     scene_open(&scene, USUAL, &dice);
     scene_open(&seven, "past=7,3,5,4 update=7,3,2,4 starts=0,0,0,0,0,0,0 open=1 known-starts",
                &dice);

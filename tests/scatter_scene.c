@@ -8,9 +8,6 @@
 #include "packs.h"
 #include "settings.h"
 
-const kvmill_plan_options scatter_packs = {
-    .struct_size = sizeof scatter_packs, .packs = packs, .pack_count = PACKS};
-
 void scene_close(struct scene *scene) {
     tensors_close(scene->tensor, SCATTER_TENSORS);
 }
@@ -228,7 +225,7 @@ static void run_expecting(struct scene *scene, struct fenced_tensor *expected, c
     for (int use_packs = 0; good && use_packs < 2; use_packs++) {
         kvmill_plan *plan;
         kvmill_error error = {""};
-        good = scene_plan(scene, use_packs ? &scatter_packs : NULL, &plan, &error) == KVMILL_OK &&
+        good = scene_plan(scene, use_packs ? &two_threads[1] : NULL, &plan, &error) == KVMILL_OK &&
                scene_run_ways(scene, plan, expected, 0, WAYS);
         if (!good)
             diag("%s packs: %s", use_packs ? "with" : "without", error.message);

@@ -24,8 +24,6 @@ struct scene {
     struct dice *dice;
 };
 
-extern const kvmill_plan_options scatter_packs;
-
 /* Words: axis, mode, dtype; past, update and present (past's) have dims, and past-strides ...;
    starts are write_indices, after starts-step; "in-place", "unsaid": without present_cache in the
    plan; "floored": negative indices; "open=5": the plan does not know dims 0 and 2, "open": none,

@@ -78,7 +78,7 @@ static void move_into(struct fenced_tensor *tensor, const struct fenced_tensor *
 static bool runs_with(struct scene *scene, const DLTensor *other) {
     struct fenced_tensor expected;
     scene_expect(scene, &expected);
-    bool good = scene_plan_as_given(scene, &scatter_packs, &plan, NULL) == KVMILL_OK;
+    bool good = scene_plan_as_given(scene, &two_threads[1], &plan, NULL) == KVMILL_OK;
     scene->given[PRESENT] = other;
     good = good && scene_run_way(scene, 0, plan, NULL) == KVMILL_OK &&
            memcmp((char *)other->data + other->byte_offset, expected.fence.data,
@@ -212,7 +212,7 @@ TEST(largest) {
     DLTensor longest = {.ndim = 3, .dtype = {kDLComplex, 128, 1}, .shape = dims};
     kvmill_tensor_scatter op = {
         .struct_size = sizeof op, .axis = -2, .past_cache = &longest, .update = &longest};
-    ok(kvmill_plan_tensor_scatter(&op, &scatter_packs, &plan, NULL) == KVMILL_OK,
+    ok(kvmill_plan_tensor_scatter(&op, &two_threads[1], &plan, NULL) == KVMILL_OK,
        "overflow: not for the longest row there may be");
     kvmill_plan_destroy(plan);
 }
@@ -227,7 +227,7 @@ TEST(unplanned_strides) {
         scene_open(&scene, USUAL "open past-strides=60,20,1,5", &dice);
         scene_expect(&scene, &expected);
         bool good =
-            scene_plan(&scene, use_packs ? &scatter_packs : NULL, &plan, &error) == KVMILL_OK;
+            scene_plan(&scene, use_packs ? &two_threads[1] : NULL, &plan, &error) == KVMILL_OK;
         for (int way = 0; good && way < WAYS && use_packs; way++)
             good = scene_run_way(&scene, way, plan, &error) == KVMILL_E_STRIDE &&
                    strstr(error.message, "plan with these strides") != NULL;

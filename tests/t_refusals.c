@@ -27,10 +27,6 @@
 #include "plans.h"
 #include "table.h"
 
-static const kvmill_plan_options options_of[] = {
-    {.struct_size = sizeof(kvmill_plan_options)},
-    {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2}};
-
 enum { MOST_CALLS = 64, MOST_ROWS = 40 };
 
 /* ---- Calls ---- */
@@ -408,7 +404,7 @@ static void test_row(struct row *row, struct dice dice) {
         struct row one = *row;
         one.when = when;
         ok(said ? is_so(&one, said, dice)
-                : is_so(&one, &options_of[0], dice) && is_so(&one, &options_of[1], dice),
+                : is_so(&one, &two_threads[0], dice) && is_so(&one, &two_threads[1], dice),
            "%s, %s: %s: %s%s%s", row->call->name, when, row->change,
            kvmill_status_name(row->status), row->message[0] ? ": " : "", row->message);
     }

@@ -164,20 +164,17 @@ TEST(long_gathers) {
 
 /* ---- Scatter ---- */
 
-static const kvmill_plan_options with_packs = {
-    .struct_size = sizeof with_packs, .packs = packs, .pack_count = PACKS};
-
 static bool scatters_right(struct dice *dice, bool large) {
     return scatters_with(dice, large, NULL, NULL);
 }
 
 static bool packs_scatter_right(struct dice *dice, bool large) {
-    return scatters_with(dice, large, NULL, &with_packs);
+    return scatters_with(dice, large, NULL, &two_threads[1]);
 }
 
 static bool joints_scatter_right(struct dice *dice, bool large) {
     const struct joint *joint = &joints[dice_range(dice, 0, 1)];
-    return scatters_with(dice, large, joint, dice_once_in(dice, 2) ? &with_packs : NULL);
+    return scatters_with(dice, large, joint, dice_once_in(dice, 2) ? &two_threads[1] : NULL);
 }
 
 /* ---- Kernels of packs ---- */

@@ -12,13 +12,13 @@
 
 DICE("callers");
 static char doing[256]; /* for whoever reads of a trap */
+static kvmill_error error;
 
 /* ---- Plan functions ---- */
 
 static void test_plan_function(const struct caller *caller) {
     kvmill_plan_options options = {.struct_size = sizeof options, .threads = -1};
     kvmill_plan *plan = NULL;
-    kvmill_error error;
     snprintf(doing, sizeof doing, "%s with NULL", caller->name);
     ok(caller->plan(NULL, NULL, &plan, &error) == KVMILL_E_NULL && plan == NULL &&
            caller->plan(caller->good, NULL, NULL, &error) == KVMILL_E_NULL &&
@@ -251,7 +251,6 @@ TEST(layout) {
         size_t struct_size;
         int64_t page_size, after;
     } small = {2 * WORD, 0, 77};
-    kvmill_error error;
     ok(kvmill_flow_describe(&callers_flow, &whole, &error) == KVMILL_OK && whole.page_size == 4 &&
            whole.page_bytes > 0 && whole.struct_size == sizeof whole,
        "a layout is filled");
@@ -270,7 +269,6 @@ static void no_loop(void *data, int64_t parts, void (*part)(void *, int64_t), vo
 TEST(without_plan) {
     const DLTensor *tensors[1] = {NULL};
     kvmill_call call;
-    kvmill_error error;
     memset(&call, 0, sizeof call);
     ok(kvmill_plan_workspace_size(NULL) == 0 && kvmill_plan_tensor_count(NULL) == 0,
        "kvmill_plan_workspace_size and kvmill_plan_tensor_count of NULL");
@@ -306,7 +304,6 @@ TEST(without_plan) {
 
 TEST(without_pool) {
     const DLTensor *tensors[1] = {NULL};
-    kvmill_error error;
     ok(kvmill_pool_threads(NULL) == 0, "kvmill_pool_threads of NULL");
     kvmill_pool_destroy(NULL);
     ok_status(kvmill_pool_create(2, NULL, NULL, &error), KVMILL_E_NULL, &error, "pool is NULL",

@@ -199,30 +199,13 @@ ROWS(refused, 2) {
     expect_failure(read_text(cells[0]), (const char *const *)cells + 1, cells[0]);
 }
 
-static void expect_unreadable(const char *word) {
-    const char *const words[] = {word, NULL};
-    expect_failure(read_with(model_read), words, word);
-}
-
-static void test_filled(size_t length, const char *start, char filler, const char *word) {
-    char *text = malloc(length);
-    if (text == NULL)
-        bail_out("no memory");
-    memset(text, filler, length);
-    memcpy(text, start, strlen(start));
-    write_bytes(file(), text, length);
-    expect_unreadable(word);
-    free(text);
-}
-
 TABLE(config);
 
-TEST(files) {
-    test_filled(100000, "{\"text_config\": ", '[', "maximum parsing depth");
-    test_filled((16 << 20) + 1, "{", ' ', "larger than 16 MiB");
-    test_filled(100, "{\"n_layer\": \"\xff\xfe", 'x', "unable to decode byte");
+/* What no JSON is t_specs has. */
+TEST(no_file) {
+    static const char *const words[] = {"cannot read: No such file", NULL};
     remove(file());
-    expect_unreadable("cannot read: No such file");
+    expect_failure(read_with(model_read), words, words[0]);
 }
 
 /* ---- Every key of every shipped config, replaced by what does not belong there ---- */

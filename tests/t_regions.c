@@ -34,7 +34,8 @@ static uint64_t random_number(struct dice *dice, DLDataType type) {
         return kvmill_bits_of(type, dice_once_in(dice, 2) ? value : -value);
     }
     if (kvmill_kind_of(type) != KVMILL_FLOAT && !dice_once_in(dice, 3))
-        bits = (uint64_t)dice_range(dice, -9, 70);
+        bits = (uint64_t)(dice_once_in(dice, 5) ? type.bits /* a shift by all */
+                                                : dice_range(dice, -9, 70));
     return type.bits >= 64 ? bits : bits & (((uint64_t)1 << type.bits) - 1);
 }
 

@@ -216,6 +216,21 @@ TEST(fraction) {
        "a real number keeps its fraction: %s", error.message);
 }
 
+/* K's tensors tell its type, V's do not. */
+TEST(values) {
+    const kvmill_named_attribute attributes[] = {
+        {.name = "num_kv_heads", .integer = 2},    {.name = "head_dim", .integer = 8},
+        {.name = "value_head_dim", .integer = 16}, {.name = "T1", .word = "float32"},
+        {.name = "T2", .word = "float32"},
+    };
+    const kvmill_named_tensor tensors[] = {{"value_cache", &cache}};
+    kvmill_plan *plan = NULL;
+    ok_status(kvmill_plan_named("KeyValueCache", attributes, COUNT(attributes), tensors, 1, NULL,
+                                &plan, &error),
+              KVMILL_E_DTYPE, &error, "value_T2 is an unknown type", "V's type has to be said");
+    kvmill_plan_destroy(plan);
+}
+
 TEST(null) {
     kvmill_plan *plan = NULL;
     ok(kvmill_plan_named(NULL, NULL, 0, NULL, 0, NULL, &plan, NULL) == KVMILL_E_NULL &&

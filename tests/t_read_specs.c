@@ -106,10 +106,8 @@ static void expect_place(bool none, const char *start) {
 
 /* TEXT STATUS START WORDS */
 ROWS(flow, 4) {
-    const char *status = kvmill_status_name(read_flow(cells[0], &flow, &error));
-    if (!ok(strcmp(status, cells[1]) == 0 && strstr(error.message, cells[3]) != NULL, "refused: %s",
-            cells[3]))
-        diag("%s: %s", status, error.message);
+    ok_status(read_flow(cells[0], &flow, &error), status_named(cells[1]), &error, cells[3],
+              "refused: %s", cells[3]);
     expect_place(flow == NULL, cells[2]);
 }
 

@@ -410,15 +410,6 @@ static void test_row(struct row *row, struct dice dice) {
     }
 }
 
-static kvmill_status status_of(const char *name) {
-    for (int status = KVMILL_OK; status <= KVMILL_E_KERNEL; status++) {
-        const char *known = kvmill_status_name((kvmill_status)status);
-        if (strcmp(known + (status == KVMILL_OK ? 7 : 9), name) == 0)
-            return (kvmill_status)status;
-    }
-    bail_out("%s is no status", name);
-}
-
 static void test_table(const char *name) {
     struct table table = table_open(name);
     memset(calls, 0, sizeof calls);
@@ -427,7 +418,7 @@ static void test_table(const char *name) {
             define_call(row[0], row[2], row[3]);
             continue;
         }
-        struct row one = {find_call(row[0]), row[1], row[3], row[4], status_of(row[2])};
+        struct row one = {find_call(row[0]), row[1], row[3], row[4], status_named(row[2])};
         if (one.call == NULL)
             bail_out("no call %s", row[0]);
         test_row(&one, dice_for(row[3]));

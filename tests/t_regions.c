@@ -3,8 +3,6 @@
    t_regions COUNT prints specs of as many random regions instead.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <dlfcn.h>
-
 #include "../ops/element.h"
 #include "../ops/region_text.h"
 #include "case_table.h"
@@ -13,6 +11,7 @@
 #include "region_texts.h"
 #include "walk.h"
 #include "windows_case.h"
+#include "windows_pack.h"
 
 /* ---- Numbers ---- */
 
@@ -319,14 +318,6 @@ TABLE(region_texts);
 
 /* ---- All of it ---- */
 
-static const kvmill_pack *loaded_pack(const char *path) {
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const kvmill_pack *pack = library ? dlsym(library, "kvmill_pack_regions") : NULL;
-    if (pack == NULL)
-        bail_out("%s: no pack called regions", path);
-    return pack;
-}
-
 static const struct kvmill_kernel *walk_pack(const kvmill_pack *pack, int cases) {
     const struct kvmill_kernel *found = NULL;
     for (uint32_t i = 0; i < pack->count; i++) {
@@ -350,7 +341,7 @@ static void check_seen(bool is_few) {
 TEST(regions) {
     const char *path = getenv("KVMILL_REGIONS_PACK");
     if (path != NULL) {
-        ok(walk_pack(loaded_pack(path), 24) != NULL, "kernels by regions");
+        ok(walk_pack(loaded_pack(path, "kvmill_pack_regions"), 24) != NULL, "kernels by regions");
         return;
     }
     bool has_threads = getenv("KVMILL_TEST_THREADS") != NULL;

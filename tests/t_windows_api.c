@@ -132,11 +132,7 @@ static void change(const struct op *op, void *base, const char *words) {
 /* ---- Refusals ---- */
 
 static void expect(kvmill_status status, char *const *wanted) {
-    const char *words = wanted[1];
-    if (!ok(strcmp(kvmill_status_name(status) + strlen("KVMILL_"), wanted[0]) == 0 &&
-                strstr(error.message, words) != NULL,
-            "%s: %s", wanted[0], words))
-        diag("%s: %s", kvmill_status_name(status), error.message);
+    ok_status(status, status_named(wanted[0]), &error, wanted[1], "%s: %s", wanted[0], wanted[1]);
 }
 
 /* CHANGES STATUS WORDS, here and below. */

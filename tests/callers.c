@@ -3,6 +3,7 @@
 
 #include "../defs/op_tables.h"
 #include "common.h"
+#include "settings.h"
 
 /* ---- Good structs ---- */
 
@@ -39,112 +40,72 @@ static const kvmill_flow_op index_program[] = {
     {.op = "topK", .inputs = {"scaled"}},
 };
 
-static kvmill_plan_options options;
-static kvmill_pool_options pool_options;
-static kvmill_tensor_scatter tensor_scatter;
+static kvmill_plan_options options = {.struct_size = sizeof options, .threads = 2};
+static kvmill_pool_options pool_options = {.struct_size = sizeof pool_options};
+static kvmill_tensor_scatter tensor_scatter = {
+    .struct_size = sizeof tensor_scatter, .axis = -2, .past_cache = &past, .update = &update};
 static kvmill_cache_attention cache_attention, flow_attention;
 static kvmill_cache_attend cache_attend;
 static kvmill_write_rows write_rows;
 static kvmill_attention attention, step_attention;
-static kvmill_tensor_scatter_attention step;
-static kvmill_gather gather;
-static kvmill_scatter scatter;
-static kvmill_flow_layout layout;
+static kvmill_tensor_scatter_attention step = {.struct_size = sizeof step,
+                                               .attention = &step_attention};
+static kvmill_gather gather = {.struct_size = sizeof gather,
+                               .collapsed_slice_dims = {axis_0, 1},
+                               .start_index_map = {axis_0, 1},
+                               .slice_sizes = {size_1, 1},
+                               .index_vector_dim = 1,
+                               .operand = &operand,
+                               .start_indices = &starts,
+                               .result = &windows,
+                               .operand_element = &element,
+                               .result_element = &element};
+static kvmill_scatter scatter = {.struct_size = sizeof scatter,
+                                 .inserted_window_dims = {axis_0, 1},
+                                 .scatter_dims_to_operand_dims = {axis_0, 1},
+                                 .index_vector_dim = 1,
+                                 .region = &region,
+                                 .count = 1,
+                                 .inputs = inputs,
+                                 .updates = updates,
+                                 .scatter_indices = &starts,
+                                 .results = inputs};
+static kvmill_flow_layout layout = {.struct_size = sizeof layout};
 kvmill_flow callers_flow;
-kvmill_flow_limits callers_limits;
+kvmill_flow_limits callers_limits = {
+    .struct_size = sizeof callers_limits, .batch = 4, .pages = 4, .cache_pages = 4};
 
-static void set_tensor_scatter(void) {
-    kvmill_tensor_scatter_init(&tensor_scatter, sizeof tensor_scatter);
-    tensor_scatter.past_cache = &past;
-    tensor_scatter.update = &update;
-}
-
-static void set_cache_attention(kvmill_cache_attention *op) {
-    kvmill_cache_attention_init(op, sizeof *op);
-    op->num_heads = 4;
-    op->num_kv_heads = 2;
-    op->head_dim = 8;
-    op->T1 = op->T2 = f32;
-}
-
-static void set_cache_attend(void) {
-    kvmill_cache_attend_init(&cache_attend, sizeof cache_attend);
-    cache_attend.num_heads = 4;
-    cache_attend.key_head_dim = 8;
-    cache_attend.T1 = cache_attend.key_T2 = f32;
-}
-
-static void set_write_rows(void) {
-    kvmill_write_rows_init(&write_rows, sizeof write_rows);
-    write_rows.head_dim = 8;
-    write_rows.T1 = write_rows.T2 = f32;
-}
-
-static void set_attention(void) {
-    kvmill_attention_init(&attention, sizeof attention);
-    attention.Q = &query;
-    attention.K = attention.V = &key;
-    step_attention = attention;
-    step_attention.K = step_attention.V = &fresh;
-    step_attention.past_key = step_attention.past_value = &cache;
-    step_attention.present_key = step_attention.present_value = &cache;
-    kvmill_tensor_scatter_attention_init(&step, sizeof step);
-    step.attention = &step_attention;
-}
-
-static void set_windows(void) {
-    kvmill_gather_init(&gather, sizeof gather);
-    gather.collapsed_slice_dims = gather.start_index_map = (kvmill_dims){axis_0, 1};
-    gather.slice_sizes = (kvmill_dims){size_1, 1};
-    gather.index_vector_dim = 1;
-    gather.operand = &operand;
-    gather.start_indices = &starts;
-    gather.result = &windows;
-    gather.operand_element = gather.result_element = &element;
-    kvmill_scatter_init(&scatter, sizeof scatter);
-    scatter.inserted_window_dims = (kvmill_dims){axis_0, 1};
-    scatter.scatter_dims_to_operand_dims = (kvmill_dims){axis_0, 1};
-    scatter.index_vector_dim = 1;
-    scatter.region = &region;
-    scatter.count = 1;
-    scatter.inputs = inputs;
-    scatter.updates = updates;
-    scatter.scatter_indices = &starts;
-    scatter.results = inputs;
-}
-
-static void set_flow(void) {
-    set_cache_attention(&flow_attention);
-    flow_attention.dynamic_batching = 1;
-    flow_attention.cache_mode = 1;
-    flow_attention.page_size = 4;
-    kvmill_flow_init(&callers_flow, sizeof callers_flow);
-    callers_flow.attention = &flow_attention;
-    callers_flow.fields = fields;
-    callers_flow.field_count = 1;
-    callers_flow.constants = constants;
-    callers_flow.constant_count = 1;
-    callers_flow.cache = cache_program;
-    callers_flow.cache_count = 1;
-    callers_flow.index = index_program;
-    callers_flow.index_count = sizeof index_program / sizeof *index_program;
-    callers_flow.select.topk_val = callers_flow.select.reserved_eos = 1;
-    kvmill_flow_limits_init(&callers_limits, sizeof callers_limits);
-    callers_limits.batch = callers_limits.pages = callers_limits.cache_pages = 4;
+/* With defaults, and what settings say. */
+static void set(const struct op_struct *part, void *base, const char *words) {
+    kvmill_op_init(part, base);
+    for (struct setting setting; setting_next(&words, &setting);)
+        must(setting_apply(&setting, part, base), setting.name);
 }
 
 void callers_open(void) {
-    kvmill_plan_options_init(&options, sizeof options);
-    options.threads = 2;
-    kvmill_pool_options_init(&pool_options, sizeof pool_options);
-    kvmill_flow_layout_init(&layout, sizeof layout);
-    set_tensor_scatter();
-    set_cache_attention(&cache_attention);
-    set_cache_attend();
-    set_write_rows();
-    set_attention();
-    set_windows();
-    set_flow();
+#define HEADS "num_heads=4 num_kv_heads=2 head_dim=8 T1=float32 T2=float32"
+    set(&kvmill_cache_attention_attributes, &cache_attention, HEADS);
+    set(&kvmill_cache_attention_attributes, &flow_attention, HEADS " cache_mode=1 page_size=4");
+    flow_attention.dynamic_batching = 1;
+    set(kvmill_cache_attend_op.parts[0], &cache_attend,
+        "num_heads=4 key_head_dim=8 T1=float32 key_T2=float32");
+    set(kvmill_write_rows_op.parts[0], &write_rows, "head_dim=8 T1=float32 T2=float32");
+    set(kvmill_attention_ops[0].parts[0], &attention, "");
+    step_attention = attention;
+    attention.Q = step_attention.Q = &query;
+    attention.K = attention.V = &key;
+    step_attention.K = step_attention.V = &fresh;
+    step_attention.past_key = step_attention.past_value = &cache;
+    step_attention.present_key = step_attention.present_value = &cache;
+    set(kvmill_flow_op_def.parts[0], &callers_flow, "");
+    callers_flow.attention = &flow_attention;
+    callers_flow.fields = fields;
+    callers_flow.constants = constants;
+    callers_flow.cache = cache_program;
+    callers_flow.field_count = callers_flow.constant_count = callers_flow.cache_count = 1;
+    callers_flow.index = index_program;
+    callers_flow.index_count = COUNT(index_program);
+    callers_flow.select.topk_val = callers_flow.select.reserved_eos = 1;
 }
 
 /* ---- Calls by struct ---- */

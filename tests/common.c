@@ -18,6 +18,15 @@ enum { NAME_SIZE = 1024 };
         va_end(arguments);                                                                         \
     } while (0)
 
+kvmill_status status_named(const char *name) {
+    for (int status = KVMILL_OK; status <= KVMILL_E_KERNEL; status++) {
+        const char *known = kvmill_status_name((kvmill_status)status) + strlen("KVMILL_");
+        if (strcmp(known, name) == 0 || (status != KVMILL_OK && strcmp(known + 2, name) == 0))
+            return (kvmill_status)status;
+    }
+    bail_out("%s is no status", name);
+}
+
 bool ok_status(kvmill_status got, kvmill_status wanted, const kvmill_error *error,
                const char *words, const char *format, ...) {
     char name[NAME_SIZE];

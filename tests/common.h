@@ -22,6 +22,9 @@ static const DLDataType boolean = {KVMILL_DL_BOOL, 8, 1};
 
 /* ---- Refusals: a test each, which tells what came instead ---- */
 
+/* "OK", "E_NULL" or "NULL", ...; none of these ends the program. */
+kvmill_status status_named(const char *name);
+
 /* The library returned `wanted`, with a message that has these words (NULL: whatever it says). */
 __attribute__((format(printf, 5, 6))) bool ok_status(kvmill_status got, kvmill_status wanted,
                                                      const kvmill_error *error, const char *words,

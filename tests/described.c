@@ -15,10 +15,6 @@ static int64_t roll(struct scene *scene, int64_t least, int64_t most) {
     return dice_range(scene->dice, least, most);
 }
 
-static DLDataType roll_float(struct scene *scene) {
-    return roll(scene, 0, 1) ? f32 : f16;
-}
-
 #define PLAN(NAME, FUNCTION, MEMBER)                                                               \
     static kvmill_status NAME(const struct scene *scene, const kvmill_plan_options *options,       \
                               kvmill_plan **plan, kvmill_error *error) {                           \
@@ -68,35 +64,26 @@ static void bind_heads(struct scene *scene, const char *kv_word, int64_t heads, 
 
 /* ---- PMX ---- */
 
-static void start_cache(struct scene *scene) {
-    kvmill_cache_attention *op = &scene->base.cache;
-    kvmill_cache_attention_init(op, sizeof *op);
-    op->dynamic_batching = scene->attributes->dynamic;
-    op->num_kv_heads = 2;
-    op->num_heads = 2 * roll(scene, 1, 3);
-    op->head_dim = 16 * roll(scene, 1, 2);
-    op->num_layer = 2;
-    op->layer_idx = roll(scene, 0, 1);
-    op->T1 = op->T2 = roll_float(scene);
-    op->value_T2 = op->T1;
-    op->partial = strstr(scene->op->name, "KeyValue") == NULL && roll(scene, 0, 1);
-    op->value_differs = (int32_t)roll(scene, 0, 1);
-    if (roll(scene, 0, 1)) {
-        op->quant_bit = 8;
-        op->T2 = i8;
-        op->T3 = f16;
-    }
-}
+#define CACHE_WITH(PARTIAL)                                                                        \
+    "num_kv_heads=2 num_heads={2|4|6} head_dim={16|32} num_layer=2 layer_idx={0|1} "               \
+    "{T1=float16 T2=float16 value_T2=float16|T1=float32 T2=float32 value_T2=float32} " PARTIAL     \
+    "value_differs={0|1} {|quant_bit=8 T2=int8 T3=float16}"
+#define STORE_SETTINGS CACHE_WITH("")
+#define CACHE_SETTINGS CACHE_WITH("partial={0|1} ")
 
-static void bind_cache(struct scene *scene) {
+static void bind_rows(struct scene *scene) {
     const kvmill_cache_attention *op = &scene->base.cache;
-    bind_call(scene, op->dynamic_batching != 0);
     bind_heads(scene, "KVH", op->num_heads, op->num_kv_heads, op->head_dim,
                op->value_differs ? op->value_head_dim : 0);
-    scene_bind(scene, "R", op->num_repeat);
     scene_bind(scene, "L", op->num_layer);
     scene_bind(scene, "KV", op->value_differs ? 1 : 2);
     scene_bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
+}
+
+static void bind_cache(struct scene *scene) {
+    bind_call(scene, scene->base.cache.dynamic_batching != 0);
+    scene_bind(scene, "R", scene->base.cache.num_repeat);
+    bind_rows(scene);
 }
 
 PLAN(plan_store, kvmill_plan_key_value_cache, cache)
@@ -126,22 +113,11 @@ static const struct described_tensor dynamic_tensors[] = {
 
 /* ---- CacheAttend ---- */
 
-static void start_attend(struct scene *scene) {
-    kvmill_cache_attend *op = &scene->base.attend;
-    kvmill_cache_attend_init(op, sizeof *op);
-    op->num_kv_heads = 2;
-    op->num_heads = 2 * roll(scene, 1, 3);
-    op->key_head_dim = 16 * roll(scene, 1, 2);
-    op->T1 = op->key_T2 = op->value_T2 = roll_float(scene);
-    op->is_alibi = (int32_t)roll(scene, 0, 1);
-    if (roll(scene, 0, 1))
-        op->mask_T1 = f32;
-    if (roll(scene, 0, 1)) {
-        op->key_quant_bit = op->key_quant_group = 8;
-        op->key_T2 = i8;
-        op->key_T3 = f16;
-    }
-}
+#define ATTEND_SETTINGS                                                                            \
+    "num_kv_heads=2 num_heads={2|4|6} key_head_dim={16|32} "                                       \
+    "{T1=float16 key_T2=float16 value_T2=float16|T1=float32 key_T2=float32 value_T2=float32} "     \
+    "is_alibi={0|1} {|mask_T1=float32} "                                                           \
+    "{|key_quant_bit=8 key_quant_group=8 key_T2=int8 key_T3=float16}"
 
 static void bind_attend(struct scene *scene) {
     const kvmill_cache_attend *op = &scene->base.attend;
@@ -169,17 +145,9 @@ static const struct described_tensor attend_tensors[] = {
 
 /* ---- WriteRows ---- */
 
-static void start_write(struct scene *scene) {
-    kvmill_write_rows *op = &scene->base.write;
-    kvmill_write_rows_init(op, sizeof *op);
-    op->head_dim = 16 * roll(scene, 1, 2);
-    op->T1 = op->T2 = roll_float(scene);
-    if (roll(scene, 0, 1)) {
-        op->quant_bit = op->quant_group = 8;
-        op->T2 = i8;
-        op->T3 = f16;
-    }
-}
+#define WRITE_SETTINGS                                                                             \
+    "head_dim={16|32} {T1=float16 T2=float16|T1=float32 T2=float32} "                              \
+    "{|quant_bit=8 quant_group=8 T2=int8 T3=float16}"
 
 static void bind_write(struct scene *scene) {
     const kvmill_write_rows *op = &scene->base.write;
@@ -198,12 +166,7 @@ static const struct described_tensor write_tensors[] = {
 
 /* ---- ONNX ---- */
 
-static void start_onnx(struct scene *scene) {
-    kvmill_attention_init(&scene->base.onnx, sizeof scene->base.onnx);
-    scene->types[0] = roll_float(scene);
-    scene->types[1] = roll_float(scene);
-    scene->types[2] = scene->types[0];
-}
+#define ONNX_SETTINGS "{T1=float16 U=float16|T1=float32 U=float32} T2={float16|float32}"
 
 /* Without a past all keys are new ones; those of a step go into a cache that has room. */
 static void bind_onnx(struct scene *scene) {
@@ -231,12 +194,7 @@ static const struct described_tensor no_rows[] = {{.name = NULL}};
 
 /* ---- TensorScatter ---- */
 
-static void start_scatter(struct scene *scene) {
-    static const struct kvmill_tensor_scatter none = {.struct_size = sizeof none, .axis = -2};
-    scene->base.scatter = none;
-    scene->base.scatter.mode = roll(scene, 0, 1) ? "circular" : "linear";
-    scene->types[0] = roll_float(scene);
-}
+#define SCATTER_SETTINGS "mode={linear|circular} dtype={float16|float32}"
 
 static void bind_scatter(struct scene *scene) {
     scene_bind(scene, "B", roll_dim(scene, 2, 3));
@@ -257,16 +215,9 @@ static const struct described_tensor scatter_tensors[] = {
 
 /* ---- Flows ---- */
 
-static void start_flow(struct scene *scene) {
-    kvmill_cache_attention *op = &scene->base.cache;
-    start_cache(scene);
-    op->cache_mode = 1;
-    op->page_size = 4;
-    op->num_layer = 1;
-    op->layer_idx = 0;
-    scene->limits = (kvmill_flow_limits){sizeof scene->limits, 4, 4, 16};
-    scene->topk_val = 1;
-}
+#define FLOW_SETTINGS                                                                              \
+    CACHE_SETTINGS " cache_mode=1 page_size=4 num_layer=1 layer_idx=0 batch=4 pages=4"             \
+                   " cache_pages=16 topk_val=1"
 
 /* Requests of a page each, of which the last token is new. */
 static void bind_flow(struct scene *scene) {
@@ -277,11 +228,7 @@ static void bind_flow(struct scene *scene) {
     scene_bind(scene, "R", or_else(op->num_kv_heads, op->num_heads));
     scene_bind(scene, "SIZE", op->page_size);
     scene_bind(scene, "C", batch * op->page_size);
-    bind_heads(scene, "KVH", op->num_heads, op->num_kv_heads, op->head_dim,
-               op->value_differs ? op->value_head_dim : 0);
-    scene_bind(scene, "L", op->num_layer);
-    scene_bind(scene, "KV", op->value_differs ? 1 : 2);
-    scene_bind(scene, "U", op->quant_group > 0 ? op->head_dim / op->quant_group : 0);
+    bind_rows(scene);
 }
 
 /* Pages are scored by the mean of their keys. */
@@ -330,33 +277,34 @@ static const struct described_tensor flow_tensors[] = {
 
 /* ---- All ---- */
 
-#define CASE(NAME, COUNT, WORDS, ROWS, KIND, PLAN, ...)                                            \
+#define CASE(NAME, COUNT, WORDS, ROWS, SETTINGS, KIND, PLAN, ...)                                  \
     {                                                                                              \
         .name = (NAME), .count = (COUNT), .call_words = (WORDS), .tensors = (ROWS),                \
-        .start = start_##KIND, .bind = bind_##KIND, .plan = (PLAN), __VA_ARGS__                    \
+        .settings = SETTINGS, .bind = bind_##KIND, .plan = (PLAN), __VA_ARGS__                     \
     }
-#define CACHE(NAME, ROWS, PLAN)                                                                    \
-    CASE(NAME, KVMILL_CACHE_ATTENTION_TENSORS, "B S P Q T C", ROWS, cache, PLAN, .aligned = false)
+#define CACHE(NAME, ROWS, SETTINGS, PLAN)                                                          \
+    CASE(NAME, KVMILL_CACHE_ATTENTION_TENSORS, "B S P Q T C", ROWS, SETTINGS, cache, PLAN,         \
+         .aligned = false)
 #define ONNX(NAME, COUNT, PLAN)                                                                    \
-    CASE(NAME, COUNT, "B H S N T G P D E", no_rows, onnx, PLAN, .aligned = false)
+    CASE(NAME, COUNT, "B H S N T G P D E", no_rows, ONNX_SETTINGS, onnx, PLAN, .aligned = false)
 #define FLOW(NAME, ...)                                                                            \
-    CASE(NAME, KVMILL_FLOW_FIELDS, "B T R C", flow_tensors, flow, plan_flow, .aligned = true,      \
-         .attributes = "dynamic_batching.MultiHeadCacheAttention", __VA_ARGS__)
+    CASE(NAME, KVMILL_FLOW_FIELDS, "B T R C", flow_tensors, FLOW_SETTINGS, flow, plan_flow,        \
+         .aligned = true, .attributes = "dynamic_batching.MultiHeadCacheAttention", __VA_ARGS__)
 const struct described_case described_cases[] = {
-    CACHE("KeyValueCache", static_tensors, plan_store),
-    CACHE("MultiHeadAttention", static_tensors, plan_scores),
-    CACHE("MultiHeadCacheAttention", static_tensors, plan_fused),
-    CACHE("dynamic_batching.KeyValueCache", dynamic_tensors, plan_store),
-    CACHE("dynamic_batching.MultiHeadAttention", dynamic_tensors, plan_scores),
-    CACHE("dynamic_batching.MultiHeadCacheAttention", dynamic_tensors, plan_fused),
-    CASE("CacheAttend", KVMILL_CACHE_ATTEND_TENSORS, "B S N C T P M", attend_tensors, attend,
-         plan_attend, .aligned = false),
-    CASE("WriteRows", KVMILL_WRITE_ROWS_TENSORS, "N H Q", write_tensors, write, plan_write,
-         .aligned = false),
+    CACHE("KeyValueCache", static_tensors, STORE_SETTINGS, plan_store),
+    CACHE("MultiHeadAttention", static_tensors, CACHE_SETTINGS, plan_scores),
+    CACHE("MultiHeadCacheAttention", static_tensors, CACHE_SETTINGS, plan_fused),
+    CACHE("dynamic_batching.KeyValueCache", dynamic_tensors, STORE_SETTINGS, plan_store),
+    CACHE("dynamic_batching.MultiHeadAttention", dynamic_tensors, CACHE_SETTINGS, plan_scores),
+    CACHE("dynamic_batching.MultiHeadCacheAttention", dynamic_tensors, CACHE_SETTINGS, plan_fused),
+    CASE("CacheAttend", KVMILL_CACHE_ATTEND_TENSORS, "B S N C T P M", attend_tensors,
+         ATTEND_SETTINGS, attend, plan_attend, .aligned = false),
+    CASE("WriteRows", KVMILL_WRITE_ROWS_TENSORS, "N H Q", write_tensors, WRITE_SETTINGS, write,
+         plan_write, .aligned = false),
     ONNX("Attention", KVMILL_ATTENTION_TENSORS, plan_onnx),
     ONNX("TensorScatterAttention", KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, plan_step),
-    CASE("TensorScatter", KVMILL_TENSOR_SCATTER_TENSORS, "B H C N W", scatter_tensors, scatter,
-         plan_scatter, .aligned = false),
+    CASE("TensorScatter", KVMILL_TENSOR_SCATTER_TENSORS, "B H C N W", scatter_tensors,
+         SCATTER_SETTINGS, scatter, plan_scatter, .aligned = false),
     FLOW("decode", .no_kernels = false),
     FLOW("append", .no_kernels = false),
     FLOW("summarise", .no_kernels = true),

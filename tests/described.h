@@ -7,6 +7,7 @@
 
 #include "../defs/op.h"
 #include "fence.h"
+#include "settings.h"
 
 enum { MOST_TENSORS = 32, MOST_TYPES = 3 };
 
@@ -29,8 +30,8 @@ struct described_case {
     bool no_kernels;        /* the flow has no fields, so nothing is summarised */
     const char *call_words; /* dims that no attribute says */
     const struct described_tensor *tensors;
-    void (*start)(struct scene *scene); /* legal attributes and types */
-    void (*bind)(struct scene *scene);  /* the words that follow from them */
+    const char *settings;              /* legal attributes and types, with alternatives */
+    void (*bind)(struct scene *scene); /* the words that follow from them */
     kvmill_status (*plan)(const struct scene *scene, const kvmill_plan_options *options,
                           kvmill_plan **plan, kvmill_error *error);
 };
@@ -72,6 +73,9 @@ const struct described_tensor *described_tensor(const struct scene *scene,
 /* Legal attributes of the op, any of which may be changed before the scene is opened. */
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
                  struct dice *dice);
+
+/* Set an attribute or a type; false where there is none of that name. */
+bool scene_apply(struct scene *scene, const struct setting *setting);
 
 /* Give up to three attributes other values that their ranges and words allow. */
 void scene_draw_members(struct scene *scene);

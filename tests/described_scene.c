@@ -7,6 +7,7 @@
 #include "../defs/dtype.h"
 #include "crew.h"
 #include "described.h"
+#include "tap.h"
 
 /* ---- Attributes ---- */
 
@@ -58,25 +59,15 @@ static void draw_member(struct scene *scene, const struct op_member *member) {
     static const double reals[] = {0, 0.25, 2};
     void *at = kvmill_member_at(member, &scene->base);
     const char *word = member->words != NULL ? draw_word(scene, member->words) : NULL;
-    switch (member->kind) {
-    case OP_FLAG:
-    case OP_COUNT:
-    case OP_INTEGER:
-    case OP_AXIS:
-        scene_set_integer(member, &scene->base, draw_integer(scene, member));
-        break;
-    case OP_REAL:
+    if (member->kind == OP_REAL)
         *(double *)at = reals[dice_range(scene->dice, 0, 2)];
-        break;
-    case OP_TYPE:
+    else if (member->kind == OP_TYPE)
         *(DLDataType *)at = word ? kvmill_dtype_by_name(word)->dl : (DLDataType){0};
-        break;
-    case OP_WORD:
+    else if (member->kind == OP_WORD)
         *(const char **)at = word;
-        break;
-    default:
-        break;
-    }
+    else if (member->kind == OP_FLAG || member->kind == OP_COUNT || member->kind == OP_INTEGER ||
+             member->kind == OP_AXIS)
+        scene_set_integer(member, &scene->base, draw_integer(scene, member));
 }
 
 void scene_draw_members(struct scene *scene) {
@@ -190,6 +181,35 @@ const struct op *described_op(const struct described_case *by) {
     return kvmill_op_by_name(by->name);
 }
 
+bool scene_apply(struct scene *scene, const struct setting *setting) {
+    static const struct wanted_setting of_flows[] = {
+        {"batch", offsetof(struct scene, limits.batch)},
+        {"pages", offsetof(struct scene, limits.pages)},
+        WANTED(struct scene, topk_val),
+        WANTED(struct scene, dense_below),
+        {"cache_pages", offsetof(struct scene, limits.cache_pages)},
+        {.name = NULL}};
+    const struct op_struct *types = kvmill_op_types(scene->op), *step = scene->op->parts[2];
+    return setting_apply(setting, scene_attributes(scene), &scene->base) ||
+           (scene->op->family == OP_FLOW && setting_want(setting, of_flows, scene)) ||
+           (types->name == NULL && setting_apply(setting, types, scene->types)) ||
+           (step != NULL && setting_apply(setting, step, &scene->step));
+}
+
+static void start_attributes(struct scene *scene) {
+    char chosen[512];
+    const char *settings = chosen;
+    kvmill_op_init(scene_attributes(scene), &scene->base);
+    scene->limits.struct_size = sizeof scene->limits;
+    if (scene->op->parts[2] != NULL)
+        kvmill_op_init(scene->op->parts[2], &scene->step);
+    if (scene->attributes->family == OP_CACHE_ATTENTION)
+        scene->base.cache.dynamic_batching = scene->attributes->dynamic;
+    setting_choose(scene->by->settings, setting_roll, scene->dice, chosen, sizeof chosen);
+    for (struct setting setting; setting_next(&settings, &setting);)
+        must(scene_apply(scene, &setting), setting.name);
+}
+
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
                  struct dice *dice) {
     memset(scene, 0, sizeof *scene);
@@ -197,7 +217,7 @@ void scene_start(struct scene *scene, const struct op *op, const struct describe
     scene->op = op;
     scene->attributes = by->attributes ? kvmill_op_by_name(by->attributes) : op;
     scene->dice = dice;
-    by->start(scene);
+    start_attributes(scene);
 }
 
 void described_open(struct scene *scene, int64_t optional_once_in) {

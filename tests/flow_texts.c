@@ -31,7 +31,7 @@ struct draft {
     int block_size;       /* 0: a page */
     bool unites;          /* ends in Union */
     bool rewrites;        /* rows of K and V */
-    const char *types[3]; /* of the fields f and h */
+    const char *types[3]; /* of the fields f, h and n */
     int taps;
 };
 

@@ -294,32 +294,21 @@ ssize_t write(int file, const void *data, size_t size) {
     return file > STDERR_FILENO && fails(WRITE) ? -1 : next(file, data, size);
 }
 
-#define MODE_OF(FLAGS)                                                                             \
-    mode_t mode = 0;                                                                               \
-    if (((FLAGS)&O_CREAT) != 0) {                                                                  \
-        va_list arguments;                                                                         \
-        va_start(arguments, flags);                                                                \
-        mode = va_arg(arguments, mode_t);                                                          \
-        va_end(arguments);                                                                         \
+#define WRAP_OPEN(NAME, PARAMETERS, ...)                                                           \
+    int NAME PARAMETERS {                                                                          \
+        NEXT(NAME);                                                                                \
+        mode_t mode = 0;                                                                           \
+        if ((flags & O_CREAT) != 0) {                                                              \
+            va_list arguments;                                                                     \
+            va_start(arguments, flags);                                                            \
+            mode = va_arg(arguments, mode_t);                                                      \
+            va_end(arguments);                                                                     \
+        }                                                                                          \
+        return fails(OPEN) ? -1 : next(__VA_ARGS__, flags, mode);                                  \
     }
-
-int open(const char *path, int flags, ...) {
-    NEXT(open);
-    MODE_OF(flags)
-    return fails(OPEN) ? -1 : next(path, flags, mode);
-}
-
-int open64(const char *path, int flags, ...) {
-    NEXT(open64);
-    MODE_OF(flags)
-    return fails(OPEN) ? -1 : next(path, flags, mode);
-}
-
-int openat(int directory, const char *path, int flags, ...) {
-    NEXT(openat);
-    MODE_OF(flags)
-    return fails(OPEN) ? -1 : next(directory, path, flags, mode);
-}
+WRAP_OPEN(open, (const char *path, int flags, ...), path)
+WRAP_OPEN(open64, (const char *path, int flags, ...), path)
+WRAP_OPEN(openat, (int directory, const char *path, int flags, ...), directory, path)
 
 /* ---- Processes ---- */
 

@@ -1,7 +1,4 @@
-/* Random regions as spec files, for kernels to be made of; and regions read back from what kernels
-   say.
-
-   SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "region_texts.h"
 
 #include "table.h"
@@ -65,21 +62,29 @@ static int pick(struct draft *draft, const char *type) {
     return found;
 }
 
-static const char *quoted(const struct draft *draft, int value, char words[20]) {
-    snprintf(words, 20, "%%%s", draft->name[value]);
-    return words;
+/* "%a, %b" */
+static void print_values(const struct draft *draft, const int *values, int count) {
+    for (int i = 0; i < count; i++)
+        printf("%s%%%s", i ? ", " : "", draft->name[values[i]]);
+}
+
+/* "tensor<f32>, tensor<i1>", each in such quotes and of such a shape. */
+static void print_tensors(const char *quote, const char *shape, const char *const *types_of,
+                          int count) {
+    for (int i = 0; i < count; i++)
+        printf("%s%stensor<%s%s>%s", i ? ", " : "", quote, shape, types_of[i], quote);
 }
 
 /* "%v3 = \"stablehlo.add\"(%a, %b) ATTRIBUTES : (...) -> ..." */
 static void print_step(struct draft *draft, const char *name, const char *attributes,
                        const char *result, const int *operands, int count) {
-    char words[20];
+    const char *operand_types[3];
+    for (int i = 0; i < count; i++)
+        operand_types[i] = draft->type[operands[i]];
     printf("%%v%d = \\\"stablehlo.%s\\\"(", draft->values, name);
-    for (int i = 0; i < count; i++)
-        printf("%s%s", i ? ", " : "", quoted(draft, operands[i], words));
+    print_values(draft, operands, count);
     printf(")%s : (", attributes);
-    for (int i = 0; i < count; i++)
-        printf("%stensor<%s>", i ? ", " : "", draft->type[operands[i]]);
+    print_tensors("", "", operand_types, count);
     printf(") -> tensor<%s> ", result);
     add_value(draft, result, "v");
 }
@@ -121,7 +126,8 @@ static void print_is_finite(struct draft *draft) {
         print_step(draft, "is_finite", "", types[4], &operand, 1);
 }
 
-static void print_convert(struct draft *draft, const char *type) {
+static void print_convert(struct draft *draft) {
+    const char *type = draw(draft->dice);
     int operand = (int)dice_range(draft->dice, 0, draft->values - 1);
     print_step(draft, "convert", "", type, &operand, 1);
 }
@@ -151,28 +157,10 @@ static void take_capture(struct draft *draft) {
 }
 
 static void print_random(struct draft *draft) {
-    switch (dice_range(draft->dice, 0, 11)) {
-    case 0:
-        print_constant(draft);
-        break;
-    case 1:
-        take_capture(draft);
-        break;
-    case 2:
-        print_compare(draft);
-        break;
-    case 3:
-        print_select(draft);
-        break;
-    case 4:
-        print_convert(draft, draw(draft->dice));
-        break;
-    case 5:
-        print_is_finite(draft);
-        break;
-    default:
-        print_op(draft);
-    }
+    static void (*const prints[])(struct draft *) = {
+        print_constant, take_capture, print_compare, print_select, print_convert, print_is_finite};
+    size_t which = (size_t)dice_range(draft->dice, 0, 11);
+    (which < sizeof prints / sizeof *prints ? prints[which] : print_op)(draft);
 }
 
 /* The last value as one of that type. */
@@ -185,17 +173,14 @@ static int print_result(struct draft *draft, const char *type) {
 
 static void print_return(struct draft *draft, const char *const *results, int slots) {
     int values[4];
-    char words[20];
     for (int i = 0; i < slots; i++) {
         print_random(draft);
         values[i] = print_result(draft, results[i]);
     }
     printf("stablehlo.return ");
-    for (int i = 0; i < slots; i++)
-        printf("%s%s", i ? ", " : "", quoted(draft, values[i], words));
+    print_values(draft, values, slots);
     printf(" : ");
-    for (int i = 0; i < slots; i++)
-        printf("%stensor<%s>", i ? ", " : "", results[i]);
+    print_tensors("", "", results, slots);
 }
 
 /* Arguments, then steps. */
@@ -212,13 +197,6 @@ static void print_region(struct draft *draft, const char *const *results, int sl
     printf("\"");
 }
 
-static void print_captures(const struct draft *draft) {
-    printf(", \"captures\": [");
-    for (int i = 0; i < draft->captures; i++)
-        printf("%s\"tensor<%s>\"", i ? ", " : "", draft->captured[i]);
-    printf("]");
-}
-
 /* A type that may become the result's. */
 static const char *narrower(struct dice *dice, const char *result) {
     static const char *const promotions[][2] = {
@@ -232,17 +210,12 @@ static const char *narrower(struct dice *dice, const char *result) {
 
 static void print_types(const char *key, const char *shape, const char *const *words, int slots) {
     printf("\"%s\": [", key);
-    for (int i = 0; i < slots; i++)
-        printf("%s\"tensor<%s%s>\"", i ? ", " : "", shape, words[i]);
+    print_tensors("\"", shape, words, slots);
     printf("], ");
 }
 
-static const char *index_type(struct dice *dice) {
-    static const char *const indices[] = {"i32", "i64", "ui8", "i8"};
-    return indices[dice_range(dice, 0, 3)];
-}
-
 static void print_spec(struct dice *dice) {
+    static const char *const indices[] = {"i32", "i64", "ui8", "i8"};
     const char *inputs[3], *results[3];
     bool rows = !dice_once_in(dice, 3);
     int slots = dice_once_in(dice, 2) ? 1 : (int)dice_range(dice, 2, 3);
@@ -256,12 +229,13 @@ static void print_spec(struct dice *dice) {
     print_types("updates", rows ? "7x9x" : "7x", inputs, slots);
     print_types("results", rows ? "5x9x" : "5x", results, slots);
     printf("\"scatter_indices\": \"tensor<7x1x%s>\", \"update_window_dims\": [%s], ",
-           index_type(dice), rows ? "1" : "");
+           indices[dice_range(dice, 0, 3)], rows ? "1" : "");
     printf("\"inserted_window_dims\": [0], \"scatter_dims_to_operand_dims\": [0], "
            "\"index_vector_dim\": 1, ");
     print_region(&draft, results, slots);
-    print_captures(&draft);
-    printf("}");
+    printf(", \"captures\": [");
+    print_tensors("\"", "", draft.captured, draft.captures);
+    printf("]}");
 }
 
 void print_random_regions(struct dice *dice, int count) {
@@ -314,9 +288,13 @@ static void read_step(struct read_region *it, char *words) {
     *op = (kvmill_region_op){.name = strtok_r(NULL, " ", &rest)};
     op->element = type_of(strtok_r(NULL, " ", &rest));
     strtok_r(NULL, " ", &rest);
-    if (strncmp(op->name, "compare_", 8) == 0) {
+    if (strncmp(op->name, "compare_", 8) == 0) { /* "compare_GT", "compare_GT_TOTALORDER" */
+        char *type = strchr(op->name + 8, '_');
         op->comparison_direction = op->name + 8;
+        op->compare_type = type != NULL ? type + 1 : NULL;
         op->name = "compare";
+        if (type != NULL)
+            *type = '\0';
     }
     for (int i = 0; (word = strtok_r(NULL, " ", &rest)) != NULL; i++) {
         if (strcmp(op->name, "capture") == 0 || strcmp(op->name, "constant") == 0)

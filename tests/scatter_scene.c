@@ -8,11 +8,8 @@
 #include "packs.h"
 #include "settings.h"
 
-const kvmill_plan_options scatter_packs = {
-    .struct_size = sizeof scatter_packs, .packs = packs, .pack_count = PACKS};
-
 void scene_close(struct scene *scene) {
-    tensors_close(scene->tensor, TENSORS);
+    tensors_close(scene->tensor, SCATTER_TENSORS);
 }
 
 struct dims {
@@ -30,7 +27,7 @@ static void open_tensor(struct scene *scene, int i, DLDataType dtype, const stru
 /* Where the words "past=", "update=", "starts=", "present=" or those of strides go. */
 static bool take_dims(struct dims *dims, const struct setting *setting) {
     static const char *const names[] = {"past", "update", "starts", "present"};
-    for (int i = 0; i < TENSORS; i++) {
+    for (int i = 0; i < SCATTER_TENSORS; i++) {
         size_t length = strlen(names[i]);
         if (strncmp(setting->name, names[i], length) != 0)
             continue;
@@ -79,7 +76,7 @@ static bool take_word(struct scene *scene, const struct setting *setting) {
 }
 
 void scene_open(struct scene *scene, const char *settings, struct dice *dice) {
-    struct dims dims[TENSORS] = {{.rank = 0}};
+    struct dims dims[SCATTER_TENSORS] = {{.rank = 0}};
     DLDataType dtype = f32;
     bool in_place = false, no_data = false;
     *scene = (struct scene){.axis = -2, .dice = dice};
@@ -94,12 +91,12 @@ void scene_open(struct scene *scene, const char *settings, struct dice *dice) {
             bail_out("a scene has no %s", setting.name);
     memcpy(dims[PRESENT].dims, dims[PAST].dims, sizeof dims[PAST].dims);
     dims[PRESENT].rank = dims[PAST].rank;
-    for (int i = 0; i < TENSORS; i++)
+    for (int i = 0; i < SCATTER_TENSORS; i++)
         if (i != INDICES)
             open_tensor(scene, i, dtype, &dims[i]);
     if (dims[INDICES].rank > 0 || dims[INDICES].strided)
         open_indices(scene, &dims[INDICES]);
-    for (int i = 0; i < TENSORS; i++)
+    for (int i = 0; i < SCATTER_TENSORS; i++)
         if (no_data && scene->tensor[i].fence.size == 0)
             scene->tensor[i].dl.data = NULL;
     if (in_place)
@@ -133,9 +130,9 @@ struct prototype {
 
 kvmill_status scene_plan(const struct scene *scene, const kvmill_plan_options *options,
                          kvmill_plan **plan, kvmill_error *error) {
-    struct prototype prototypes[TENSORS];
+    struct prototype prototypes[SCATTER_TENSORS];
     struct scene known = *scene;
-    for (int i = 0; i < TENSORS; i++) {
+    for (int i = 0; i < SCATTER_TENSORS; i++) {
         struct prototype *prototype = &prototypes[i];
         if (scene->given[i] == NULL)
             continue;
@@ -181,7 +178,7 @@ static bool is_right(const struct scene *scene, const struct fenced_tensor *befo
     if (!right)
         diag("byte %" PRId64 " of the output is not as it must be", where);
     return right &&
-           tensors_are_kept(scene->tensor, before, TENSORS, output_bit(scene), "a scatter");
+           tensors_are_kept(scene->tensor, before, SCATTER_TENSORS, output_bit(scene), "a scatter");
 }
 
 /* ---- Running it in every way there is ---- */
@@ -197,12 +194,12 @@ kvmill_status scene_run_way(const struct scene *scene, int way, const kvmill_pla
 static bool runs_so(struct scene *scene, int way, const kvmill_plan *plan,
                     const struct fenced_tensor *before, const struct fenced_tensor *expected) {
     kvmill_error error;
-    tensors_protect(scene->tensor, TENSORS, output_bit(scene), true);
+    tensors_protect(scene->tensor, SCATTER_TENSORS, output_bit(scene), true);
     kvmill_status status = scene_run_way(scene, way, plan, &error);
     bool good = status == KVMILL_OK && error.message[0] == '\0' &&
                 is_right(scene, before, expected) &&
                 scene_run_way(scene, way, plan, NULL) == KVMILL_OK;
-    tensors_protect(scene->tensor, TENSORS, output_bit(scene), false);
+    tensors_protect(scene->tensor, SCATTER_TENSORS, output_bit(scene), false);
     if (!good)
         diag("way %d, %s: %s", way, kvmill_status_name(status), error.message);
     return good;
@@ -210,14 +207,14 @@ static bool runs_so(struct scene *scene, int way, const kvmill_plan *plan,
 
 bool scene_run_ways(struct scene *scene, const kvmill_plan *plan,
                     const struct fenced_tensor *expected, int first, int end) {
-    struct fenced_tensor before[TENSORS] = {{.shape = {0}}};
+    struct fenced_tensor before[SCATTER_TENSORS] = {{.shape = {0}}};
     bool good = true;
-    tensors_keep(before, scene->tensor, TENSORS, scene->dice);
+    tensors_keep(before, scene->tensor, SCATTER_TENSORS, scene->dice);
     for (int way = first; good && way < end; way++) {
         good = runs_so(scene, way, plan, before, expected);
-        tensors_restore(scene->tensor, before, TENSORS);
+        tensors_restore(scene->tensor, before, SCATTER_TENSORS);
     }
-    tensors_close(before, TENSORS);
+    tensors_close(before, SCATTER_TENSORS);
     return good;
 }
 
@@ -228,7 +225,7 @@ static void run_expecting(struct scene *scene, struct fenced_tensor *expected, c
     for (int use_packs = 0; good && use_packs < 2; use_packs++) {
         kvmill_plan *plan;
         kvmill_error error = {""};
-        good = scene_plan(scene, use_packs ? &scatter_packs : NULL, &plan, &error) == KVMILL_OK &&
+        good = scene_plan(scene, use_packs ? &two_threads[1] : NULL, &plan, &error) == KVMILL_OK &&
                scene_run_ways(scene, plan, expected, 0, WAYS);
         if (!good)
             diag("%s packs: %s", use_packs ? "with" : "without", error.message);

@@ -11,7 +11,7 @@ enum {
     UPDATE = KVMILL_TENSOR_SCATTER_UPDATE,
     INDICES = KVMILL_TENSOR_SCATTER_WRITE_INDICES,
     PRESENT = KVMILL_TENSOR_SCATTER_PRESENT_CACHE,
-    TENSORS = KVMILL_TENSOR_SCATTER_TENSORS
+    SCATTER_TENSORS = KVMILL_TENSOR_SCATTER_TENSORS
 };
 struct scene {
     int64_t axis;
@@ -19,12 +19,10 @@ struct scene {
     unsigned open_dims;      /* that a plan does not know */
     bool known_starts;       /* apart from those of write_indices */
     bool no_strides, unsaid; /* nor these, nor present_cache, which is past_cache */
-    struct fenced_tensor tensor[TENSORS];
-    const DLTensor *given[TENSORS];
+    struct fenced_tensor tensor[SCATTER_TENSORS];
+    const DLTensor *given[SCATTER_TENSORS];
     struct dice *dice;
 };
-
-extern const kvmill_plan_options scatter_packs;
 
 /* Words: axis, mode, dtype; past, update and present (past's) have dims, and past-strides ...;
    starts are write_indices, after starts-step; "in-place", "unsaid": without present_cache in the

@@ -2,35 +2,24 @@
    caps on it.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "case_table.h"
 #include "common.h"
 #include "packs.h"
 #include "plans.h"
+#include "scatter_scene.h"
 #include "walk.h"
-
-#define DIMS(...) ((int64_t[]){__VA_ARGS__})
 
 /* ---- Plans by shape ---- */
 
-struct request {
-    DLDataType dtype;
-    const char *mode;
-    int64_t cache[4], update[4];
-    int64_t *strides; /* of past_cache and present_cache; NULL = row-major */
-};
+DICE("api");
 
-static kvmill_status plan_with(const struct request *request, const kvmill_plan_options *options,
+static kvmill_status plan_with(const char *settings, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
-    struct request copy = *request;
-    DLTensor past = {.ndim = 4, .dtype = copy.dtype, .shape = copy.cache, .strides = copy.strides};
-    DLTensor update = {.ndim = 4, .dtype = copy.dtype, .shape = copy.update};
-    DLTensor indices = {.ndim = 1, .dtype = i64, .shape = copy.cache};
-    kvmill_tensor_scatter op = {.struct_size = sizeof op,
-                                .axis = 2,
-                                .mode = copy.mode,
-                                .past_cache = &past,
-                                .update = &update,
-                                .write_indices = &indices};
-    return kvmill_plan_tensor_scatter(&op, options, plan, error);
+    struct scene scene;
+    scene_open(&scene, settings, &dice);
+    kvmill_status status = scene_plan(&scene, options, plan, error);
+    scene_close(&scene);
+    return status;
 }
 
 static kvmill_plan_options all_packs(const char *isa) {
@@ -41,10 +30,10 @@ static kvmill_plan_options all_packs(const char *isa) {
 enum { TEXT_SIZE = 1024 };
 
 /* What the plan says of itself, until the next call; "" and a remark where there is none. */
-static const char *describe(const struct request *request, const kvmill_plan_options *options) {
+static const char *describe(const char *settings, const kvmill_plan_options *options) {
     kvmill_plan *plan;
     kvmill_error error;
-    if (plan_with(request, options, &plan, &error) != KVMILL_OK)
+    if (plan_with(settings, options, &plan, &error) != KVMILL_OK)
         diag("no plan: %s", error.message);
     const char *text = plan_text(plan);
     kvmill_plan_destroy(plan);
@@ -59,8 +48,7 @@ static bool says(const char *text, const char *words) {
 }
 
 /* A shape that configs/specs/test.json has kernels for: 3 heads, 2 rows of 7 bytes. */
-static const struct request usual = {
-    .dtype = {kDLUInt, 8, 1}, .cache = {2, 3, 9, 7}, .update = {2, 3, 2, 7}};
+static const char usual[] = "dtype=uint8 past=2,3,9,7 update=2,3,2,7 starts=0,0";
 
 /* ---- Texts ---- */
 
@@ -81,16 +69,13 @@ TEST(status_names) {
     for (char *name = strtok(names, " "); name != NULL; name = strtok(NULL, " "))
         good &= strcmp(kvmill_status_name((kvmill_status)count++) + strlen("KVMILL_"), name) == 0;
     ok(good && KVMILL_E_KERNEL == count - 1, "every status has its name and number");
-    ok(kvmill_status_name((kvmill_status)count) != NULL &&
-           kvmill_status_name((kvmill_status)-1) != NULL,
-       "numbers that are no status have a name too");
 }
 
 TEST(describe) {
     kvmill_plan_options options = all_packs(NULL);
     kvmill_plan *plan = NULL;
     char whole[TEXT_SIZE], text[TEXT_SIZE];
-    bool good = plan_with(&usual, &options, &plan, NULL) == KVMILL_OK;
+    bool good = plan_with(usual, &options, &plan, NULL) == KVMILL_OK;
     size_t length = kvmill_plan_describe(plan, whole, sizeof whole);
     ok(good && length == strlen(whole) && length > 0, "the text of a plan has the length it says");
     ok(says(whole, "TensorScatter") && says(whole, "linear") && says(whole, "uint8") &&
@@ -189,15 +174,8 @@ static const char *lower(const char *a, const char *b) {
     return isa_rank(a) < isa_rank(b) ? a : b;
 }
 
-static void set_environment(const char *isa) {
-    if (isa == NULL)
-        unsetenv("KVMILL_ISA");
-    else
-        setenv("KVMILL_ISA", isa, 1);
-}
-
-static void restore_environment(void) {
-    set_environment(*outer_cap ? outer_cap : NULL);
+static void set_cap(const char *isa) {
+    setenv("KVMILL_ISA", isa, 1);
 }
 
 static const char *outermost(void) {
@@ -208,74 +186,60 @@ static const char *outermost(void) {
 }
 
 TEST(caps) {
-    const char *text;
     const char *name;
     for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++) {
         const char *cap = lower(name, outermost());
         kvmill_plan_options options = all_packs(NULL), wish = all_packs(name);
-        set_environment(cap);
-        ok(uses_isa(describe(&usual, &options), best_isa(cap)), "KVMILL_ISA=%s: kernels of %s", cap,
+        set_cap(cap);
+        ok(uses_isa(describe(usual, &options), best_isa(cap)), "KVMILL_ISA=%s: kernels of %s", cap,
            best_isa(cap));
-        set_environment(outermost());
-        ok(uses_isa(describe(&usual, &wish), best_isa(cap)), "options.isa %s: kernels of %s", name,
+        set_cap(outermost());
+        ok(uses_isa(describe(usual, &wish), best_isa(cap)), "options.isa %s: kernels of %s", name,
            best_isa(cap));
     }
     kvmill_plan_options options = all_packs(kvmill_isa_name(1) ? kvmill_isa_name(1) : "scalar");
-    set_environment("scalar");
-    ok(uses_isa(describe(&usual, &options), "scalar"), "the lower cap wins: KVMILL_ISA");
+    set_cap("scalar");
+    ok(uses_isa(describe(usual, &options), "scalar"), "the lower cap wins: KVMILL_ISA");
     options = all_packs("scalar");
-    set_environment(outermost());
-    ok(uses_isa(describe(&usual, &options), "scalar"), "the lower cap wins: options.isa");
+    set_cap(outermost());
+    ok(uses_isa(describe(usual, &options), "scalar"), "the lower cap wins: options.isa");
     options = all_packs("");
-    set_environment("");
-    text = describe(&usual, &options);
-    ok(*text != '\0', "an empty cap is none");
-    restore_environment();
+    set_cap("");
+    ok(*describe(usual, &options) != '\0', "an empty cap is none");
+    set_cap(outer_cap);
 }
 
 TEST(unknown_isas) {
     kvmill_plan *plan;
     kvmill_error error;
     kvmill_plan_options options = all_packs("avx3");
-    ok(plan_with(&usual, &options, &plan, &error) == KVMILL_E_ISA && plan == NULL &&
+    ok(plan_with(usual, &options, &plan, &error) == KVMILL_E_ISA && plan == NULL &&
            says(error.message, "avx3") && says(error.message, "scalar"),
        "options.isa of an unknown name");
     options = all_packs(NULL);
-    set_environment("sse2");
-    ok(plan_with(&usual, &options, &plan, &error) == KVMILL_E_ISA && plan == NULL &&
+    set_cap("sse2");
+    ok(plan_with(usual, &options, &plan, &error) == KVMILL_E_ISA && plan == NULL &&
            says(error.message, "KVMILL_ISA") && says(error.message, "sse2"),
        "KVMILL_ISA of an unknown name");
-    ok(plan_with(&usual, NULL, &plan, &error) == KVMILL_E_ISA && plan == NULL,
+    ok(plan_with(usual, NULL, &plan, &error) == KVMILL_E_ISA && plan == NULL,
        "KVMILL_ISA of an unknown name, without packs");
-    restore_environment();
+    set_cap(outer_cap);
 }
 
 /* ---- The choice of kernels ---- */
 
-TEST(portable) {
-    const char *text;
-    static const char portable[] = "kvmill_store_rows__portable";
+/* NAME SETTINGS OPTIONS WORDS... */
+ROWS(portable, 4) {
     kvmill_plan_options options = all_packs(NULL);
-    text = describe(&usual, NULL);
-    ok(says(text, portable) && says(text, "no packs were given"), "portable: no options");
-    options.pack_count = 0;
-    options.packs = NULL;
-    text = describe(&usual, &options);
-    ok(says(text, portable) && says(text, "no packs were given"), "portable: no packs");
-    options = all_packs(NULL);
-    options.portable = 1;
-    text = describe(&usual, &options);
-    ok(says(text, portable) && says(text, "kvmill_keep_rows__portable") && says(text, "asked for"),
-       "portable: asked for");
-    struct request other = usual;
-    other.strides = DIMS(189, 63, 1, 9);
-    options = all_packs(NULL);
-    text = describe(&other, &options);
-    ok(says(text, portable) && says(text, "do not fold"), "portable: strides no kernel walks");
-    other = (struct request){.dtype = i4, .cache = {2, 3, 9, 1001}, .update = {2, 3, 2, 1001}};
-    text = describe(&other, &options);
-    ok(says(text, portable) && says(text, "no pack has a kernel of this shape"),
-       "portable: a shape no pack has");
+    bool good = true;
+    if (strcmp(cells[2], "no packs") == 0)
+        options.packs = NULL, options.pack_count = 0;
+    options.portable = strcmp(cells[2], "portable") == 0;
+    const char *text =
+        describe(*cells[1] ? cells[1] : usual, strcmp(cells[2], "none") == 0 ? NULL : &options);
+    for (int i = 3; cells[i] != NULL; i++)
+        good &= says(text, cells[i]);
+    ok(good && says(text, "kvmill_store_rows__portable"), "portable: %s", cells[0]);
 }
 
 /* Kernels of one family, told apart by their symbols. */
@@ -285,80 +249,60 @@ static void run_nothing(const void *problem, int64_t first, int64_t last) {
     (void)last;
 }
 
-enum { OPEN, ROW, FULL, TWIN, OTHER, RING, NIBBLE, BETTER, UNKNOWN, MADE };
+enum { MOST_MADE = 9 };
+static struct kvmill_kernel made[MOST_MADE];
+static struct kvmill_rows_shape made_shapes[MOST_MADE];
+static int made_count;
 
-static const struct kvmill_rows_shape made_shapes[MADE] = {
-    [OPEN] = {8, 0, KVMILL_ANY, KVMILL_ANY, KVMILL_ANY, KVMILL_ANY},
-    [ROW] = {8, 0, KVMILL_ANY, KVMILL_ANY, KVMILL_ANY, 7},
-    [FULL] = {8, 0, 3, KVMILL_ANY, 2, 7},
-    [TWIN] = {8, 0, 3, KVMILL_ANY, 2, 7},
-    [OTHER] = {8, 0, 3, 9, 2, 6},
-    [RING] = {8, 1, 3, 9, 2, 7},
-    [NIBBLE] = {4, 0, 3, 9, 2, 7},
-    [BETTER] = {8, 0, KVMILL_ANY, KVMILL_ANY, KVMILL_ANY, KVMILL_ANY},
-    [UNKNOWN] = {8, 0, 3, KVMILL_ANY, 2, 7},
-};
-static const char *const made_names[MADE] = {"open", "row",    "full",   "twin",   "other",
-                                             "ring", "nibble", "better", "unknown"};
+/* SYMBOL ISA UNIT MODE HEADS CAPACITY ROWS ROW */
+ROWS(kernel, 8) {
+    must(made_count < MOST_MADE, "too many kernels");
+    made_shapes[made_count] =
+        (struct kvmill_rows_shape){atoi(cells[2]), atoi(cells[3]), atoi(cells[4]),
+                                   atoi(cells[5]), atoi(cells[6]), atoi(cells[7])};
+    made[made_count] = (struct kvmill_kernel){.abi = KVMILL_KERNEL_ABI,
+                                              .family = KVMILL_STORE_ROWS,
+                                              .symbol = strdup(cells[0]),
+                                              .isa = strdup(cells[1]),
+                                              .shape = &made_shapes[made_count],
+                                              .run = run_nothing};
+    made_count++;
+}
 
-static const struct {
-    const char *what;
-    int kernels[4]; /* of the pack, up to MADE */
-    const char *taken;
-} choices[] = {
-    {"the kernel that fixes most", {OPEN, FULL, ROW, MADE}, "full"},
-    {"the kernel that fixes most, listed first", {FULL, OPEN, MADE}, "full"},
-    {"the first of equals", {FULL, TWIN, MADE}, "full"},
-    {"only kernels of the shape, mode and unit", {OTHER, RING, NIBBLE, ROW}, "row"},
-    {"portable where none is", {OTHER, RING, NIBBLE, MADE}, "kvmill_store_rows__portable"},
-    {"no instruction set that is unknown", {UNKNOWN, OPEN, MADE}, "open"},
-    {"the better instruction set before the better fit", {FULL, BETTER, MADE}, "better"},
-};
+static const struct kvmill_kernel *made_kernel(const char *symbol) {
+    for (int i = 0; i < made_count; i++)
+        if (strcmp(made[i].symbol, symbol) == 0)
+            return &made[i];
+    bail_out("no kernel %s", symbol);
+}
 
-/* The choice out of a pack of these kernels. */
-static void test_choice(const int *numbers, const char *want, const char *what) {
-    const char *text;
-    struct kvmill_kernel kernels[4];
+/* WHAT TAKEN KERNEL...: the choice out of a pack of these kernels. */
+ROWS(choice, 3) {
     const struct kvmill_kernel *list[4];
     kvmill_pack pack = {.abi = KVMILL_KERNEL_ABI, .name = "mine", .kernels = list};
     const kvmill_pack *only = &pack;
-    for (; pack.count < 4 && numbers[pack.count] != MADE; pack.count++) {
-        int number = numbers[pack.count];
-        list[pack.count] = &kernels[pack.count];
-        kernels[pack.count] = (struct kvmill_kernel){.abi = KVMILL_KERNEL_ABI,
-                                                     .family = KVMILL_STORE_ROWS,
-                                                     .symbol = made_names[number],
-                                                     .isa = number == BETTER    ? "avx2"
-                                                            : number == UNKNOWN ? "riscv"
-                                                                                : "scalar",
-                                                     .shape = &made_shapes[number],
-                                                     .run = run_nothing};
+    for (; cells[2 + pack.count] != NULL; pack.count++)
+        list[pack.count] = made_kernel(cells[2 + pack.count]);
+    if (strcmp(cells[1], "better") == 0 && !isa_is_allowed("avx2")) {
+        skip_test("choice: this CPU or KVMILL_ISA rules out avx2");
+        return;
     }
     kvmill_plan_options options = {.struct_size = sizeof options, .packs = &only, .pack_count = 1};
     char words[80];
-    text = describe(&usual, &options);
-    snprintf(words, sizeof words, "store with %s (", want);
-    ok(says(text, words), "choice: %s", what);
+    snprintf(words, sizeof words, "store with %s (", cells[1]);
+    ok(says(describe(usual, &options), words), "choice: %s", cells[0]);
 }
 
-TEST(choices) {
-    bool has_better = kvmill_isa_usable("avx2") && isa_rank(outermost()) >= isa_rank("avx2");
-    for (size_t i = 0; i < COUNT(choices); i++)
-        if (has_better || choices[i].kernels[1] != BETTER)
-            test_choice(choices[i].kernels, choices[i].taken, choices[i].what);
-        else
-            skip_test("choice: this CPU or KVMILL_ISA rules out avx2");
-}
+TABLE(api);
 
 TEST(packs_are_values) {
     kvmill_pack copy = kvmill_pack_kvmill_test;
     const kvmill_pack *list[] = {&copy};
     copy.name = "a copy";
     kvmill_plan_options options = {.struct_size = sizeof options, .packs = list, .pack_count = 1};
-    ok(says(describe(&usual, &options), "pack a copy"), "a copy of a pack is a pack");
+    ok(says(describe(usual, &options), "pack a copy"), "a copy of a pack is a pack");
     copy.count = 0;
-    ok(says(describe(&usual, &options), "kvmill_store_rows__portable"),
-       "an empty pack has nothing");
+    ok(says(describe(usual, &options), "kvmill_store_rows__portable"), "an empty pack has nothing");
 }
 
 void before_tests(void) {

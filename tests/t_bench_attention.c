@@ -12,13 +12,10 @@
 #include "bad_attend.h"
 #include "case_table.h"
 #include "common.h"
+#include "walk.h"
 
 static struct bench_results results;
 static struct error error;
-
-static bool near(double a, double b) {
-    return fabs(a - b) <= 1e-9 * fabs(b);
-}
 
 /* ---- The pool ---- */
 
@@ -97,65 +94,54 @@ TEST(all_limits) {
 
 /* ---- Arithmetic ---- */
 
-static struct kvmill_cache_geometry llama(int element, int group) {
-    struct kvmill_cache_geometry g = {.causal = true, .heads = 32, .kv_heads = 8, .ratio = 4};
-    int scale = group > 0 ? KVMILL_F16 : 0;
-    g.activation = KVMILL_F16;
-    g.key = g.value = (struct kvmill_format){element, 128, scale, group};
+static double or_else(const char *words, const char *key, double otherwise) {
+    double number = number_in(words, key);
+    return number != 0 ? number : otherwise;
+}
+
+/* llama-3.1-8b's, with what the words say: the format first. */
+static struct kvmill_cache_geometry geometry_of(const char *words) {
+    static const char *const formats[] = {"float16", "int8", "int4"};
+    static const int elements[] = {KVMILL_F16, KVMILL_I8, KVMILL_I4};
+    char format[16];
+    int group = (int)number_in(words, "group"), dim = (int)or_else(words, "dim", 128);
+    sscanf(words, "%15s", format);
+    int element = elements[place_of(format, formats, 3)];
+    struct kvmill_cache_geometry g = {.causal = strstr(words, " free") == NULL,
+                                      .activation = KVMILL_F16,
+                                      .heads = (int)or_else(words, "heads", 32),
+                                      .kv_heads = (int)or_else(words, "kv_heads", 8),
+                                      .window = (int64_t)number_in(words, "window"),
+                                      .ratio = 4};
+    g.key = g.value = (struct kvmill_format){element, dim, group > 0 ? KVMILL_F16 : 0, group};
+    g.math = strstr(words, " fast")   ? KVMILL_MATH_FAST
+             : strstr(words, " near") ? KVMILL_MATH_NEAR
+                                      : g.math;
     return g;
 }
 
-TEST(bytes) {
-    struct kvmill_cache_geometry half = llama(KVMILL_F16, 0), bytes = llama(KVMILL_I8, 8);
-    struct kvmill_cache_geometry nibbles = llama(KVMILL_I4, 32);
-    ok(attention_row_bytes(&half) == 4096, "float16: 4096 bytes a token");
-    ok(attention_row_bytes(&bytes) == 8 * 2 * (128 + 32), "int8 with 16 scales a row");
-    ok(attention_row_bytes(&nibbles) == 8 * 2 * (64 + 8), "int4 with 4 scales a row");
-    const struct run_size size = {8, 1, 4096}, few = {1, 8, 4096};
-    ok(attention_read_bytes(&half, &size) == 8.0 * 4096 * 4096, "all positions of all sequences");
-    ok(attention_store_bytes(&bytes, &size) == 8.0 * (4096 + 2560), "a row in, a row out");
-    half.window = 1000;
-    ok(attention_read_bytes(&half, &size) == 8.0 * 1000 * 4096, "those of the window");
-    ok(attention_read_bytes(&half, &few) == 1007.0 * 4096, "those of eight windows together");
-    half.window = 5000;
-    ok(attention_read_bytes(&half, &size) == 8.0 * 4096 * 4096, "a window beyond the begin");
+/* NAME GEOMETRY SIZE WHAT NUMBER */
+ROWS(arithmetic, 5) {
+    static const char *const names[] = {"row bytes", "rows read", "bytes stored", "pairs"};
+    const struct kvmill_cache_geometry g = geometry_of(cells[1]);
+    double of[3];
+    numbers_in(cells[2], 10, of, 3);
+    const struct run_size size = {(int64_t)of[0], (int64_t)of[1], (int64_t)of[2]};
+    double row = (double)attention_row_bytes(&g);
+    const double have[] = {row, attention_read_bytes(&g, &size) / row,
+                           attention_store_bytes(&g, &size),
+                           attention_flops(&g, &size) / (2 * 32 * 256)};
+    ok(have[place_of(cells[3], names, 4)] == strtod(cells[4], NULL), "%s: %s %s", cells[0],
+       cells[4], cells[3]);
 }
 
-TEST(flops) {
-    struct kvmill_cache_geometry g = llama(KVMILL_F16, 0);
-    double pair = 2 * 32 * 256;
-    ok(attention_flops(&g, &(struct run_size){1, 1, 4096}) == pair * 4096, "one query");
-    ok(attention_flops(&g, &(struct run_size){1, 512, 512}) == pair * 512 * 513 / 2,
-       "a prompt: the masked half is not counted");
-    ok(attention_flops(&g, &(struct run_size){2, 512, 4096}) ==
-           2 * pair * (512.0 * 3584 + 512 * 513 / 2),
-       "a chunk of one");
-    g.window = 100;
-    ok(attention_flops(&g, &(struct run_size){1, 512, 512}) == pair * (100 * 101 / 2 + 412 * 100),
-       "with a window");
-    g.window = 0;
-    g.causal = false;
-    ok(attention_flops(&g, &(struct run_size){1, 16, 512}) == pair * 16 * 512, "all see all");
-}
-
-TEST(bars) {
-    struct kvmill_cache_geometry g = llama(KVMILL_I4, 32), half = llama(KVMILL_F16, 0);
-    g.math = KVMILL_MATH_FAST;
-    ok(attention_decode_bar(&g, "avx512vnni") == 0.70, "int4, fast");
-    g.key.quant_group = g.value.quant_group = 8;
-    ok(attention_decode_bar(&g, "avx512vnni") == 0, "  by eight there is none");
-    g.key.quant_group = g.value.quant_group = 32, g.math = KVMILL_MATH_NEAR;
-    ok(attention_decode_bar(&g, "avx2") == 0.30 && attention_prefill_bar(&g, "avx512", 512) == 0.95,
-       "int4, near");
-    ok(attention_decode_bar(&half, "avx512") == 0.85, "float16");
-    ok(attention_decode_bar(&half, "avx2") == 0.60, "  with AVX2");
-    ok(attention_decode_bar(&half, "") == 0, "  the portable kernel has none");
-    ok(attention_prefill_bar(&half, "avx512", 512) == 0.70, "a prompt");
-    ok(near(attention_prefill_bar(&half, "avx512", 16), 0.70 * 2 / 3), "  a chunk of 16");
-    half.heads = 14, half.kv_heads = 2, half.key.dim = half.value.dim = 64;
-    ok(near(attention_decode_bar(&half, "avx512"), 0.85 * 0.9), "another shape: a tenth less");
-    half.heads = 15;
-    ok(attention_decode_bar(&half, "avx512") == 0, "one that nobody asked for: none");
+/* NAME GEOMETRY ISA TOKENS BAR; of no tokens: decode. */
+ROWS(bar, 5) {
+    const struct kvmill_cache_geometry g = geometry_of(cells[1]);
+    int tokens = atoi(cells[3]);
+    double bar = tokens > 0 ? attention_prefill_bar(&g, cells[2], tokens)
+                            : attention_decode_bar(&g, cells[2]);
+    ok(fabs(bar - strtod(cells[4], NULL)) <= 1e-9, "a bar: %s", cells[0]);
 }
 
 TEST(verdicts) {
@@ -282,14 +268,10 @@ static const struct kvmill_kernel bad_write = {
 /* With a pack of that kernel alone. */
 static bool check(const char *text, const struct kvmill_kernel *kernel, enum scene_step step,
                   struct run_size size) {
-    const kvmill_pack pack = {.abi = KVMILL_KERNEL_ABI,
-                              .count = kernel != NULL,
-                              .name = "bad",
-                              .kernels = &kernel,
-                              .manifest = ""};
-    const kvmill_pack *packs = &pack;
-    const kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = &packs, .pack_count = 1, .threads = 2};
+    struct one_kernel one;
+    one_kernel(&one, kernel);
+    one.pack.count = kernel != NULL;
+    one.options.threads = 2;
     struct spec_list list;
     static struct scene scene;
     struct scene_call call;
@@ -297,7 +279,7 @@ static bool check(const char *text, const struct kvmill_kernel *kernel, enum sce
     kvmill_pool *pool = pool_of(2);
     open_spec(text, &list);
     bool right = scene_open(&scene, list.items, &size, SMALL_ROTATION, false, &error) &&
-                 scene_plan(&scene, STEP_RUN, &options, &plan, &error);
+                 scene_plan(&scene, STEP_RUN, &one.options, &plan, &error);
     scene_call_open(&call, &scene, step, &size, &plan, pool);
     right = right && scene_check(&call, &error);
     owned_plan_close(&plan);

@@ -12,13 +12,13 @@
 
 DICE("callers");
 static char doing[256]; /* for whoever reads of a trap */
+static kvmill_error error;
 
 /* ---- Plan functions ---- */
 
 static void test_plan_function(const struct caller *caller) {
     kvmill_plan_options options = {.struct_size = sizeof options, .threads = -1};
     kvmill_plan *plan = NULL;
-    kvmill_error error;
     snprintf(doing, sizeof doing, "%s with NULL", caller->name);
     ok(caller->plan(NULL, NULL, &plan, &error) == KVMILL_E_NULL && plan == NULL &&
            caller->plan(caller->good, NULL, NULL, &error) == KVMILL_E_NULL &&
@@ -57,13 +57,19 @@ static void test_plan_function(const struct caller *caller) {
 
 /* ---- Structs: each pointer in turn ---- */
 
+static struct answer ask(const struct caller *caller, const void *given) {
+    struct answer answer;
+    memset(&answer, 0, sizeof answer);
+    caller->call(given, &answer);
+    return answer;
+}
+
 static bool is_pointer(enum op_kind kind) {
     return kind == OP_TENSOR || kind == OP_WORD || kind == OP_POINTER || kind == OP_DIMS;
 }
 
 /* The items of a list, of which a NULL one may be meant only by a count of 0. */
 static void take_pointers(const struct caller *caller) {
-    static struct answer answer;
     const struct op_struct *part = caller_part(caller);
     unsigned char *bent = malloc(part->size);
     for (int i = 0; i < part->member_count; i++) {
@@ -73,14 +79,14 @@ static void take_pointers(const struct caller *caller) {
         snprintf(doing, sizeof doing, "%s with %s NULL", caller->name, member->name);
         memcpy(bent, caller->good, part->size);
         memset(bent + member->offset, 0, sizeof(void *));
-        caller->call(bent, &answer);
+        struct answer answer = ask(caller, bent);
         bool may_be = member->kind == OP_WORD || answer.status == KVMILL_OK;
         ok(may_be || (answer.status >= KVMILL_E_NULL && answer.error.message[0] != '\0'), "%s: %s",
            doing, kvmill_status_name(answer.status));
         if (member->kind != OP_DIMS)
             continue;
         memset(bent + member->offset + sizeof(void *), 0xff, sizeof(size_t));
-        caller->call(bent, &answer);
+        answer = ask(caller, bent);
         ok(answer.status == KVMILL_E_ATTRIBUTE, "  and a count of SIZE_MAX");
     }
     free(bent);
@@ -109,30 +115,26 @@ static void set_size(unsigned char *at, size_t size) {
 /* `size` bytes of the good struct, zeros after them but for byte `odd`, as a struct of struct_size
    `told`. */
 static struct answer call_with(const struct caller *caller, size_t size, size_t told, size_t odd) {
-    static struct answer answer;
     struct fence fence;
     size_t known = caller_part(caller)->size;
-    memset(&answer, 0, sizeof answer);
     fence_open(&fence, size, 0, FENCE_ABOVE, &dice);
     memset(fence.data, 0, size);
     memcpy(fence.data, caller->good, size < known ? size : known);
     set_size(fence.data, told);
     if (odd != 0)
         fence.data[odd] = 1;
-    caller->call(fence.data, &answer);
+    const struct answer answer = ask(caller, fence.data);
     fence_close(&fence);
     return answer;
 }
 
 /* The good struct with defaults from `size` on: what an older program means. */
 static struct answer call_with_defaults(const struct caller *caller, size_t size) {
-    static struct answer answer;
     size_t known = caller_part(caller)->size;
     unsigned char *whole = calloc(1, known);
-    memset(&answer, 0, sizeof answer);
     caller->init(whole, known);
     memcpy(whole + WORD, (const unsigned char *)caller->good + WORD, size - WORD);
-    caller->call(whole, &answer);
+    const struct answer answer = ask(caller, whole);
     free(whole);
     return answer;
 }
@@ -206,9 +208,7 @@ static bool refuses_sizes(const struct caller *caller) {
 }
 
 static bool takes_null(const struct caller *caller) {
-    static struct answer answer;
-    memset(&answer, 0, sizeof answer);
-    caller->call(NULL, &answer);
+    const struct answer answer = ask(caller, NULL);
     kvmill_status wanted = caller->may_be_null ? KVMILL_OK : KVMILL_E_NULL;
     if (answer.status != wanted)
         tell(&answer);
@@ -251,7 +251,6 @@ TEST(layout) {
         size_t struct_size;
         int64_t page_size, after;
     } small = {2 * WORD, 0, 77};
-    kvmill_error error;
     ok(kvmill_flow_describe(&callers_flow, &whole, &error) == KVMILL_OK && whole.page_size == 4 &&
            whole.page_bytes > 0 && whole.struct_size == sizeof whole,
        "a layout is filled");
@@ -270,7 +269,6 @@ static void no_loop(void *data, int64_t parts, void (*part)(void *, int64_t), vo
 TEST(without_plan) {
     const DLTensor *tensors[1] = {NULL};
     kvmill_call call;
-    kvmill_error error;
     memset(&call, 0, sizeof call);
     ok(kvmill_plan_workspace_size(NULL) == 0 && kvmill_plan_tensor_count(NULL) == 0,
        "kvmill_plan_workspace_size and kvmill_plan_tensor_count of NULL");
@@ -306,7 +304,6 @@ TEST(without_plan) {
 
 TEST(without_pool) {
     const DLTensor *tensors[1] = {NULL};
-    kvmill_error error;
     ok(kvmill_pool_threads(NULL) == 0, "kvmill_pool_threads of NULL");
     kvmill_pool_destroy(NULL);
     ok_status(kvmill_pool_create(2, NULL, NULL, &error), KVMILL_E_NULL, &error, "pool is NULL",

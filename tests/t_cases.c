@@ -12,6 +12,8 @@
 #include "scatter_scene.h"
 
 DICE("cases");
+static kvmill_plan *plan;
+static kvmill_error error;
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -72,13 +74,12 @@ static void move_into(struct fenced_tensor *tensor, const struct fenced_tensor *
     tensor->dl.byte_offset = 0;
 }
 
-/* Planned as the scene is, run with another past_cache or present_cache, once. */
-static bool runs_with(struct scene *scene, int tensor, const DLTensor *other) {
+/* Planned as the scene is, run with another present_cache, once. */
+static bool runs_with(struct scene *scene, const DLTensor *other) {
     struct fenced_tensor expected;
-    kvmill_plan *plan = NULL;
     scene_expect(scene, &expected);
-    bool good = scene_plan_as_given(scene, &scatter_packs, &plan, NULL) == KVMILL_OK;
-    scene->given[tensor] = other;
+    bool good = scene_plan_as_given(scene, &two_threads[1], &plan, NULL) == KVMILL_OK;
+    scene->given[PRESENT] = other;
     good = good && scene_run_way(scene, 0, plan, NULL) == KVMILL_OK &&
            memcmp((char *)other->data + other->byte_offset, expected.fence.data,
                   expected.fence.size) == 0;
@@ -94,7 +95,7 @@ static void test_same_in_other_words(void) {
     same.data = (unsigned char *)same.data - 8;
     same.byte_offset += 8;
     same.strides = (int64_t[]){60, 20, 4, 1};
-    ok(runs_with(&scene, PRESENT, &same), "row 25: in place, the same memory in other words");
+    ok(runs_with(&scene, &same), "row 25: in place, the same memory in other words");
     scene_close(&scene);
 }
 
@@ -108,7 +109,7 @@ static void test_misalignment(void) {
         DLTensor present = scene.tensor[PRESENT].dl;
         present.data = pool.fence.data + offset;
         present.byte_offset = 0;
-        good = runs_with(&scene, PRESENT, &present);
+        good = runs_with(&scene, &present);
         scene_close(&scene);
     }
     ok(good, "row 28: present_cache at any address");
@@ -122,13 +123,13 @@ static void test_neighbours(const int *order) {
     int64_t at = 0;
     scene_open(&scene, USUAL, &dice);
     tensor_open(&pool, u8, 1, DIMS(480 + 480 + 192 + 16), NULL, &dice);
-    for (int i = 0; i < TENSORS; i++) {
+    for (int i = 0; i < SCATTER_TENSORS; i++) {
         const struct fence *own = &scene.tensor[order[i]].fence;
         memcpy(pool.fence.data + at, own->data, own->size);
         move_into(&scene.tensor[order[i]], &pool, at);
         at += (int64_t)own->size;
     }
-    ok(runs_with(&scene, PRESENT, &scene.tensor[PRESENT].dl),
+    ok(runs_with(&scene, &scene.tensor[PRESENT].dl),
        "row 26: neighbours that touch do not overlap, order %d%d%d%d", order[0], order[1], order[2],
        order[3]);
     tensor_close(&pool);
@@ -136,10 +137,10 @@ static void test_neighbours(const int *order) {
 }
 
 TEST(memory) {
-    static const int orders[][TENSORS] = {{PAST, PRESENT, UPDATE, INDICES},
-                                          {UPDATE, PRESENT, PAST, INDICES},
-                                          {PAST, INDICES, PRESENT, UPDATE},
-                                          {UPDATE, PAST, PRESENT, INDICES}};
+    static const int orders[][SCATTER_TENSORS] = {{PAST, PRESENT, UPDATE, INDICES},
+                                                  {UPDATE, PRESENT, PAST, INDICES},
+                                                  {PAST, INDICES, PRESENT, UPDATE},
+                                                  {UPDATE, PAST, PRESENT, INDICES}};
     struct scene scene;
     for (int i = 0; i < 4; i++)
         test_neighbours(orders[i]);
@@ -158,8 +159,6 @@ TEST(memory) {
 static void test_pack_refused(const kvmill_pack *const *list, size_t count, const char *word,
                               const char *name) {
     struct scene scene;
-    kvmill_plan *plan;
-    kvmill_error error;
     kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = list, .pack_count = count};
     scene_open(&scene, USUAL, &dice);
@@ -190,8 +189,6 @@ TEST(packs) {
 TEST(open_huge_strides) {
     int64_t open[] = {-1, 2, 3, 5, 4}, rows[] = {-1, 2, 3, 2, 4}, batch[] = {2, 2, 3, 5, 4};
     int64_t strides[] = {INT64_MAX, INT64_MIN, INT64_MAX / 2, 4, 1};
-    kvmill_plan *plan = NULL;
-    kvmill_error error;
     kvmill_call call;
     unsigned char byte = 0;
     DLTensor past = {&byte, {kDLCPU, 0}, 5, f32, open, strides, 0};
@@ -215,8 +212,7 @@ TEST(largest) {
     DLTensor longest = {.ndim = 3, .dtype = {kDLComplex, 128, 1}, .shape = dims};
     kvmill_tensor_scatter op = {
         .struct_size = sizeof op, .axis = -2, .past_cache = &longest, .update = &longest};
-    kvmill_plan *plan;
-    ok(kvmill_plan_tensor_scatter(&op, &scatter_packs, &plan, NULL) == KVMILL_OK,
+    ok(kvmill_plan_tensor_scatter(&op, &two_threads[1], &plan, NULL) == KVMILL_OK,
        "overflow: not for the longest row there may be");
     kvmill_plan_destroy(plan);
 }
@@ -228,12 +224,10 @@ TEST(unplanned_strides) {
     for (int use_packs = 0; use_packs < 2; use_packs++) {
         struct scene scene;
         struct fenced_tensor expected;
-        kvmill_plan *plan = NULL;
-        kvmill_error error = {""};
         scene_open(&scene, USUAL "open past-strides=60,20,1,5", &dice);
         scene_expect(&scene, &expected);
         bool good =
-            scene_plan(&scene, use_packs ? &scatter_packs : NULL, &plan, &error) == KVMILL_OK;
+            scene_plan(&scene, use_packs ? &two_threads[1] : NULL, &plan, &error) == KVMILL_OK;
         for (int way = 0; good && way < WAYS && use_packs; way++)
             good = scene_run_way(&scene, way, plan, &error) == KVMILL_E_STRIDE &&
                    strstr(error.message, "plan with these strides") != NULL;
@@ -248,8 +242,6 @@ TEST(unplanned_strides) {
 /* write_indices alone told the batch: another one is refused. */
 TEST(told_batch) {
     struct scene scene, seven;
-    kvmill_plan *plan = NULL;
-    kvmill_error error;
     scene_open(&scene, USUAL, &dice);
     scene_open(&seven, "past=7,3,5,4 update=7,3,2,4 starts=0,0,0,0,0,0,0 open=1 known-starts",
                &dice);

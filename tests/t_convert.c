@@ -375,21 +375,15 @@ static void unify_problem(struct problem *problem) {
 static bool is_as_expected(const struct problem *problem, const struct grid *grid,
                            const char *name) {
     const struct fence *have = &grid->fence, *want = &grid->expected;
-    size_t i = 0;
-    int64_t where;
-    while (i < have->size && have->data[i] == want->data[i])
+    int64_t i = 0, where;
+    while (i < (int64_t)have->size && have->data[i] == want->data[i])
         i++;
-    if (i < have->size) {
-        diag("%s", problem->words);
-        diag("byte %zu of %zu of %s: have %02x, want %02x", i, have->size, name, have->data[i],
-             want->data[i]);
-        return false;
-    }
-    if (fence_is_intact(have, &where))
+    bool inside = i < (int64_t)have->size, intact = fence_is_intact(have, &where);
+    if (!inside && intact)
         return true;
     diag("%s", problem->words);
-    diag("byte %" PRId64 " of %s of %zu bytes is outside, but was written", where, name,
-         have->size);
+    diag("byte %" PRId64 " of %s of %zu bytes is another%s", inside ? i : where, name, have->size,
+         inside ? "" : ", outside");
     return false;
 }
 

@@ -17,9 +17,10 @@
 #include "sweeps.h"
 
 static const char *path; /* of the database */
+static struct error error;
+static struct additions additions;
 
 static struct database *open_as(enum database_use use) {
-    struct error error;
     struct database *database = database_open(path, use, &error);
     must(database != NULL, error.text);
     return database;
@@ -33,7 +34,6 @@ static void remove_database(void) {
 
 static char *print_database(void) {
     struct sweeps sweeps;
-    struct error error;
     struct database *database = open_as(DATABASE_READ);
     must(database_read(database, &sweeps, &error), error.text);
     database_close(database);
@@ -42,16 +42,23 @@ static char *print_database(void) {
     return text;
 }
 
-/* A new database with so many sweeps. */
+static void change(const char *sql) {
+    sqlite3 *handle;
+    if (sqlite3_open(path, &handle) != SQLITE_OK ||
+        sqlite3_exec(handle, sql, NULL, NULL, NULL) != SQLITE_OK)
+        bail_out("%s: %s", sql, sqlite3_errmsg(handle));
+    sqlite3_close(handle);
+}
+
+/* A new database with so many sweeps, in one file. */
 static void fill(int count) {
     struct sweeps sweeps = make_sweeps(count);
-    struct additions additions;
-    struct error error;
     remove_database();
     struct database *database = open_as(DATABASE_CREATE);
     must(database_add_all(database, &sweeps, &additions, &error), error.text);
     database_close(database);
     sweeps_free(&sweeps);
+    change("PRAGMA journal_mode = DELETE");
 }
 
 /* Both are freed. */
@@ -65,8 +72,6 @@ static void expect_same(char *got, char *wanted, const char *name) {
 
 TEST(round_trip) {
     struct sweeps sweeps = make_sweeps(4), back = {0};
-    struct error error = {0};
-    struct additions additions;
     char *text = sweeps_text(&sweeps);
     ok(sweeps_parse("x", text, &back, &error) && back.count == 4, "a text is read back%s",
        error.text);
@@ -86,14 +91,12 @@ TEST(round_trip) {
 TEST(conflict) {
     struct sweep_key key = made_key(0);
     struct sweep_result result = made_result(8, 4, 1, 0.02);
-    struct error error = {0};
     char *before = print_database();
     struct database *database = open_as(DATABASE_WRITE);
     ok(!database_add(database, &key, &result, &error) && error.exit_code == EXIT_USER &&
            strstr(error.text, "another result of \"tile=8 strip=4 path=half\""),
        "another result for the same candidate and time is refused");
     struct sweeps mixed = make_sweeps(5);
-    struct additions additions;
     mixed.items[0].results[40].code_bytes++;
     struct sweep swap = mixed.items[0];
     mixed.items[0] = mixed.items[4];
@@ -109,13 +112,10 @@ TEST(conflict) {
 }
 
 TEST(removal) {
-    struct sweeps sweeps = make_sweeps(4);
-    struct error error;
-    struct sweeps some = {sweeps.items, 3};
+    struct sweeps sweeps = make_sweeps(4), some = {sweeps.items, 3}, rest = {sweeps.items + 3, 1};
     struct database *database = open_as(DATABASE_WRITE);
     ok(database_remove_all(database, &some, &error), "results are removed");
     database_close(database);
-    struct sweeps rest = {sweeps.items + 3, 1};
     expect_same(print_database(), sweeps_text(&rest), "those and no others");
     sweeps_free(&sweeps);
 }
@@ -123,8 +123,8 @@ TEST(removal) {
 /* ---- Files that are no database of ours ---- */
 
 static void expect_unusable(enum database_use use, const char *words, const char *name) {
-    struct error error = {0};
     struct sweeps sweeps = {0};
+    error = (struct error){0};
     struct database *database = database_open(path, use, &error);
     bool usable = database != NULL && database_read(database, &sweeps, &error);
     sweeps_free(&sweeps);
@@ -134,17 +134,8 @@ static void expect_unusable(enum database_use use, const char *words, const char
     ok(strstr(error.text, path) != NULL, "  by its path");
 }
 
-static void change(const char *sql) {
-    sqlite3 *handle;
-    if (sqlite3_open(path, &handle) != SQLITE_OK ||
-        sqlite3_exec(handle, sql, NULL, NULL, NULL) != SQLITE_OK)
-        bail_out("%s: %s", sql, sqlite3_errmsg(handle));
-    sqlite3_close(handle);
-}
-
 ROWS(schema, 3) {
     fill(1);
-    change("PRAGMA journal_mode = DELETE");
     change(cells[1]);
     expect_unusable(DATABASE_READ, cells[2], cells[0]);
     expect_unusable(DATABASE_CREATE, cells[2], cells[0]);
@@ -158,16 +149,13 @@ ROWS(file, 3) {
 
 ROWS(value, 3) {
     fill(1);
-    change("PRAGMA journal_mode = DELETE");
     change(cells[1]);
     expect_unusable(DATABASE_READ, cells[2], cells[0]);
 }
 
 ROWS(name, 1) {
-    struct error error;
-    bool opened = database_open(cells[0], DATABASE_CREATE, &error) != NULL;
-    ok_failed(opened, &error, EXIT_USER, NULL, "accepted: the name of a file",
-              "refused: a database called \"%s\"", cells[0]);
+    ok_failed(database_open(cells[0], DATABASE_CREATE, &error) != NULL, &error, EXIT_USER, NULL,
+              "accepted: the name of a file", "refused: a database called \"%s\"", cells[0]);
 }
 
 TABLE(database);
@@ -187,14 +175,10 @@ TEST(foreign) {
 /* Cut anywhere or with a page of zeros anywhere, it is refused or gives results that were in it:
    nothing crashes, nothing is made up. */
 TEST(damage) {
-    char *data, *whole;
-    struct error error;
     int refused = 0, different = 0, cases = 0;
-    fill(2);
-    change("PRAGMA journal_mode = DELETE");
-    whole = print_database();
     size_t length;
-    data = read_bytes(path, &length);
+    fill(2);
+    char *whole = print_database(), *data = read_bytes(path, &length);
     for (size_t at = 512; at < length; at += is_slow_run() ? 12000 : 4096 / 3, cases++) {
         char *copy = malloc(length);
         memcpy(copy, data, length);
@@ -257,11 +241,9 @@ static unsigned root_of_sweeps(void) {
 }
 
 TEST(unknown_format) {
-    char *data;
-    fill(1);
-    change("PRAGMA journal_mode = DELETE");
     size_t length;
-    data = read_bytes(path, &length);
+    fill(1);
+    char *data = read_bytes(path, &length);
     put(data + 44, 4, 77);
     write_bytes(path, data, length);
     expect_unusable(DATABASE_READ, "SQLite", "a format that SQLite does not know");
@@ -281,14 +263,11 @@ TEST(control_characters) {
 
 /* A table that is 400 times itself, fifteen times over. */
 TEST(endless) {
-    char *data;
-    struct error error;
     struct sweeps sweeps = {0};
-    fill(2);
-    change("PRAGMA journal_mode = DELETE");
-    unsigned root = root_of_sweeps();
     size_t length;
-    data = read_bytes(path, &length);
+    fill(2);
+    unsigned root = root_of_sweeps();
+    char *data = read_bytes(path, &length);
     size_t pages = length / PAGE;
     char *larger = calloc(pages + LEVELS, PAGE);
     memcpy(larger, data, length);
@@ -337,7 +316,6 @@ static int wait_for(pid_t child) {
 /* One result after the other, until killed or done, a byte for each into standard output. */
 static void write_results(int which) {
     struct sweeps sweeps = {0};
-    struct error error;
     make_sweep(&sweeps, which, 0.01);
     struct database *database = database_open(path, DATABASE_CREATE, &error);
     for (size_t i = 0; database != NULL && i < sweeps.items[0].count; i++)
@@ -366,7 +344,6 @@ static void write_quietly(int which) {
 
 static size_t count_results(void) {
     struct sweeps sweeps;
-    struct error error;
     size_t count = 0;
     struct database *database = open_as(DATABASE_WRITE);
     must(database_check(database, &error) && database_read(database, &sweeps, &error), error.text);
@@ -395,6 +372,11 @@ TEST(two_writers) {
     sweeps_free(&sweeps);
 }
 
+static void write_to(int file) {
+    dup2(file, STDOUT_FILENO);
+    write_results(0);
+}
+
 /* What the writer has said to be stored is there; at most the one under way is, too. */
 TEST(kill) {
     const int rounds = is_slow_run() ? 4 : 12;
@@ -406,13 +388,7 @@ TEST(kill) {
         remove_database();
         if (pipe(pipes) != 0)
             bail_out("no pipe");
-        fflush(stdout);
-        pid_t child = fork();
-        if (child == 0) {
-            dup2(pipes[1], STDOUT_FILENO);
-            write_results(0);
-            _exit(0);
-        }
+        pid_t child = start(write_to, pipes[1]);
         close(pipes[1]);
         while (said < (size_t)(1 + 4 * round) && read(pipes[0], &byte, 1) == 1)
             said++;
@@ -439,8 +415,6 @@ static void set_limit(rlim_t bytes) {
 
 TEST(full_disk) {
     struct sweeps sweeps = make_sweeps(3);
-    struct additions additions;
-    struct error error = {0};
     struct stat status;
     fill(1);
     char *before = print_database();
@@ -448,8 +422,8 @@ TEST(full_disk) {
     signal(SIGXFSZ, SIG_IGN);
     struct database *database = open_as(DATABASE_WRITE);
     set_limit((rlim_t)status.st_size / 2);
-    bool done = database_add_all(database, &sweeps, &additions, &error);
-    ok_failed(done, &error, EXIT_ENVIRONMENT, NULL, "before is whole", "a full disk is said");
+    ok_failed(database_add_all(database, &sweeps, &additions, &error), &error, EXIT_ENVIRONMENT,
+              NULL, "before is whole", "a full disk is said");
     database_close(database);
     set_limit(RLIM_INFINITY);
     expect_same(print_database(), before, "and the database has what it had");
@@ -460,7 +434,6 @@ TEST(full_disk) {
 TEST(read_only) {
     struct sweep_key key = made_key(2);
     struct sweep_result result = made_result(8, 4, 1, 0.02);
-    struct error error = {0};
     struct database *database = open_as(DATABASE_READ);
     ok(!database_add(database, &key, &result, &error) && error.exit_code == EXIT_ENVIRONMENT &&
            strstr(error.text, "read-only"),

@@ -10,9 +10,10 @@
 #include "common.h"
 #include "sweeps.h"
 
+/* With the folders that it is in. */
 static void put(const char *path, const char *text) {
     char whole[256];
-    snprintf(whole, sizeof whole, "%s%s", scratch_folder(), path);
+    snprintf(whole, sizeof whole, "%s", path);
     for (char *slash = whole + 1; (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
         *slash = '\0';
         mkdir(whole, 0777);
@@ -30,7 +31,7 @@ static struct environment read_tree(void) {
 /* ---- Rows of tests/tables/environments.tsv, on the tree so far ---- */
 
 ROWS(file, 2) {
-    put(cells[0], cells[1]);
+    put(scratch_path("%s", cells[0]), cells[1]);
 }
 
 ROWS(cpu, 2) {
@@ -107,25 +108,19 @@ TEST(misfits) {
 }
 
 static void write_family(const struct family *family) {
-    char path[160];
-    for (int i = 0; family->variants[i] != NULL; i++) {
-        snprintf(path, sizeof path, "/templates/kernel/%s/%s_%s.c.m4", family->folder, family->name,
-                 family->variants[i]);
-        put(path, "a");
-    }
-    for (int i = 0; family->libraries[i] != NULL; i++) {
-        snprintf(path, sizeof path, "/templates/kernel/%s/%s.m4", family->folder,
-                 family->libraries[i]);
-        put(path, "a");
-    }
-    snprintf(path, sizeof path, "/templates/kernel/%s/%s.m4", family->folder, family->tunables);
-    put(path, "a");
+    for (int i = 0; family->variants[i] != NULL; i++)
+        put(scratch_path("templates/kernel/%s/%s_%s.c.m4", family->folder, family->name,
+                         family->variants[i]),
+            "a");
+    for (int i = 0; family->libraries[i] != NULL; i++)
+        put(scratch_path("templates/kernel/%s/%s.m4", family->folder, family->libraries[i]), "a");
+    put(scratch_path("templates/kernel/%s/%s.m4", family->folder, family->tunables), "a");
 }
 
 static void write_templates(void) {
-    put("/templates/lib/a.m4", "a");
-    put("/templates/isa/a.m4", "a");
-    put("/templates/format/a.m4", "a");
+    put(scratch_path("templates/lib/a.m4"), "a");
+    put(scratch_path("templates/isa/a.m4"), "a");
+    put(scratch_path("templates/format/a.m4"), "a");
     for (size_t i = 0; family_at(i) != NULL; i++)
         write_family(family_at(i));
 }
@@ -137,24 +132,26 @@ static bool same_of(const struct machine *a, const struct machine *b, const char
 TEST(hash) {
     static const char attend[] = "kvmill_attend_f16", gather[] = "kvmill_gather_b8";
     struct machine first, second;
-    char path[256];
     struct error error;
     write_templates();
-    snprintf(path, sizeof path, "%s/templates", scratch_folder());
-    ok(machine_hash_templates(path, &first, &error), "templates have a hash, %s", first.templates);
-    put("/templates/lib/a.m4~", "b");
-    put("/templates/kernel/gather/none.m4", "b");
-    ok(machine_hash_templates(path, &second, &error) && same_of(&first, &second, ""),
+    ok(machine_hash_templates(scratch_path("templates"), &first, &error),
+       "templates have a hash, %s", first.templates);
+    put(scratch_path("templates/lib/a.m4~"), "b");
+    put(scratch_path("templates/kernel/gather/none.m4"), "b");
+    ok(machine_hash_templates(scratch_path("templates"), &second, &error) &&
+           same_of(&first, &second, ""),
        "of what kernels are made of alone");
-    put("/templates/kernel/gather/gather_windows.c.m4", "b");
-    ok(machine_hash_templates(path, &second, &error) && !same_of(&first, &second, ""),
+    put(scratch_path("templates/kernel/gather/gather_windows.c.m4"), "b");
+    ok(machine_hash_templates(scratch_path("templates"), &second, &error) &&
+           !same_of(&first, &second, ""),
        "which their text changes");
     ok(!same_of(&first, &second, gather) && same_of(&first, &second, attend),
        "that of their family alone");
-    put("/templates/isa/a.m4", "b");
-    ok(machine_hash_templates(path, &second, &error) && !same_of(&first, &second, attend),
+    put(scratch_path("templates/isa/a.m4"), "b");
+    ok(machine_hash_templates(scratch_path("templates"), &second, &error) &&
+           !same_of(&first, &second, attend),
        "but what families share changes all");
-    strcat(path, "/none");
-    ok(!machine_hash_templates(path, &second, &error) && error.exit_code == EXIT_ENVIRONMENT,
+    ok(!machine_hash_templates(scratch_path("templates/none"), &second, &error) &&
+           error.exit_code == EXIT_ENVIRONMENT,
        "no templates are an error");
 }

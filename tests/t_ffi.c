@@ -49,6 +49,7 @@ struct call {
     int32_t types[MOST];
     kvmill_ffi_frame frame;
 };
+static struct call call; /* what most tests make */
 
 static void begin(struct call *call) {
     memset(call, 0, sizeof *call);
@@ -101,8 +102,8 @@ static void make_call(struct call *call, const char *words, ...) {
     va_end(data);
 }
 
-static bool succeeds(handler *run, struct call *call) {
-    kvmill_ffi_error *error = run(&call->frame);
+static bool succeeds(handler *run) {
+    kvmill_ffi_error *error = run(&call.frame);
     if (error != NULL)
         diag("%s", error->message);
     return error == NULL;
@@ -159,11 +160,11 @@ TEST(layout) {
 static float table[6][4], rows[3][4];
 static int32_t row_indices[3] = {5, -1, 2};
 
-static void begin_lookup(struct call *call) {
+static void begin_lookup(void) {
     for (int i = 0; i < 24; i++)
         table[i / 4][i % 4] = (float)i;
     memset(rows, 0x7f, sizeof rows);
-    make_call(call, "F32[6,4] S32[3,1] -> F32[3,4]", table, row_indices, rows);
+    make_call(&call, "F32[6,4] S32[3,1] -> F32[3,4]", table, row_indices, rows);
 }
 
 static bool rows_are_untouched(void) {
@@ -175,13 +176,12 @@ static bool rows_are_untouched(void) {
 TEST(gathers) {
     double numbers[3][2] = {{1, 2}, {3, 4}, {5, 6}}, found[2][2];
     uint8_t indices[2] = {200, 1};
-    struct call call;
-    begin_lookup(&call);
-    ok(succeeds(kvmill_handlers_ffi_lookup, &call) && rows[0][0] == 20 && rows[1][3] == 3 &&
+    begin_lookup();
+    ok(succeeds(kvmill_handlers_ffi_lookup) && rows[0][0] == 20 && rows[1][3] == 3 &&
            rows[2][1] == 9,
        "a gather, starts clamped");
     make_call(&call, "C128[3] U8[2] -> C128[2]", numbers, indices, found);
-    ok(succeeds(kvmill_handlers_ffi_filled, &call) && found[0][0] == -2.5 && found[0][1] == 0 &&
+    ok(succeeds(kvmill_handlers_ffi_filled) && found[0][0] == -2.5 && found[0][1] == 0 &&
            found[1][0] == 3 && found[1][1] == 4,
        "a gather that fills, complex numbers by unsigned indices");
 }
@@ -191,9 +191,8 @@ TEST(gathers) {
 static void run_windows(handler *run, int32_t *given, int32_t *results) {
     static int64_t starts[2] = {3, 0};
     static int32_t amounts[2][2] = {{10, 20}, {30, 40}};
-    struct call call;
     make_call(&call, "S32[4] S64[2,1] S32[2,2] -> S32[4]", given, starts, amounts, results);
-    ok(succeeds(run, &call), "it runs");
+    ok(succeeds(run), "it runs");
 }
 
 static bool is(const int32_t *numbers, int32_t a, int32_t b, int32_t c, int32_t d) {
@@ -215,12 +214,11 @@ TEST(scatters) {
 static void check_pair(int shared) {
     float a[3] = {1, 2, 3}, added[3], more[2] = {10, 20}, factor = 0.5f;
     int32_t b[3] = {4, 5, 6}, most[3], other[2] = {9, 1}, indices[2] = {2, 0};
-    struct call call;
     float *sums = shared & 1 ? a : added;
     int32_t *maxima = shared & 2 ? b : most;
     make_call(&call, "F32[3] S32[3] S32[2,1] F32[2] S32[2] F32[] -> F32[3] S32[3]", a, b, indices,
               more, other, &factor, sums, maxima);
-    ok(succeeds(kvmill_handlers_ffi_pair, &call) && sums[0] == 11 && sums[1] == 2 && sums[2] == 8 &&
+    ok(succeeds(kvmill_handlers_ffi_pair) && sums[0] == 11 && sums[1] == 2 && sums[2] == 8 &&
            maxima[0] == 4 && maxima[1] == 5 && maxima[2] == 9,
        "a region of two inputs and a captured scalar, %s in place",
        (const char *[]){"none", "the first", "the second", "both"}[shared]);
@@ -236,22 +234,19 @@ TEST(pairs) {
 TEST(types) {
     int8_t small[2] = {100, 100}, more[2] = {100, 100}, stored[2] = {-3, 5}, one[1] = {7}, sums[2];
     int32_t wide[2], both[2] = {0, 0}, last[1] = {1};
-    struct call call;
     make_call(&call, "S8[2] S32[2,1] S8[2] -> S32[2]", small, both, more, wide);
-    ok(succeeds(kvmill_handlers_ffi_promoted, &call) && wide[0] == 300 && wide[1] == 100,
+    ok(succeeds(kvmill_handlers_ffi_promoted) && wide[0] == 300 && wide[1] == 100,
        "results wider than inputs");
     make_call(&call, "S8[2] S32[1,1] S8[1] -> S8[2]", stored, last, one, sums);
-    ok(succeeds(kvmill_handlers_ffi_7, &call) && sums[0] == -3 && sums[1] == 15,
+    ok(succeeds(kvmill_handlers_ffi_7) && sums[0] == -3 && sums[1] == 15,
        "quantized numbers are their storage: 4 + 5 = 9");
     make_call(&call, "F16[3,0] S32[0,1] F16[0,0] -> F16[3,0]", NULL, NULL, NULL, NULL);
-    ok(succeeds(kvmill_handlers_ffi_nothing, &call), "tensors without elements or memory");
+    ok(succeeds(kvmill_handlers_ffi_nothing), "tensors without elements or memory");
 }
 
 /* ---- Errors ---- */
 
-static struct call bad;
-
-#define AT(PLACE) &bad.PLACE, sizeof bad.PLACE
+#define AT(PLACE) &call.PLACE, sizeof call.PLACE
 
 /* What a good call has at a place becomes that value. */
 static const struct {
@@ -279,9 +274,9 @@ static const struct {
 
 TEST(refusals) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        begin_lookup(&bad);
+        begin_lookup();
         memcpy(refusals[i].place, &refusals[i].value, refusals[i].size);
-        kvmill_ffi_error *error = kvmill_handlers_ffi_lookup(&bad.frame);
+        kvmill_ffi_error *error = kvmill_handlers_ffi_lookup(&call.frame);
         const char *said = error != NULL ? error->message : "no error";
         if (!ok(error != NULL && error->code == KVMILL_FFI_INVALID_ARGUMENT &&
                     strstr(said, refusals[i].words) != NULL &&
@@ -292,9 +287,8 @@ TEST(refusals) {
 }
 
 TEST(stages) {
-    struct call call;
     for (int stage = 0; stage < KVMILL_FFI_EXECUTE; stage++) {
-        begin_lookup(&call);
+        begin_lookup();
         call.frame.stage = stage;
         ok(kvmill_handlers_ffi_lookup(&call.frame) == NULL && rows_are_untouched(),
            "nothing is done at stage %d", stage);
@@ -310,8 +304,7 @@ static kvmill_status make_none(kvmill_plan **plan, kvmill_error *error) {
 TEST(failing_plan) {
     kvmill_ffi_op op = {
         .name = "op", .arguments = 2, .results = 1, .results_at = 2, .make = make_none};
-    struct call call;
-    begin_lookup(&call);
+    begin_lookup();
     kvmill_ffi_error *error = kvmill_ffi_call(&op, &call.frame);
     ok(error != NULL && error->code == KVMILL_FFI_RESOURCE_EXHAUSTED &&
            strcmp(error->message, "op: out of memory") == 0 && op.plan == NULL,
@@ -325,7 +318,7 @@ static int plans_made;
 
 static kvmill_status make_counted(kvmill_plan **plan, kvmill_error *error) {
     __atomic_fetch_add(&plans_made, 1, __ATOMIC_RELAXED);
-    return plan_rows((DLDataType){kDLInt, 32, 1}, 4, 1, 1, plan, error);
+    return plan_rows(i32, 4, 1, 1, plan, error);
 }
 
 static kvmill_ffi_op shared_op = {
@@ -393,20 +386,20 @@ static kvmill_ffi_error *schedule_never(kvmill_ffi_schedule_args *args) {
 }
 
 static kvmill_status make_large(kvmill_plan **plan, kvmill_error *error) {
-    return plan_rows((DLDataType){kDLInt, 32, 1}, ROWS, COLUMNS, ROWS, plan, error);
+    return plan_rows(i32, ROWS, COLUMNS, ROWS, plan, error);
 }
 
 static int32_t from[ROWS][COLUMNS], to[ROWS][COLUMNS], backwards[ROWS];
 
-static void begin_large(struct call *call, const kvmill_ffi_api *with) {
+static void begin_large(const kvmill_ffi_api *with) {
     for (int r = 0; r < ROWS; r++) {
         backwards[r] = ROWS - 1 - r;
         for (int c = 0; c < COLUMNS; c++)
             from[r][c] = r * COLUMNS + c;
     }
     memset(to, 0, sizeof to);
-    make_call(call, "S32[256,4096] S32[256,1] -> S32[256,4096]", from, backwards, to);
-    call->frame.api = with;
+    make_call(&call, "S32[256,4096] S32[256,1] -> S32[256,4096]", from, backwards, to);
+    call.frame.api = with;
 }
 
 static bool is_backwards(void) {
@@ -421,12 +414,11 @@ static void check_scheduler(const char *name,
     kvmill_ffi_op op = {
         .name = "large", .arguments = 2, .results = 1, .results_at = 2, .make = make_large};
     kvmill_ffi_api with = api;
-    struct call call;
     with.struct_size = sizeof with;
     with.schedule = schedule;
     with.error_destroy = destroy_error;
     task_count = 0;
-    begin_large(&call, &with);
+    begin_large(&with);
     bool right = kvmill_ffi_call(&op, &call.frame) == NULL && is_backwards();
     ok(right, "%d tasks, %s", task_count, name);
     for (int i = 0; i < task_count && schedule == schedule_on_thread; i++)

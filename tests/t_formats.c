@@ -149,30 +149,6 @@ TEST(all_codes) {
         }
 }
 
-/* Fifth bits in the order of elements, then nibbles: low ones of the first half. */
-TEST(halves) {
-    const struct kvmill_format_parts parts = {
-        .code = KVMILL_CODE_UNSIGNED, .bits = 5, .packing = KVMILL_PACKED_HALVES, .block = 32};
-    unsigned char data[20] = {0};
-    int codes[32] = {[0] = 0x11, [9] = 0x1f, [16] = 2, [31] = 0x18};
-    kvmill_pack_codes(&parts, codes, 0, 32, data);
-    ok(data[0] == 1 && data[1] == 2 && data[2] == 0 && data[3] == 0x80 && data[4] == 0x21 &&
-           data[13] == 0xf && data[19] == 0x80,
-       "fifth bits of 32 codes, then their nibbles");
-}
-
-/* Two bits of four elements in a byte: of i, i + 16, i + 8 and i + 24. */
-TEST(two_bits_above) {
-    const struct kvmill_format_parts parts = {
-        .code = KVMILL_CODE_UNSIGNED, .bits = 6, .packing = KVMILL_PACKED_HALVES, .block = 32};
-    unsigned char data[24] = {0};
-    int codes[32] = {[1] = 0x15, [9] = 0x2f, [16] = 2, [17] = 0x31, [31] = 0x18};
-    kvmill_pack_codes(&parts, codes, 0, 32, data);
-    ok(data[0] == 0 && data[1] == 0x2d && data[7] == 0x40 && data[8] == 0x20 && data[9] == 0x15 &&
-           data[17] == 0xf && data[23] == 0x80,
-       "two bits above 32 nibbles, as ik_llama.cpp has them");
-}
-
 /* ---- Floats of 4 to 16 bits ---- */
 
 /* What the largest exponent holds. */

@@ -4,30 +4,19 @@
 #include <glob.h>
 #include <unistd.h>
 
-#include "fence.h"
+#include "common.h"
 #include "fuzz/fuzz.h"
-#include "tap.h"
 
-enum { CUTS = 4, LARGEST_SEED = 1 << 20, SECONDS = 60 };
+enum { CUTS = 4, SECONDS = 60 };
 
-static unsigned char bytes[LARGEST_SEED];
 static char now[256]; /* what runs, for when it ends the process */
 
-static size_t read_seed(const char *path) {
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL)
-        bail_out("%s: cannot read", path);
-    size_t size = fread(bytes, 1, sizeof bytes, stream);
-    fclose(stream);
-    return size;
-}
-
 /* In memory of its own, so that a sanitizer sees where it ends. */
-static void run(const struct fuzz_target *target, size_t size) {
+static void run(const struct fuzz_target *target, const char *seed, size_t size) {
     unsigned char *own = malloc(size + 1);
     if (own == NULL)
         bail_out("no memory");
-    memcpy(own, bytes, size);
+    memcpy(own, seed, size);
     int out = dup(STDOUT_FILENO); /* what commands say is no result of a test */
     dup2(STDERR_FILENO, STDOUT_FILENO);
     alarm(SECONDS);
@@ -41,11 +30,12 @@ static void run(const struct fuzz_target *target, size_t size) {
 
 static int replay(const struct fuzz_target *target, const char *path) {
     snprintf(now, sizeof now, "%s: %s", target->name, path);
-    size_t size = read_seed(path);
-    size_t cuts = is_slow_run() ? 0 : CUTS;
-    run(target, size);
+    size_t size, cuts = is_slow_run() ? 0 : CUTS;
+    char *seed = read_bytes(path, &size);
+    run(target, seed, size);
     for (size_t i = 1; i <= cuts; i++)
-        run(target, size * i / (cuts + 1));
+        run(target, seed, size * i / (cuts + 1));
+    free(seed);
     return 1 + (int)cuts;
 }
 

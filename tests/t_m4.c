@@ -33,46 +33,62 @@ static void make_folder(void) {
     setenv("KVMILL_DATADIR", scratch_folder(), 1);
 }
 
-static void write_template(const char *text) {
-    write_text(template_path("test.m4"), text);
+static struct error error; /* of the last expansion */
+
+/* Files of templates/ that spaces part. */
+static struct expansion list_files(char *files) {
+    struct expansion expansion = {.definitions = {NULL, 0}};
+    int count = 0;
+    for (char *file = strtok(files, " "); file != NULL; file = strtok(NULL, " "))
+        expansion.files[count++] = file;
+    return expansion;
 }
 
-/* The expansion of test.m4, or NULL.  Good until the next call. */
-static const char *expand_files(struct expansion *expansion, struct error *error) {
+/* The expansion with this test.m4, or NULL.  Good until the next call. */
+static const char *expand_with(struct expansion *expansion, const char *template) {
     static struct text result;
     text_free(&result);
-    *error = (struct error){0};
-    bool done = expand(expansion, &result, error);
+    error = (struct error){0};
+    write_text(template_path("test.m4"), template);
+    bool done = expand(expansion, &result, &error);
     text_free(&expansion->definitions);
     return !done ? NULL : result.data ? result.data : "";
 }
 
-static const char *expand_text(const char *template, struct error *error) {
-    struct expansion expansion = {.files = {"lib/base.m4", "lib/words.m4", "-", "test.m4"}};
-    write_template(template);
-    return expand_files(&expansion, error);
+static const char *expand_files(const char *files, const char *template) {
+    char words[1024];
+    snprintf(words, sizeof words, "%s", files);
+    struct expansion expansion = list_files(words);
+    return expand_with(&expansion, template);
+}
+
+static const char *expand_text(const char *template) {
+    return expand_files("lib/base.m4 lib/words.m4 - test.m4", template);
 }
 
 /* ---- What expands to what ---- */
 
 ROWS(expands, 2) {
-    struct error error;
-    const char *text = expand_text(cells[1], &error);
+    const char *text = expand_text(cells[1]);
     ok_text(text ? text : error.text, cells[2] ? cells[2] : "", "%s", cells[0]);
 }
 
 ROWS(fails, 3) {
-    struct error error;
-    const char *text = expand_text(cells[1], &error);
-    ok_failed(text != NULL, &error, EXIT_BUG, NULL, cells[2], "fails: %s", cells[0]);
+    ok_failed(expand_text(cells[1]) != NULL, &error, EXIT_BUG, NULL, cells[2], "fails: %s",
+              cells[0]);
+}
+
+/* NAME FILES TEMPLATE CODE WORDS */
+ROWS(fails_with, 5) {
+    ok_failed(expand_files(cells[1], cells[2]) != NULL, &error, atoi(cells[3]), NULL, cells[4],
+              "fails: %s", cells[0]);
 }
 
 TABLE(m4);
 
 /* Long loops neither end early nor overflow a stack. */
 TEST(long_loop) {
-    struct error error;
-    const char *text = expand_text("km_each(«I», 1, 20000, 1, «x»)", &error);
+    const char *text = expand_text("km_each(«I», 1, 20000, 1, «x»)");
     ok(text != NULL && strspn(text, "x") == 20000 && text[20000] == '\0', "km_each 20000 times");
 }
 
@@ -80,26 +96,22 @@ TEST(long_loop) {
 
 TEST(definitions) {
     struct expansion expansion = {.files = {"lib/base.m4", "-", "test.m4"}};
-    struct error error;
-    write_template("km_word [km_nothing] km_least km_most");
-    bool defined = define_text(&expansion, "word", "a, (b)") &&
-                   define_text(&expansion, "nothing", "") &&
-                   define_integer(&expansion, "least", INT64_MIN) &&
-                   define_integer(&expansion, "most", INT64_MAX);
-    const char *text = expand_files(&expansion, &error);
-    ok(defined && text != NULL &&
-           strcmp(text, "a, (b) [] -9223372036854775808 9223372036854775807") == 0,
-       "definitions reach the template as they are");
+    must(define_text(&expansion, "word", "a, (b)") && define_text(&expansion, "nothing", "") &&
+             define_integer(&expansion, "least", INT64_MIN) &&
+             define_integer(&expansion, "most", INT64_MAX),
+         "no memory");
+    ok_text(expand_with(&expansion, "km_word [km_nothing] km_least km_most"),
+            "a, (b) [] -9223372036854775808 9223372036854775807",
+            "definitions reach the template as they are");
 }
 
 TEST(appending) {
     struct expansion expansion = {.files = {"lib/base.m4", "-", "test.m4"}};
     struct text result = {0};
-    struct error error;
-    write_template("second");
-    bool done = text_print(&result, "km_first, ") && expand(&expansion, &result, &error);
-    ok(done && strcmp(result.data, "km_first, second") == 0,
-       "the expansion is appended, and only it is searched for leftovers");
+    write_text(template_path("test.m4"), "second");
+    must(text_print(&result, "km_first, ") && expand(&expansion, &result, &error), error.text);
+    ok_text(result.data, "km_first, second",
+            "the expansion is appended, and only it is searched for leftovers");
     text_free(&result);
 }
 
@@ -157,44 +169,29 @@ static bool check_line(const char **text, int bytes, const char *widths) {
     return good;
 }
 
-/* The files of an instruction set, those that it extends first, between others. */
-struct isa_files {
-    char names[MOST_ISAS][64];
-    struct expansion expansion;
-};
-
-static int add_isa(struct isa_files *files, int at, const struct isa *isa) {
+static void print_isa(struct text *files, const struct isa *isa) {
     if (isa->extends != NULL)
-        at = add_isa(files, at, kvmill_isa_extended(isa));
-    snprintf(files->names[at], sizeof files->names[at], "isa/%s.m4", isa->name);
-    return at + 1;
+        print_isa(files, kvmill_isa_extended(isa));
+    text_print(files, "isa/%s.m4 ", isa->name);
 }
 
-/* `last` ends with NULL. */
-static void list_files(struct isa_files *files, const struct isa *isa, const char *const *last) {
-    static const char *const first[] = {"lib/base.m4", "lib/words.m4", "lib/vocabulary.m4", "-"};
-    int count = 0, isas = add_isa(files, 0, isa);
-    files->expansion = (struct expansion){0};
-    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
-        files->expansion.files[count++] = first[i];
-    for (int i = 0; i < isas; i++)
-        files->expansion.files[count++] = files->names[i];
-    for (int i = 0; last[i] != NULL; i++)
-        files->expansion.files[count++] = last[i];
+/* With the files of an instruction set, those that it extends first, and `last`. */
+static const char *expand_isa(const struct isa *isa, const char *last, const char *template) {
+    struct text files = {0};
+    text_print(&files, "lib/base.m4 lib/words.m4 lib/vocabulary.m4 - ");
+    print_isa(&files, isa);
+    text_print(&files, "%s", last);
+    const char *text = expand_files(files.data, template);
+    text_free(&files);
+    return text;
 }
-
-static const char *const only_test[] = {"test.m4", NULL};
 
 static void test_moves_by(const struct isa *isa, const char *list) {
     char template[256], widths[64] = "";
-    struct isa_files files;
-    struct error error;
-    list_files(&files, isa, only_test);
     snprintf(template, sizeof template,
              "%s\nkm_each(«N», 0, %d, 1, «row N:\nkm_straight(«step», «%s», N, «t», «f»)»)", list,
              MOST_BYTES, list);
-    write_template(template);
-    const char *text = expand_files(&files.expansion, &error);
+    const char *text = expand_isa(isa, "test.m4", template);
     bool good = text != NULL && sscanf(text, "%63[^\n]", widths) == 1;
     if (text == NULL)
         diag("%s", error.text);
@@ -206,11 +203,15 @@ static void test_moves_by(const struct isa *isa, const char *list) {
        MOST_BYTES);
 }
 
-TEST(moves) {
+static struct isa_list all_isas(void) {
     struct isa_list isas;
     struct isa_words every;
-    struct error error;
     must(isa_list_parse(isa_join(",", &every), &isas, &error), error.text);
+    return isas;
+}
+
+TEST(moves) {
+    const struct isa_list isas = all_isas();
     for (int i = 0; i < isas.count; i++) {
         test_moves_by(isas.items[i], "km_widths");
         test_moves_by(isas.items[i], "km_join_widths");
@@ -221,40 +222,29 @@ TEST(moves) {
 
 static void test_contract_word(const char *word) {
     char template[128], message[64];
-    struct expansion expansion = {.files = {"lib/base.m4", "lib/words.m4", "lib/vocabulary.m4", "-",
-                                            "isa/scalar.m4", "test.m4", "isa/contract.m4"}};
-    struct error error;
     snprintf(template, sizeof template, "m4_undefine(«%s»)m4_dnl\n", word);
     snprintf(message, sizeof message, "must define %s\n", word);
-    write_template(template);
-    const char *text = expand_files(&expansion, &error);
-    bool told = text == NULL && error.exit_code == EXIT_BUG && strstr(error.text, message) &&
-                (strcmp(word, "km_isa") == 0 || strstr(error.text, "isa/scalar.m4")) &&
-                strstr(error.text, "isa/contract.m4:");
-    if (!ok(told, "an instruction set without %s is refused, naming file and word", word))
-        diag("%s", text ? "accepted" : error.text);
+    const char *text = expand_files("lib/base.m4 lib/words.m4 lib/vocabulary.m4 - isa/scalar.m4 "
+                                    "test.m4 isa/contract.m4",
+                                    template);
+    bool told = strstr(error.text, "isa/contract.m4:") &&
+                (strcmp(word, "km_isa") == 0 || strstr(error.text, "isa/scalar.m4"));
+    ok_failed(text != NULL || !told, &error, EXIT_BUG, NULL, message,
+              "an instruction set without %s is refused, naming file and word", word);
 }
 
-/* An instruction set's file fulfils the contract, and defines without writing. */
-static void test_contract_kept(const struct isa *isa) {
-    static const char *const last[] = {"isa/contract.m4", "lib/kernel.m4", NULL};
-    struct isa_files files;
-    struct error error;
-    list_files(&files, isa, last);
-    const char *text = expand_files(&files.expansion, &error);
-    ok_text(text ? text : error.text, "", "isa/%s.m4 fulfils the contract and emits nothing",
-            isa->name);
+static void expect_nothing(const char *text, const char *name, const char *what) {
+    ok_text(text ? text : error.text, "", "isa/%s.m4 %s", name, what);
 }
 
 /* A width without its word would be found only by the shapes that need it. */
-static void test_words_of_widths(const struct isa *isa) {
-    struct isa_files files;
-    struct error error;
-    list_files(&files, isa, only_test);
-    write_template("km_for_words(«W», «km_widths», «km_need(«km_move_»W, «isa»)»)"
-                   "km_for_words(«W», «km_join_widths», «km_need(«km_join_»W, «isa»)»)");
-    const char *text = expand_files(&files.expansion, &error);
-    ok_text(text ? text : error.text, "", "isa/%s.m4: every width has its word", isa->name);
+static void test_isa(const struct isa *isa) {
+    expect_nothing(expand_isa(isa, "isa/contract.m4 lib/kernel.m4", ""), isa->name,
+                   "fulfils the contract and emits nothing");
+    expect_nothing(expand_isa(isa, "test.m4",
+                              "km_for_words(«W», «km_widths», «km_need(«km_move_»W, «isa»)»)"
+                              "km_for_words(«W», «km_join_widths», «km_need(«km_join_»W, «isa»)»)"),
+                   isa->name, "has a word for every width");
 }
 
 /* Every word that isa/contract.m4 lists in «quotes» after km_need_all. */
@@ -274,88 +264,48 @@ static int test_contract_words(void) {
     return words;
 }
 
-/* An instruction set has versions of words that there are. */
-static void test_unknown_word(void) {
-    struct expansion expansion = {
-        .files = {"lib/base.m4", "lib/vocabulary.m4", "-", "isa/scalar.m4", "test.m4"}};
-    struct error error;
-    write_template("km_define(«load_f99», « »)");
-    const char *text = expand_files(&expansion, &error);
-    ok_failed(text != NULL, &error, EXIT_BUG, NULL, "test.m4:1: load_f99 has no meaning: ",
-              "a word that the vocabulary does not have is refused, naming file and word");
-}
-
 TEST(contract) {
-    struct isa_list isas;
-    struct isa_words every;
-    struct error error;
+    const struct isa_list isas = all_isas();
     int words = test_contract_words();
     ok(words >= 5, "the contract has %d words", words);
-    test_unknown_word();
-    must(isa_list_parse(isa_join(",", &every), &isas, &error), error.text);
-    for (int i = 0; i < isas.count; i++) {
-        test_contract_kept(isas.items[i]);
-        test_words_of_widths(isas.items[i]);
-    }
+    for (int i = 0; i < isas.count; i++)
+        test_isa(isas.items[i]);
 }
 
 /* ---- The environment ---- */
 
-static void test_environment_error(const char *name, struct expansion *expansion,
-                                   const char *message) {
-    struct error error;
-    const char *text = expand_files(expansion, &error);
-    ok_failed(text != NULL, &error, EXIT_ENVIRONMENT, NULL, message, "%s", name);
+/* What is said where a variable leads nowhere. */
+static void lead_nowhere(const char *variable, const char *words, const char *name) {
+    setenv(variable, "/nonexistent", 1);
+    ok_failed(expand_text("text") != NULL, &error, EXIT_ENVIRONMENT, NULL, words, "%s", name);
 }
 
-TEST(missing_template) {
-    struct expansion expansion = {.files = {"lib/base.m4", "-", "kernel/no_such.c.m4"}};
-    test_environment_error("a missing template: the environment, with its path", &expansion,
-                           template_path("kernel/no_such.c.m4: "));
-}
-
-TEST(missing_directory) {
-    struct expansion expansion = {.files = {"lib/base.m4", "-", "test.m4"}};
-    setenv("KVMILL_DATADIR", "/nonexistent", 1);
-    test_environment_error("no templates at all: says where it looked, and who says so", &expansion,
-                           "/nonexistent/templates/lib/base.m4: ");
-    test_environment_error("and names the variable", &expansion, "KVMILL_DATADIR");
+TEST(environment) {
+    lead_nowhere("KVMILL_DATADIR", "/nonexistent/templates/lib/base.m4: ",
+                 "no templates at all: says where it looked");
+    lead_nowhere("KVMILL_DATADIR", "KVMILL_DATADIR", "  and names the variable");
     setenv("KVMILL_DATADIR", scratch_folder(), 1);
-}
-
-TEST(missing_m4) {
-    struct expansion expansion = {.files = {"lib/base.m4", "-", "test.m4"}};
-    write_template("text");
-    setenv("KVMILL_M4", "/nonexistent", 1);
-    test_environment_error("no m4: the environment, with its path", &expansion, "/nonexistent: ");
+    lead_nowhere("KVMILL_M4", "/nonexistent: ", "no m4: the environment, with its path");
     setenv("KVMILL_M4", "", 1);
-    struct error error;
-    const char *text = expand_files(&expansion, &error);
-    ok(text != NULL && strcmp(text, "text") == 0, "an empty KVMILL_M4 is none");
-    unsetenv("KVMILL_M4");
+    ok_text(expand_text("text"), "text", "an empty KVMILL_M4 is none");
 }
 
 /* Killed, out of memory, not GNU m4: it says nothing, so the message has to. */
 TEST(silent_m4) {
-    struct expansion expansion = {.files = {"lib/base.m4", "-", "test.m4"}};
-    struct error error;
     setenv("KVMILL_M4", "false", 1);
-    const char *text = expand_files(&expansion, &error);
-    bool told = text == NULL && error.exit_code != 0 && strlen(error.text) > strlen("false");
-    if (!ok(told, "an m4 that fails in silence: the message says that it failed"))
-        diag("got \"%s\"", text ? text : error.text);
+    bool done = expand_text("text") != NULL;
+    ok(!done && error.exit_code != 0 && strlen(error.text) > strlen("false"),
+       "an m4 that fails in silence: the message says that it failed: %s", error.text);
     unsetenv("KVMILL_M4");
 }
 
 /* m4 looks in the current directory before anywhere else. */
 TEST(decoy) {
-    struct error error;
     char here[1024];
     if (getcwd(here, sizeof here) == NULL || chdir(scratch_folder()) != 0)
         bail_out("cannot change to %s", scratch_folder());
     write_text("test.m4", "decoy");
-    const char *text = expand_text("ours", &error);
-    ok_text(text, "ours", "a file in the current directory is not taken");
+    ok_text(expand_text("ours"), "ours", "a file in the current directory is not taken");
     if (chdir(here) != 0)
         bail_out("cannot change back to %s", here);
 }

@@ -4,7 +4,9 @@
 #include "../defs/dtype.h"
 #include "../defs/format.h"
 #include "../defs/op.h"
-#include "program.h"
+#include "case_table.h"
+#include "common.h"
+#include "settings.h"
 
 /* ---- Structs ---- */
 
@@ -13,10 +15,6 @@ static const struct op_member *member_at(const struct op_struct *part, size_t of
         if (part->members[i].kind != OP_OWN && part->members[i].offset == offset)
             return &part->members[i];
     return NULL;
-}
-
-static size_t size_of(const struct op_member *member) {
-    return member->kind == OP_STRUCT ? sizeof(kvmill_flow_select) : kvmill_member_size(member);
 }
 
 /* Every byte is a member's, or is there to align the next one to 8. */
@@ -28,7 +26,9 @@ static bool is_whole(const struct op_struct *part) {
             diag("%s: no member at %zu", part->name ? part->name : "types", at);
             return false;
         }
-        at += member ? size_of(member) : 4;
+        at += member == NULL              ? 4
+              : member->kind == OP_STRUCT ? sizeof(kvmill_flow_select)
+                                          : kvmill_member_size(member);
     }
     return at == part->size;
 }
@@ -120,42 +120,26 @@ TEST(tensors) {
 
 /* ---- Some of what they say, written from the header ---- */
 
-static enum op_presence presence(const struct op *op, const void *base, int tensor) {
-    return kvmill_op_presence(op, base, kvmill_op_tensor(op, tensor));
+/* OP SETTINGS TENSOR PRESENCE WHY: of a cache attention; the type of what must be given. */
+ROWS(tensor, 5) {
+    static const char *const words[] = {
+        [OP_ABSENT] = "absent", [OP_OPTIONAL] = "optional", [OP_IGNORED] = "ignored"};
+    const struct op *op = kvmill_op_by_name(cells[0]);
+    const struct op_tensor *tensor = op->tensors;
+    const char *settings = cells[1];
+    kvmill_cache_attention base;
+    kvmill_op_init(op->parts[0], &base);
+    for (struct setting setting; setting_next(&settings, &setting);)
+        must(setting_apply(&setting, op->parts[0], &base), setting.name);
+    while (strcmp(tensor->name, cells[2]) != 0)
+        tensor++;
+    enum op_presence presence = kvmill_op_presence(op, &base, tensor);
+    ok_text(presence == OP_REQUIRED ? kvmill_dtype_name(kvmill_op_type(op, &base, &base, tensor))
+                                    : words[presence],
+            cells[3], "%s: %s", cells[2], cells[4]);
 }
 
-TEST(presence) {
-    const struct op *fused = kvmill_op_by_name("MultiHeadCacheAttention");
-    const struct op *paged = kvmill_op_by_name("dynamic_batching.MultiHeadCacheAttention");
-    const struct op *store = kvmill_op_by_name("KeyValueCache");
-    kvmill_cache_attention op;
-    kvmill_cache_attention_init(&op, sizeof op);
-    op.T1 = (DLDataType){kDLFloat, 16, 1};
-    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_QUERY) == OP_REQUIRED &&
-           presence(store, &op, KVMILL_CACHE_ATTENTION_QUERY) == OP_ABSENT,
-       "a query is for what attends");
-    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_SEQSTARTS) == OP_ABSENT &&
-           presence(paged, &op, KVMILL_CACHE_ATTENTION_SEQSTARTS) == OP_REQUIRED,
-       "seqstarts are for dynamic batching");
-    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_SCALE) == OP_IGNORED &&
-           presence(fused, &op, KVMILL_CACHE_ATTENTION_VALUE_CACHE) == OP_ABSENT &&
-           presence(fused, &op, KVMILL_CACHE_ATTENTION_ATTN_MASK) == OP_OPTIONAL,
-       "no codes, no scale; one cache of K and V; a mask may be");
-    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_LSE) == OP_ABSENT &&
-           kvmill_op_type(fused, &op, &op,
-                          kvmill_op_tensor(fused, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT))
-                   .bits == 16,
-       "a result in T1");
-    op.quant_bit = op.partial = op.value_differs = 1;
-    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_SCALE) == OP_REQUIRED &&
-           presence(fused, &op, KVMILL_CACHE_ATTENTION_VALUE_SCALE) == OP_IGNORED,
-       "codes of K have a scale, V is apart without one");
-    ok(presence(fused, &op, KVMILL_CACHE_ATTENTION_LSE) == OP_REQUIRED &&
-           kvmill_op_type(fused, &op, &op,
-                          kvmill_op_tensor(fused, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT))
-                   .bits == 32,
-       "partial results in float32, with lse");
-}
+TABLE(ops);
 
 /* Caches may be of every type that rows can have, whichever op reads them. */
 TEST(row_types) {

@@ -7,6 +7,8 @@
 #include "../tools/pack_key.h"
 #include "common.h"
 
+static struct error error;
+
 /* Of FIPS 180-4, and the lengths around a block. */
 TEST(hash) {
     static const struct {
@@ -33,7 +35,6 @@ TEST(hash) {
 }
 
 static void key_of(const struct output *output, char key[SHA256_TEXT]) {
-    struct error error;
     must(pack_key(output, scratch_folder(), key, &error), error.text);
 }
 
@@ -53,7 +54,6 @@ static void test_cpu(const struct output *output) {
     static const char other[] = "processor: 0\nmodel name: A\ncpu MHz: 1000\nflags: sse\n\n";
     setenv("CFLAGS", "-O2 -march=native", 1);
     char key[SHA256_TEXT];
-    struct error error = {0};
     ok(!pack_key(output, scratch_folder(), key, &error) && error.exit_code == EXIT_ENVIRONMENT,
        "-march=native on a CPU that cannot be read: %s", error.text);
     ok(depends(output, cpu, other), "-march=native: the CPU is part of the key");
@@ -68,7 +68,6 @@ static void test_cpu(const struct output *output) {
 /* Whether a change of one of them changes the key. */
 static void test_files(struct output *output) {
     char before[SHA256_TEXT], after[SHA256_TEXT];
-    struct error error;
     key_of(output, before);
     setenv("LDFLAGS", "-s", 1);
     key_of(output, after);
@@ -85,7 +84,6 @@ static void test_files(struct output *output) {
 
 TEST(key) {
     struct output output = {0};
-    struct error error;
     mkdir(scratch_path("proc"), 0700);
     unsetenv("CC");
     unsetenv("CPPFLAGS");

@@ -19,11 +19,11 @@
 enum { PARTS = 1000, MOST = 8 };
 
 DICE("pool");
+static kvmill_error error;
 
 static kvmill_pool *open_pool(int threads, int pinned, int sleeps_at_once) {
     const kvmill_pool_options options = {sizeof options, pinned, sleeps_at_once};
     kvmill_pool *pool;
-    kvmill_error error;
     if (kvmill_pool_create(threads, &options, &pool, &error) != KVMILL_OK)
         bail_out("a pool of %d: %s", threads, error.message);
     return pool;
@@ -234,7 +234,6 @@ TEST(fork) {
 static void refuse(int threads, int pinned, kvmill_status wanted, const char *words) {
     const kvmill_pool_options options = {sizeof options, pinned, 0};
     kvmill_pool *pool = (kvmill_pool *)(void *)&dice;
-    kvmill_error error;
     kvmill_status status = kvmill_pool_create(threads, &options, &pool, &error);
     ok_status(status, wanted, &error, words, "a pool of %d%s", threads, pinned ? ", pinned" : "");
     ok(pool == NULL, "  is none");
@@ -246,7 +245,6 @@ TEST(refusals) {
     refuse(4096, 1, KVMILL_E_ATTRIBUTE,
            "threads is 4096; accepted with options.pinned on this machine: 0 to ");
     kvmill_pool *pool = open_pool(1, 0, 0);
-    kvmill_error error;
     ok_status(kvmill_run_on(NULL, pool, NULL, 0, NULL, &error), KVMILL_E_NULL, &error,
               "plan is NULL", "a run of no plan");
     kvmill_pool_destroy(pool);
@@ -290,7 +288,6 @@ static struct attention layer(int64_t positions) {
 static kvmill_plan *plan_of(const struct attention *a, int threads) {
     const kvmill_plan_options options = {.struct_size = sizeof options, .threads = threads};
     kvmill_plan *plan;
-    kvmill_error error;
     must(attention_plan(a, &options, &plan, &error) == KVMILL_OK, error.message);
     return plan;
 }
@@ -333,11 +330,6 @@ static void open_user(struct user *user, int64_t positions, const kvmill_plan *p
     fence_open(&user->workspace, kvmill_plan_workspace_size(plan), 0, FENCE_ABOVE, &dice);
 }
 
-static void close_user(struct user *user) {
-    fence_close(&user->workspace);
-    attention_close(&user->a);
-}
-
 static bool is_same(const struct user *user, const struct user *other) {
     int64_t where;
     return tensor_is_equal(&user->a.tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT],
@@ -351,7 +343,6 @@ static void run_users(int64_t positions, int planned, int pool_threads, int wort
     struct attention a = layer(positions);
     kvmill_plan *plan = plan_of(&a, planned);
     kvmill_pool *pool = open_pool(pool_threads, 0, 0);
-    kvmill_error error;
     for (int i = 0; i < 3; i++) {
         dice = start;
         open_user(&users[i], positions, plan, pool);
@@ -368,8 +359,10 @@ static void run_users(int64_t positions, int planned, int pool_threads, int wort
     ok_status(
         kvmill_run_on(plan, pool, users[0].a.given, TENSORS - 1, users[0].workspace.data, &error),
         KVMILL_E_ATTRIBUTE, &error, "tensor_count is", "  and refuse what kvmill_run does");
-    for (int i = 0; i < 3; i++)
-        close_user(&users[i]);
+    for (int i = 0; i < 3; i++) {
+        fence_close(&users[i].workspace);
+        attention_close(&users[i].a);
+    }
     kvmill_pool_destroy(pool);
     kvmill_plan_destroy(plan);
 }

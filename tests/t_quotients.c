@@ -2,24 +2,13 @@
    doc/design/quantising.md. KVMILL_ALL_QUOTIENTS=1 tries all scales of float32, not one in 61.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../runtime/core/numbers.h"
 #include "program.h"
-
-static uint32_t bits_of(float x) {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static float float_of(uint32_t u) {
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
 
 /* To the nearest float with `drop` bits less; ties to even. */
 static float shortened(float x, int drop) {
-    uint32_t u = bits_of(x), last = u >> drop & 1;
-    return float_of((u + (1u << (drop - 1)) - 1 + last) & ~((1u << drop) - 1));
+    uint32_t u = kvmill_bits_of_float(x), last = u >> drop & 1;
+    return kvmill_float_of_bits((u + (1u << (drop - 1)) - 1 + last) & ~((1u << drop) - 1));
 }
 
 static int nearest(float x) {
@@ -30,7 +19,8 @@ static int nearest(float x) {
 
 /* Half of the last place is added and what is behind it dropped: quotients are no ties. */
 static float short_product(float x, float scale, int drop) {
-    return float_of((bits_of(x * (1 / scale)) + (1u << (drop - 1))) & ~((1u << drop) - 1));
+    return kvmill_float_of_bits((kvmill_bits_of_float(x * (1 / scale)) + (1u << (drop - 1))) &
+                                ~((1u << drop) - 1));
 }
 
 static void test_short_quotients(int drop, const char *type) {
@@ -51,10 +41,10 @@ static float as_type(float x, int drop) {
 /* Shares of a largest magnitude, by the largest code; smaller ones have the least scale.
  */
 static void test_shares(int drop, float most, const char *type) {
-    const uint32_t end = bits_of(drop == 13 ? 65536.f : INFINITY), step = 1u << drop;
+    const uint32_t end = kvmill_bits_of_float(drop == 13 ? 65536.f : INFINITY), step = 1u << drop;
     int wrong = 0, tried = 0;
-    for (uint32_t u = bits_of(1e-5f) / step * step; u < end; u += step) {
-        float x = float_of(u);
+    for (uint32_t u = kvmill_bits_of_float(1e-5f) / step * step; u < end; u += step) {
+        float x = kvmill_float_of_bits(u);
         if (as_type(x, drop) != x)
             continue;
         tried++;

@@ -8,8 +8,8 @@
      num_heads=6            an attribute
      B=2                    a dim of the call, in capital letters
      cache:is=C,L,KV        the tensor's shape, in such dims;  :given  :none  :first=S  :step=4
-     cache:type=int8        its type;  :shape=2,3  :strides=3,1  :.2=5 (a dim)  :[3]=7 (a number)
-     cache:null             there is none;  :surplus  :empty  :no-data  :device
+     cache:type=int8        its type;  :shape=2,3  :.2=5 (a dim)  :[3]=7 (a number)
+     cache:null             there is none;  :surplus, and the words of tests/bent.h
      cache:at=query+16      its data is that of another tensor, 16 bytes further
      batch=2                of steps of flows: a limit, as are pages and cache_pages
      kernels=store,plain    options.least_isa is scalar, and so is the only pack: kernels with such
@@ -20,16 +20,12 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
+#include "bent.h"
 #include "common.h"
 #include "described.h"
 #include "packs.h"
 #include "plans.h"
-#include "settings.h"
 #include "table.h"
-
-static const kvmill_plan_options options_of[] = {
-    {.struct_size = sizeof(kvmill_plan_options)},
-    {.struct_size = sizeof(kvmill_plan_options), .packs = packs, .pack_count = 2}};
 
 enum { MOST_CALLS = 64, MOST_ROWS = 40 };
 
@@ -73,18 +69,13 @@ static void define_call(const char *name, const char *of, const char *settings) 
 
 /* ---- A scene that is changed ---- */
 
-struct changed {
-    DLTensor dl;
-    int64_t shape[MOST_DIMS], strides[MOST_DIMS];
-};
-
 struct bend {
     struct scene scene;
     struct described_case by;
     struct described_tensor rows[MOST_ROWS];
     char words[MOST_ROWS][32];
     int word_count;
-    struct changed changed[MOST_TENSORS];
+    struct bent changed[MOST_TENSORS];
 };
 
 static const char *keep(struct bend *bend, const char *word) {
@@ -135,30 +126,27 @@ static const struct op_tensor *tensor_of(const struct scene *scene, const char *
 }
 
 /* A copy of what the call has there. */
-static struct changed *changed_of(struct bend *bend, const char *name) {
+static struct bent *changed_of(struct bend *bend, const char *name) {
     int i = tensor_of(&bend->scene, name)->index;
-    struct changed *changed = &bend->changed[i];
+    struct bent *changed = &bend->changed[i];
     const DLTensor *given = bend->scene.tensors[i];
     if (given == &changed->dl)
         return changed;
     if (given == NULL)
         bail_out("%s is not given", name);
-    changed->dl = *given;
-    for (int d = 0; d < MOST_DIMS; d++)
-        changed->shape[d] = d < given->ndim ? given->shape[d] : 1;
-    changed->dl.shape = changed->shape;
+    bent_from(changed, given);
     bend->scene.tensors[i] = &changed->dl;
     return changed;
 }
 
-static void put_number(struct changed *changed, const char *index, const char *value) {
-    int64_t number = setting_integer(value);
+static void put_number(struct bent *changed, const char *index, const char *value) {
+    const int64_t number = setting_integer(value);
     int bytes = changed->dl.dtype.bits / 8;
     memcpy((char *)changed->dl.data + changed->dl.byte_offset + atoi(index + 1) * bytes, &number,
            (size_t)bytes);
 }
 
-static void move_data(struct bend *bend, struct changed *changed, const char *value) {
+static void move_data(struct bend *bend, struct bent *changed, const char *value) {
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(value, "+-"), value);
     const DLTensor *other = bend->scene.tensors[tensor_of(&bend->scene, name)->index];
@@ -169,7 +157,7 @@ static void move_data(struct bend *bend, struct changed *changed, const char *va
 /* Where the call has none. */
 static void give_surplus(struct bend *bend, const struct op_tensor *tensor) {
     static double data[2];
-    struct changed *changed = &bend->changed[tensor->index];
+    struct bent *changed = &bend->changed[tensor->index];
     changed->shape[0] = 2;
     changed->dl = dense_tensor(scene_type(&bend->scene, tensor), 1, changed->shape, data);
     bend->scene.tensors[tensor->index] = &changed->dl;
@@ -180,31 +168,14 @@ static void bend_tensor(struct bend *bend, const char *tensor, const char *what,
     const struct op_tensor *described = tensor_of(&bend->scene, tensor);
     if (strcmp(what, "surplus") == 0)
         give_surplus(bend, described);
-    struct changed *changed = changed_of(bend, tensor);
+    struct bent *changed = changed_of(bend, tensor);
     if (strcmp(what, "null") == 0)
         bend->scene.tensors[described->index] = NULL;
-    else if (strcmp(what, "empty") == 0)
-        changed->dl.ndim = 1, changed->shape[0] = 0;
-    else if (strcmp(what, "no-data") == 0)
-        changed->dl.data = NULL, changed->dl.byte_offset = 0;
-    else if (strcmp(what, "device") == 0)
-        changed->dl.device.device_type = kDLCUDA;
-    else if (strcmp(what, "type") == 0)
-        changed->dl.dtype = setting_type(value);
     else if (strcmp(what, "at") == 0)
         move_data(bend, changed, value);
-    else if (strcmp(what, "rank") == 0)
-        changed->dl.ndim = (int32_t)setting_integer(value);
-    else if (strcmp(what, "shape") == 0)
-        changed->dl.ndim = setting_integers(value, changed->shape, MOST_DIMS);
-    else if (strcmp(what, "strides") == 0) {
-        setting_integers(value, changed->strides, MOST_DIMS);
-        changed->dl.strides = changed->strides;
-    } else if (what[0] == '.')
-        changed->shape[atoi(what + 1)] = setting_integer(value);
     else if (what[0] == '[')
         put_number(changed, what, value);
-    else if (strcmp(what, "surplus") != 0)
+    else if (strcmp(what, "surplus") != 0 && !bent_by(changed, what, value))
         bail_out("%s:%s says nothing", tensor, what);
 }
 
@@ -219,22 +190,6 @@ static void set_dim(struct bend *bend, const struct setting *setting) {
     while (strcmp(dim->word, setting->name) != 0)
         dim++;
     dim->value = value;
-}
-
-static bool set_attribute(struct bend *bend, const struct setting *setting) {
-    static const struct wanted_setting of_flows[] = {
-        {"batch", offsetof(struct scene, limits.batch)},
-        {"pages", offsetof(struct scene, limits.pages)},
-        WANTED(struct scene, topk_val),
-        WANTED(struct scene, dense_below),
-        {"cache_pages", offsetof(struct scene, limits.cache_pages)},
-        {.name = NULL}};
-    struct scene *scene = &bend->scene;
-    const struct op_struct *types = kvmill_op_types(scene->op), *step = scene->op->parts[2];
-    return setting_apply(setting, scene_attributes(scene), &scene->base) ||
-           (scene->op->family == OP_FLOW && setting_want(setting, of_flows, scene)) ||
-           (types->name == NULL && setting_apply(setting, types, scene->types)) ||
-           (step != NULL && setting_apply(setting, step, &scene->step));
 }
 
 /* "cache:type" parts into "cache" and "type", "cache.2" into "cache" and ".2"; false: it is about
@@ -257,7 +212,7 @@ static void apply_before(struct bend *bend, const char *text, bool attributes) {
                 foresee(row_of(bend, setting.name), what, keep(bend, setting.value));
             else if (attributes)
                 bail_out("%s:%s comes too early", setting.name, what);
-        } else if (!(attributes && set_attribute(bend, &setting)) && is_dim(setting.name)) {
+        } else if (!(attributes && scene_apply(&bend->scene, &setting)) && is_dim(setting.name)) {
             set_dim(bend, &setting);
         }
 }
@@ -266,7 +221,7 @@ static void apply_after(struct bend *bend, const char *text) {
     char what[32];
     for (struct setting setting; setting_next(&text, &setting);)
         if (!split(&setting, what)) {
-            if (!set_attribute(bend, &setting) && !is_dim(setting.name) &&
+            if (!scene_apply(&bend->scene, &setting) && !is_dim(setting.name) &&
                 strcmp(setting.name, "kernels") != 0)
                 bail_out("%s has no %s", bend->scene.op->name, setting.name);
         } else if (!is_foreseen(what)) {
@@ -281,15 +236,10 @@ static void bend_open(struct bend *bend, const struct call *call, const char *ch
     memset(bend, 0, sizeof *bend);
     for (int i = 0; by->tensors[i].name != NULL; i++)
         bend->rows[i] = by->tensors[i];
-    scene_start(&bend->scene, call->op, by, dice);
     bend->by = *by;
     bend->by.tensors = bend->rows;
-    bend->scene.by = &bend->by;
-    kvmill_op_init(scene_attributes(&bend->scene), &bend->scene.base);
-    if (call->op->parts[2] != NULL)
-        kvmill_op_init(call->op->parts[2], &bend->scene.step);
-    if (call->op->family == OP_CACHE_ATTENTION || call->op->family == OP_FLOW)
-        bend->scene.base.cache.dynamic_batching = call->op->dynamic;
+    bend->by.settings = "";
+    scene_start(&bend->scene, call->op, &bend->by, dice);
     apply_before(bend, call->settings, true);
     apply_before(bend, change, false);
     described_open(&bend->scene, 0);
@@ -453,19 +403,10 @@ static void test_row(const struct row *row, char *all, struct dice dice) {
         struct row one = *row;
         one.when = when;
         ok(said ? is_so(&one, said, dice)
-                : is_so(&one, &options_of[0], dice) && is_so(&one, &options_of[1], dice),
+                : is_so(&one, &two_threads[0], dice) && is_so(&one, &two_threads[1], dice),
            "%s, %s: %s: %s%s%s", row->call->name, when, row->change,
            kvmill_status_name(row->status), row->message[0] ? ": " : "", row->message);
     }
-}
-
-static kvmill_status status_of(const char *name) {
-    for (int status = KVMILL_OK; status <= KVMILL_E_KERNEL; status++) {
-        const char *known = kvmill_status_name((kvmill_status)status);
-        if (strcmp(known + (status == KVMILL_OK ? 7 : 9), name) == 0)
-            return (kvmill_status)status;
-    }
-    bail_out("%s is no status", name);
 }
 
 static void test_table(const char *name) {
@@ -477,7 +418,7 @@ static void test_table(const char *name) {
             continue;
         }
         for (char *rest = row[0], *name; (name = strsep(&rest, ",")) != NULL;) {
-            const struct row one = {find_call(name), NULL, row[3], row[4], status_of(row[2])};
+            const struct row one = {find_call(name), NULL, row[3], row[4], status_named(row[2])};
             char when[64];
             snprintf(when, sizeof when, "%s", row[1]);
             must(one.call != NULL, name);

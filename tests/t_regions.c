@@ -3,18 +3,15 @@
    t_regions COUNT prints specs of as many random regions instead.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <dlfcn.h>
-
 #include "../ops/element.h"
 #include "../ops/region_text.h"
-#include "crew.h"
+#include "case_table.h"
 #include "packs.h"
 #include "plans.h"
-#include "program.h"
 #include "region_texts.h"
 #include "walk.h"
-
-static struct { int64_t in_place, strided, many_parts, skipped; } seen;
+#include "windows_case.h"
+#include "windows_pack.h"
 
 /* ---- Numbers ---- */
 
@@ -36,7 +33,8 @@ static uint64_t random_number(struct dice *dice, DLDataType type) {
         return kvmill_bits_of(type, dice_once_in(dice, 2) ? value : -value);
     }
     if (kvmill_kind_of(type) != KVMILL_FLOAT && !dice_once_in(dice, 3))
-        bits = (uint64_t)dice_range(dice, -9, 70);
+        bits = (uint64_t)(dice_once_in(dice, 5) ? type.bits /* a shift by all */
+                                                : dice_range(dice, -9, 70));
     return type.bits >= 64 ? bits : bits & (((uint64_t)1 << type.bits) - 1);
 }
 
@@ -48,19 +46,12 @@ static void fill(struct dice *dice, const struct fenced_tensor *tensor) {
                             tensor->fence.data + at);
 }
 
-static bool is_nan(DLDataType type, const unsigned char *at) {
-    double value = 0;
-    if (kvmill_kind_of(type) == KVMILL_FLOAT)
-        value = kvmill_float_of(type, kvmill_scalar_load(type, at).word[0]);
-    return value != value;
-}
-
 static bool are_same(const struct fenced_tensor *a, const struct fenced_tensor *b) {
     DLDataType type = a->dl.dtype;
     int64_t bytes = kvmill_element_bytes(type);
     for (size_t at = 0; at + (size_t)bytes <= a->fence.size; at += (size_t)bytes) {
         const unsigned char *x = a->fence.data + at, *y = b->fence.data + at;
-        if (memcmp(x, y, (size_t)bytes) != 0 && !(is_nan(type, x) && is_nan(type, y))) {
+        if (!is_same_element(type, x, y)) {
             diag("%s: %#llx, portable %#llx", kvmill_element_word(type),
                  (unsigned long long)kvmill_scalar_load(type, x).word[0],
                  (unsigned long long)kvmill_scalar_load(type, y).word[0]);
@@ -76,10 +67,9 @@ enum { MOST_SLOTS = 4, MOST_COMPONENTS = 3 };
 
 struct problem {
     struct read_region region;
-    bool rows, in_place;
-    int components, rank, captures;
-    int64_t dims[MOST_DIMS], update_dims[2], index_dims[2];
-    int64_t inserted[MOST_DIMS], map[MOST_DIMS], window[1];
+    struct geometry g;
+    bool in_place;
+    int captures;
     struct fenced_tensor input[MOST_SLOTS], update[MOST_SLOTS], result[2][MOST_SLOTS];
     struct fenced_tensor capture[KVMILL_MOST_CAPTURES], indices;
     const DLTensor *inputs[MOST_SLOTS], *updates[MOST_SLOTS], *results[MOST_SLOTS];
@@ -89,31 +79,30 @@ struct problem {
 
 /* [points] or [points, row] into [dim] * components or [dim] * components, row; now and then as
    much as is shared among parts. */
-static void choose_sizes(struct dice *dice, struct problem *it,
+static void choose_sizes(struct dice *dice, struct geometry *g,
                          const struct kvmill_scatter_region_shape *shape) {
     bool large = dice_once_in(dice, 4);
-    it->rows = shape->row != 1;
-    it->components = it->rank = shape->components;
-    for (int d = 0; d < it->rank; d++) {
-        it->dims[d] = dice_range(dice, 1, 7);
-        it->map[d] = it->inserted[d] = d;
+    *g = (struct geometry){.components = shape->components,
+                           .rank = shape->components,
+                           .windows = shape->row != 1,
+                           .windowed_rank = 1 + (shape->row != 1),
+                           .indices_rank = 2,
+                           .ivd = 1};
+    for (int d = 0; d < g->rank; d++) {
+        g->dims[d] = dice_range(dice, 1, 7);
+        g->map[d] = g->dropped[d] = d;
     }
-    if (it->rank == 0 && !it->rows) /* somewhere to scatter to */
-        it->dims[it->rank++] = 1;
-    it->index_dims[0] = it->update_dims[0] =
+    if (g->rank == 0 && g->windows == 0) /* somewhere to scatter to */
+        g->dims[g->rank++] = 1;
+    g->droppeds = g->rank;
+    g->indices_dims[0] = g->windowed_dims[0] =
         large ? dice_range(dice, 300, 900) : dice_range(dice, 0, 30);
-    it->index_dims[1] = it->components;
-    if (it->rows) {
-        it->dims[it->rank++] = large ? dice_range(dice, 200, 400) : dice_range(dice, 2, 75);
-        it->update_dims[1] = dice_range(dice, large ? 150 : 2, it->dims[it->rank - 1]);
-        it->window[0] = 1;
+    g->indices_dims[1] = g->components;
+    if (g->windows > 0) {
+        g->dims[g->rank++] = large ? dice_range(dice, 200, 400) : dice_range(dice, 2, 75);
+        g->windowed_dims[1] = dice_range(dice, large ? 150 : 2, g->dims[g->rank - 1]);
+        g->window[0] = 1;
     }
-    if (it->components == 0 && !it->rows)
-        it->inserted[0] = 0;
-}
-
-static int64_t inserted_count(const struct problem *it) {
-    return it->rank - it->rows;
 }
 
 static const int64_t *choose_strides(struct dice *dice, int rank, const int64_t *dims,
@@ -129,10 +118,10 @@ static const int64_t *choose_strides(struct dice *dice, int rank, const int64_t 
     return strides;
 }
 
-static void fill_indices(struct dice *dice, struct problem *it) {
+static void choose_indices(struct dice *dice, struct problem *it) {
     DLDataType type = it->indices.dl.dtype;
     int64_t bytes = kvmill_element_bytes(type);
-    for (int64_t i = 0; i < it->index_dims[0] * it->index_dims[1]; i++) {
+    for (int64_t i = 0; i < it->g.indices_dims[0] * it->g.indices_dims[1]; i++) {
         int64_t value = dice_range(dice, -2, 8);
         memcpy(it->indices.fence.data + i * bytes, &value, (size_t)bytes);
     }
@@ -159,30 +148,22 @@ static bool converts(const struct read_region *region) {
     return false;
 }
 
-/* Elements of less than a byte take one. */
-static void open_tensor(struct fenced_tensor *tensor, DLDataType type, int rank,
-                        const int64_t *dims, const int64_t *strides, struct dice *dice) {
-    DLDataType bytes = {kDLUInt, (uint8_t)(kvmill_element_bytes(type) * 8), 1};
-    tensor_open(tensor, bytes, rank, dims, strides, dice);
-    tensor->dl.dtype = type;
-}
-
 static void open_copy(struct fenced_tensor *copy, const struct fenced_tensor *tensor,
                       struct dice *dice) {
-    open_tensor(copy, tensor->dl.dtype, tensor->dl.ndim, tensor->shape, tensor->dl.strides, dice);
+    open_elements(copy, tensor->dl.dtype, tensor->dl.ndim, tensor->shape, tensor->dl.strides, dice);
     memcpy(copy->fence.data, tensor->fence.data, tensor->fence.size);
 }
 
 static void open_slot(struct dice *dice, struct problem *it, int i) {
+    const struct geometry *g = &it->g;
     int64_t strides[MOST_DIMS];
     DLDataType from = it->region.update[i].dtype, to = it->region.result[i].dtype;
-    int update_rank = 1 + it->rows;
-    open_tensor(&it->input[i], from, it->rank, it->dims,
-                choose_strides(dice, it->rank, it->dims, strides), dice);
-    open_tensor(&it->update[i], from, update_rank, it->update_dims,
-                choose_strides(dice, update_rank, it->update_dims, strides), dice);
-    open_tensor(&it->result[0][i], to, it->rank, it->dims,
-                choose_strides(dice, it->rank, it->dims, strides), dice);
+    open_elements(&it->input[i], from, g->rank, g->dims,
+                  choose_strides(dice, g->rank, g->dims, strides), dice);
+    open_elements(&it->update[i], from, g->windowed_rank, g->windowed_dims,
+                  choose_strides(dice, g->windowed_rank, g->windowed_dims, strides), dice);
+    open_elements(&it->result[0][i], to, g->rank, g->dims,
+                  choose_strides(dice, g->rank, g->dims, strides), dice);
     fill(dice, &it->input[i]);
     fill(dice, &it->update[i]);
     fill(dice, &it->result[0][i]);
@@ -202,17 +183,17 @@ static void open_problem(struct dice *dice, struct problem *it,
                          const struct kvmill_scatter_region_shape *shape) {
     DLDataType index = {(uint8_t)shape->index_code, (uint8_t)shape->index_bits, 1};
     read_region(shape->program, &it->region);
-    choose_sizes(dice, it, shape);
+    choose_sizes(dice, &it->g, shape);
     it->in_place = !converts(&it->region) && dice_once_in(dice, 3);
     it->captures = (int)it->region.region.capture_count;
     for (int i = 0; i < it->region.slots; i++)
         open_slot(dice, it, i);
     for (int i = 0; i < it->captures; i++) {
-        open_tensor(&it->capture[i], capture_type(it, i).dtype, 0, NULL, NULL, dice);
+        open_elements(&it->capture[i], capture_type(it, i).dtype, 0, NULL, NULL, dice);
         fill(dice, &it->capture[i]);
     }
-    open_tensor(&it->indices, index, 2, it->index_dims, NULL, dice);
-    fill_indices(dice, it);
+    open_elements(&it->indices, index, 2, it->g.indices_dims, NULL, dice);
+    choose_indices(dice, it);
 }
 
 static void close_problem(struct problem *it) {
@@ -228,20 +209,14 @@ static void close_problem(struct problem *it) {
 }
 
 static void set_op(struct dice *dice, struct problem *it) {
-    it->op = (kvmill_scatter){
-        .struct_size = sizeof it->op,
-        .update_window_dims = {it->window, it->rows},
-        .inserted_window_dims = {it->inserted, (size_t)inserted_count(it)},
-        .scatter_dims_to_operand_dims = {it->map, (size_t)it->components},
-        .index_vector_dim = 1,
-        .window_out_of_bounds = dice_once_in(dice, 4) ? "skip_window" : NULL,
-        .region = &it->region.region,
-        .count = (size_t)it->region.slots,
-        .inputs = it->inputs,
-        .updates = it->updates,
-        .scatter_indices = &it->indices.dl,
-        .results = it->results,
-    };
+    it->op = scatter_of_geometry(&it->g);
+    it->op.window_out_of_bounds = dice_once_in(dice, 4) ? "skip_window" : NULL;
+    it->op.region = &it->region.region;
+    it->op.count = (size_t)it->region.slots;
+    it->op.inputs = it->inputs;
+    it->op.updates = it->updates;
+    it->op.scatter_indices = &it->indices.dl;
+    it->op.results = it->results;
     seen.skipped += it->op.window_out_of_bounds != NULL;
     seen.in_place += it->in_place;
 }
@@ -252,23 +227,12 @@ static void set_op(struct dice *dice, struct problem *it) {
 static bool run(struct dice *dice, struct problem *it, const kvmill_plan_options *options,
                 const char *symbol) {
     kvmill_plan *plan;
-    kvmill_error error;
-    bool taken = false;
-    int64_t parts = 0;
-    kvmill_status status = kvmill_plan_scatter(&it->op, options, &plan, &error);
-    if (status == KVMILL_OK) {
-        taken = plan_says(plan, symbol);
-        if (!taken)
-            diag("%s", plan_text(plan));
-        status = dice_once_in(dice, 2)
-                     ? kvmill_run(plan, it->tensors, kvmill_plan_tensor_count(plan), NULL, &error)
-                     : run_counting_parts(plan, it->tensors, NULL, 1, dice, &parts, &error);
-        seen.many_parts += parts > 1;
-        kvmill_plan_destroy(plan);
-    }
-    if (status != KVMILL_OK)
-        diag("%s", error.message);
-    return status == KVMILL_OK && taken;
+    kvmill_error error = {""};
+    bool planned = kvmill_plan_scatter(&it->op, options, &plan, &error) == KVMILL_OK;
+    bool taken = planned && plan_says(plan, symbol);
+    if (!taken)
+        diag("%s%s", error.message, plan_text(plan));
+    return planned && run_windows(dice, plan, it->tensors, NULL) && taken;
 }
 
 static bool is_right(struct dice *dice, struct problem *it, const struct kvmill_kernel *kernel) {
@@ -327,68 +291,32 @@ static void test_other_program(const struct kvmill_kernel *kernel) {
 
 /* ---- Regions as text ---- */
 
-static const kvmill_element_type f32 = {.dtype = {kDLFloat, 32, 1}},
-                                 bf16 = {.dtype = {kDLBfloat, 16, 1}},
-                                 i1 = {.dtype = {KVMILL_DL_BOOL, 8, 1}},
-                                 c64 = {.dtype = {kDLComplex, 64, 1}},
-                                 f8 = {.dtype = {KVMILL_DL_FLOAT8_E4M3, 8, 1}};
-
-static void expect_text(const char *name, const kvmill_region_op *ops, size_t count,
-                        const kvmill_element_type *element, const kvmill_element_type *update,
-                        bool is_made, const char *want) {
-    const kvmill_element_type arguments[] = {*element, *element};
-    const int32_t returned[] = {1 + (int32_t)count};
-    const kvmill_region region = {
-        .arguments = arguments, .ops = ops, .op_count = count, .results = returned};
+/* NAME PROGRAM UPDATE TEXT: what becomes of a region, for updates of that type; or why no
+kernel computes it. */
+static void expect_text(char *const *cells, bool is_made) {
+    static struct read_region given;
     struct kvmill_program program;
     struct kvmill_region_text text;
+    kvmill_element_type update = {.dtype = {0}};
     kvmill_error error;
-    if (kvmill_program_make(&region, 1, &program, &error) != KVMILL_OK)
-        bail_out("%s: %s", name, error.message);
-    bool right =
-        kvmill_region_text_make(&program, update, &text) == is_made && strcmp(text.text, want) == 0;
-    if (!ok(right, "%s", name))
-        diag("%s", text.text);
+    read_region(cells[1], &given);
+    must(kvmill_element_by_word(cells[2], strlen(cells[2]), &update.dtype), cells[2]);
+    must(kvmill_program_make(&given.region, 1, &program, &error) == KVMILL_OK, error.message);
+    bool made = kvmill_region_text_make(&program, &update, &text);
+    ok_text(made == is_made ? text.text : "otherwise", cells[3], "%s", cells[0]);
 }
 
-static void test_texts(void) {
-    const kvmill_region_op unused[] = {
-        {.name = "exponential", .element = f32, .operands = {0}},
-        {.name = "multiply", .element = f32, .operands = {1, 1}},
-        {.name = "add", .element = f32, .operands = {0, 3}},
-    };
-    expect_text("what no result needs is left out, and numbers follow", unused, 3, &f32, &f32, true,
-                "slot f32 f32; v0 multiply f32 f32 u0 u0; v1 add f32 f32 r0 v0; return v1");
-    expect_text("updates are converted first", unused, 3, &f32, &bf16, true,
-                "slot f32 bf16; w0 convert f32 bf16 u0; v0 multiply f32 f32 w0 w0; "
-                "v1 add f32 f32 r0 v0; return v1");
-    expect_text("no kernel for libm", unused, 1, &f32, &f32, false,
-                "its region has an op that no kernel computes: exponential of f32");
-    const kvmill_region_op total[] = {{.name = "compare",
-                                       .element = i1,
-                                       .operands = {0, 1},
-                                       .comparison_direction = "GT",
-                                       .compare_type = "TOTALORDER"},
-                                      {.name = "select", .element = f32, .operands = {2, 0, 1}}};
-    expect_text("nor for total orders", total, 2, &f32, &f32, false,
-                "its region compares floats in their total order");
-    const kvmill_region_op sum[] = {{.name = "multiply", .element = c64, .operands = {0, 1}}};
-    expect_text("nor for complex numbers", sum, 1, &c64, &c64, false,
-                "no kernel computes with elements of complex<f32>");
-    const kvmill_region_op small[] = {{.name = "add", .element = f8, .operands = {0, 1}}};
-    expect_text("nor for floats of 8 bits", small, 1, &f8, &f8, false,
-                "no kernel computes with elements of f8E4M3");
+ROWS(text, 4) {
+    expect_text(cells, true);
 }
+
+ROWS(no_kernel, 4) {
+    expect_text(cells, false);
+}
+
+TABLE(region_texts);
 
 /* ---- All of it ---- */
-
-static const kvmill_pack *loaded_pack(const char *path) {
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const kvmill_pack *pack = library ? dlsym(library, "kvmill_pack_regions") : NULL;
-    if (pack == NULL)
-        bail_out("%s: no pack called regions", path);
-    return pack;
-}
 
 static const struct kvmill_kernel *walk_pack(const kvmill_pack *pack, int cases) {
     const struct kvmill_kernel *found = NULL;
@@ -413,12 +341,11 @@ static void check_seen(bool is_few) {
 TEST(regions) {
     const char *path = getenv("KVMILL_REGIONS_PACK");
     if (path != NULL) {
-        ok(walk_pack(loaded_pack(path), 24) != NULL, "kernels by regions");
+        ok(walk_pack(loaded_pack(path, "kvmill_pack_regions"), 24) != NULL, "kernels by regions");
         return;
     }
     bool has_threads = getenv("KVMILL_TEST_THREADS") != NULL;
     int cases = !is_slow_run() ? 120 : has_threads ? 16 : few_cases(16);
-    test_texts();
     walk_pack(&kvmill_pack_kvmill_default, cases);
     const struct kvmill_kernel *last = walk_pack(&kvmill_pack_kvmill_test, cases);
     if (ok(last != NULL, "kernels by regions"))

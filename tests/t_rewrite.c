@@ -38,8 +38,8 @@ static void print_literal(FILE *stream, const struct pair *pair) {
     print_type(stream, &pair->fenced.dl);
 }
 
-static void print_constant(FILE *stream, const char *name, int number, const struct pair *pair) {
-    fprintf(stream, "  %%%s%d = stablehlo.constant ", name, number);
+static void print_constant(FILE *stream, int number, const struct pair *pair) {
+    fprintf(stream, "  %%t%d = stablehlo.constant ", number);
     print_literal(stream, pair);
     fprintf(stream, "\n");
 }
@@ -124,7 +124,7 @@ static void print_gather(FILE *stream, struct dice *dice) {
     random_bytes(dice, &tensors[0]);
     judge_gather(&g, tensors);
     for (int i = 0; i < 2; i++)
-        print_constant(stream, "t", i, &tensors[i]);
+        print_constant(stream, i, &tensors[i]);
     fprintf(stream, "  %%r = \"stablehlo.gather\"(%%t0, %%t1) <{dimension_numbers = ");
     print_numbers(stream, &g, gather_words);
     fprintf(stream, ", slice_sizes = array<i64");
@@ -194,7 +194,7 @@ static void print_scatter(FILE *stream, struct dice *dice) {
     }
     open_indices(dice, &g, &tensors[SLOTS]);
     for (int i = 0; i < 2 * SLOTS + 1; i++) {
-        print_constant(stream, "t", i, &tensors[i]);
+        print_constant(stream, i, &tensors[i]);
         types[i] = &tensors[i].fenced.dl;
     }
     judge_scatter(&g, tensors);
@@ -291,32 +291,28 @@ TEST(programs) {
 
 /* ---- Texts ---- */
 
-/* A gather of two batches: attributes after the numbers, types of the operands, how it is said. */
-static bool rewrite_cell(const char *cell, struct text *rewritten, struct error *error) {
+static struct text rewritten; /* of the last cell */
+static struct error error;
+
+static bool rewrite_cell(const char *cell) {
     struct text text = {0};
     int ops;
+    text_free(&rewritten);
     bool done =
-        text_append(&text, cell, strlen(cell)) && rewrite_text(&text, rewritten, &ops, error);
+        text_append(&text, cell, strlen(cell)) && rewrite_text(&text, &rewritten, &ops, &error);
     text_free(&text);
     return done;
 }
 
 ROWS(becomes, 2) {
-    struct text rewritten = {0};
-    struct error error = {0};
-    bool done = rewrite_cell(cells[0], &rewritten, &error);
+    bool done = rewrite_cell(cells[0]);
     if (!ok(done && strstr(rewritten.data, cells[1]) != NULL, "becomes %.*s",
             (int)strcspn(cells[1], "\n"), cells[1]))
         diag("%s", done ? rewritten.data : error.text);
-    text_free(&rewritten);
 }
 
 ROWS(refused, 2) {
-    struct text rewritten = {0};
-    struct error error = {0};
-    bool done = rewrite_cell(cells[0], &rewritten, &error);
-    ok_failed(done, &error, EXIT_USER, "text", cells[1], "refused: %s", cells[1]);
-    text_free(&rewritten);
+    ok_failed(rewrite_cell(cells[0]), &error, EXIT_USER, "text", cells[1], "refused: %s", cells[1]);
 }
 
 TABLE(mlir_rewrites);

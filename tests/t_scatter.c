@@ -282,7 +282,7 @@ static bool run_case(struct geometry *g, struct dice *dice) {
 static struct geometry geometry_of(const char *type, bool use_packs) {
     return (struct geometry){.type = type,
                              .bits = setting_type(type).bits,
-                             .options = use_packs ? &scatter_packs : NULL,
+                             .options = use_packs ? &two_threads[1] : NULL,
                              .rank = 4,
                              .axis = 2};
 }
@@ -427,7 +427,7 @@ static void test_parts_are_apart(const char *type, bool use_packs, bool in_place
     snprintf(words, sizeof words, "dtype=%s past=3,5,401,255 update=3,5,%d,255%s", type,
              in_place ? 401 : 301, in_place ? " in-place" : "");
     scene_open(&scene, words, &dice);
-    bool good = scene_plan(&scene, use_packs ? &scatter_packs : NULL, &plan, NULL) == KVMILL_OK;
+    bool good = scene_plan(&scene, use_packs ? &two_threads[1] : NULL, &plan, NULL) == KVMILL_OK;
     ok(good && most_writers(&scene, plan) == 1, "%s with %s%s: parts are apart", type,
        use_packs ? "packs" : "no packs", in_place ? ", in place" : "");
     kvmill_plan_destroy(plan);

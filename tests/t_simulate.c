@@ -8,6 +8,7 @@
 #include "common.h"
 #include "sweeps.h"
 
+static struct error error;
 static struct sweeps sweeps;
 static struct ranking ranking;
 static struct sweep_space *space;
@@ -16,7 +17,6 @@ static struct replay replay(const char *strategy, uint64_t seed, int64_t evaluat
                             double seconds) {
     struct replay_options options = {strategy, seed, 0.02, evaluations, seconds, 0.25};
     struct replay result;
-    struct error error;
     must(simulate(&ranking, space, &options, &result, &error), error.text);
     return result;
 }
@@ -25,9 +25,8 @@ static struct replay replay(const char *strategy, uint64_t seed, int64_t evaluat
 
 static void expect_refusal(const char *text, const char *words) {
     struct sweeps sweeps = {0};
-    struct error error = {0};
-    bool read = sweeps_parse("some.tune", text, &sweeps, &error);
-    ok_failed(read, &error, EXIT_USER, "some.tune:", words, "refused: %s", words);
+    ok_failed(sweeps_parse("some.tune", text, &sweeps, &error), &error, EXIT_USER,
+              "some.tune:", words, "refused: %s", words);
     sweeps_free(&sweeps);
 }
 
@@ -64,7 +63,6 @@ TEST(no_texts) {
 /* Wherever a text is cut, it is refused. */
 TEST(cuts) {
     struct sweeps sweeps = make_sweeps(1);
-    struct error error;
     char *text = sweeps_text(&sweeps);
     size_t length = strlen(text), accepted = 0, cuts = 0, step = is_slow_run() ? 997 : 97;
     for (size_t cut = 0; cut + 1 < length; cut += cut + 100 < length ? step : 1, cuts++) {
@@ -85,7 +83,6 @@ TEST(cuts) {
 TEST(ranking) {
     struct sweeps sweeps = {0};
     struct ranking ranking;
-    struct error error;
     char reason[REASON_SIZE];
     make_sweep(&sweeps, 0, 0.01);
     bool done = sweep_rank(&sweeps.items[0], &ranking, &error);
@@ -119,7 +116,6 @@ TEST(standing) {
     struct sweeps sweeps = {0};
     struct sweep_key key = made_key(0);
     struct ranking ranking;
-    struct error error;
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
         struct sweep_result result = made_result(2, 2, 0, 0);
         result.sample_count = results[i].samples;
@@ -200,7 +196,6 @@ TEST(nearness) {
 TEST(comparison) {
     struct replay_options options = {.strategy = "greedy", .within = 0.02};
     struct comparison greedy, random;
-    struct error error;
     bool done = simulate_seeds(&ranking, space, &options, 20, &greedy, &error);
     options.strategy = "random";
     done = done && simulate_seeds(&ranking, space, &options, 20, &random, &error);
@@ -218,7 +213,6 @@ TEST(comparison) {
 /* Questions until the end, all answered with failures; -1 for an error. */
 static int64_t count_questions(const struct space *given, const struct sweep *sweep, int samples,
                                struct resumption *resumption) {
-    struct error error;
     struct question question;
     int64_t asked = 0;
     struct search_options options = {.strategy = "exhaustive", .samples = samples};
@@ -232,7 +226,6 @@ static int64_t count_questions(const struct space *given, const struct sweep *sw
 
 TEST(best) {
     struct resumption resumption;
-    struct error error;
     struct point best;
     struct search_options options = {.strategy = "random"};
     struct search *search = search_open(sweep_space_of(space), &options, &error);
@@ -283,7 +276,6 @@ TEST(few_samples) {
 TEST(refusals) {
     struct replay_options options = {.strategy = "greedy"};
     struct replay result;
-    struct error error;
     struct sweep broken = sweeps.items[0];
     struct ranking other;
     for (size_t i = 0; i < broken.count; i++)
@@ -305,7 +297,6 @@ TEST(refusals) {
 }
 
 void before_tests(void) {
-    struct error error;
     make_sweep(&sweeps, 0, 0.01);
     must(sweep_rank(&sweeps.items[0], &ranking, &error) &&
              (space = sweep_space_open(&ranking, &error)) != NULL,

@@ -7,6 +7,8 @@
 #include "case_table.h"
 #include "common.h"
 
+static struct error error; /* of what failed last */
+
 static const int64_t tiles[] = {1, 2, 4, 8}, strips[] = {1, 2, 3};
 static const char *const paths[] = {"float", "half", "codes"};
 static const struct parameter parameters[] = {
@@ -82,7 +84,6 @@ TEST(sparse) {
 ROWS(neighbours, 2) {
     struct point point, neighbours[MOST_NEIGHBOURS];
     struct text text = {0};
-    struct error error;
     must(space_parse(&space, cells[0], &point, &error), error.text);
     int count = space_neighbours(&space, &point, neighbours);
     for (int i = 0; i < count; i++)
@@ -94,7 +95,6 @@ ROWS(neighbours, 2) {
 
 TEST(text) {
     struct point point, back;
-    struct error error;
     int wrong = 0;
     for (bool more = space_first(&space, &point); more; more = space_next(&space, &point)) {
         struct text text = {0};
@@ -113,16 +113,14 @@ TEST(text) {
 
 ROWS(refused, 2) {
     struct point point;
-    struct error error = {0};
-    bool read = space_parse(&space, cells[0], &point, &error);
-    ok_failed(read, &error, EXIT_USER, NULL, cells[1], "\"%s\" is refused", cells[0]);
+    ok_failed(space_parse(&space, cells[0], &point, &error), &error, EXIT_USER, NULL, cells[1],
+              "\"%s\" is refused", cells[0]);
 }
 
 TEST(bad_spaces) {
     static const int64_t falling[] = {2, 1};
     static const int64_t none = 0;
     struct parameter p[2] = {parameters[0], parameters[1]};
-    struct error error = {0};
     struct space given = {p, 2, NULL, NULL};
     ok(space_check(&space, &error) && space_check(&given, &error), "good spaces are accepted");
     p[1].name = "tile";

@@ -7,7 +7,7 @@
 #include "oracle/convert.h"
 #include "packs.h"
 #include "random_attention.h"
-#include "special_scatter.h"
+#include "scatter_scene.h"
 #include "walk.h"
 
 /* ---- A pack in which one kernel counts its runs ---- */
@@ -23,14 +23,13 @@ static void watch(const void *problem, int64_t first, int64_t last) {
 }
 
 /* What a plan gets: the general kernels of its pack, and this one. */
-struct setting {
+static struct {
     const struct kvmill_kernel *list[MOST_KERNELS];
     struct kvmill_kernel special;
     kvmill_pack pack;
     const kvmill_pack *packs[1];
     kvmill_plan_options options;
-};
-static struct setting setting;
+} setting;
 
 static void set_up(const kvmill_pack *pack, const struct kvmill_kernel *kernel) {
     uint32_t count = 0;
@@ -48,6 +47,38 @@ static void set_up(const kvmill_pack *pack, const struct kvmill_kernel *kernel) 
                                             .packs = setting.packs,
                                             .pack_count = 1,
                                             .isa = kernel->isa};
+}
+
+/* ---- TensorScatter ---- */
+
+/* Three batch entries of the cache that the kernel is for, with `more` slots. */
+static void say_scatter(const struct kvmill_kernel *kernel, int64_t more, char words[256]) {
+    const struct kvmill_rows_shape *shape = kernel->shape;
+    int64_t row = constant_of(kernel, "present_stride.row", 0);
+    int64_t capacity = constant_of(kernel, "present_stride.head", 0) / row;
+    int64_t rows = shape->rows == KVMILL_ANY ? 5 : shape->rows;
+    snprintf(words, 256,
+             "axis=2 mode=%s dtype=uint8 past=3,%" PRId64 ",%" PRId64 ",%" PRId64
+             " update=3,%" PRId64 ",%" PRId64 ",%" PRId64 " starts=1,0,%" PRId64,
+             shape->circular ? "circular" : "linear", shape->heads, capacity + more, row,
+             shape->heads, rows, row, shape->circular ? capacity - 1 : capacity - rows);
+}
+
+/* Of the update that the kernel is for, or of a cache with another slot. */
+static bool scatter_is_right(const struct kvmill_kernel *kernel, bool same, struct dice *dice) {
+    struct scene scene;
+    struct fenced_tensor expected;
+    kvmill_plan *plan;
+    char words[256];
+    say_scatter(kernel, !same, words);
+    scene_open(&scene, words, dice);
+    scene_expect(&scene, &expected);
+    bool right = scene_plan(&scene, &setting.options, &plan, NULL) == KVMILL_OK &&
+                 scene_run_ways(&scene, plan, &expected, 0, WAYS);
+    kvmill_plan_destroy(plan);
+    tensor_close(&expected);
+    scene_close(&scene);
+    return right;
 }
 
 /* ---- Caches and attention ---- */
@@ -113,9 +144,8 @@ static bool rows_are_right(const struct kvmill_kernel *kernel, bool same, struct
 
 static bool is_right(const struct kvmill_kernel *kernel, bool same, struct dice *dice) {
     runs = 0;
-    bool right = kernel->family == KVMILL_STORE_ROWS
-                     ? special_scatter_is_right(kernel, !same, &setting.options, dice)
-                     : rows_are_right(kernel, same, dice);
+    bool right = kernel->family == KVMILL_STORE_ROWS ? scatter_is_right(kernel, same, dice)
+                                                     : rows_are_right(kernel, same, dice);
     if (runs > 0)
         kernel_ran(kernel);
     if ((runs > 0) != same)

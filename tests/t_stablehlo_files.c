@@ -1,11 +1,12 @@
 /* Case files of the StableHLO project: chunks that its verifier accepts or rejects, by the
    constraint that the function's name tells.  Files: $KVMILL_STABLEHLO_CASES/tests/..., else those
-   in tests/stablehlo.
+   in tests/stablehlo.  And text that is no program: truncations, deep nesting, huge types; it is
+   refused with a place and what is accepted, or read.  Mutations are those of tests/fuzz.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../gen/stablehlo.h"
+#include "case_table.h"
 #include "common.h"
-#include "table.h"
 
 /* ---- Chunks ---- */
 
@@ -104,13 +105,6 @@ static int check_chunks(const char *file, char *text) {
     return checked;
 }
 
-static void test_op(char **cell) {
-    struct error error = {0};
-    int ops;
-    bool accepted = verify("text", cell[0], strlen(cell[0]), &ops, &error);
-    ok_failed(accepted, &error, EXIT_USER, "text:", cell[1], "refused: %s", cell[1]);
-}
-
 static int check_file(const char *path) {
     char *text = read_bytes(path, NULL);
     int checked = check_chunks(strrchr(path, '/') + 1, text);
@@ -130,6 +124,94 @@ TEST(files) {
                  files[i]);
         checked += check_file(name);
     }
-    each_row("mlir_ops", 2, test_op);
     ok(checked >= 137, "%d chunks were checked", checked);
+}
+
+/* ---- Text that is no program ---- */
+
+static struct { int64_t read, refused; } seen;
+
+/* A message has a place and says what is accepted. */
+static bool says_enough(const char *message) {
+    int line, column;
+    return sscanf(message, "text:%d:%d: ", &line, &column) == 2 && line > 0 && column > 0 &&
+           strstr(message, "accepted: ") != NULL;
+}
+
+static bool reads_or_refuses(const char *text, size_t length) {
+    struct mlir_file file;
+    struct error error = {0};
+    bool done = mlir_read_text("text", text, length, &file, &error);
+    mlir_free(&file);
+    seen.read += done;
+    seen.refused += !done;
+    if (!done && !says_enough(error.text)) {
+        diag("%s", error.text);
+        return false;
+    }
+    return true;
+}
+
+/* Read as it is, and cut anywhere. */
+ROWS(file, 1) {
+    size_t length, step = is_slow_run() ? 211 : 37;
+    char *text = read_bytes(source_path("tests/%s", cells[0]), &length);
+    int64_t read = seen.read;
+    bool right = reads_or_refuses(text, length) && seen.read == read + 1;
+    for (size_t cut = 0; right && cut < length; cut += step)
+        right = reads_or_refuses(text, cut);
+    ok(right, "%s is read, and read or refused where it is cut", cells[0]);
+    free(text);
+}
+
+/* `before`, `open` many times, `close` as often. */
+static void check_nesting(const char *before, const char *open, const char *close, int times) {
+    size_t length = strlen(before),
+           size = strlen(before) + (size_t)times * (strlen(open) + strlen(close));
+    char *text = malloc(size + 1);
+    strcpy(text, before);
+    for (int i = 0; i < times; i++, length += strlen(open))
+        strcpy(text + length, open);
+    for (int i = 0; i < times; i++, length += strlen(close))
+        strcpy(text + length, close);
+    int64_t refused = seen.refused;
+    ok(reads_or_refuses(text, size) && seen.refused == refused + 1, "%d of \"%s\" are refused",
+       times, open);
+    free(text);
+}
+
+ROWS(refused, 2) {
+    struct mlir_file file;
+    struct error error = {0};
+    bool refused = !mlir_read_text("text", cells[0], strlen(cells[0]), &file, &error);
+    mlir_free(&file);
+    if (!ok(refused && says_enough(error.text) && strstr(error.text, cells[1]) != NULL, "%s: %s",
+            cells[0], cells[1]))
+        diag("%s", error.text);
+}
+
+ROWS(constant, 2) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "func.func @f() {\n  %%a = stablehlo.constant dense<%s\n  return\n}", cells[0]);
+    rows_refused((char *[]){text, cells[1]});
+}
+
+ROWS(nested, 3) {
+    check_nesting(cells[0], cells[1], cells[2], 100000);
+}
+
+/* A gather or scatter that is refused, except by constraints. */
+ROWS(op, 2) {
+    struct error error = {0};
+    int ops;
+    ok_failed(verify("text", cells[0], strlen(cells[0]), &ops, &error), &error, EXIT_USER,
+              "text:", cells[1], "refused: %s", cells[1]);
+}
+
+TABLE(mlir);
+
+TEST(counts) {
+    ok(seen.read > 5 && seen.refused > 40, "%lld texts were read, %lld refused",
+       (long long)seen.read, (long long)seen.refused);
 }

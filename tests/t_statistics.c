@@ -3,46 +3,39 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tune/random.h"
 #include "../tune/statistics.h"
-#include "program.h"
+#include "case_table.h"
 
-/* The k-th least sample at which the interval begins: published tables of the sign test. */
-TEST(tables) {
-    static const struct {
-        int count, rank;
-    } table[] = {{5, 1},  {6, 1},  {8, 1},   {9, 2},   {12, 3},   {15, 4},
-                 {20, 6}, {25, 8}, {30, 10}, {50, 18}, {100, 40}, {301, 134}};
+/* Of samples 1 to so many, in falling order, one of so many that are compared. */
+static struct summary summary_of(int count, int compared) {
     double samples[301];
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        struct summary summary;
-        int n = table[i].count;
-        for (int k = 0; k < n; k++)
-            samples[k] = n - k;
-        bool done = summarise(samples, n, 1, &summary);
-        if (!ok(done && summary.low == table[i].rank && summary.high == n + 1 - table[i].rank,
-                "of %d samples the interval begins at number %d", n, table[i].rank))
-            diag("from %g to %g", summary.low, summary.high);
-        ok(summary.median == (n + 1) / 2.0 && summary.minimum == 1, "with median and minimum");
-        ok((n < 6) == (summary.coverage < 0.95), "and a coverage of %.3f", summary.coverage);
-    }
+    struct summary summary;
+    for (int k = 0; k < count; k++)
+        samples[k] = count - k;
+    must(summarise(samples, count, compared, &summary), "no memory");
+    return summary;
 }
 
-TEST(floor) {
-    static const struct {
-        int count, compared, rank; /* 0: too few samples */
-    } table[] = {{5, 1, 0},     {6, 1, 1},     {11, 100, 0}, {12, 100, 1},
-                 {15, 1000, 0}, {16, 1000, 1}, {27, 1, 8},   {27, 100, 5}};
-    double samples[27];
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        struct summary summary;
-        int n = table[i].count, rank = table[i].rank;
-        for (int k = 0; k < n; k++)
-            samples[k] = k + 1;
-        bool done = summarise(samples, n, table[i].compared, &summary);
-        ok(done && summary.floor == rank &&
-               (rank == 0 ? isinf(summary.ceiling) : summary.ceiling == n + 1 - rank),
-           "the floor of %d samples, one of %d, is number %d", n, table[i].compared, rank);
-    }
+/* COUNT RANK: the k-th least sample at which the interval begins. */
+ROWS(interval, 2) {
+    int n = atoi(cells[0]), rank = atoi(cells[1]);
+    const struct summary summary = summary_of(n, 1);
+    if (!ok(summary.low == rank && summary.high == n + 1 - rank,
+            "of %d samples the interval begins at number %d", n, rank))
+        diag("from %g to %g", summary.low, summary.high);
+    ok(summary.median == (n + 1) / 2.0 && summary.minimum == 1, "with median and minimum");
+    ok((n < 6) == (summary.coverage < 0.95), "and a coverage of %.3f", summary.coverage);
 }
+
+/* COUNT COMPARED RANK; 0: too few samples. */
+ROWS(floor, 3) {
+    int n = atoi(cells[0]), rank = atoi(cells[2]);
+    const struct summary summary = summary_of(n, atoi(cells[1]));
+    ok(summary.floor == rank &&
+           (rank == 0 ? isinf(summary.ceiling) : summary.ceiling == n + 1 - rank),
+       "the floor of %d samples, one of %s, is number %d", n, cells[1], rank);
+}
+
+TABLE(statistics);
 
 /* How often the interval has the median of what samples are drawn from; skewed, with outliers. */
 TEST(coverage) {

@@ -164,20 +164,17 @@ TEST(long_gathers) {
 
 /* ---- Scatter ---- */
 
-static const kvmill_plan_options with_packs = {
-    .struct_size = sizeof with_packs, .packs = packs, .pack_count = PACKS};
-
 static bool scatters_right(struct dice *dice, bool large) {
     return scatters_with(dice, large, NULL, NULL);
 }
 
 static bool packs_scatter_right(struct dice *dice, bool large) {
-    return scatters_with(dice, large, NULL, &with_packs);
+    return scatters_with(dice, large, NULL, &two_threads[1]);
 }
 
 static bool joints_scatter_right(struct dice *dice, bool large) {
     const struct joint *joint = &joints[dice_range(dice, 0, 1)];
-    return scatters_with(dice, large, joint, dice_once_in(dice, 2) ? &with_packs : NULL);
+    return scatters_with(dice, large, joint, dice_once_in(dice, 2) ? &two_threads[1] : NULL);
 }
 
 /* ---- Kernels of packs ---- */
@@ -287,64 +284,36 @@ static void walk_kernels(int cases) {
 
 enum { MANY = 200000 };
 
-struct permutation {
-    int64_t order[MANY], extent[1], vectors[2];
-    float input[MANY], update[MANY], result[MANY];
-};
-
-static bool is_permuted(const struct permutation *it) {
-    for (int i = 0; i < MANY; i++)
-        if (it->result[it->order[i]] != it->input[it->order[i]] + it->update[i])
-            return false;
-    return true;
-}
-
-/* Parts of the run, or 0 where it is wrong. */
-static int64_t parts_of_permutation(struct dice *dice, struct permutation *it, bool unique) {
-    static const int64_t axis_0[] = {0};
-    const DLTensor input = dense_tensor(f32, 1, it->extent, it->input);
-    const DLTensor update = dense_tensor(f32, 1, it->extent, it->update);
-    const DLTensor result = dense_tensor(f32, 1, it->extent, it->result);
-    const DLTensor indices = dense_tensor(i64, 2, it->vectors, it->order);
-    const DLTensor *inputs[] = {&input}, *updates[] = {&update};
-    const DLTensor *tensors[] = {&input, &indices, &update, &result};
-    const kvmill_scatter op = {.struct_size = sizeof op,
-                               .inserted_window_dims = {axis_0, 1},
-                               .scatter_dims_to_operand_dims = {axis_0, 1},
-                               .index_vector_dim = 1,
-                               .unique_indices = unique,
-                               .update_computation = "add",
-                               .count = 1,
-                               .inputs = inputs,
-                               .updates = updates,
-                               .scatter_indices = &indices};
-    const char *parts;
-    kvmill_plan *plan;
-    if (kvmill_plan_scatter(&op, windows_options(), &plan, NULL) != KVMILL_OK)
-        return 0;
-    parts = strstr(plan_text(plan), "up to ");
-    return run_windows(dice, plan, tensors, NULL) && parts != NULL && is_permuted(it)
-               ? atoll(parts + 6)
-               : 0;
+/* Parts of the run that adds to each element once, in any order; -1 where it is wrong. */
+static int64_t parts_of_points(struct dice *dice, bool unique) {
+    struct scattering it = {.combiner = {f32, ADD},
+                            .index_type = i64,
+                            .unique = unique,
+                            .g = {.rank = 1,
+                                  .space_rank = 1,
+                                  .indices_rank = 2,
+                                  .windowed_rank = 1,
+                                  .dims = {MANY},
+                                  .slice = {1},
+                                  .indices_dims = {MANY, 1},
+                                  .windowed_dims = {MANY},
+                                  .droppeds = 1,
+                                  .components = 1,
+                                  .ivd = 1}};
+    it.input->is_dense = it.update->is_dense = it.result->is_dense = it.indices.is_dense = true;
+    open_scattering(dice, &it);
+    dice_order(dice, (int64_t *)(void *)it.indices.dense, MANY);
+    put_pair(&it.indices);
+    return applies_right(dice, &it, NULL) ? it.parts : -1;
 }
 
 TEST(unique) {
     if (windows_options() != NULL) /* a pack for gathers */
         return;
     struct dice dice = dice_for("unique");
-    struct permutation *it = malloc(sizeof *it);
-    *it->extent = it->vectors[0] = MANY;
-    it->vectors[1] = 1;
-    dice_order(&dice, it->order, MANY);
-    for (int i = 0; i < MANY; i++) {
-        it->input[i] = (float)dice_range(&dice, -1000, 1000);
-        it->update[i] = (float)dice_range(&dice, -1000, 1000);
-    }
-    int64_t few = parts_of_permutation(&dice, it, false);
-    int64_t many = parts_of_permutation(&dice, it, true);
+    int64_t few = parts_of_points(&dice, false), many = parts_of_points(&dice, true);
     ok(few == 1 && many > 2,
        "points in %" PRId64 " parts, and in %" PRId64 " where indices are unique", few, many);
-    free(it);
 }
 
 /* ---- All of it ---- */

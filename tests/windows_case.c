@@ -3,6 +3,7 @@
 
 #include "common.h"
 #include "crew.h"
+#include "elements.h"
 #include "oracle/combiners.h"
 #include "windows_pack.h"
 
@@ -166,6 +167,16 @@ static void choose_strides(struct dice *dice, int rank, const int64_t *dims, int
     }
 }
 
+static DLDataType bytes_of(DLDataType type) {
+    return (DLDataType){kDLUInt, (uint8_t)(oracle_element_bytes(type) * 8), 1};
+}
+
+void open_elements(struct fenced_tensor *tensor, DLDataType type, int rank, const int64_t *dims,
+                   const int64_t *strides, struct dice *dice) {
+    tensor_open(tensor, bytes_of(type), rank, dims, strides, dice);
+    tensor->dl.dtype = type;
+}
+
 void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims,
                struct pair *pair) {
     int64_t strides[MOST_DIMS];
@@ -175,31 +186,19 @@ void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims
     pair->count = product(dims, rank);
     pair->dense = calloc((size_t)(pair->count * pair->bytes) + 1, 1);
     choose_strides(dice, rank, dims, strides);
-    tensor_open(&pair->fenced, (DLDataType){kDLUInt, (uint8_t)(pair->bytes * 8), 1}, rank, dims,
-                strided ? strides : NULL, dice);
-    pair->fenced.dl.dtype = type;
+    open_elements(&pair->fenced, type, rank, dims, strided ? strides : NULL, dice);
     seen.strided += strided;
 }
 
-static unsigned char *element_of(const struct pair *pair, int64_t i) {
-    const DLTensor *tensor = &pair->fenced.dl;
-    unsigned char *at = (unsigned char *)tensor->data + tensor->byte_offset;
-    if (tensor->strides == NULL)
-        return at + i * pair->bytes;
-    for (int d = tensor->ndim - 1; d >= 0; d--) {
-        at += i % tensor->shape[d] * pair->fenced.strides[d] * pair->bytes;
-        i /= tensor->shape[d];
-    }
-    return at;
+/* Every element, whatever its type, as its bytes. */
+static void move_pair(const struct pair *pair, unsigned char *dense, bool gather) {
+    struct fenced_tensor bytes = pair->fenced;
+    bytes.dl.dtype = bytes_of(bytes.dl.dtype);
+    tensor_move(&bytes, dense, gather);
 }
 
 void put_pair(struct pair *pair) {
-    if (pair->fenced.dl.strides == NULL && pair->count > 0) {
-        memcpy(element_of(pair, 0), pair->dense, (size_t)(pair->count * pair->bytes));
-        return;
-    }
-    for (int64_t i = 0; i < pair->count; i++)
-        memcpy(element_of(pair, i), pair->dense + i * pair->bytes, (size_t)pair->bytes);
+    move_pair(pair, pair->dense, false);
 }
 
 void close_pair(struct pair *pair) {
@@ -208,32 +207,31 @@ void close_pair(struct pair *pair) {
 }
 
 static bool is_nan(DLDataType type, const unsigned char *at) {
-    bool is_float = (type.code == kDLFloat && type.bits >= 16) || type.code == kDLBfloat;
-    double value = is_float ? oracle_get_float(type, at) : 0;
-    return value != value;
+    return number_is_float(type) && type.bits >= 16 && isnan(number_get(type, at));
 }
 
-/* Bits are equal, or both are NaN, also in the halves of complex numbers. */
-static bool is_same(DLDataType type, const unsigned char *a, const unsigned char *b) {
+bool is_same_element(DLDataType type, const unsigned char *a, const unsigned char *b) {
     size_t bytes = (size_t)oracle_element_bytes(type);
     DLDataType half = {kDLFloat, (uint8_t)(type.bits / 2), 1};
     if (type.code == kDLComplex)
-        return is_same(half, a, b) && is_same(half, a + bytes / 2, b + bytes / 2);
+        return is_same_element(half, a, b) && is_same_element(half, a + bytes / 2, b + bytes / 2);
     return memcmp(a, b, bytes) == 0 || (is_nan(type, a) && is_nan(type, b));
 }
 
 bool is_as_dense(const struct pair *pair, DLDataType type) {
-    int64_t where;
-    bool same = pair->fenced.dl.strides == NULL &&
-                memcmp(element_of(pair, 0), pair->dense, (size_t)(pair->count * pair->bytes)) == 0;
-    for (int64_t i = 0; !same && i < pair->count; i++) {
-        const unsigned char *want = pair->dense + i * pair->bytes, *have = element_of(pair, i);
-        if (!is_same(type, have, want)) {
-            diag("element %" PRId64 " of %" PRId64 " differs", i, pair->count);
-            return false;
-        }
-    }
-    return fence_is_intact(&pair->fenced.fence, &where);
+    size_t size = (size_t)(pair->count * pair->bytes);
+    unsigned char *have = malloc(size + 1);
+    int64_t where, i = 0;
+    move_pair(pair, have, true);
+    if (memcmp(have, pair->dense, size) == 0)
+        i = pair->count;
+    while (i < pair->count &&
+           is_same_element(type, have + i * pair->bytes, pair->dense + i * pair->bytes))
+        i++;
+    free(have);
+    if (i < pair->count)
+        diag("element %" PRId64 " of %" PRId64 " differs", i, pair->count);
+    return i == pair->count && fence_is_intact(&pair->fenced.fence, &where);
 }
 
 /* ---- Indices ---- */

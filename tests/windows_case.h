@@ -41,6 +41,9 @@ struct pair {
     struct fenced_tensor fenced;
 };
 
+/* Elements of less than a byte take one. */
+void open_elements(struct fenced_tensor *tensor, DLDataType type, int rank, const int64_t *dims,
+                   const int64_t *strides, struct dice *dice);
 void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims,
                struct pair *pair);
 void close_pair(struct pair *pair);
@@ -48,6 +51,9 @@ void close_pair(struct pair *pair);
 /* The dense data into the tensor; whether the tensor has them, and nothing else was written. */
 void put_pair(struct pair *pair);
 bool is_as_dense(const struct pair *pair, DLDataType type);
+
+/* Bits are equal, or both are NaN, also in the halves of complex numbers. */
+bool is_same_element(DLDataType type, const unsigned char *a, const unsigned char *b);
 
 void random_bytes(struct dice *dice, struct pair *pair);
 

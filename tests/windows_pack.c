@@ -62,13 +62,11 @@ static bool taken[MOST_KERNELS];
 /* Where it is linked: static programs cannot load. */
 extern const kvmill_pack kvmill_pack_windows __attribute__((weak));
 
-static const kvmill_pack *load(const char *path) {
-    if (strcmp(path, "linked") == 0)
-        return &kvmill_pack_windows;
+const kvmill_pack *loaded_pack(const char *path, const char *name) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const kvmill_pack *pack = library ? dlsym(library, "kvmill_pack_windows") : NULL;
+    const kvmill_pack *pack = library ? dlsym(library, name) : NULL;
     if (pack == NULL)
-        bail_out("%s: no pack called windows", path);
+        bail_out("%s: no %s", path, name);
     return pack;
 }
 
@@ -80,7 +78,8 @@ const kvmill_plan_options *windows_options(void) {
     if (path == NULL)
         return NULL;
     if (packs[0] == NULL)
-        packs[0] = load(path);
+        packs[0] = strcmp(path, "linked") == 0 ? &kvmill_pack_windows
+                                               : loaded_pack(path, "kvmill_pack_windows");
     if (packs[0]->count > MOST_KERNELS)
         bail_out("%s: %d kernels", path, (int)packs[0]->count);
     return &options;

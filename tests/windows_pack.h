@@ -18,6 +18,9 @@ void windows_tell_gather(const kvmill_gather *op);
  */
 const kvmill_plan_options *windows_options(void);
 
+/* The pack of that name in a library. */
+const kvmill_pack *loaded_pack(const char *path, const char *name);
+
 /* Remember the pack's kernel that the plan takes, if any; how many plans took one. */
 void windows_count(const kvmill_plan *plan);
 int64_t windows_counted(void);

@@ -173,6 +173,7 @@ static void set_op(struct dice *dice, struct scattering *it) {
     it->tensors[n] = &it->indices.fenced.dl;
     it->tensors[3 * n + 1] = &capture;
     it->op = scatter_of(it, it->inputs, it->tensors[n], it->updates);
+    it->op.unique_indices = it->unique;
     it->op.indices_are_sorted = dice_once_in(dice, 4);
     it->op.window_out_of_bounds = dice_once_in(dice, 3) ? "skip_window" : NULL;
     seen.scatters++;
@@ -196,6 +197,8 @@ static bool run_scattering(struct dice *dice, struct scattering *it,
         return false;
     }
     seen.slot_kernels += it->joint != NULL && plan_says(plan, "apply with kvmill_scatter_");
+    const char *parts = strstr(plan_text(plan), "up to ");
+    it->parts = parts != NULL ? atoll(parts + strlen("up to ")) : 0;
     protect(it, true);
     bool right =
         run_windows(dice, plan, it->tensors, it->joint != NULL ? &seen.region_parts : NULL);

@@ -26,8 +26,9 @@ struct scattering {
     const struct joint *joint; /* or NULL: one input, and the combiner */
     struct combiner combiner;
     DLDataType index_type;
-    bool in_place;
+    bool in_place, unique;
     int slots;
+    int64_t parts; /* that its plan says a run has, at most */
     struct pair input[MOST_SLOTS], update[MOST_SLOTS], result[MOST_SLOTS], indices;
     const DLTensor *inputs[MOST_SLOTS], *updates[MOST_SLOTS], *tensors[3 * MOST_SLOTS + 2];
     kvmill_scatter op;

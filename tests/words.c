@@ -5,6 +5,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "words.h"
 
+#include "../runtime/core/numbers.h"
 #include "fence.h"
 #include "tap.h"
 
@@ -25,12 +26,6 @@ static int below(int n) {
     return (int)dice_range(&dice, 0, n - 1);
 }
 
-static float float_of(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 static float edge_float(void) {
     static const uint32_t edges[] = {
         0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001,
@@ -38,20 +33,20 @@ static float edge_float(void) {
         0xbf800000, 0x3f000000, 0x3effffff, 0x3f000001, 0x477fe000, 0x477fefff, 0x477ff000,
         0x33800000, 0x33000000, 0x33000001, 0x38800000, 0x387fffff, 0x3f808000, 0x3f818000,
         0x7f7f8000, 0x4b000000, 0xcb000001};
-    return float_of(edges[below(sizeof edges / sizeof *edges)]);
+    return kvmill_float_of_bits(edges[below(sizeof edges / sizeof *edges)]);
 }
 
 /* Halfway between two numbers of `bits` bits less, or next to that. */
 static float tie(int bits) {
     uint32_t u = (uint32_t)dice_bits(&dice) & 0xbfffffff, half = 1u << (bits - 1);
     u = (u & ~(2 * half - 1)) | half;
-    return float_of(u + (uint32_t)below(3) - 1);
+    return kvmill_float_of_bits(u + (uint32_t)below(3) - 1);
 }
 
 static float some_float(void) {
     int kind = below(6);
     return kind == 0   ? edge_float()
-           : kind == 1 ? float_of((uint32_t)dice_bits(&dice))
+           : kind == 1 ? kvmill_float_of_bits((uint32_t)dice_bits(&dice))
            : kind == 2 ? tie(13)
            : kind == 3 ? tie(16)
            : kind == 4 ? ldexpf((float)(below(2000001) - 1000000), -14 - below(14))
@@ -141,9 +136,7 @@ void near_integers(union value *v, int lanes) {
 
 /* A number of a type with so many bits less. */
 static float shortened(float x, int bits) {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return float_of(u & ~((1u << bits) - 1));
+    return kvmill_float_of_bits(kvmill_bits_of_float(x) & ~((1u << bits) - 1));
 }
 
 static void quotient(union value *v, int lanes, int bits) {
@@ -203,16 +196,18 @@ void small_sums(union value *v, int lanes) {
         v[1].words[i] /= 4;
 }
 
-void magnitudes_of_16(union value *v, int lanes) {
+static void every_word(union value *v, int lanes, int32_t mask) {
     for (int k = 1; k <= 4; k++)
         for (int i = 0; i < lanes; i++)
-            v[k].words[i] &= 0x7fff7fff;
+            v[k].words[i] &= mask;
+}
+
+void magnitudes_of_16(union value *v, int lanes) {
+    every_word(v, lanes, 0x7fff7fff);
 }
 
 void magnitudes_of_32(union value *v, int lanes) {
-    for (int k = 1; k <= 4; k++)
-        for (int i = 0; i < lanes; i++)
-            v[k].words[i] &= 0x7fffffff;
+    every_word(v, lanes, 0x7fffffff);
 }
 
 /* That of one of 32 elements, which others have with either sign. */
@@ -360,8 +355,8 @@ static bool same_float(const struct word *word, const union value *v, uint32_t a
                        int lanes) {
     if (a == b || (is_nan(a) && is_nan(b)))
         return true;
-    return word->tolerance > 0 &&
-           fabsf(float_of(a) - float_of(b)) <= word->tolerance * largest_argument(word, v, lanes);
+    return word->tolerance > 0 && fabsf(kvmill_float_of_bits(a) - kvmill_float_of_bits(b)) <=
+                                      word->tolerance * largest_argument(word, v, lanes);
 }
 
 static bool same_half(uint16_t a, uint16_t b) {

@@ -19,6 +19,9 @@ union value {
     void *pointer;
 } __attribute__((aligned(64)));
 
+/* Makes arguments that may not be just any. */
+typedef void arguments(union value *v, int lanes);
+
 /* Kinds: v floats, w integers, h halves, x float16, f float, i int, u unsigned, l int64_t, b
    uint64_t, n a count, p what is read, q what is written, a a matrix, - nothing. */
 struct word {
@@ -26,7 +29,7 @@ struct word {
     char result;
     const char *parameters;
     void (*call)(union value *v); /* v[0] from v[1] ... */
-    void (*given)(union value *v, int lanes);
+    arguments *given;
     int read_bits, read_elements;
     float tolerance;
 };
@@ -34,26 +37,9 @@ struct word {
 extern const struct word words_of_isa[], words_meant[];
 extern const int lanes_of_isa, lanes_meant;
 
-void moderate(union value *v, int lanes);
-void exponents(union value *v, int lanes);
-void beyond_halves(union value *v, int lanes);
-void mantissa_and_power(union value *v, int lanes);
-void near_integers(union value *v, int lanes);
-void quotient_of_floats(union value *v, int lanes);
-void quotient_of_halves(union value *v, int lanes);
-void quotient_of_brains(union value *v, int lanes);
-void below_65536(union value *v, int lanes);
-void least_of_several(union value *v, int lanes);
-void lanes_of_mask(union value *v, int lanes);
-void step_of_quads(union value *v, int lanes);
-void nibble_shift(union value *v, int lanes);
-void even_count(union value *v, int lanes);
-void small_sums(union value *v, int lanes);
-void magnitudes_of_16(union value *v, int lanes);
-void magnitudes_of_32(union value *v, int lanes);
-void magnitude_of_16(union value *v, int lanes);
-void magnitude_of_32(union value *v, int lanes);
-void codes_of_4(union value *v, int lanes);
-void group_of_halves(union value *v, int lanes);
+arguments moderate, exponents, beyond_halves, mantissa_and_power, near_integers, quotient_of_floats,
+    quotient_of_halves, quotient_of_brains, below_65536, least_of_several, lanes_of_mask,
+    step_of_quads, nibble_shift, even_count, small_sums, magnitudes_of_16, magnitudes_of_32,
+    magnitude_of_16, magnitude_of_32, codes_of_4, group_of_halves;
 
 #endif

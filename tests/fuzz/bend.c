@@ -75,43 +75,30 @@ static void bend_strides(struct fenced_tensor *bent, struct dice *dice) {
 }
 
 static void bend_pointer(DLTensor *dl, struct dice *dice) {
-    switch (dice_range(dice, 0, 3)) {
-    case 0:
+    int64_t which = dice_range(dice, 0, 3);
+    if (which == 0)
         dl->data = NULL;
-        break;
-    case 1:
+    else if (which == 1)
         dl->shape = NULL;
-        break;
-    case 2:
+    else if (which == 2)
         dl->device.device_type = (DLDeviceType)dice_range(dice, 0, 12);
-        break;
-    default:
+    else
         dl->byte_offset = (uint64_t)bend_number(dice);
-        break;
-    }
 }
 
 static void bend_once(struct fenced_tensor *bent, struct dice *dice) {
     DLTensor *dl = &bent->dl;
-    switch (dice_range(dice, 0, 5)) {
-    case 0:
+    int64_t which = dice_range(dice, 0, 5);
+    if (which == 0)
         bend_type(dl, dice);
-        break;
-    case 1:
+    else if (which == 1)
         bend_rank(dl, dice);
-        break;
-    case 2:
-    case 3:
-        if (dl->ndim > 0)
-            bent->shape[dice_range(dice, 0, dl->ndim - 1)] = bend_number(dice);
-        break;
-    case 4:
+    else if (which == 4)
         bend_strides(bent, dice);
-        break;
-    default:
+    else if (which == 5)
         bend_pointer(dl, dice);
-        break;
-    }
+    else if (dl->ndim > 0)
+        bent->shape[dice_range(dice, 0, dl->ndim - 1)] = bend_number(dice);
 }
 
 static void copy(struct fenced_tensor *to, const struct fenced_tensor *from) {

@@ -12,9 +12,11 @@
 
 #include "../../base/error.h"
 
+typedef void fuzz_run(const unsigned char *data, size_t size);
+
 struct fuzz_target {
     const char *name; /* its seeds are in tests/fuzz/seeds/NAME */
-    void (*run)(const unsigned char *data, size_t size);
+    fuzz_run *run;
     const char *more; /* files of the tree that are seeds as well, a pattern; or NULL */
     size_t most;      /* bytes worth trying */
 };
@@ -22,19 +24,8 @@ struct fuzz_target {
 /* Up to one without a name. */
 extern const struct fuzz_target fuzz_targets[];
 
-void fuzz_config(const unsigned char *data, size_t size);
-void fuzz_gguf(const unsigned char *data, size_t size);
-void fuzz_spec(const unsigned char *data, size_t size);
-void fuzz_flow(const unsigned char *data, size_t size);
-void fuzz_mlir(const unsigned char *data, size_t size);
-void fuzz_evaluation(const unsigned char *data, size_t size);
-void fuzz_onnx(const unsigned char *data, size_t size);
-void fuzz_npy(const unsigned char *data, size_t size);
-void fuzz_tune(const unsigned char *data, size_t size);
-void fuzz_database(const unsigned char *data, size_t size);
-void fuzz_command(const unsigned char *data, size_t size);
-void fuzz_calls(const unsigned char *data, size_t size);
-void fuzz_windows(const unsigned char *data, size_t size);
+fuzz_run fuzz_config, fuzz_gguf, fuzz_spec, fuzz_flow, fuzz_mlir, fuzz_evaluation, fuzz_onnx,
+    fuzz_npy, fuzz_tune, fuzz_database, fuzz_command, fuzz_calls, fuzz_windows;
 
 /* NULL where there is none of that name. */
 const struct fuzz_target *fuzz_target_of(const char *name);

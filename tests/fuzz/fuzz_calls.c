@@ -58,11 +58,6 @@ static void bend_one(struct scene *scene, struct fenced_tensor bent[MOST_TENSORS
     }
 }
 
-static void bend_some(struct scene *scene, struct fenced_tensor bent[MOST_TENSORS]) {
-    for (int64_t n = dice_range(scene->dice, 0, 3); n > 0; n--)
-        bend_one(scene, bent);
-}
-
 static kvmill_status plan_call(void *context, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
     const struct scene *scene = context;
@@ -82,7 +77,8 @@ static void call(struct scene *scene) {
     kvmill_plan *plan = call_plan(&call);
     if (plan == NULL)
         return;
-    bend_some(scene, bent);
+    for (int64_t n = dice_range(scene->dice, 0, 3); n > 0; n--)
+        bend_one(scene, bent);
     call_run(&call, plan);
     kvmill_plan_destroy(plan);
 }

@@ -140,22 +140,16 @@ static kvmill_status plan(void *context, const kvmill_plan_options *options, kvm
 
 static void bend_one(struct windows *windows, struct fenced_tensor *bent) {
     int at = (int)draw(windows, 0, windows->count - 1);
-    switch (draw(windows, 0, 7)) {
-    case 0:
+    int64_t which = draw(windows, 0, 7);
+    if (which == 0)
         windows->tensors[at] = windows->tensors[draw(windows, 0, windows->count - 1)];
-        break;
-    case 1:
+    else if (which == 1)
         windows->tensors[at] = NULL;
-        break;
-    case 2:
-    case 3:
+    else if (which <= 3) {
         bend_tensor(&bent[at], &windows->memory[at], windows->dice);
         windows->tensors[at] = &bent[at].dl;
-        break;
-    default:
+    } else
         bend_indices(&windows->memory[windows->inputs], windows->dice);
-        break;
-    }
 }
 
 static void bend_some(struct windows *windows, struct fenced_tensor *bent) {

@@ -73,6 +73,11 @@ quick_kernels() {
     export CFLAGS CPPFLAGS
 }
 
+# todays SHARES [TURN] -- the number of today's share, of so many; TURN says another.
+todays() {
+    echo $((${2:-$(($(date +%s) / 86400))} % $1))
+}
+
 # Instruction sets: a test that needs one which the table lacks, or this CPU, is skipped.
 has_isa() {
     "$kvmill" isas | awk -v name="$1" '$1 == name {found = 1} END {exit !found}'

@@ -147,8 +147,8 @@ m4_dnl nearest_whole(x) -- the nearest whole number; of zeros any.
 km_word(«nearest_whole», «vf», «vf x», «
     return x + 12582912.f - 12582912.f;
 »)
-m4_dnl times_power(x, n) -- x * 2^n, x in [1/2, 2], n whole and at least km_least_power; with that, 1 becomes 0, and others
-m4_dnl what is no more than 2^-125.
+m4_dnl times_power(x, n) -- x * 2^n, x in [1/2, 2], n whole and at least km_least_power; with that, 1 becomes 0, and
+m4_dnl others what is no more than 2^-125.
 km_word(«times_power», «vf», «vf x, vf n», «
     vu exponent = (vu)__builtin_convertvector(choose(n == n, n, broadcast(0.f)), vi);
     return (vf)((vu)x + (exponent << 23));

@@ -32,7 +32,7 @@ from tap import Tap  # noqa: E402
 
 SCRATCH = Path.cwd()
 SHARES = 24
-SECONDS = 400  # that a program may take; of processor time ten times what it takes without a fault, and five
+SECONDS = 400  # that a program may take; of processor time three times what it takes without a fault, and five
 KERNEL_FLAGS = ["-w", "-fPIC", f"-I{SOURCE}/include"]
 CC = shlex.split(os.environ["CC"])
 
@@ -343,7 +343,7 @@ usual: dict[str, float] = {}  # seconds that programs take without a fault
 def passes(check: Check, program: Path, libraries: dict[str, Path], seconds: float = SECONDS) -> bool:
     settings = {"KVMILL_TEST_SLOW": "1", "KVMILL_TEST_STOP": "1", **check.variables}
     try:
-        limited = ["sh", "-c", 'ulimit -t "$0"; exec timeout "$@"', str(int(5 + 10 * seconds)), str(SECONDS)]
+        limited = ["sh", "-c", 'ulimit -t "$0"; exec timeout "$@"', str(int(5 + 3 * seconds)), str(SECONDS)]
         run([*limited, program], **settings, **libraries)
     except Failed:
         return False

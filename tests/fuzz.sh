@@ -1,8 +1,8 @@
 #!/bin/sh
-# fuzz.sh SECONDS [TARGET...] -- from a build directory: libFuzzer on every target for so long (on some, which soon find no more,
-# for less), each from its seeds, with the kernels of every instruction set that this machine has. Inputs that found something
-# new stay in fuzz/corpus, for the next time; those that end a target are findings, in fuzz/findings: mend it, and make them
-# seeds. KVMILL_FUZZ_BUILD: a build that has been configured for it.
+# fuzz.sh SECONDS [TARGET...] -- from a build directory: libFuzzer on every target for so long, each from its seeds, with the
+# kernels of every instruction set that this machine has. "todays" are a third of the targets, by the day. Inputs that found
+# something new stay in fuzz/corpus, for the next time; those that end a target are findings, in fuzz/findings: mend it, and make
+# them seeds. KVMILL_FUZZ_BUILD: a build that has been configured for it.
 set -eu
 seconds=$1
 shift
@@ -24,14 +24,6 @@ build() {
     make --no-print-directory -s -j"$(nproc)" tests/fuzz/fuzz
 }
 
-# seconds_of TARGET -- two fifths for those that have found 96 of 100 features of their end by then.
-seconds_of() {
-    case $1 in
-    config | flow | npy | command) echo $(((2 * seconds + 4) / 5)) ;;
-    *) echo "$seconds" ;;
-    esac
-}
-
 # one TARGET
 one() {
     dictionary=$source/tests/fuzz/dictionaries/$1.txt
@@ -42,7 +34,7 @@ one() {
     target=$1
     shift
     # shellcheck disable=SC2086
-    KVMILL_FUZZ=$target TMPDIR=$here/scratch srcdir=$source "$built/tests/fuzz/fuzz" "$@" -max_total_time="$(seconds_of "$target")" \
+    KVMILL_FUZZ=$target TMPDIR=$here/scratch srcdir=$source "$built/tests/fuzz/fuzz" "$@" -max_total_time="$seconds" \
         -timeout=20 -rss_limit_mb=3000 -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$here/findings/$target-" \
         "$here/corpus/$target" $(seeds_of "$target") >"$here/logs/$target.log" 2>&1
 }
@@ -84,7 +76,9 @@ note_plans() {
 }
 
 build
-[ $# -gt 0 ] || set -- $("$built/tests/fuzz/fuzz" 2>&1 | sed -n 's/^KVMILL_FUZZ: accepted://p')
+targets=$("$built/tests/fuzz/fuzz" 2>&1 | sed -n 's/^KVMILL_FUZZ: accepted://p')
+[ $# -gt 0 ] || set -- $targets
+[ "$1" != todays ] || set -- $(echo "$targets" | xargs -n 1 | awk -v turn=$(($(date +%s) / 86400 % 3)) 'NR % 3 == turn')
 export KVMILL_DATADIR="$source"
 failed=0
 running=

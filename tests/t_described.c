@@ -425,7 +425,7 @@ static kvmill_plan *open_good(struct scene *scene, const struct op *op,
 static void test_tensors(const struct op *op, const struct described_case *by,
                          struct counts *counts) {
     static struct scene scene;
-    for (int i = 0; i < (is_slow_run() ? 2 : ROUNDS); i++) {
+    for (int i = 0; i < (is_slow_run() ? few_cases(2) : ROUNDS); i++) {
         kvmill_plan *plan = open_good(&scene, op, by);
         bend_tensors(&scene, plan, counts);
         if (i == 0) {

@@ -64,13 +64,18 @@ shared_header() {
         "$srcdir/tests/precompile.sh" "$headers" "$@" && options=$(cat "$headers/options")
 }
 
-# quick_kernels [CC] -- what compiles kernels from here on does so with -O1 and a header that is compiled already: where
-# kernels are neither timed nor the matter, that is a third of the time.
+# quick_kernels LEVEL [CC] -- what compiles kernels from here on does so with this level and a header that is compiled already:
+# -O0 where kernels are neither timed nor the matter, or run for a moment, which is a quarter of the time; else -O1.
 quick_kernels() {
     # shellcheck disable=SC2086
-    shared_header ${1:-cc} -O1
-    CFLAGS=-O1 CPPFLAGS=-I$headers
+    shared_header ${2:-cc} "$1"
+    CFLAGS=$1 CPPFLAGS=-I$headers
     export CFLAGS CPPFLAGS
+}
+
+# todays SHARES [TURN] -- the number of today's share, of so many; TURN says another.
+todays() {
+    echo $((${2:-$(($(date +%s) / 86400))} % $1))
 }
 
 # Instruction sets: a test that needs one which the table lacks, or this CPU, is skipped.

@@ -1,5 +1,5 @@
 # README and guides as they are typed: the commands of a page in their order, in a directory that has the source's configs and tests, by an
-# installed kvmill, in an environment of paths alone; whole programs go to the files that their first lines name.  What a command
+# installed kvmill, in an environment of paths and of flags for compilers; whole programs go to the files that their first lines name.  What a command
 # prints first is what the page says, except for numbers.  What is not typed is a row of tests/tables/untyped.tsv: the page, how it begins,
 # why, and what is typed in its place, or "-".  Sourced by example.test, which has $prefix.
 untyped=$srcdir/tests/tables/untyped.tsv
@@ -32,7 +32,7 @@ plainly() {
 
 # type_it PAGE COMMAND PRINTED
 type_it() {
-    env -i PATH="$prefix/bin:/usr/bin:/bin" HOME="$scratch" CFLAGS=-O1 MAKEFLAGS=-j2 KVMILL_BENCH_ROTATION=16 \
+    env -i PATH="$prefix/bin:/usr/bin:/bin" HOME="$scratch" CFLAGS="$CFLAGS" CPPFLAGS="$CPPFLAGS" MAKEFLAGS=-j2 KVMILL_BENCH_ROTATION=16 \
         PKG_CONFIG_PATH="$prefix/lib/pkgconfig" LD_LIBRARY_PATH="$prefix/lib" sh -c "$2" >typed.log 2>&1
     result=$?
     if [ $result -eq 0 ] && [ -n "$3" ]; then
@@ -43,6 +43,7 @@ type_it() {
     [ $result -eq 0 ] || { echo "# wanted: $3"; tail -n 20 typed.log | diag; }
 }
 
+quick_kernels -O1
 tab=$(printf '\t')
 for page in README.md doc/guide/generate.md doc/guide/link.md doc/guide/measure.md doc/guide/sparse.md doc/guide/stablehlo.md; do
     mkdir -p "$scratch/typed/$page" && cd "$scratch/typed/$page" || exit 1

@@ -202,7 +202,7 @@ times_power(vf x, vf n)
 INLINED vf
 power_of_2(vf x)
 {
-    x = max_f32(broadcast(-150.f), x);
+    x = max_f32(broadcast(-127.f), x);
     vf n = nearest_whole(x), f = x - n;
     vf y = broadcast(0.0001534581201f);
     y = y * f + 0.001339993122f;

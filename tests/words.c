@@ -86,10 +86,7 @@ void moderate(union value *v, int lanes) {
 }
 
 static float exponent(void) {
-    int64_t strange = below(50);
-    if (strange < 2)
-        return strange == 0 ? NAN : -INFINITY;
-    return (float)(below(240001) - 120000) / 1000;
+    return below(50) == 0 ? NAN : (float)(below(240001) - 120000) / 1000;
 }
 
 /* Also what makes 0. */

@@ -6,7 +6,6 @@ m4_define(«km_bits», 512)
 m4_define(«km_sums», 16)
 m4_define(«km_spreads», 1)
 m4_define(«km_register», «v»)
-m4_define(«km_least_power», -150)
 km_include(«x86»)
 
 m4_define(«km_widths», «64, 32, 16, 8, 4, 2, 1»)

@@ -147,16 +147,15 @@ m4_dnl nearest_whole(x) -- the nearest whole number; of zeros any.
 km_word(«nearest_whole», «vf», «vf x», «
     return x + 12582912.f - 12582912.f;
 »)
-m4_dnl times_power(x, n) -- x * 2^n, x in [1/2, 2], n whole and at least km_least_power; with that, 1 becomes 0, and
-m4_dnl others what is no more than 2^-125.
+m4_dnl times_power(x, n) -- x * 2^n, x in [1/2, 2], n whole and at least -127; with -127, 1 becomes 0, and others what
+m4_dnl is no more than 2^-125.
 km_word(«times_power», «vf», «vf x, vf n», «
     vu exponent = (vu)__builtin_convertvector(choose(n == n, n, broadcast(0.f)), vi);
     return (vf)((vu)x + (exponent << 23));
 »)
-m4_dnl power_of_2(x) -- a polynomial of least relative error, 2e-9; 0 where x is at most km_least_power.  NaN stays NaN.
-km_word(«power_of_2», «vf», «vf x», «_km_power_of_2(-127)», «_km_power_of_2(km_least_power)»)
-m4_define(«_km_power_of_2», «
-    x = max_f32(broadcast($1.f), x);
+m4_dnl power_of_2(x) -- a polynomial of least relative error, 2e-9; 0 where x is at most -127.  NaN stays NaN.
+km_word(«power_of_2», «vf», «vf x», «
+    x = max_f32(broadcast(-127.f), x);
     vf n = nearest_whole(x), f = x - n;
     vf y = broadcast(0.0001534581201f);
     y = y * f + 0.001339993122f;

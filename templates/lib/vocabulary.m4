@@ -6,14 +6,12 @@ m4_dnl anything better gets, and what every other version is tested against.
 m4_dnl km_lanes -- elements of a vector; km_sums -- sums that fit into registers beside what is added;
 m4_dnl km_peak_bytes -- bytes of a vector that the words for magnitudes take; 0: a loop is better;
 m4_dnl km_spreads -- instructions load a word into all lanes of an operand by themselves;
-m4_dnl km_register -- the constraint of assembly for a vector;
-m4_dnl km_least_power -- with it times_power makes 0 of 1.
+m4_dnl km_register -- the constraint of assembly for a vector.
 m4_define(«km_lanes», 4)
 m4_define(«km_sums», 8)
 m4_define(«km_peak_bytes», 0)
 m4_define(«km_spreads», 0)
 m4_define(«km_register», «m»)
-m4_define(«km_least_power», -127)
 
 m4_dnl How much is straight-line code; more is a loop.  A file has at most a few thousand lines then, which compilers
 m4_dnl take seconds for, and a loop that long waits for memory rather than for its own instructions.

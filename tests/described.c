@@ -215,9 +215,7 @@ static const struct described_tensor scatter_tensors[] = {
 
 /* ---- Flows ---- */
 
-#define FLOW_SETTINGS                                                                              \
-    CACHE_SETTINGS " cache_mode=1 page_size=4 num_layer=1 layer_idx=0 batch=4 pages=4"             \
-                   " cache_pages=16 topk_val=1"
+#define FLOW_SETTINGS CACHE_SETTINGS " cache_mode=1 page_size=4 num_layer=1 layer_idx=0"
 
 /* Requests of a page each, of which the last token is new. */
 static void bind_flow(struct scene *scene) {

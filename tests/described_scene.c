@@ -200,7 +200,8 @@ static void start_attributes(struct scene *scene) {
     char chosen[512];
     const char *settings = chosen;
     kvmill_op_init(scene_attributes(scene), &scene->base);
-    scene->limits.struct_size = sizeof scene->limits;
+    scene->limits = (kvmill_flow_limits){sizeof scene->limits, 4, 4, 16};
+    scene->topk_val = 1;
     if (scene->op->parts[2] != NULL)
         kvmill_op_init(scene->op->parts[2], &scene->step);
     if (scene->attributes->family == OP_CACHE_ATTENTION)

@@ -6,6 +6,7 @@
 #include "../ops/element.h"
 #include "../ops/region_text.h"
 #include "case_table.h"
+#include "common.h"
 #include "packs.h"
 #include "plans.h"
 #include "region_texts.h"

@@ -91,7 +91,7 @@ static void set_member(const struct op_member *member, void *op, const char *val
     static int64_t item;
     static char word[32];
     const void *pointer = word;
-    snprintf(word, sizeof word, "%s", value);
+    snprintf(word, sizeof word, "%.31s", value);
     if (strcmp(value, "null") == 0)
         pointer = NULL;
     else if (strcmp(value, "codes") == 0)

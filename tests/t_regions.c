@@ -6,6 +6,10 @@
 #include "../ops/element.h"
 #include "../ops/region_text.h"
 #include "case_table.h"
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#endif
+
 #include "common.h"
 #include "packs.h"
 #include "plans.h"
@@ -47,12 +51,24 @@ static void fill(struct dice *dice, const struct fenced_tensor *tensor) {
                             tensor->fence.data + at);
 }
 
+/* Valgrind 3.19 makes +0 of a fused product of zeros, whatever their signs. */
+static bool is_zero_of_valgrind(DLDataType type, const unsigned char *x, const unsigned char *y) {
+#if __has_include(<valgrind/valgrind.h>)
+    return RUNNING_ON_VALGRIND && kvmill_kind_of(type) == KVMILL_FLOAT &&
+           kvmill_float_of(type, kvmill_scalar_load(type, x).word[0]) == 0 &&
+           kvmill_float_of(type, kvmill_scalar_load(type, y).word[0]) == 0;
+#else
+    (void)type, (void)x, (void)y;
+    return false;
+#endif
+}
+
 static bool are_same(const struct fenced_tensor *a, const struct fenced_tensor *b) {
     DLDataType type = a->dl.dtype;
     int64_t bytes = kvmill_element_bytes(type);
     for (size_t at = 0; at + (size_t)bytes <= a->fence.size; at += (size_t)bytes) {
         const unsigned char *x = a->fence.data + at, *y = b->fence.data + at;
-        if (!is_same_element(type, x, y)) {
+        if (!is_same_element(type, x, y) && !is_zero_of_valgrind(type, x, y)) {
             diag("%s: %#llx, portable %#llx", kvmill_element_word(type),
                  (unsigned long long)kvmill_scalar_load(type, x).word[0],
                  (unsigned long long)kvmill_scalar_load(type, y).word[0]);

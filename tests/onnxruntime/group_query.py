@@ -22,7 +22,7 @@ INPUTS = (
     "q_norm_weight", "k_norm_weight", "query_seqlens",
 )  # fmt: skip
 OUTPUTS = ("output", "present_key", "present_value")
-HEADS, KV_HEADS = 4, 2
+HEADS, KV_HEADS = 8, 2
 SCALE_TYPES = ("PER_TENSOR", "PER_CHANNEL")
 # The CPU provider rounds weights and sums to float16.
 TOLERANCES = {"float32": 2e-5, "float16": 8e-3}

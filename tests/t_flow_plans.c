@@ -245,9 +245,9 @@ static kvmill_plan *plan_of(const struct flow_step *step, int kind) {
 TEST(constants) {
     static const kvmill_flow_op ops[] = {
         {.op = "Multiply", .inputs = {"q", "kmax"}, .output = "a"},
-        {.op = "Multiply", .inputs = {"a", "w"}, .output = "b"},
-        {.op = "Multiply", .inputs = {"q", "kmin"}, .output = "c"},
-        {.op = "Maximum", .inputs = {"c", "b"}, .output = "d"}, /* NaN if b is */
+        {.op = "Multiply", .inputs = {"q", "kmin"}, .output = "b"},
+        {.op = "Multiply", .inputs = {"b", "w"}, .output = "c"},
+        {.op = "Maximum", .inputs = {"a", "c"}, .output = "d"}, /* NaN if c is */
         {.op = "Sum", .inputs = {"d"}, .output = "e", .dims = 4},
         {.op = "Max", .inputs = {"e"}, .output = "f", .dims = 2},
         {.op = "topK", .inputs = {"f"}},

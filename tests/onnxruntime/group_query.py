@@ -251,7 +251,7 @@ def group_query_tests(tap: Tap, seed: int, open_session: Callable) -> None:
 # ---- Edges ----
 
 
-def step_case(rng: np.random.Generator, batch: int = 2, dim: int = 16) -> Case:
+def step_case(rng: np.random.Generator, batch: int = 2, dim: int = 32) -> Case:
     """A token each, with rotary embedding, and a cache of int8: the library of the tests has kernels
     for "near" arithmetic of it."""
     case = Case({"query": rng.standard_normal((batch, 1, HEADS * dim)).astype(np.float32)})
@@ -274,8 +274,8 @@ def empty(open_session: Callable) -> None:
         {n: a[:0] if a.shape[:1] == (2,) else a for n, a in case.arrays.items()}, case.attributes
     )
     got = results(session, none)
-    assert got["output"].shape == (0, 1, HEADS * 16), got["output"].shape
-    assert got["present_key"].shape == (0, KV_HEADS, 40, 16), got["present_key"].shape
+    assert got["output"].shape == (0, 1, HEADS * 32), got["output"].shape
+    assert got["present_key"].shape == (0, KV_HEADS, 40, 32), got["present_key"].shape
     require_alike(case, results(session, case), results(plain_session(group_query_model(case)), case), 2e-5)
 
 
@@ -338,8 +338,8 @@ def group_query_claim_tests(tap: Tap) -> None:
     case = step_case(np.random.default_rng(2))
     takes = 'takes node "attend" (GroupQueryAttention) as GroupQueryAttention'
     leaves = 'leaves node "attend" (GroupQueryAttention): {}'.format
-    weight = {"q_norm_weight": np.ones(16, np.float32), "k_norm_weight": np.ones(16, np.float32)}
-    other = step_case(np.random.default_rng(2), dim=32)
+    weight = {"q_norm_weight": np.ones(32, np.float32), "k_norm_weight": np.ones(32, np.float32)}
+    other = step_case(np.random.default_rng(2), dim=16)
     near = {"math": "near"}
 
     def check(arrays: Mapping, attributes: Mapping, wanted: str, entries: Mapping = near) -> None:

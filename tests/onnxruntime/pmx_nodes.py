@@ -73,7 +73,7 @@ def check_all(open_session: Callable, seed: int) -> None:
 
 # ---- One node ----
 
-HEADS, KV_HEADS, DIM, SLOTS = 8, 2, 16, 16
+HEADS, KV_HEADS, DIM, SLOTS = 8, 2, 32, 16
 CACHE = [1, 1, 2, SLOTS, KV_HEADS]
 
 

@@ -246,7 +246,7 @@ static void open_side(struct attention *a, bool value, struct dice *dice) {
     }
 }
 
-/* llama.cpp's blocks: noise, but for scales and minima. */
+/* llama.cpp's blocks: noise, except for scales and minima. */
 static void fill_blocks(const struct oracle_side *side, int64_t row, struct dice *dice) {
     int64_t bytes = oracle_bytes(side->type, side->dim);
     unsigned char *block = side->data + row * bytes;

@@ -64,7 +64,7 @@ static void say_scatter(const struct kvmill_kernel *kernel, int64_t more, char w
              shape->heads, rows, row, shape->circular ? capacity - 1 : capacity - rows);
 }
 
-/* Of the update that the kernel is for, or of a cache with another slot. */
+/* The update is the one that the kernel is for, or the cache has one more slot. */
 static bool scatter_is_right(const struct kvmill_kernel *kernel, bool same, struct dice *dice) {
     struct scene scene;
     struct fenced_tensor expected;

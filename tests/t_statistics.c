@@ -5,7 +5,7 @@
 #include "../tune/statistics.h"
 #include "case_table.h"
 
-/* Of samples 1 to so many, in falling order, one of so many that are compared. */
+/* Summarises the samples `count` to 1; it is one of `compared` that are compared. */
 static struct summary summary_of(int count, int compared) {
     double samples[301];
     struct summary summary;

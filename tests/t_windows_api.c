@@ -80,7 +80,7 @@ static void make_good(void) {
 
 /* ---- What is changed, in words ---- */
 
-/* Of 8 bits, where the tensors have 32. */
+/* Codes have 8 bits, the tensors 32. */
 static const kvmill_element_type codes[2] = {
     {{kDLInt, 8, 1}, {kDLFloat, 32, 1}, 0.5, 0, -128, 127},
     {{kDLInt, 8, 1}, {kDLFloat, 32, 1}, 0.5, 0, -128, 127},

@@ -118,8 +118,8 @@ struct oracle_result {
 
 void oracle_attend(const struct oracle_attention *problem, const struct oracle_result *result);
 
-/* Of one query head, whose numbers are `query`, over so many keys; and what ALiBi adds to the score
-   of a key so far from the query. */
+/* The answer for one query head, whose numbers are `query`, over so many keys; and what ALiBi adds
+   to the score of a key so far from the query. */
 void oracle_attend_keys(const struct oracle_attention *problem, int64_t head, const double *query,
                         struct oracle_key *keys, int64_t count, struct oracle_answer *answer);
 double oracle_alibi(const struct oracle_attention *problem, int64_t head, int64_t distance);

@@ -98,11 +98,12 @@ km_times(«V», km_value_strip, «m4_dnl
         km_named(s, R, V, I) = add_products(km_named(s, R, V, I), km_named(a, R, I), km_named(b, V));
 »)»)»)
 
-m4_dnl _km_fetch_step -- the share of a step: of what keys and values are fetched while sums are made, each strip of the
-m4_dnl first rows fetches as many, all the time.
-m4_define(«_km_fetch_step», «km_if(km_outer > 0, «km_if(km_value_rows == km_rows, «m4_dnl
-km_fetch_summing(«strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))», «        if (r + i == 0) {
-km_fetch_summing(«strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))        }
+m4_dnl _km_fetch_step -- the lines that one step of a sum fetches: the first rows fetch, as many at every step.
+m4_define(«_km_share_of_step», «m4_dnl
+km_fetch_summing(«strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))»)
+m4_define(«_km_fetch_step», «km_if(km_outer > 0, «km_if(km_value_rows == km_rows, «_km_share_of_step», «m4_dnl
+        if (r + i == 0) {
+_km_share_of_step        }
 »)»)»)
 
 m4_dnl _km_values_of_tile -- vectors of a strip of four values, and the rows that are fetched: each strip's share.

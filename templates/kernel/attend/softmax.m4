@@ -61,11 +61,10 @@ km_if(km_has_cap, «        if (p->softcap != 0.f)
             x = capped(x, p->softcap * log2_e);
 »)km_if(km_has_bias, «        x += bias(row, from + t, n - t) * log2_e;
 »)m4_dnl
-km_if(km_has_cap || km_has_bias, «        if (low > t || high < t + LANES)
-            x = hide_outside(x, low - t, high - t);
+        if (low > t || high < t + LANES)
+km_if(km_has_cap || km_has_bias, «            x = hide_outside(x, low - t, high - t);
         store_f32(w->score[r] + t, x);
-», «        if (low > t || high < t + LANES)
-            store_f32(w->score[r] + t, x = hide_outside(x, low - t, high - t));
+», «            store_f32(w->score[r] + t, x = hide_outside(x, low - t, high - t));
 »)m4_dnl
         top = max_f32(top, x);
     }

@@ -286,8 +286,7 @@ enum {
     SOFTMAX_ROWS = 4, /* query rows that go through softmax at a time */
     STRIP = 16,
     BLOCK = 64,
-    INNER = 0, /* rows ahead that are brought into the first cache */
-    OUTER = 64, /* and into the second */
+    OUTER = 64, /* rows ahead that are brought into the first cache */
     RUN = 8, /* rows of the cache that are found together */
     FOUND = 128, /* rows of the block, and after it */
 };
@@ -371,7 +370,7 @@ fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together
     for (int64_t i = first; i < first + count; i += together) {
         const unsigned char *line = w->key_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 2);
+            __builtin_prefetch(line + j * 64, 0, 3);
     }
 }
 
@@ -383,7 +382,7 @@ fetch_value_lines(const struct work *w, int64_t first, int64_t count, int togeth
     for (int64_t i = first; i < first + count; i += together) {
         const unsigned char *line = w->value_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 2);
+            __builtin_prefetch(line + j * 64, 0, 3);
     }
 }
 

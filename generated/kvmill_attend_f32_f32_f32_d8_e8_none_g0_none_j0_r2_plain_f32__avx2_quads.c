@@ -142,8 +142,7 @@ enum {
     SOFTMAX_ROWS = 4, /* query rows that go through softmax at a time */
     STRIP = 32,
     BLOCK = 32,
-    INNER = 8, /* rows ahead that are brought into the first cache */
-    OUTER = 64, /* and into the second */
+    OUTER = 64, /* rows ahead that are brought into the first cache */
     RUN = 8, /* rows of the cache that are found together */
     FOUND = 96, /* rows of the block, and after it */
 };
@@ -159,12 +158,6 @@ struct place {
     const struct kvmill_extent *extent;
     int64_t passed;
 };
-
-INLINED const unsigned char *
-row_of(const struct run *run, int64_t t)
-{
-    return run[(uint64_t)t / RUN].first + run[(uint64_t)t / RUN].step[t % RUN];
-}
 
 /* The rows of a run from row t on.  */
 INLINED struct run
@@ -212,7 +205,7 @@ fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together
     for (int64_t i = first; i < first + count; i += together) {
         const unsigned char *line = w->key_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 2);
+            __builtin_prefetch(line + j * 64, 0, 3);
     }
 }
 
@@ -224,16 +217,7 @@ fetch_value_lines(const struct work *w, int64_t first, int64_t count, int togeth
     for (int64_t i = first; i < first + count; i += together) {
         const unsigned char *line = w->value_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 2);
-    }
-}
-
-INLINED void
-fetch_inner_value_rows(const struct work *w, int64_t first, int64_t count)
-{
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = row_of(w->value_run, t);
-        __builtin_prefetch(row, 0, 3);
+            __builtin_prefetch(line + j * 64, 0, 3);
     }
 }
 
@@ -416,8 +400,6 @@ accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
     __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
     for (int64_t next = 0; next < n; next += 8) {
-        if (r == 0 && v == 0)
-            fetch_inner_value_rows(w, next + INNER, RUN);
         if (r == 0) {
             fetch_key_lines(w, 16 + (v / 8 * 4 + next / 8) * 4, 4, 1);
             fetch_value_lines(w, 16 + (v / 8 * 4 + next / 8) * 4, 4, 1);

@@ -273,8 +273,7 @@ enum {
     SOFTMAX_ROWS = 4, /* query rows that go through softmax at a time */
     STRIP = 64,
     BLOCK = 64,
-    INNER = 8, /* rows ahead that are brought into the first cache */
-    OUTER = 64, /* and into the second */
+    OUTER = 64, /* rows ahead that are brought into the first cache */
     RUN = 8, /* rows of the cache that are found together */
     FOUND = 128, /* rows of the block, and after it */
 };
@@ -354,7 +353,7 @@ fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together
     for (int64_t i = first; i < first + count; i += together) {
         const unsigned char *line = w->key_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 2);
+            __builtin_prefetch(line + j * 64, 0, 3);
     }
 }
 
@@ -366,25 +365,7 @@ fetch_value_lines(const struct work *w, int64_t first, int64_t count, int togeth
     for (int64_t i = first; i < first + count; i += together) {
         const unsigned char *line = w->value_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 2);
-    }
-}
-
-INLINED void
-fetch_inner_key_rows(const struct work *w, int64_t first, int64_t count)
-{
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = row_of(w->key_run, t);
-        __builtin_prefetch(row, 0, 3);
-    }
-}
-
-INLINED void
-fetch_inner_value_rows(const struct work *w, int64_t first, int64_t count)
-{
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = row_of(w->value_run, t);
-        __builtin_prefetch(row, 0, 3);
+            __builtin_prefetch(line + j * 64, 0, 3);
     }
 }
 
@@ -534,7 +515,6 @@ load_keys(struct work *w, int64_t n)
         const unsigned char *row_15 = keys_8.first + keys_8.step[7];
         const unsigned char *const row[] = {row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8, row_9,
                                             row_10, row_11, row_12, row_13, row_14, row_15};
-        fetch_inner_key_rows(w, t + INNER, LANES);
         vf x[4];
         turn(row, 2, x);
         for (int i = 0; i < 4; i++) {
@@ -589,7 +569,6 @@ load_codes(struct work *w, int64_t n, int has_signs)
         const unsigned char *row[4]; /* stores of codes do not change these */
         for (int i = 0; i < 4; i++)
             row[i] = row_of(w->value_run, t + i);
-        fetch_inner_value_rows(w, t + INNER, 4);
         for (int d = 0; d < VALUE_DIM; d += 32) {
             vi signs = has_signs ? signs_of_four(&w->value_scale[d / 32][t]) : (vi){0};
             vi x = side_by_side(load_four(row[0] + d / 32 * 18 + 2 + d % 32 / 2, row[1] + d / 32 * 18 + 2 + d % 32 / 2,

@@ -47,8 +47,10 @@ m4_define(«km_attend_types», «enum {
     SOFTMAX_ROWS = km_softmax_rows, /* query rows that go through softmax at a time */
     STRIP = m4_eval(km_strip * km_lanes),
     BLOCK = km_block,
-    INNER = km_inner,   /* rows ahead that are brought into the first cache */
-    OUTER = km_outer, /* and into the second */
+km_if(km_inner > 0, «    INNER = km_inner, /* rows ahead that are brought into the first cache */
+»)km_if(km_outer > 0,
+    «    OUTER = km_outer, /* rows ahead that are brought into the km_if(km_inner > 0, «second», «first») cache */
+»)m4_dnl
     RUN = 8,          /* rows of the cache that are found together */
     FOUND = m4_eval(km_block + (km_most_of(km_inner + 8, km_outer) + 7) / 8 * 8), /* rows of the block, and after it */
 };

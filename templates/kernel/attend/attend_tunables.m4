@@ -48,11 +48,13 @@ km_tunable_when(«!km_unroll», «block», «km_if(km_is_small, 32, 64)», «16,
 km_limit(«km_if(km_single_tile || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
     «a strip is longer than the block»)
 
-m4_dnl Processors that end with AVX2 bring them there by themselves, except for the quads of float32.
-m4_define(«km_usual_inner», «km_if(km_registers > 16 || (km_quads && m4_ifelse(km_key, «f32», 1, 0)), 8, 0)»)
-km_tunable_when(«!km_unroll», «inner», «km_usual_inner», «0, 4, 8, 16»,
-    «rows ahead that are brought into the first cache»)
-km_tunable_when(«!km_unroll», «outer», 64, «0, 32, 64, 128», «rows ahead that are brought into the second cache»)
+m4_dnl One level is enough where lines are fetched evenly; the second level of fetches is there to be tuned.
+km_tunable_when(«!km_unroll», «inner», 0, «0, 4, 8, 16»,
+    «rows ahead that are brought from the second cache into the first; 0: all come into the first at once»)
+m4_dnl What is on its way may not drive the rest out of the first cache: some 32 KiB of it.
+m4_define(«km_bytes_of_position», «(km_row_bytes_of(km_key, km_key_dim) + km_row_bytes_of(km_value, km_value_dim))»)
+m4_define(«km_usual_outer», «km_if(64 * km_bytes_of_position > 32768, 32, 64)»)
+km_tunable_when(«!km_unroll», «outer», «km_usual_outer», «0, 32, 64, 128», «rows ahead that are brought from memory»)
 
 m4_define(«km_sums_of_position», «m4_eval((km_rows * 4 + km_lanes - 1) / km_lanes)»)
 m4_define(«km_usual_positions», «km_if(km_sums / km_sums_of_position < 4, 4,

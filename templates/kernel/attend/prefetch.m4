@@ -1,8 +1,9 @@
 m4_divert(-1)
-m4_dnl prefetch.m4 -- lines of the cache that are needed later.  Those OUTER rows ahead are brought into the outer cache
-m4_dnl (the second), those INNER ahead into the inner one (the first), each line once per level, never in an innermost
-m4_dnl loop.  A processor holds few lines in flight, and these should never run out: so lines of keys and of values are
-m4_dnl asked for all the time, evenly, and in the order in which they lie, which its own prefetching follows.
+m4_dnl prefetch.m4 -- lines of the cache that are needed later.  Those OUTER rows ahead are brought into the processor's
+m4_dnl first cache; or, if INNER is not 0, into the second, and those INNER rows ahead into the first.  Each line is
+m4_dnl fetched once per level, never in an innermost loop.  A processor holds few lines in flight, and these should
+m4_dnl never run out: so lines of keys and of values are asked for all the time, evenly, and in the order in which they
+m4_dnl lie, which its own prefetching follows.
 m4_define(«km_lines», «m4_eval((km_row_bytes_of(km_$1, km_$1_dim) + 63) / 64)»)
 
 m4_dnl km_fetch_inner(SIDE, ROW, COUNT) -- COUNT rows from those INNER after ROW on.
@@ -84,7 +85,7 @@ km_inline(«void», «fetch_$1_lines(const struct work *w, int64_t first, int64_
     for (int64_t i = first; i < first + count; i += together) {
         const unsigned char *line = w->$1_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 2);
+            __builtin_prefetch(line + j * 64, 0, km_if(km_inner > 0, 2, 3));
     }
 }
 

@@ -135,6 +135,7 @@ km_if(km_tile_rows > 1, «        set_runs(p, w, t, RUN, slot_at(at), 0);
         set_runs(p, w, t, BLOCK - t, slot_at(last), 1);
 }
 
+km_touch_extents«»m4_dnl
 km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
     struct place here = at <= 0 ? (struct place){p->extent, at} : w->next;
@@ -150,7 +151,8 @@ km_each_side(«_km_set_steps»)m4_dnl
         count = RUN;
         set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count);
     }
-km_list_ahead«»m4_dnl
+km_if(km_outer > 0, «    touch_extents(p, here);
+»)km_list_ahead«»m4_dnl
 km_if(km_outer > 0 && (km_scales_apart(«key») || km_scales_apart(«value»)), «m4_dnl
     for (int64_t t = at <= 0 ? 0 : FOUND - BLOCK; t < FOUND; t += RUN) {
 km_fetch_scales(«key»)km_fetch_scales(«value»)m4_dnl

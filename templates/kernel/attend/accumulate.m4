@@ -59,8 +59,8 @@ km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
 m4_dnl km_fetch_strip(VECTORS) -- what a strip of so many vectors fetches for a run of rows: each strip of the first
 m4_dnl tile its share, the first one also the rows INNER ahead.  km_fetch_row_of_strip(VECTORS) -- for a row, where the
 m4_dnl share of a run is many lines: memory waits between bursts.
-m4_dnl km_fetch_before_strip(VECTORS) -- beside dims in the lanes, each strip of each tile of many rows fetches its share
-m4_dnl before its steps, which then have all registers.
+m4_dnl km_fetch_before_strip(VECTORS) -- beside dims in the lanes, each strip of each tile of many rows fetches its
+m4_dnl share before its steps, which then have all registers.
 m4_define(«_km_strips», «m4_eval((km_value_vectors + $1 - 1) / $1)»)
 m4_define(«_km_fetches_before», «(km_dims && !km_few_rows && _km_values_lie)»)
 m4_define(«_km_fetches_by_row», «(!_km_fetches_before && km_lines(«value») >= 2 * _km_strips($1))»)

@@ -8,8 +8,8 @@ m4_dnl lanes.
 m4_define(«km_quads», «m4_ifelse(km_variant, «quads», 1, 0)»)
 m4_define(«km_dims», «m4_ifelse(km_variant, «dims», 1, 0)»)
 m4_define(«km_single_tile», «(km_quads || (km_dims && km_few_rows))»)
-m4_dnl km_group_rows -- query rows that are multiplied with four keys at a time, whose sums are half of the registers; of
-m4_dnl a tile, a part whose sums are no more than all.
+m4_dnl km_group_rows -- query rows that are multiplied with four keys at a time, whose sums are half of the registers;
+m4_dnl of a tile, a part with as many sums as a tile may have.
 m4_define(«km_group_rows»,
     «km_if(km_single_tile, «km_smaller(km_rows, km_registers / 8)», «_km_part_of_tile(m4_eval(km_most_sums / 4))»)»)
 m4_define(«_km_part_of_tile», «km_if(km_tile % $1 == 0, $1, «_km_part_of_tile(m4_eval($1 - 1))»)»)
@@ -55,8 +55,8 @@ km_tunable_when(«!km_unroll», «block», «km_if(km_is_small, 32, 64)», «16,
 km_limit(«km_if(km_quads || km_dims || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
     «a strip is longer than the block»)
 
-m4_dnl Processors that end with AVX2 bring them there by themselves, except for the quads of float32; and many rows beside
-m4_dnl dims in the lanes are busy with each row for long.
+m4_dnl Processors that end with AVX2 bring them there by themselves, except for the quads of float32; and many query
+m4_dnl rows beside dims in the lanes take long for each row of the cache.
 m4_define(«km_usual_inner»,
     «km_if((km_registers > 16 && (km_few_rows || !km_dims)) || (km_quads && m4_ifelse(km_key, «f32», 1, 0)), 8, 0)»)
 km_tunable_when(«!km_unroll», «inner», «km_usual_inner», «0, 4, 8, 16»,

@@ -53,13 +53,19 @@ static const struct field attend_fields[] = {
 };
 
 /* codes: scores by integer products of codes; pairs: by products of 16 bits; words: codes that
-   become floats in registers, for few query rows; dims: dims in the lanes, for few query rows, too;
-   quads: few query rows, in the lanes; columns: positions in the lanes.  In order of preference. */
+   become floats in registers, for few query rows; dims: dims in the lanes, for few query rows, too,
+   or long keys; quads: few query rows, in the lanes; columns: positions in the lanes.  In order of
+   preference. */
 static const char *const variants[] = {"codes", "pairs", "words", "dims", "quads", "columns", NULL};
 
 static bool is(const struct kernel *kernel, const char *variant) {
     return strcmp(kernel->variant, variant) == 0;
 }
+
+/* Query rows of a call: those of one token; of a few tokens, to be verified or the end of a prompt;
+   of a piece of a prompt.  The last two are the same for all ratios, so that layers share kernels.
+ */
+enum { FEW_ROWS = 32, MANY_ROWS = 96, MOST_ROWS = 128 };
 
 /* ---- What an instruction set can do ---- */
 
@@ -161,6 +167,7 @@ static int64_t digits(const struct kernel *kernel) {
 
 static bool define(const struct kernel *kernel, struct expansion *expansion) {
     return define_integer(expansion, "registers", kernel->isa->registers) &&
+           define_integer(expansion, "few_rows", kernel->value[ROWS] <= MOST_FEW_ROWS) &&
            define_integer(expansion, "summing_codes", values_can_be_codes(kernel)) &&
            define_integer(expansion, "summing_halves", values_can_be_halves(kernel)) &&
            define_integer(expansion, "summing_pairs", values_can_be_pairs(kernel));
@@ -179,7 +186,7 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
         return false;
     if (strcmp(variant, "dims") == 0 && kernel->isa->lanes == QUAD) /* which quads do */
         return false;
-    return strcmp(variant, "columns") == 0 || kernel->value[ROWS] <= MOST_FEW_ROWS;
+    return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_FEW_ROWS;
 }
 
 /* With 16 registers, where three digits of four rows leave none, and where other ways are AVX2's.
@@ -204,12 +211,20 @@ static int64_t least_group(const struct kernel *kernel) {
     return word_dims(kernel, KEY) < 8 ? 64 : few ? 1 : INT64_MAX;
 }
 
+/* To turn keys costs the same for all rows together, to add the lanes of sums the same for keys of
+   all lengths. */
+static bool key_is_long(const struct kernel *kernel) {
+    return kernel->value[KEY_DIM] >= (kernel->value[ROWS] <= FEW_ROWS ? 128 : 512);
+}
+
 /* Keys are loaded once for all rows that registers have sums for, and again for the next ones.
    Those of float32 are the memory's matter, of which quads ask more evenly, except for one row with
    short vectors. */
 static bool dims_pay(const struct kernel *kernel) {
     const struct kvmill_format_parts *key = kvmill_format_parts((int)kernel->value[KEY]);
     int64_t rows = kernel->value[ROWS];
+    if (rows > MOST_FEW_ROWS)
+        return key->activation && key->bits == 16 && key_is_long(kernel);
     if (key->activation)
         return key->bits == 16 || (rows == 1 && kernel->isa->registers <= 16);
     return key->bits < 16 && rows <= kernel->isa->registers / 8;
@@ -324,11 +339,6 @@ static bool add_kernels(const struct wanted *wanted, int64_t rows, struct kernel
     const struct kernel special = with_constants(&kernel, wanted);
     return kernel_list_add(list, &kernel, error) && kernel_list_add(list, &special, error);
 }
-
-/* Query rows of a call: those of one token; of a few tokens, to be verified or the end of a prompt;
-   of a piece of a prompt.  The last two are the same for all ratios, so that layers share kernels.
- */
-enum { FEW_ROWS = 32, MANY_ROWS = 96, MOST_ROWS = 128 };
 
 bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio,
                     const struct constants *constants, const struct isa *isa,

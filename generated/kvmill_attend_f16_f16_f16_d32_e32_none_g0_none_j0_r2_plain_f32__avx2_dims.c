@@ -6,8 +6,8 @@
 
 enum { LANES = 8 };
 typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 enum { QUADS = LANES / 4 };
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
@@ -23,6 +23,12 @@ broadcast(float x)
 }
 
 INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED vf
 from_halves(halves h)
 {
     return _mm256_cvtph_ps((__m128i)h);
@@ -34,12 +40,6 @@ load_f16(const void *from)
     halves h;
     memcpy(&h, from, sizeof h);
     return from_halves(h);
-}
-
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
 }
 
 INLINED vf
@@ -379,19 +379,19 @@ score_four(const struct work *w, int64_t r, int64_t t, vf sums[2])
             fetch_value_lines(w, (t / 4 + d / 32) * 2, 2, 1);
         }
         for (int end = d + 32; d < end; d += LANES) {
-            vf k_0 = load_f16(key_0 + d * 2);
-            vf k_1 = load_f16(key_1 + d * 2);
-            vf k_2 = load_f16(key_2 + d * 2);
-            vf k_3 = load_f16(key_3 + d * 2);
             vf q_0 = load_f32(w->query[r] + d);
-            s_0_0 += q_0 * k_0;
-            s_0_1 += q_0 * k_1;
-            s_0_2 += q_0 * k_2;
-            s_0_3 += q_0 * k_3;
             vf q_1 = load_f32(w->query[r + 1] + d);
+            vf k_0 = load_f16(key_0 + d * 2);
+            s_0_0 += q_0 * k_0;
             s_1_0 += q_1 * k_0;
+            vf k_1 = load_f16(key_1 + d * 2);
+            s_0_1 += q_0 * k_1;
             s_1_1 += q_1 * k_1;
+            vf k_2 = load_f16(key_2 + d * 2);
+            s_0_2 += q_0 * k_2;
             s_1_2 += q_1 * k_2;
+            vf k_3 = load_f16(key_3 + d * 2);
+            s_0_3 += q_0 * k_3;
             s_1_3 += q_1 * k_3;
         }
     }
@@ -400,12 +400,12 @@ score_four(const struct work *w, int64_t r, int64_t t, vf sums[2])
 }
 
 INLINED void
-score(struct work *w, int64_t unused, int64_t n)
+score(struct work *w, int64_t first, int64_t n)
 {
+    const int64_t end = ROWS;
     vf sums[QUADS][2];
-    (void)unused;
     for (int64_t t = 0; t < n; t += LANES)
-        for (int64_t r = 0; r < ROWS; r += 2) {
+        for (int64_t r = first; r < end; r += 2) {
             for (int64_t q = 0; q < QUADS; q++)
                 score_four(w, r, t + 4 * q, sums[q]);
             store_f32(w->score[r] + t, add_quads(sums[0][0], sums[1][0]));

@@ -40,6 +40,7 @@ m4_define(«_km_accumulate_strip», «km_product(«accumulate_strip_$1»,
     «left», «broadcast(km_weight)»,
     «right», «km_value_vector»,
     «end», «store_f32(w->sum[r + R] + _km_dim(V), km_named(s, R, V))»,
+    «before», «km_fetch_before_strip($1)»,
     «values», _km_values_lie,
     «fetch», «km_fetch_strip($1)»,
     «trickle», «km_fetch_row_of_strip($1)»)»)
@@ -58,10 +59,15 @@ km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
 m4_dnl km_fetch_strip(VECTORS) -- what a strip of so many vectors fetches for a run of rows: each strip of the first
 m4_dnl tile its share, the first one also the rows INNER ahead.  km_fetch_row_of_strip(VECTORS) -- for a row, where the
 m4_dnl share of a run is many lines: memory waits between bursts.
+m4_dnl km_fetch_before_strip(VECTORS) -- beside dims in the lanes, each strip of each tile of many rows fetches its
+m4_dnl share before its steps, which then have all registers.
 m4_define(«_km_strips», «m4_eval((km_value_vectors + $1 - 1) / $1)»)
-m4_define(«_km_fetches_by_row», «(km_lines(«value») >= 2 * _km_strips($1))»)
+m4_define(«_km_fetches_before», «(km_dims && !km_few_rows && _km_values_lie)»)
+m4_define(«_km_fetches_by_row», «(!_km_fetches_before && km_lines(«value») >= 2 * _km_strips($1))»)
+m4_define(«km_fetch_before_strip», «km_if(_km_fetches_before, «m4_dnl
+km_fetch_summing(«r / TILE * _km_strips($1) + v / km_vector($1)», m4_eval(km_tiles * _km_strips($1)))»)»)
 m4_define(«km_fetch_strip», «km_if(km_inner > 0, «        if (r == 0 && v == 0)
-    km_fetch_inner(«value», «next», «RUN»)»)km_if(_km_fetches_by_row($1), «», «m4_dnl
+    km_fetch_inner(«value», «next», «RUN»)»)km_if(_km_fetches_before || _km_fetches_by_row($1), «», «m4_dnl
 _km_fetch_of_strip($1, «next», 8)»)»)
 m4_define(«km_fetch_row_of_strip», «km_if(_km_fetches_by_row($1), «_km_fetch_of_strip($1, «k», 1)»)»)
 m4_dnl _km_fetch_of_strip(VECTORS, ROW, ROWS) -- the share of so many rows.

@@ -12,13 +12,15 @@ km_need_all(«the definitions», «km_symbol», «km_activation», «km_key», �
 km_check_tuning
 
 m4_dnl Rows come in whole tiles, in whole vectors of quads, or in whole groups.
-m4_define(«km_row_multiple», «km_if(km_quads, «m4_eval(km_lanes / 4)», «km_if(km_dims, km_group_rows, «km_tile»)»)»)
+m4_define(«km_row_multiple», «km_if(km_quads, «m4_eval(km_lanes / 4)»,
+    «km_if(km_dims && km_few_rows, km_group_rows, «km_tile»)»)»)
 
 m4_dnl Vectors of a value, and the first dim that is not in a whole vector of a key.
 m4_define(«km_value_vectors», «m4_eval((km_value_dim + km_lanes - 1) / km_lanes)»)
 m4_define(«km_key_whole», «m4_eval(km_key_dim / km_lanes * km_lanes)»)
 m4_dnl All rows are one register tile.
 m4_define(«km_one_tile», «(km_rows <= km_tile)»)
+m4_define(«km_tiles», «m4_eval(km_padded_rows / km_tile)»)
 m4_define(«km_padded_rows», «m4_eval((km_rows + km_row_multiple - 1) / km_row_multiple * km_row_multiple)»)
 
 m4_dnl km_vector(V) -- the first lane of vector V, counted over all vectors of a row or strip.
@@ -89,13 +91,14 @@ m4_dnl VECTORS vectors.  Its parts, of row R and vector V:
 m4_dnl   begin  what the sum s_R_V is at first       steps  how many products are added to it
 m4_dnl   left   a factor for the row, at step k      right  a factor for the vector, at step k
 m4_dnl   end    what is done with the sum            unroll what stands before the loop over steps
+m4_dnl   before what is fetched before the first step
 m4_dnl   values how many rows of values a step reads where they lie, value_0 and so on; and then
 m4_dnl   fetch  what is fetched before the steps of a run, and
 m4_dnl   trickle  at each step
 m4_dnl   add    a macro of (SUM, LEFT, RIGHT), if they are not floats
 m4_dnl   about  a comment: what it computes
 m4_define(«km_product», «m4_define(«km_tile_fetch», «»)m4_define(«km_tile_trickle», «»)m4_dnl
-m4_define(«km_tile_unroll», «»)m4_define(«km_tile_values», 0)m4_dnl
+m4_define(«km_tile_before», «»)m4_define(«km_tile_unroll», «»)m4_define(«km_tile_values», 0)m4_dnl
 m4_define(«km_tile_add», «_km_multiply_add»)m4_dnl
 _km_set_parts(m4_shift(m4_shift(m4_shift($@))))_km_product(«$1», «$2», $3)»)
 m4_define(«_km_set_parts», «m4_ifelse(«$1», «», «»,
@@ -107,6 +110,7 @@ km_inline(«void», «$1($2)»)
 {
 km_each_sum($3, «    __auto_type km_named(s, R, V) = km_tile_begin;
 »)m4_dnl
+km_tile_before«»m4_dnl
 _km_each_step(«km_times(«V», $3, «        __auto_type km_named(b, V) = km_tile_right;
 »)km_times(«R», km_tile, «        __auto_type km_named(a, R) = km_tile_left;
 km_times(«V», $3, «        m4_indir(m4_defn(«km_tile_add»), «km_named(s, R, V)», «km_named(a, R)», «km_named(b, V)»);

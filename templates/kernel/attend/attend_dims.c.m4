@@ -1,21 +1,42 @@
 m4_divert(-1)
-m4_dnl attend_dims -- dims in the lanes: for few query rows.  Each key is multiplied where it lies, and nothing of it is
-m4_dnl laid out anew; the lanes of the sums are added for as many positions together as there are lanes.
+m4_dnl attend_dims -- dims in the lanes: for few query rows, or long keys.  Each key is multiplied where it lies,
+m4_dnl and nothing of it is laid out anew; the lanes of the sums are added for as many positions together as there are
+m4_dnl lanes.
 
 m4_define(«km_query_and_key», «    km_aligned float query[ROWS][KEY_PADDED];
 »)
 m4_define(«km_set_query», «km_set_query_in_turn»)
 
 m4_dnl _km_products(DIM, COUNT) -- LANES dims from DIM on, of which COUNT exist: of four keys, by the rows of a group.
-m4_define(«_km_products», «km_times(«T», 4, «m4_dnl
-        vf km_named(k, T) = km_load(«key», «km_named(key, T)», «t + T», «$1», $2);
-»)km_times(«R», km_group_rows, «        vf km_named(q, R) = load_f32(w->query[r + R] + $1);
-km_times(«T», 4, «        km_named(s, R, T) += km_named(q, R) * km_named(k, T);
+m4_define(«_km_products», «km_times(«R», km_group_rows, «m4_dnl
+        vf km_named(q, R) = load_f32(w->query[r + R] + $1);
+»)km_times(«T», 4, «        vf km_named(k, T) = km_load(«key», «km_named(key, T)», «t + T», «$1», $2);
+km_times(«R», km_group_rows, «        km_named(s, R, T) += km_named(q, R) * km_named(k, T);
 »)»)»)
 
 m4_dnl Lines of keys that are needed later are fetched one of each row at a time, if lines are whole vectors.
 m4_define(«_km_line_dims», «m4_eval(km_key_dim / km_lines(«key»))»)
 m4_define(«_km_by_lines», «(km_key_dim % (km_lines(«key») * km_lanes) == 0)»)
+
+m4_define(«_km_key_by_lines», «km_unroll_keys    for (int d = 0; d < km_key_whole;) {
+        if (r == 0) {
+km_fetch_inner_line(«key», 4, «d / _km_line_dims»)m4_dnl
+km_fetch_scoring(«t / 4 * km_lines(«key») + d / _km_line_dims», m4_eval(km_block / 4 * km_lines(«key»)))m4_dnl
+        }
+        for (int end = d + _km_line_dims; d < end; d += LANES) {
+_km_products(«d», km_lanes)        }
+    }
+»)
+
+m4_dnl Many rows have time for all lines of a share together; each group of them fetches its share.
+m4_define(«_km_groups», «m4_eval(km_padded_rows / km_group_rows)»)
+m4_define(«_km_key_at_once», «m4_dnl
+km_if(km_inner > 0, «    if (r == 0)
+km_fetch_inner(«key», «t», 4)»)m4_dnl
+km_fetch_scoring(«r / km_group_rows * (BLOCK / 4) + t / 4», m4_eval(_km_groups * km_block / 4))m4_dnl
+km_unroll_keys    for (int d = 0; d < km_key_whole; d += LANES) {
+_km_products(«d», km_lanes)    }
+»)
 
 m4_dnl _km_joined(R, FIRST, COUNT) -- the sums of so many quads of positions.
 m4_define(«_km_joined», «km_if($3 == 1, «sums[$2][$1]», «m4_dnl
@@ -29,20 +50,7 @@ km_inline(«void», «score_four(const struct work *w, int64_t r, int64_t t, vf 
 km_rows_of_keys(«key», 0, 4)km_inner_rows(«key», «t»)m4_dnl
 km_times(«R», km_group_rows, «km_times(«T», 4, «    vf km_named(s, R, T) = broadcast(0.f);
 »)»)m4_dnl
-km_if(_km_by_lines, «km_unroll_keys    for (int d = 0; d < km_key_whole;) {
-        if (r == 0) {
-km_fetch_inner_line(«key», 4, «d / _km_line_dims»)m4_dnl
-km_fetch_scoring(«t / 4 * km_lines(«key») + d / _km_line_dims», m4_eval(km_block / 4 * km_lines(«key»)))m4_dnl
-        }
-        for (int end = d + _km_line_dims; d < end; d += LANES) {
-_km_products(«d», km_lanes)        }
-    }
-», «    if (r == 0) {
-km_fetch_inner(«key», «t», 4)km_fetch_scoring(«t / 4», m4_eval(km_block / 4))m4_dnl
-    }
-km_unroll_keys    for (int d = 0; d < km_key_whole; d += LANES) {
-_km_products(«d», km_lanes)    }
-»)m4_dnl
+km_if(_km_by_lines && km_few_rows, «_km_key_by_lines«»», «_km_key_at_once«»»)m4_dnl
 km_if(km_key_whole < km_key_dim, «    {
 _km_products(km_key_whole, m4_eval(km_key_dim - km_key_whole))    }
 »)m4_dnl
@@ -50,14 +58,14 @@ km_times(«R», km_group_rows, «m4_dnl
     sums[R] = sum_quads(km_named(s, R, 0), km_named(s, R, 1), km_named(s, R, 2), km_named(s, R, 3));
 »)}
 
-km_inline(«void», «score(struct work *w, int64_t unused, int64_t n)»)
+km_inline(«void», «score(struct work *w, int64_t first, int64_t n)»)
 {
+    const int64_t end = km_if(km_single_tile, ROWS, «first + TILE»);
     vf sums[QUADS][km_group_rows];
-    (void)unused;
 km_if(km_scales(«key») > 0, «    load_key_scales(w, n);
 »)m4_dnl
     for (int64_t t = 0; t < n; t += LANES)
-        for (int64_t r = 0; r < ROWS; r += km_group_rows) {
+        for (int64_t r = first; r < end; r += km_group_rows) {
             for (int64_t q = 0; q < QUADS; q++)
                 score_four(w, r, t + 4 * q, sums[q]);
 km_times(«R», km_group_rows, «            store_f32(w->score[r + R] + t, _km_joined(R, 0, m4_eval(km_lanes / 4)));

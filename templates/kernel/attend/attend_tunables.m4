@@ -1,28 +1,35 @@
 m4_divert(-1)
 m4_dnl attend_tunables.m4 -- what kernels that attend leave open.
-km_need_all(«the generator», «km_registers», «km_summing_codes», «km_summing_halves», «km_summing_pairs»)
+km_need_all(«the generator», «km_registers», «km_few_rows», «km_summing_codes», «km_summing_halves»,
+    «km_summing_pairs»)
 
-m4_dnl Rows come in whole vectors where they share them; quads are one tile, and so are rows beside dims in the lanes.
+m4_dnl Rows come in whole vectors where they share them; quads are one tile, and so are a few rows beside dims in the
+m4_dnl lanes.
 m4_define(«km_quads», «m4_ifelse(km_variant, «quads», 1, 0)»)
 m4_define(«km_dims», «m4_ifelse(km_variant, «dims», 1, 0)»)
-m4_define(«km_single_tile», «(km_quads || km_dims)»)
-m4_dnl km_group_rows -- query rows that are multiplied with four keys at a time, whose sums are half of the registers.
-m4_define(«km_group_rows», «km_smaller(km_rows, km_registers / 8)»)
+m4_define(«km_single_tile», «(km_quads || (km_dims && km_few_rows))»)
+m4_dnl km_group_rows -- query rows that are multiplied with four keys at a time, whose sums are half of the registers;
+m4_dnl of a tile, a part with as many sums as a tile may have.
+m4_define(«km_group_rows»,
+    «km_if(km_single_tile, «km_smaller(km_rows, km_registers / 8)», «_km_part_of_tile(m4_eval(km_most_sums / 4))»)»)
+m4_define(«_km_part_of_tile», «km_if(km_tile % $1 == 0, $1, «_km_part_of_tile(m4_eval($1 - 1))»)»)
 m4_define(«km_codes», «m4_ifelse(km_variant, «codes», 1, 0)»)
 m4_dnl Keys are turned: positions in the lanes, a word of codes of each.
 m4_define(«km_in_words», «m4_ifelse(km_variant, «words», 1, km_variant, «pairs», 1, 0)»)
 m4_define(«km_most_sums», «(km_registers * 3 / 4)»)
 m4_define(«km_most_of», «km_if(($1) > ($2), «m4_eval($1)», «m4_eval($2)»)»)
 
-m4_define(«km_usual_tile», «km_if(km_single_tile, km_rows, «km_if(km_codes || km_in_words, 4, 6)»)»)
+m4_define(«km_usual_tile», «km_if(km_single_tile, km_rows, «km_if(km_codes || km_in_words || km_sixes_waste, 4, 6)»)»)
+m4_dnl Tiles of six are best, but four where a sixteenth of their rows would be none.
+m4_define(«km_sixes_waste», «(km_dims && (km_rows + 5) / 6 * 6 * 16 > km_rows * 17)»)
 km_tunable(«tile», «km_smaller(km_rows, km_usual_tile)», «km_if(km_single_tile, km_rows, «1, 2, 3, 4, 5, 6, 8, 12»)»,
     «query rows of a register tile»)
 km_limit(«km_tile <= km_rows», «a tile has more rows than the kernel»)
 
 m4_define(«km_sums_of_row», «m4_eval(km_most_sums / km_preset_tile)»)
 m4_define(«km_usual_strip», «km_if(km_dims && km_sums_of_row >= 8, 8, «km_if(km_sums_of_row >= 4, 4,
-    «km_if(km_sums_of_row >= 2, 2, 1)»)»)»)
-km_tunable(«strip», «km_usual_strip», «1, 2, 4, 8», «vectors of a register tile»)
+    «km_if(km_dims && !km_few_rows && km_sums_of_row == 3, 3, «km_if(km_sums_of_row >= 2, 2, 1)»)»)»)»)
+km_tunable(«strip», «km_usual_strip», «1, 2, 3, 4, 8», «vectors of a register tile»)
 km_limit(«km_tile * km_strip <= km_most_sums || km_strip == 1», «the sums of a tile leave too few registers»)
 
 m4_dnl Straight-line code over dims, which gains nothing by itself (doc/design/tried.md): some 16 bytes for each product
@@ -45,7 +52,7 @@ m4_dnl promised.
 m4_define(«km_is_small», «((km_quads && m4_ifelse(km_key, «f32», 1, 0)) || (km_codes && km_summing_halves))»)
 km_tunable_when(«!km_unroll», «block», «km_if(km_is_small, 32, 64)», «16, 32, 64, 128»,
     «positions that are scored, go through softmax and are summed up together»)
-km_limit(«km_if(km_single_tile || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
+km_limit(«km_if(km_quads || km_dims || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
     «a strip is longer than the block»)
 
 m4_dnl One level is enough where lines are fetched evenly; the second level of fetches is there to be tuned.
@@ -87,7 +94,7 @@ km_if(km_summing_halves, «, 2»)«»km_if(km_summing_pairs, «, 3»)»)
 km_tunable(«summing», «km_usual_summing», «km_ways_of_summing»,
     «values as float32 (0), codes (1), float16 (2), pairs of codes (3)»)
 m4_define(«km_usual_direct», «(km_value_dim % km_lanes == 0 && km_preset_summing % 2 == 0 &&
-    (km_rows <= km_preset_tile || km_in_words || m4_ifelse(km_value, «f32», 1, 0)))»)
+    (km_rows <= km_preset_tile || km_dims || km_in_words || m4_ifelse(km_value, «f32», 1, 0)))»)
 km_tunable(«direct», «km_usual_direct», «0, 1»,
     «values are converted where they are used (1), or before (0)»)
 km_limit(«km_if(km_direct, «(km_value_dim % km_lanes == 0 && km_summing % 2 == 0)», 1)»,

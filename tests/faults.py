@@ -184,12 +184,16 @@ class Made:
 
 
 def make_kernels_again(check: Check, place: Path, of_header: bool, made: Made) -> None:
+    changed = False
     for kernels in check.kernels:
         objects, differ = objects_of(kernels, place, of_header)
+        changed |= differ
         if kernels.shared:
             made.libraries[kernels.shared] = share(kernels, objects, place if differ else kernels.good())
         else:
             made.linked += objects
+    if not changed:
+        raise Failed("no kernel that is made for its program has it")
 
 
 def make_again(fault: dict, check: Check, place: Path) -> Made:

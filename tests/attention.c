@@ -127,7 +127,7 @@ static void open_lengths(struct attention *a, struct dice *dice) {
 
 /* ---- Places in the cache ---- */
 
-/* Sequences one behind the other, in any order, some rows between them. */
+/* Sequences one after the other, in any order, some rows between them. */
 static void place_offsets(struct attention *a, struct dice *dice) {
     int64_t order[MOST_SEQUENCES], starts[MOST_SEQUENCES], next = dice_range(dice, 0, 3);
     dice_order(dice, order, a->sequences);
@@ -155,7 +155,7 @@ static int64_t count_pages(struct attention *a) {
     return count;
 }
 
-/* Sequence b's pages, and -1 behind them. */
+/* Sequence b's pages, and -1 after them. */
 static void place_pages_of(struct attention *a, int64_t b, const int64_t *page, int64_t offset,
                            int64_t *table) {
     int64_t size = a->op.page_size, length = kept_of(a, b);
@@ -177,7 +177,7 @@ static bool has_split_pages(const struct attention *a) {
     return a->op.dynamic_batching && a->op.cache_layout == 4;
 }
 
-/* Pages anywhere, not even aligned where the layout does not know them; the rows behind the last
+/* Pages anywhere, not even aligned where the layout does not know them; the rows after the last
    one's used ones need not exist. */
 static void place_pages(struct attention *a, struct dice *dice) {
     int64_t count = count_pages(a), next = 0, lists = page_lists(a) + (page_lists(a) == 0);

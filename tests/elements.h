@@ -9,7 +9,7 @@
 
 int64_t tensor_count(const DLTensor *tensor);
 
-/* Of so many elements in one piece. */
+/* Bytes of so many elements in one piece. */
 size_t tensor_bytes(const DLTensor *tensor, int64_t count);
 
 /* Element number `number` in row-major order. */

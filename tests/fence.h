@@ -61,7 +61,7 @@ struct fence {
     size_t pages_size;
 };
 
-/* `size` bytes of poison.  The page behind (FENCE_ABOVE) or in front of the buffer traps, and so
+/* `size` bytes of poison.  The page after (FENCE_ABOVE) or before the buffer traps, and so
    does the one at the other end of its pages.  FENCE_FLUSH: data touches the fence, whatever its
    alignment is then; 0 to 63: data begins there, modulo 64, as close to the fence as that allows.
  */

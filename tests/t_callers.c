@@ -112,7 +112,7 @@ static void set_size(unsigned char *at, size_t size) {
     memcpy(at, &size, sizeof size);
 }
 
-/* `size` bytes of the good struct, zeros after them but for byte `odd`, as a struct of struct_size
+/* `size` bytes of the good struct, zeros after them except byte `odd`, as a struct of struct_size
    `told`. */
 static struct answer call_with(const struct caller *caller, size_t size, size_t told, size_t odd) {
     struct fence fence;

@@ -215,6 +215,16 @@ static int64_t most_heads(const struct kvmill_kernel *kernel) {
     return most > 0 && most < 4 ? most : 4;
 }
 
+static void open_grids(struct problem *problem, const struct kvmill_kernel *kernel, bool aligned,
+                       struct dice *dice) {
+    open_grid(&problem->activation, aligned, 0, constant_of(kernel, "head_stride", 0), dice);
+    open_grid(&problem->data, aligned, constant_of(kernel, "cache.row_stride", 0),
+              constant_of(kernel, "cache.head_stride", 0), dice);
+    open_grid(&problem->scale, dice_once_in(dice, 2),
+              constant_of(kernel, "cache.scale_row_stride", 0),
+              constant_of(kernel, "cache.scale_head_stride", 0), dice);
+}
+
 static void open_problem(struct problem *problem, const struct kvmill_kernel *kernel,
                          struct dice *dice) {
     const struct kvmill_convert_shape *shape = kernel->shape;
@@ -234,12 +244,7 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
                                   .tiles = oracle_tiles_of(shape->format.element)};
     problem->scale =
         (struct grid){.rows = rows, .heads = heads, .bytes = oracle_scale_bytes(&shape->format)};
-    open_grid(&problem->activation, aligned, 0, constant_of(kernel, "head_stride", 0), dice);
-    open_grid(&problem->data, aligned, constant_of(kernel, "cache.row_stride", 0),
-              constant_of(kernel, "cache.head_stride", 0), dice);
-    open_grid(&problem->scale, dice_once_in(dice, 2),
-              constant_of(kernel, "cache.scale_row_stride", 0),
-              constant_of(kernel, "cache.scale_head_stride", 0), dice);
+    open_grids(problem, kernel, aligned, dice);
     choose_slots(problem, rows, dice);
     problem->convert = (struct kvmill_convert){
         .shape = shape,

@@ -120,7 +120,7 @@ TEST(metadata) {
     metadata.version.major_version = metadata.version.minor_version = 99;
     ok(kvmill_handlers_ffi_lookup(&frame) == NULL && metadata.version.major_version == 0 &&
            metadata.version.minor_version == 1 && metadata.traits == 0,
-       "metadata: version 0.1, no traits, behind an extension of another kind");
+       "metadata: version 0.1, no traits, after an extension of another kind");
 }
 
 /* Offsets and sizes that XLA has on 64-bit targets. */
@@ -152,7 +152,7 @@ TEST(layout) {
            offsetof(kvmill_ffi_schedule_args, context) == 16 &&
            offsetof(kvmill_ffi_schedule_args, task) == 24 &&
            offsetof(kvmill_ffi_schedule_args, data) == 32,
-       "tasks, and nothing behind them");
+       "tasks, and nothing after them");
 }
 
 /* ---- Gather ---- */

@@ -46,7 +46,7 @@ static void set_rows(struct onnx_problem *problem, int tensor, int64_t rows, int
     }
 }
 
-/* Keys of zeros weigh the same, and value j is 2^j: so Y says which keys a query sees. */
+/* Keys of zeros have the same weight, and value j is 2^j: so Y says which keys a query sees. */
 static double expected(const char *seen) {
     double sum = 0, count = 0;
     for (; *seen >= '0' && *seen <= '9'; seen++, count++)

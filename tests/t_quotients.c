@@ -17,7 +17,7 @@ static int nearest(float x) {
 
 /* ---- Float16 (13 bits less) and bfloat16 (16 bits less) ---- */
 
-/* Half of the last place is added and what is behind it dropped: quotients are no ties. */
+/* Half of the last place is added and what comes after it dropped: quotients are no ties. */
 static float short_product(float x, float scale, int drop) {
     return kvmill_float_of_bits((kvmill_bits_of_float(x * (1 / scale)) + (1u << (drop - 1))) &
                                 ~((1u << drop) - 1));

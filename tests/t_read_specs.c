@@ -253,7 +253,7 @@ TEST(elements) {
 
 /* ---- Hosts ---- */
 
-/* Of a language in which 0.25 is written 0,25. */
+/* In a language in which 0.25 is written 0,25. */
 TEST(language) {
     static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "nl_NL.UTF-8"};
     const char *chosen = NULL;

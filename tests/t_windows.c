@@ -316,6 +316,50 @@ TEST(unique) {
        "points in %" PRId64 " parts, and in %" PRId64 " where indices are unique", few, many);
 }
 
+/* ---- Sums that are as far from one number as from the next ---- */
+
+/* A row of 1 and the number after it, of both signs, to which half of their distance is added. */
+static bool ties_are_right(struct dice *dice, DLDataType type, int64_t elements) {
+    uint16_t one = type.code == kDLBfloat ? 0x3f80 : 0x3c00, sign = 0x8000;
+    uint16_t half = type.code == kDLBfloat ? 0x3b80 : 0x1000;
+    struct scattering it = {.combiner = {type, ADD},
+                            .index_type = {kDLInt, 16, 1},
+                            .g = {.rank = 2,
+                                  .space_rank = 1,
+                                  .indices_rank = 2,
+                                  .windowed_rank = 2,
+                                  .dims = {1, elements},
+                                  .slice = {1, elements},
+                                  .indices_dims = {1, 1},
+                                  .windowed_dims = {1, elements},
+                                  .window = {1},
+                                  .windows = 1,
+                                  .droppeds = 1,
+                                  .components = 1,
+                                  .ivd = 1}};
+    open_scattering(dice, &it);
+    for (int64_t i = 0; i < elements; i++) {
+        uint16_t number = (uint16_t)((one + i % 2) | (i & 2 ? sign : 0));
+        uint16_t added = (uint16_t)(half | (i & 2 ? sign : 0));
+        memcpy(it.input->dense + 2 * i, &number, sizeof number);
+        memcpy(it.update->dense + 2 * i, &added, sizeof added);
+    }
+    memset(it.indices.dense, 0, sizeof(int16_t));
+    put_pair(it.input);
+    put_pair(it.update);
+    put_pair(&it.indices);
+    return applies_right(dice, &it, &two_threads[1]);
+}
+
+TEST(ties) {
+    if (windows_options() != NULL) /* a pack for gathers */
+        return;
+    struct dice dice = dice_for("ties");
+    for (int64_t elements = 5; elements <= 40; elements += 35)
+        ok(ties_are_right(&dice, bf16, elements) && ties_are_right(&dice, f16, elements),
+           "ties in rows of %" PRId64, elements);
+}
+
 /* ---- All of it ---- */
 
 static void walk(const char *name, bool (*is_right)(struct dice *, bool), int cases, bool large) {

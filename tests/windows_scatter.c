@@ -100,12 +100,21 @@ static const kvmill_region two_region = {
 const struct joint joints[JOINTS] = {{3, &three_region, combine_three},
                                      {2, &two_region, combine_two}};
 
+/* All of its significand's bits are in use, so that sums of two are often ties. */
+static double random_half(struct dice *dice, DLDataType type) {
+    int bits = type.code == kDLBfloat ? 8 : 11;
+    int64_t significand = dice_range(dice, INT64_C(1) << (bits - 1), (INT64_C(1) << bits) - 1);
+    double value = ldexp((double)significand, (int)dice_range(dice, -4, -2));
+    return dice_once_in(dice, 2) ? value : -value;
+}
+
 /* Numbers of moderate size, so that sums are not all infinite; and now and then any bits. */
 static void random_numbers(struct dice *dice, DLDataType type, struct pair *pair) {
     bool is_float = (type.code == kDLFloat || type.code == kDLBfloat) && type.bits >= 16;
     random_bytes(dice, pair);
     for (int64_t i = 0; i < pair->count; i++) {
-        double value = (double)dice_range(dice, -1000, 1000) / 16;
+        double value = is_float && type.bits == 16 ? random_half(dice, type)
+                                                   : (double)dice_range(dice, -1000, 1000) / 16;
         if (dice_once_in(dice, 4))
             value = dice_once_in(dice, 2) ? 0.0 : -0.0;
         if (is_float && !dice_once_in(dice, 8))

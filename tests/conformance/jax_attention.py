@@ -25,7 +25,7 @@ from tap import Tap, refused
 CASES = 6
 FORMATS = ("bfloat16", "int8", "int4", "q8_0")
 HEADS = [(6, 2, 24), (8, 2, 64), (5, 1, 20), (4, 4, 32)]
-# Of one rounding, of outputs no larger than the largest value; and of sums in float32.
+# The error of one rounding, of outputs no larger than the largest value; and of sums in float32.
 ROUNDING = {"float32": 0.0, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 SUMS = 3e-5
 

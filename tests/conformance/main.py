@@ -16,6 +16,7 @@ import sys
 
 import bytecode
 import cache_attend
+import cache_attend_calls
 import ffi
 import flows
 import indexers
@@ -53,6 +54,7 @@ def main() -> int:
     onnx_attention.run(tap, packs, seed)
     pmx.run_all(tap, packs, seed)
     cache_attend.run(tap, packs, seed)
+    cache_attend_calls.run(tap)
     gather.run(tap, packs, seed)
     scatter.run(tap, packs, seed)
     pools.run(tap, packs, seed)

@@ -131,6 +131,21 @@ def random_mask(
     return mask.astype(dtype)
 
 
+def random_outputs(
+    rng: np.random.Generator, attributes: dict[str, Any], reads_all: bool
+) -> tuple[str, ...]:
+    """Where the evaluator follows the standard's text: mode 0 with a soft-cap it does not; and rows
+    that are not valid are not read here."""
+    outputs = ["Y"]
+    if reads_all:
+        outputs += [name for name in OUTPUTS[1:3] if rng.random() < 0.5]
+    modes = [1, 2, 3] if "softcap" in attributes else [0, 2, 3]
+    if rng.random() < 0.4:
+        outputs.append("qk_matmul_output")
+        attributes["qk_matmul_output_mode"] = int(rng.choice(modes if reads_all else [2, 3]))
+    return tuple(outputs)
+
+
 def random_case(rng: np.random.Generator, dtype: np.dtype) -> Case:
     opset = int(rng.choice(OPSETS))
     batch, kv_heads, ratio = (int(n) for n in rng.integers(1, 4, 3))
@@ -167,17 +182,8 @@ def random_case(rng: np.random.Generator, dtype: np.dtype) -> Case:
     if opset == 25 and rng.random() < 0.6:
         attributes["left_window_size"] = int(rng.integers(-1, 6))
         attributes["right_window_size"] = int(rng.integers(-1, 6))
-    outputs = ["Y"]
-    if inputs[6] is None:
-        outputs += [name for name in OUTPUTS[1:3] if rng.random() < 0.5]
-    # Where the evaluator follows the standard's text: mode 0 with a soft-cap it does not; and rows
-    # that are not valid are not read here.
-    modes = [1, 2, 3] if "softcap" in attributes else [0, 2, 3]
-    if rng.random() < 0.4:
-        outputs.append("qk_matmul_output")
-        mode = int(rng.choice(modes if inputs[6] is None else [2, 3]))
-        attributes["qk_matmul_output_mode"] = mode
-    return Case(opset, inputs, tuple(outputs), attributes)
+    outputs = random_outputs(rng, attributes, reads_all=inputs[6] is None)
+    return Case(opset, inputs, outputs, attributes)
 
 
 def with_all_queries(case: Case) -> list[np.ndarray | None]:

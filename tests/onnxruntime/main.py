@@ -21,14 +21,12 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import threading
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
 import making
-import ml_dtypes
 import numpy as np
 import onnx
 import onnx.compose
@@ -46,25 +44,21 @@ from group_query import (
 from kvmill.onnx_attention import ATTENTION_INPUTS
 from models import (
     FLOAT16,
-    INT64,
     NAME,
     SIDES,
     claims,
-    decode,
     decoder,
-    decoder_arrays,
     domain_session,
     make_model,
-    plain_session,
     provider_session,
     require_close,
     rewritten,
     run,
-    step_nodes,
     value,
 )
 from onnx import helper
 from onnx.backend.test.case import node as node_cases
+from steps import check_step, model_tests, same_bits_tests, step_arrays, step_model, step_tests
 from tap import Tap, refused
 
 CASES = 24
@@ -203,184 +197,6 @@ def scatter_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> Non
             onnx_backend.assert_same_bits(got, want, str(case))
 
     tap.run(f"{name}: {CASES} random TensorScatter nodes", check_all)
-
-
-# ---- Steps ----
-
-
-def step_model(heads: int, kv_heads: int, dim: int, kind: int = 1, mode: str = "linear"):
-    inputs = [value("Q", kind, ["batch", heads, "rows", dim])]
-    inputs += [value(x, kind, ["batch", kv_heads, "rows", dim]) for x in "KV"]
-    cache = ["batch", kv_heads, "capacity", dim]
-    inputs += [value(f"past_{x}", kind, cache) for x in "KV"]
-    inputs += [value(x, INT64, ["batch"]) for x in ("write_indices", "nonpad")]
-    outputs = [value("Y", kind), *(value(f"present_{x}", kind) for x in "KV")]
-    return make_model(step_nodes(mode=mode), inputs, outputs)
-
-
-def step_arrays(rng: np.random.Generator, batch: int, rows: int, capacity: int, dtype="float32"):
-    def rows_of(heads: int, count: int) -> np.ndarray:
-        return rng.standard_normal((batch, heads, count, 64)).astype(dtype)
-
-    starts = rng.integers(0, capacity - rows + 1, batch)
-    caches = {f"past_{x}": rows_of(2, capacity) for x in "KV"}
-    new = {"Q": rows_of(8, rows), "K": rows_of(2, rows), "V": rows_of(2, rows)}
-    return {**caches, **new, "write_indices": starts, "nonpad": starts + rows}
-
-
-def bfloat16_of(array: np.ndarray) -> np.ndarray:
-    """Numbers that bfloat16 has."""
-    return array.astype(ml_dtypes.bfloat16).astype(np.float32)
-
-
-def check_step(session, arrays, tolerance: float = 2e-5) -> None:
-    """As the ONNX project's evaluator has the three nodes."""
-    names = {"past_K": "past_K", "past_V": "past_V", "nonpad": "nonpad_kv_seqlen"}
-    given = {names.get(name, name): array for name, array in arrays.items()}
-    wide = {n: a.astype(np.float32) if a.dtype == np.float16 else a for n, a in given.items()}
-    results = onnx_attention.composition(wide, {"is_causal": 1})
-    want = dict(zip(("Y", "present_K", "present_V"), results, strict=True))
-    require_close(run(session, arrays), want, tolerance)
-
-
-def step_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
-    rng = np.random.default_rng([seed, 5])
-
-    def dynamic() -> None:
-        session = open_session(step_model(8, 2, 64))
-        for _ in range(CASES):
-            batch, rows, spare = (int(n) for n in rng.integers(1, 6, 3))
-            check_step(session, step_arrays(rng, batch, rows, rows + 9 * spare))
-
-    def half() -> None:
-        session = open_session(step_model(8, 2, 64, FLOAT16))
-        for rows in (1, 1, 7):
-            check_step(session, step_arrays(rng, 2, rows, 40, "float16"), 3e-3)
-
-    def bfloat16() -> None:
-        """NumPy has no such arrays that ONNX Runtime takes: the model casts."""
-        model = step_model(8, 2, 64)
-        for name in ("Q", "K", "V", "past_K", "past_V"):
-            model.graph.node.insert(0, helper.make_node("Cast", [f"{name}32"], [name], to=16))
-            next(i for i in model.graph.input if i.name == name).name += "32"
-        for output in model.graph.output:
-            cast = helper.make_node("Cast", [output.name], [f"{output.name}32"], to=1)
-            model.graph.node.append(cast)
-            output.name += "32"
-        arrays = step_arrays(rng, 2, 3, 40)
-        given = {n: a if a.ndim == 1 else bfloat16_of(a) for n, a in arrays.items()}
-        want = run(plain_session(step_model(8, 2, 64)), given)
-        inputs = {n if a.ndim == 1 else f"{n}32": a for n, a in given.items()}
-        require_close(
-            run(open_session(model), inputs), {f"{n}32": a for n, a in want.items()}, 2e-2
-        )
-
-    def other_lengths() -> None:
-        """Where the queries are not at the rows that are stored, it is three nodes all the same."""
-        session = open_session(step_model(8, 2, 64))
-        for _ in range(CASES):
-            arrays = step_arrays(rng, 3, 2, 30)
-            arrays["nonpad"] = rng.integers(0, 31, 3)
-            check_step(session, arrays)
-
-    def empty() -> None:
-        session = open_session(step_model(8, 2, 64))
-        got = run(session, step_arrays(rng, 0, 1, 8))
-        assert got["Y"].shape == (0, 8, 1, 64) and got["present_K"].shape == (0, 2, 8, 64), got
-        check_step(session, step_arrays(rng, 1, 1, 8))
-
-    def rings() -> None:
-        model = step_model(8, 2, 64, mode="circular")
-        arrays = step_arrays(rng, 2, 1, 16)
-        arrays["write_indices"] += 32
-        require_close(run(open_session(model), arrays), run(plain_session(model), arrays), 2e-5)
-
-    for what, test in (
-        (f"a step of {CASES} shapes in one session", dynamic),
-        ("float16", half),
-        ("bfloat16", bfloat16),
-        ("lengths that are not those of a step", other_lengths),
-        ("an empty batch, then another", empty),
-        ("rings", rings),
-    ):
-        tap.run(f"{name}: {what}", test)
-
-
-# ---- A model ----
-
-
-def bind(session, arrays: dict[str, np.ndarray], hidden: np.ndarray):
-    """Everything where it is; the caches are both input and output."""
-    binding = session.io_binding()
-    for name, array in arrays.items():
-        binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
-        if name.startswith("past_"):
-            present = name.replace("past", "present")
-            binding.bind_output(present, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
-    binding.bind_output("hidden1", "cpu", 0, hidden.dtype, hidden.shape, hidden.ctypes.data)
-    return binding
-
-
-def decode_in_place(open_session: Callable, seed: int, threads: int) -> None:
-    """A prompt of 5, then 6 tokens, caches in place; each against double precision."""
-    rng = np.random.default_rng([seed, 6])
-    session = open_session(decoder(), threads=threads)
-    arrays = decoder_arrays(rng, 3, 900)
-    starts = np.array([0, 3, 870])
-    for tokens in (5, 1, 1, 1, 1, 1, 1):
-        arrays["hidden"] = rng.standard_normal((3, tokens, 512)).astype(np.float32)
-        arrays |= {"write_indices": starts, "nonpad": starts + tokens}
-        want = decode(arrays)
-        hidden = np.full_like(arrays["hidden"], np.nan)
-        session.run_with_iobinding(bind(session, arrays, hidden))
-        got = {n.replace("past", "present"): arrays[n] for n in arrays if n.startswith("past")}
-        require_close({**got, "hidden1": hidden}, want, 1e-4)
-        starts = starts + tokens
-
-
-def same_bits_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
-    """Caches that are shared out, and one that is not."""
-
-    def check() -> None:
-        rng = np.random.default_rng([seed, 9])
-        sessions = [open_session(step_model(8, 2, 64), threads=threads) for threads in (1, 2, 3)]
-        for capacity in (40, 900, 3000):
-            arrays = step_arrays(rng, 2, 1, capacity)
-            results = {run(session, arrays)["Y"].tobytes() for session in sessions}
-            assert len(results) == 1, f"capacity {capacity}: other bits"
-
-    tap.run(f"{name}: the same bits by any number of threads", check)
-
-
-def many_at_once(open_session: Callable, seed: int) -> None:
-    """Eight threads in one session, others opened and closed beside them."""
-    rng = np.random.default_rng([seed, 7])
-    model, failures = step_model(8, 2, 64), []
-    session = open_session(model, threads=2)
-    problems = [step_arrays(rng, 1 + n % 3, 1 + n % 4, 600 + n) for n in range(8)]
-    wanted = [run(plain_session(model), arrays) for arrays in problems]
-
-    def work(number: int) -> None:
-        try:
-            for turn in range(12):
-                used = open_session(model) if number == 0 and turn % 4 == 0 else session
-                require_close(run(used, problems[number]), wanted[number], 2e-5)
-        except Exception as error:  # handed to the test
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures[0]
-
-
-def model_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
-    for threads in (1, 2):
-        what = f"{name}: a decoder of two layers, in place, threads: {threads}"
-        tap.run(what, partial(decode_in_place, open_session, seed, threads))
-    tap.run(f"{name}: threads and sessions at once", partial(many_at_once, open_session, seed))
 
 
 # ---- Refusals ----
@@ -522,31 +338,24 @@ def all_models(heads: int = 8, kv_heads: int = 2, dim: int = 64) -> onnx.ModelPr
     return step
 
 
-def main() -> int:
-    if sys.argv[1:2] == ["--model"]:
-        Path(sys.argv[2]).write_bytes(all_models().SerializeToString())
-        return 0
-    tap, seed = Tap(), int(os.environ.get("KVMILL_SEED", "24"))
-    tap.comment(f"ONNX Runtime {onnxruntime.__version__}, onnx {onnx.__version__}, seed {seed}")
-    onnxruntime.set_default_logger_severity(4)
-    onnxruntime.register_execution_provider_library(NAME, os.environ["KVMILL_ORT"])
-    fault = os.environ.get("KVMILL_ORT_FAULT")
+def quick_tests(tap: Tap, seed: int, fault: str) -> None:
     if fault == "group_query":
         group_query_tests(tap, seed, provider_session)
-        return tap.finish()
+        return
     if fault == "pmx":
         pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"], quick=True)
-        return tap.finish()
+        return
     if fault == "windows":
         windows.run_all(tap, quick=True)
-        return tap.finish()
-    if fault:  # what is quick
-        claim_tests(tap)
-        shape_tests(tap)
-        for name, open_session in SIDES.items():
-            step_tests(tap, seed, name, open_session)
-            same_bits_tests(tap, seed, name, open_session)
-        return tap.finish()
+        return
+    claim_tests(tap)
+    shape_tests(tap)
+    for name, open_session in SIDES.items():
+        step_tests(tap, seed, name, open_session)
+        same_bits_tests(tap, seed, name, open_session)
+
+
+def all_tests(tap: Tap, seed: int) -> None:
     for name, open_session in SIDES.items():
         for op in LEAST:
             node_tests(tap, op, name, open_session)
@@ -564,6 +373,20 @@ def main() -> int:
     claim_tests(tap)
     shape_tests(tap)
     rewrite_tests(tap)
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["--model"]:
+        Path(sys.argv[2]).write_bytes(all_models().SerializeToString())
+        return 0
+    tap, seed = Tap(), int(os.environ.get("KVMILL_SEED", "24"))
+    tap.comment(f"ONNX Runtime {onnxruntime.__version__}, onnx {onnx.__version__}, seed {seed}")
+    onnxruntime.set_default_logger_severity(4)
+    onnxruntime.register_execution_provider_library(NAME, os.environ["KVMILL_ORT"])
+    if fault := os.environ.get("KVMILL_ORT_FAULT"):
+        quick_tests(tap, seed, fault)
+    else:
+        all_tests(tap, seed)
     return tap.finish()
 
 

@@ -21,6 +21,7 @@ import main
 import numpy as np
 import onnx
 import pmx_nodes
+import steps
 from models import decoder, decoder_arrays, rewritten, run
 from onnx.version_converter import convert_version
 from tap import Tap, refused
@@ -78,13 +79,13 @@ def all_runs(tap: Tap, seed: int, recorder: Callable[[str], Callable]) -> None:
         main.node_tests(tap, op, "recorded", recorder(what))
     main.attention_tests(tap, seed, "recorded", recorder("random Attention nodes"))
     main.scatter_tests(tap, seed, "recorded", recorder("random TensorScatter nodes"))
-    main.step_tests(tap, seed, "recorded", recorder("steps"))
+    steps.step_tests(tap, seed, "recorded", recorder("steps"))
 
     def threads() -> None:
-        session = recorder("two threads")(main.step_model(8, 2, 64), threads=2)
+        session = recorder("two threads")(steps.step_model(8, 2, 64), threads=2)
         for number in (1, 2):
             rng = np.random.default_rng([seed, number])
-            main.check_step(session, main.step_arrays(rng, 2, number, 900))
+            steps.check_step(session, steps.step_arrays(rng, 2, number, 900))
 
     def layers() -> None:
         arrays = decoder_arrays(np.random.default_rng([seed, 6]), 3, 40)
@@ -94,9 +95,9 @@ def all_runs(tap: Tap, seed: int, recorder: Callable[[str], Callable]) -> None:
         run(recorder("a decoder of two layers")(decoder()), arrays)
 
     def after_last() -> None:
-        arrays = main.step_arrays(np.random.default_rng(seed), 1, 1, 16)
+        arrays = steps.step_arrays(np.random.default_rng(seed), 1, 1, 16)
         arrays |= {"write_indices": np.array([16]), "nonpad": np.array([17])}
-        session = recorder("refusals")(main.step_model(8, 2, 64))
+        session = recorder("refusals")(steps.step_model(8, 2, 64))
         refused("kvmill: ", lambda: run(session, arrays), Exception)
 
     def pmx() -> None:

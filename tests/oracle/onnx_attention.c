@@ -9,7 +9,7 @@
 
 /* ---- What is seen ---- */
 
-/* The mask's number for a key of a query; keys behind the mask are hidden. */
+/* The mask's number for a key of a query; keys beyond the mask are hidden. */
 static double bias_of(const struct oracle_onnx *problem, const int64_t place[4]) {
     const struct oracle_mask *mask = &problem->mask;
     int64_t number = 0;

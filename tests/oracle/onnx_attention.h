@@ -20,7 +20,7 @@ struct oracle_mask {
 
 struct oracle_onnx {
     int64_t batch, heads, kv_heads, queries, dim, value_dim;
-    int64_t past, keys;    /* rows of the past, and those behind it */
+    int64_t past, keys;    /* rows of the past, and those after it */
     const int64_t *nonpad; /* NULL: all */
     const double *q;       /* [batch, heads, queries, dim] */
     const double *k, *v;   /* [batch, kv_heads, past + keys, dim or value_dim] */

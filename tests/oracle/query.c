@@ -83,7 +83,7 @@ static double share(const struct oracle_query *query, double largest, double *si
 
 /* Errors of the weights w move the result y by sum of w e |v - y|, sums and division by summing(n)
    + 4 units of sum of w |v| and of |y|. */
-static void weigh(const struct oracle_query *query, double sink_moves, double *output,
+static void sum_up(const struct oracle_query *query, double sink_moves, double *output,
                   double *error) {
     double units = (summing(query->count) + 4) * query->unit;
     for (int64_t d = 0; d < query->value_dim; d++)
@@ -148,7 +148,7 @@ bool oracle_query_attend(const struct oracle_query *query, struct oracle_answer 
     }
     double total = share(query, largest, &sink);
     double moved = sink * relative(query, query->sink, largest);
-    weigh(query, moved, answer->output, answer->error);
+    sum_up(query, moved, answer->output, answer->error);
     count_digits(query, answer->error);
     for (int64_t j = 0; j < query->count; j++)
         moved += query->keys[j].weight * query->keys[j].error;

@@ -50,8 +50,8 @@ static int64_t start_of(const DLTensor *write_indices, int64_t batch) {
     return start;
 }
 
-/* Which row of update goes to `slot`, or -1: the one that is as many rows behind the first as the
-   slot is slots behind the start. */
+/* Which row of update goes to `slot`, or -1: the one that is as many rows after the first as the
+   slot is slots after the start. */
 static int64_t row_for_slot(int64_t slot, int64_t start, int64_t rows, int64_t capacity,
                             bool circular) {
     int64_t distance = slot - (circular ? start % capacity : start);

@@ -20,7 +20,7 @@ from kvmill.transformers import KvmillCache
 from tap import Tap
 
 NEW_TOKENS = 20
-# Of two logits, whose deviation is about 2.4, by what a cache keeps.
+# Between two logits, whose deviation is about 2.4, by what a cache keeps.
 LEAST_MARGIN = {"float32": 1e-3, "float16": 0.03}
 # What a format may cost: root mean square of what logits differ by, of their standard deviation.
 MOST_DIVERGENCE = {

@@ -192,14 +192,14 @@ struct kvmill_flow_constant_data {
 struct kvmill_flow_field_data {
     int element; /* KVMILL_F32, F16, BF16; of rows that tokens bring E4M3, E5M2, I8, too */
     int64_t rows, columns;
-    int64_t bytes; /* of one matrix */
+    int64_t bytes;  /* of one matrix */
     int64_t before; /* bytes of those in front of it, where fields lie beside each other */
-    int64_t heads; /* matrices of a block: kv heads, or a divisor, whose neighbours share one */
-    bool saved;    /* state of the index program */
-    int appended;  /* a row comes with each token, as the n-th tensor of such; -1: none does */
-    int scales;    /* the field that gets its scales, -1: it has none */
-    bool powers;   /* these are powers of two */
-    bool of_codes; /* it has scales of another */
+    int64_t heads;  /* matrices of a block: kv heads, or a divisor, whose neighbours share one */
+    bool saved;     /* state of the index program */
+    int appended;   /* a row comes with each token, as the n-th tensor of such; -1: none does */
+    int scales;     /* the field that gets its scales, -1: it has none */
+    bool powers;    /* these are powers of two */
+    bool of_codes;  /* it has scales of another */
 };
 
 /* A flow resolved. */

@@ -36,8 +36,8 @@ static void add_pages(struct checker *checker, struct kvmill_flow_program *progr
     shape.columns = geometry->value.dim;
     add_value(checker, program, "v", KVMILL_FLOW_VALUE, 0, shape);
     for (int i = 0; i < problem->field_count; i++) {
-        shape = (struct kvmill_flow_shape){index, !index && kvmill_flow_grows(&problem->fields[i]), 1,
-                                           problem->fields[i].rows, problem->fields[i].columns};
+        shape = (struct kvmill_flow_shape){index, !index && kvmill_flow_grows(&problem->fields[i]),
+                                           1, problem->fields[i].rows, problem->fields[i].columns};
         int value =
             add_value(checker, program, checker->flow->fields[i].name, KVMILL_FLOW_FIELD, i, shape);
         program->values[value].sharers = kvmill_flow_sharers(problem, i);

@@ -16,8 +16,7 @@ kvmill_status kvmill_flow_check_codes(struct checker *checker, int i) {
                       "dtype is %s; accepted with scales: float8e4m3fn, float8e5m2, int8",
                       kvmill_dtype_name(field->dtype));
     if (!kvmill_flow_is_appended(checker->flow, i))
-        return REFUSE(checker, ATTRIBUTE,
-                      "has scales \"%s\"; accepted of fields that are appended",
+        return REFUSE(checker, ATTRIBUTE, "has scales \"%s\"; accepted of fields that are appended",
                       kvmill_flow_scales_of(checker->flow, i));
     return KVMILL_OK;
 }

@@ -60,8 +60,8 @@ static void set_rows(const kvmill_flow *flow, struct kvmill_flow_tensor *tensor)
     tensor->rank = 3;
     tensor->dims[1] = heads_of_field(flow, tensor->number);
     tensor->dims[2] = field->columns;
-    tensor->dtype = kvmill_flow_scales_of(flow, tensor->number) != NULL ? flow->attention->T1
-                                                                         : field->dtype;
+    tensor->dtype =
+        kvmill_flow_scales_of(flow, tensor->number) != NULL ? flow->attention->T1 : field->dtype;
 }
 
 static void set_input(const kvmill_flow *flow, struct kvmill_flow_tensor *tensor) {

@@ -57,8 +57,8 @@ static void put_codes(struct flow_pool *pool, int f, int64_t row, const unsigned
     for (int64_t g = 0; g < groups; g++) {
         for (int64_t i = 0; i < group; i++)
             x[i] = oracle_get(attention_type(step->attention.op.T1), from, g * group + i);
-        double scale = oracle_quantise(step->fields[f].dtype, step->flow.powers >> f & 1, x, group,
-                                       codes);
+        double scale =
+            oracle_quantise(step->fields[f].dtype, step->flow.powers >> f & 1, x, group, codes);
         oracle_put(ORACLE_F32, pool->field[scales], row * groups + g, scale);
         for (int64_t i = 0; i < group; i++)
             oracle_put(type, pool->field[f], (row * groups + g) * group + i, codes[i]);

@@ -19,7 +19,7 @@ static bool print_list(const char *type, const char *member, const char *count_m
     return done && (count == 0 || text_print(text, "»)m4_dnl\n"));
 }
 
-/* Of the types that fields have. */
+/* How DLPack spells the type of a field. */
 static const char *code_word(DLDataType type) {
     switch (type.code) {
     case kDLInt:

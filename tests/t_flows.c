@@ -113,8 +113,8 @@ static double strange_number(int64_t row, struct dice *dice) {
 
 static void fill_strange_rows(struct flow_step *step, int field, struct dice *dice) {
     const kvmill_flow_field *known = &step->fields[field];
-    int64_t rows = step->attention.seqstarts[step->attention.sequences] *
-                   flow_step_field_heads(step, field);
+    int64_t rows =
+        step->attention.seqstarts[step->attention.sequences] * flow_step_field_heads(step, field);
     unsigned char *data = (unsigned char *)(uintptr_t)flow_step_new_row(step, field, 0, 0);
     for (int64_t i = 0; i < rows * known->columns; i++)
         oracle_put(attention_type(flow_step_row_type(step, field)), data, i,

@@ -85,7 +85,8 @@ m4_define(«km_store_floats»,
     «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «store_floats_$1($2, $3, $4, $5)»)»)
 
 m4_define(«_km_load_bytes_function»,
-    «m4_ifdef(«_km_loads_bytes», «km_inline(«void», «load_floats_i8(float *to, const unsigned char *from, int64_t count)»)
+    «m4_ifdef(«_km_loads_bytes», «km_inline(«void»,
+    «load_floats_i8(float *to, const unsigned char *from, int64_t count)»)
 {
     for (int64_t i = 0; i < count; i++)
         to[i] = (signed char)from[i];
@@ -351,7 +352,8 @@ m4_dnl km_flow_head(SUMMARY) -- and the functions that programs call.
 m4_define(«km_flow_head», «km_program_head(«$1», m4_defn(«km_program»), m4_defn(«km_headers»))
 km_for_words(«FORMAT», «km_formats»,
     «_km_load_function(FORMAT)»)m4_dnl
-_km_load_bytes_function«»_km_store_function(«f16»)_km_store_function(«bf16»)km_each_step(«_km_loader»)km_values«»km_arithmetic«»km_hidden_zero»)
+_km_load_bytes_function«»m4_dnl
+_km_store_function(«f16»)_km_store_function(«bf16»)km_each_step(«_km_loader»)km_values«»km_arithmetic«»km_hidden_zero»)
 
 m4_dnl km_minus_0 -- which no compiler knows.
 m4_define(«km_hidden_zero», «/* -0, of which no compiler knows that it changes no sum.  */

@@ -53,8 +53,7 @@ static struct bench_result *add(struct bench *bench, const char *kind, enum scen
              "%s, %" PRId64 "/%" PRId64 " x %d %s, %" PRId64 " of %" PRId64 " %s%s: %.40s", kind,
              g->heads, g->kv_heads, g->key.dim, key, flow_selected(scene), flow_blocks(scene),
              scene->flow.problem.page_blocks > 1 ? "blocks" : "pages",
-             flow_pages_in_order(scene) ? " in order" : "",
-             bench_purpose(bench, "flow"));
+             flow_pages_in_order(scene) ? " in order" : "", bench_purpose(bench, "flow"));
     return bench_add(bench, what, step, words, team, seconds);
 }
 
@@ -126,10 +125,10 @@ static bool race_team(struct bench *bench, int team, double *decode, struct erro
 static void add_upkeep(struct bench *bench, double decode) {
     static struct scene_call calls[2];
     struct scene *scene = &bench->scene;
-    int64_t page = scene->flow.problem.block_size;
+    int64_t page = scene->flow.problem.block_size, last = scene->size.positions / page * page;
     struct contender contenders[2];
     for (int i = 0; i < 2; i++) {
-        const struct run_size size = {1, i == 0 ? page - 1 : 0, scene->size.positions};
+        const struct run_size size = {1, 1, i == 0 ? last : last - page + 1};
         scene_call_open(&calls[i], scene, STEP_APPEND, &size, &bench->plans[STEP_APPEND],
                         bench->pools[0]);
         contenders[i] = bench_contender(NULL, run_call, &calls[i], bench->pools[0]);

@@ -54,6 +54,7 @@ const struct kernel_words decode_words = {"; attend with ", false},
                           cells_words = {"; write with ", false},
                           read_words = {"; read K with ", false},
                           score_words = {"; score with ", false},
+                          select_words = {"; select with ", false},
                           summarise_words = {"; summarise with ", false},
                           store_words = {"store with ", false}, keep_words = {"keep with ", false},
                           gather_words = {": with ", false}, apply_words = {"apply with ", false};

@@ -63,6 +63,6 @@ void bench_kernel_in_plan(const kvmill_plan *plan, const struct kernel_words *wo
 
 /* Where several kernels attend, decoding runs the smallest and a prompt the largest. */
 extern const struct kernel_words decode_words, prefill_words, write_words, cells_words, read_words,
-    score_words, summarise_words, store_words, keep_words, gather_words, apply_words;
+    score_words, select_words, summarise_words, store_words, keep_words, gather_words, apply_words;
 
 #endif

@@ -82,6 +82,11 @@ void rival_store(struct rival *rival, struct scene_call *call, int i) {
               attention_activation_bytes(&call->scene->attention.geometry, &call->size));
 }
 
+void rival_append(struct rival *rival, struct scene_call *call, int i) {
+    make_copy(rival, call, i, KVMILL_CACHE_ATTENTION_CACHE, KVMILL_CACHE_ATTENTION_CURRENT_KEY,
+              scene_tensor_bytes(call->scene, KVMILL_CACHE_ATTENTION_CURRENT_KEY));
+}
+
 void rival_write(struct rival *rival, struct scene_call *call, int i) {
     make_copy(rival, call, i, KVMILL_WRITE_ROWS_CACHE, KVMILL_WRITE_ROWS_ROWS,
               scene_tensor_bytes(call->scene, KVMILL_WRITE_ROWS_ROWS));

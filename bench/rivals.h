@@ -27,6 +27,7 @@ typedef void rival_maker(struct rival *rival, struct scene_call *call, int i);
 rival_maker rival_read;      /* what no call has read lately, by kinds_of_reading */
 rival_maker rival_add;       /* multiplies and adds */
 rival_maker rival_read_back; /* memcpy, nontemporal: of a cache to keys */
+rival_maker rival_append;    /* the same, of a flow's new keys */
 rival_maker rival_store;     /* memcpy, nontemporal: of K's and V's activations to the cache */
 rival_maker rival_write;     /* memcpy, nontemporal: of rows to the cache */
 rival_maker rival_rows;   /* memcpy, nontemporal, nontemporal x4: of what a TensorScatter reads */

@@ -94,6 +94,7 @@ struct scene {
             struct kvmill_flow_problem problem;
             int64_t pages, requests; /* of a request, and how many there are */
             int32_t *ids;            /* of all requests, shuffled */
+            int64_t *slots;          /* of the positions in their pages */
         } flow;
     };
 };
@@ -140,7 +141,7 @@ struct scene_call {
     bool in_place;
     struct run_size size;
     int moving[SCENE_TENSORS], moving_count; /* tensors that turns move */
-    int64_t numbers[4];                      /* the op's own, as tensors of one element */
+    int64_t numbers[5];                      /* the op's own, as tensors of one element */
     int64_t dims[SCENE_TENSORS][6];
     int64_t strides[KVMILL_MOST_FLOW_FIELDS][4]; /* of fields that lie beside each other */
     DLTensor tensors[SCENE_TENSORS];

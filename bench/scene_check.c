@@ -57,11 +57,12 @@ static bool compare_tensor(struct scene_call *call, int tensor, const struct own
 
 static bool check_bytes(struct scene_call *call, struct error *error) {
     const struct scene_op *op = call->scene->op;
+    const int *written = call->step == STEP_APPEND ? op->appended : op->written;
     struct owned_plan portable;
     bool done = plan_portable(call, &portable, error);
-    for (int i = 0; done && i < SCENE_WRITTEN && op->written[i] > 0; i++)
-        if (call->given[op->written[i]] != NULL)
-            done = compare_tensor(call, op->written[i], &portable, error);
+    for (int i = 0; done && i < SCENE_WRITTEN && written[i] > 0; i++)
+        if (call->given[written[i]] != NULL)
+            done = compare_tensor(call, written[i], &portable, error);
     owned_plan_close(&portable);
     return done;
 }
@@ -127,10 +128,16 @@ static bool reserve_expected(struct scene *scene, struct error *error) {
     return expected->data != NULL || out_of_memory(error);
 }
 
+/* It attends, by arithmetic of several kinds. */
+static bool has_outputs(const struct scene_call *call) {
+    return call->scene->op->arithmetic != NULL &&
+           (call->step == STEP_RUN || call->step == STEP_ATTEND);
+}
+
 bool scene_expect(struct scene_call *call, struct error *error) {
     struct scene *scene = call->scene;
     struct owned_plan portable;
-    if (scene->op->arithmetic == NULL || call->step != STEP_RUN || is_known(call))
+    if (!has_outputs(call) || is_known(call))
         return true;
     if (!reserve_expected(scene, error) || !plan_portable(call, &portable, error))
         return false;
@@ -181,8 +188,7 @@ bool scene_check(struct scene_call *call, struct error *error) {
     scene_call_set(call, 0);
     if (op->prepare != NULL)
         op->prepare(call, true);
-    bool done = op->arithmetic != NULL && call->step == STEP_RUN ? check_outputs(call, error)
-                                                                 : check_bytes(call, error);
+    bool done = has_outputs(call) ? check_outputs(call, error) : check_bytes(call, error);
     if (op->prepare != NULL)
         op->prepare(call, false);
     return done;

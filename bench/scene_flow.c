@@ -1,6 +1,5 @@
 /* Sparse flows: a pool of pages that is more than the processor's caches hold, requests that take
-   turns in it, queries that are new for every call.  Calls of appending have the number of the slot
-   in the last page as their `tokens`.
+   turns in it, queries that are new for every call.  New tokens are a request's last ones.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "scene_flow.h"
@@ -74,8 +73,20 @@ int64_t flow_candidates(const struct scene *scene) {
     return scores ? flow_blocks(scene) - budget->bos - budget->eos : 0;
 }
 
+static int64_t new_tokens(const struct scene_call *call) {
+    return call->size.tokens > 1 ? call->size.tokens : 1;
+}
+
+static double flops(const struct scene_call *call) {
+    const struct run_size size = {1, new_tokens(call), call->size.positions};
+    return call->step == STEP_ATTEND ? attention_flops(geometry_of(call->scene), &size) : 0;
+}
+
 static double bytes(const struct scene_call *call) {
     const struct scene *scene = call->scene;
+    const struct run_size size = {1, new_tokens(call), call->size.positions};
+    if (call->step == STEP_APPEND)
+        return attention_store_bytes(geometry_of(scene), &size);
     if (call->step == STEP_INDEX)
         return flow_index_bytes(scene);
     if (call->step == STEP_ATTEND)
@@ -116,6 +127,15 @@ static bool open(struct scene *scene, struct error *error) {
                 pool_pages(scene));
 }
 
+static bool set_slots(struct scene *scene, struct error *error) {
+    int64_t size = geometry_of(scene)->page_size, count = pool_pages(scene) * size;
+    free(scene->flow.slots);
+    scene->flow.slots = malloc((size_t)count * sizeof *scene->flow.slots);
+    for (int64_t i = 0; scene->flow.slots != NULL && i < count; i++)
+        scene->flow.slots[i] = scene->flow.ids[i / size] * size + i % size;
+    return scene->flow.slots != NULL || out_of_memory(error);
+}
+
 /* Anywhere, unless fields are for pages that follow each other. */
 static bool shuffle_pages(struct scene *scene, struct error *error) {
     int64_t count = pool_pages(scene);
@@ -129,11 +149,12 @@ static bool shuffle_pages(struct scene *scene, struct error *error) {
         scene->flow.ids[i] = scene->flow.ids[j];
         scene->flow.ids[j] = (int32_t)i;
     }
-    return scene->flow.ids != NULL || out_of_memory(error);
+    return scene->flow.ids != NULL ? set_slots(scene, error) : out_of_memory(error);
 }
 
 static void close_flow(struct scene *scene) {
     free(scene->flow.ids);
+    free(scene->flow.slots);
 }
 
 /* ---- Tensors ---- */
@@ -160,7 +181,9 @@ static void shape_own(struct scene_call *call, int i, struct kvmill_flow_tensor 
                          [KVMILL_FLOW_TENSOR_ROWS] = call->step == STEP_APPEND,
                          [KVMILL_FLOW_TENSOR_INPUT] = scores};
     int64_t blocks = pool_pages(call->scene) * call->scene->flow.problem.page_blocks;
-    own->dims[0] = own->kind == KVMILL_FLOW_TENSOR_FIELD ? blocks : 1;
+    own->dims[0] = own->kind == KVMILL_FLOW_TENSOR_FIELD  ? blocks
+                   : own->kind == KVMILL_FLOW_TENSOR_ROWS ? new_tokens(call)
+                                                          : 1;
     scene_set_tensor(call, KVMILL_FLOW_FIELDS + i, own->dtype, own->rank, own->dims);
     if (own->kind == KVMILL_FLOW_TENSOR_FIELD)
         lay_field(call, i);
@@ -174,13 +197,15 @@ static void shape_step(struct scene_call *call, const struct op *step) {
     const struct kvmill_cache_geometry *g = geometry_of(scene);
     int64_t rows = kvmill_flow_rows_of_request(&scene->flow.problem), starts = rows + 1;
     int64_t list = rows * flow_selected(scene);
-    const struct op_dim words[] = {{"B", 1},          {"T", 1},
-                                   {"H", g->heads},   {"KVH", g->kv_heads},
-                                   {"D", g->key.dim}, {"E", g->value.dim},
-                                   {NULL, 0}};
+    const int64_t two = 2;
+    const struct op_dim words[] = {
+        {"B", 1},          {"T", new_tokens(call)}, {"H", g->heads}, {"KVH", g->kv_heads},
+        {"D", g->key.dim}, {"E", g->value.dim},     {NULL, 0}};
     scene_set_described(call, step, &scene->flow.attention, words);
     if (step->number != OP_FLOW_APPEND && step->number != OP_FLOW_SUMMARISE)
         scene_set_tensor(call, KVMILL_FLOW_PAGE_IDS, int32_type, 1, &scene->flow.pages);
+    if (step->number == OP_FLOW_ATTEND && new_tokens(call) > 1)
+        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_SEQSTARTS, int64_type, 1, &two);
     if (step->number == OP_FLOW_INDEX) {
         scene_set_tensor(call, KVMILL_FLOW_SEL_INDPTR, int64_type, 1, &starts);
         scene_set_tensor(call, KVMILL_FLOW_SEL, int32_type, 1, &list);
@@ -224,16 +249,16 @@ static bool fill(struct scene *scene, int tensor) {
 
 static void move(struct scene_call *call, int64_t turn) {
     const struct scene *scene = call->scene;
-    int32_t *ids = scene->flow.ids + turn % scene->flow.requests * scene->flow.pages;
-    call->numbers[0] =
-        call->step == STEP_APPEND
-            ? ids[scene->flow.pages - 1] * geometry_of(scene)->page_size + call->size.tokens
-            : scene->size.positions;
-    call->numbers[1] = 0;
-    call->numbers[2] = scene->flow.pages;
-    call->tensors[KVMILL_FLOW_SLOT_MAPPING].data = call->tensors[KVMILL_FLOW_SEQ_LEN].data =
-        call->numbers;
+    int64_t first = turn % scene->flow.requests * scene->flow.pages;
+    int32_t *ids = scene->flow.ids + first;
+    const int64_t numbers[] = {scene->size.positions, 0, scene->flow.pages, 0, new_tokens(call)};
+    memcpy(call->numbers, numbers, sizeof numbers);
+    call->tensors[KVMILL_FLOW_SLOT_MAPPING].data = scene->flow.slots +
+                                                   first * geometry_of(scene)->page_size +
+                                                   (call->size.positions - new_tokens(call));
+    call->tensors[KVMILL_FLOW_SEQ_LEN].data = call->numbers;
     call->tensors[KVMILL_FLOW_PAGE_INDPTR].data = call->numbers + 1;
+    call->tensors[KVMILL_CACHE_ATTENTION_SEQSTARTS].data = call->numbers + 3;
     call->tensors[KVMILL_FLOW_PAGE_IDS].data = ids;
 }
 
@@ -255,6 +280,10 @@ static bool knows(const struct spec *spec) {
     return spec_is(spec, OP_FLOW);
 }
 
+static struct kvmill_cache_geometry arithmetic(const struct scene *scene) {
+    return *geometry_of(scene);
+}
+
 const struct scene_op flow_scene_op = {
     .words = "flow",
     .knows = knows,
@@ -266,6 +295,8 @@ const struct scene_op flow_scene_op = {
     .plan = plan,
     .move = move,
     .bytes = bytes,
+    .flops = flops,
+    .arithmetic = arithmetic,
     .rotation = 512 << 20,
     .count = SCENE_TENSORS,
     .use = {[KVMILL_CACHE_ATTENTION_QUERY] = USE_INPUT,
@@ -281,4 +312,6 @@ const struct scene_op flow_scene_op = {
     .output = KVMILL_CACHE_ATTENTION_ATTN_OUTPUT,
     .read = KVMILL_CACHE_ATTENTION_CACHE,
     .written = {KVMILL_FLOW_SEL},
+    .appended = {KVMILL_CACHE_ATTENTION_CACHE, KVMILL_CACHE_ATTENTION_SCALE,
+                 KVMILL_CACHE_ATTENTION_VALUE_CACHE, KVMILL_CACHE_ATTENTION_VALUE_SCALE},
 };

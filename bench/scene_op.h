@@ -46,6 +46,7 @@ struct scene_op {
     bool keeps_present; /* a scene has memory for both, to check runs that are not in place */
     /* Tensors that have the portable kernels' bytes; ends with 0 if there are fewer. */
     int written[SCENE_WRITTEN];
+    int appended[SCENE_WRITTEN]; /* likewise, of calls that append */
 };
 
 extern const struct scene_op attention_scene_op, batching_scene_op, given_scene_op,

@@ -75,6 +75,22 @@ static const struct tune_kind flow_decode = {.op = &flow_scene_op,
                                              .rival = rival_read,
                                              .which = READ_BY_8,
                                              .serves = has_no_state};
+static const struct tune_kind flow_select = {.op = &flow_scene_op,
+                                             .kernel = &select_words,
+                                             .rival = rival_read,
+                                             .which = READ_BY_8,
+                                             .step = STEP_INDEX,
+                                             .serves = has_scores};
+static const struct tune_kind flow_prefill = {.op = &flow_scene_op,
+                                              .kernel = &prefill_words,
+                                              .rival = rival_add,
+                                              .in_flops = true,
+                                              .step = STEP_ATTEND};
+static const struct tune_kind flow_append = {.op = &flow_scene_op,
+                                             .kernel = &write_words,
+                                             .rival = rival_append,
+                                             .which = NONTEMPORAL,
+                                             .step = STEP_APPEND};
 static const struct tune_kind attend_decode = {
     .op = &attend_scene_op, .kernel = &decode_words, .rival = rival_read, .which = READ_BY_8};
 static const struct tune_kind attend_prefill = {
@@ -132,6 +148,9 @@ const struct tune_problem tune_problems[] = {
     {"index 4096", &index_step, {1, 0, 4096}},
     {"flow 1 on 32768", &flow_decode, {1, 1, 32768}},
     {"flow 1 on 4096", &flow_decode, {1, 1, 4096}},
+    {"select 32768", &flow_select, {1, 0, 32768}},
+    {"flow prefill 512 on 512", &flow_prefill, {1, 512, 512}},
+    {"flow store 512", &flow_append, {1, 512, 512}},
     {"Attention 1 on 4096", &onnx_decode, {1, 1, 4096}},
     {"Attention 512 on 512", &onnx_prefill, {1, 512, 512}},
     {"CacheAttend 1 on 4096", &attend_decode, {1, 1, 4096}},

@@ -46,6 +46,8 @@ static const struct op_member members[] = {
     {MEMBER(field_layout, OP_WORD), .ops = 1, .words = layout_words,
      .help = "apart, the default: each field in memory of its own; page: all fields of a page "
              "beside each other; head: likewise, the pages of a kv head after each other."},
+    {MEMBER(field_scales, OP_POINTER)},
+    {MEMBER(powers, OP_INTEGER)},
 };
 #undef MEMBER
 

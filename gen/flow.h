@@ -15,6 +15,7 @@ struct flow_spec {
     kvmill_flow_constant constants[KVMILL_MOST_FLOW_CONSTANTS];
     float *values[KVMILL_MOST_FLOW_CONSTANTS];
     int64_t field_heads[KVMILL_MOST_FLOW_FIELDS];
+    const char *field_scales[KVMILL_MOST_FLOW_FIELDS];
     int64_t layers_skip[KVMILL_MOST_FLOW_LAYERS];
     kvmill_flow_op ops[KVMILL_FLOW_PROGRAMS][KVMILL_MOST_FLOW_OPS];
     kvmill_flow flow; /* points into this */

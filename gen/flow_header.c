@@ -19,11 +19,27 @@ static bool print_list(const char *type, const char *member, const char *count_m
     return done && (count == 0 || text_print(text, "»)m4_dnl\n"));
 }
 
+/* How DLPack spells the type of a field. */
+static const char *code_word(DLDataType type) {
+    switch (type.code) {
+    case kDLInt:
+        return "kDLInt";
+    case kDLBfloat:
+        return "kDLBfloat";
+    case KVMILL_DL_FLOAT8_E4M3FN:
+        return "KVMILL_DL_FLOAT8_E4M3FN";
+    case KVMILL_DL_FLOAT8_E5M2:
+        return "KVMILL_DL_FLOAT8_E5M2";
+    default:
+        return "kDLFloat";
+    }
+}
+
 static bool print_field(const kvmill_flow *flow, size_t i, struct text *text) {
     const kvmill_flow_field *field = &flow->fields[i];
     return text_print(text, "km_flow_row(«\"%s\", %" PRId64 ", %" PRId64 ", {%s, %d, 1}»)",
-                      field->name, field->rows, field->columns,
-                      field->dtype.code == kDLBfloat ? "kDLBfloat" : "kDLFloat", field->dtype.bits);
+                      field->name, field->rows, field->columns, code_word(field->dtype),
+                      field->dtype.bits);
 }
 
 static bool print_constant(const kvmill_flow *flow, size_t i, struct text *text) {
@@ -81,6 +97,11 @@ static bool print_heads(const kvmill_flow *flow, size_t i, struct text *text) {
     return text_print(text, "        %" PRId64 ",\n", flow->field_heads[i]);
 }
 
+static bool print_scales(const kvmill_flow *flow, size_t i, struct text *text) {
+    return text_print(text, "        ") && print_name(flow->field_scales[i], text) &&
+           text_print(text, ",\n");
+}
+
 static bool print_lists(const kvmill_flow *flow, struct text *text) {
     return print_values(flow, text) &&
            print_list("kvmill_flow_field", "fields", "field_count", flow, flow->field_count,
@@ -93,6 +114,8 @@ static bool print_lists(const kvmill_flow *flow, struct text *text) {
                       print_index_op, text) &&
            print_list("int64_t", "field_heads", "", flow,
                       flow->field_heads != NULL ? flow->field_count : 0, print_heads, text) &&
+           print_list("char *const", "field_scales", "", flow,
+                      flow->field_scales != NULL ? flow->field_count : 0, print_scales, text) &&
            print_list("int64_t", "layers_skip", "layers_skip_count", flow, flow->layers_skip_count,
                       print_layer, text);
 }
@@ -121,6 +144,7 @@ static bool print_select(const kvmill_flow *flow, struct text *text) {
            print_word("summary", flow->summary, text) &&
            print_word("field_layout", flow->field_layout, text) &&
            print_number("appended", flow->appended, text) &&
+           print_number("powers", flow->powers, text) &&
            print_number("block_size", flow->block_size, text);
 }
 

@@ -79,9 +79,14 @@ static bool read_list(const struct json_place *place, const char *key, size_t mo
 /* As activations are, where nothing is said. */
 static bool read_dtype(const struct json_place *place, const kvmill_flow *flow, DLDataType *type,
                        struct error *error) {
-    const char *words[KVMILL_MOST_FORMATS + 1];
+    const char *words[KVMILL_MOST_FORMATS + 2];
     struct json_place member = json_member(place, "dtype");
+    size_t count = 0;
     kvmill_format_words(KVMILL_WITHOUT_SCALES, words);
+    while (words[count] != NULL)
+        count++;
+    words[count] = json_object_get(place->value, "scales") != NULL ? "int8" : NULL;
+    words[count + 1] = NULL;
     *type = flow->attention->T1;
     return member.value == NULL || spec_read_type(&member, words, type, error);
 }
@@ -96,9 +101,25 @@ static bool read_heads(const struct json_place *place, struct flow_spec *flow, s
     return json_get_integer(&heads, INT32_MIN, INT32_MAX, &flow->field_heads[i], error);
 }
 
+/* The field that gets its scales, and whether these are powers of two. */
+static bool read_scales(const struct json_place *place, struct flow_spec *flow, size_t i,
+                        struct error *error) {
+    struct json_place scales = json_member(place, "scales");
+    struct json_place powers = json_member(place, "powers_of_two");
+    int32_t are_powers = 0;
+    if (scales.value != NULL)
+        flow->flow.field_scales = flow->field_scales;
+    if ((scales.value != NULL && !json_get_string(&scales, &flow->field_scales[i], error)) ||
+        (powers.value != NULL && !spec_read_flag(&powers, &are_powers, error)))
+        return false;
+    flow->flow.powers |= (int64_t)(are_powers != 0) << i;
+    return true;
+}
+
 static bool read_field(const struct json_place *place, struct flow_spec *flow, size_t i,
                        struct error *error) {
-    static const char *const known[] = {"name", "shape", "dtype", "appended", "heads", NULL};
+    static const char *const known[] = {"name",  "shape",  "dtype",         "appended",
+                                        "heads", "scales", "powers_of_two", NULL};
     struct json_place appended = json_member(place, "appended");
     kvmill_flow_field *field = &flow->fields[i];
     int32_t is_appended = 0;
@@ -107,6 +128,7 @@ static bool read_field(const struct json_place *place, struct flow_spec *flow, s
     if (!json_get_object(place, error) || !json_only_keys(place, known, error) ||
         !json_get_string(&name, &field->name, error) ||
         !flow_read_dims(&shape, flow, 2, 2, dims, error) || !read_heads(place, flow, i, error) ||
+        !read_scales(place, flow, i, error) ||
         (appended.value != NULL && !spec_read_flag(&appended, &is_appended, error)))
         return false;
     flow->flow.appended |= (int64_t)(is_appended != 0) << i;

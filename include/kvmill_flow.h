@@ -26,7 +26,7 @@ typedef struct kvmill_flow_field {
     const char *name; /* no other tensor's, as "cache" */
     int64_t rows, columns;
     DLDataType dtype; /* float32, float16, bfloat16; of one that is appended also float8e4m3fn and
-                         float8e5m2 (DLPack codes 10 and 12) */
+                         float8e5m2 (DLPack codes 10 and 12); of one with scales those and int8 */
 } kvmill_flow_field;
 
 /* Numbers of the index program, [taps, rows, columns] in row-major order.  taps is 1, except
@@ -124,6 +124,15 @@ typedef struct kvmill_flow {
        same for a kv head, whose pages follow each other.  With the latter two all fields are views
        of one piece, and have equally many heads. */
     const char *field_layout;
+    /* The name of the field that gets the scales of field i, or NULL; NULL for all fields: none do.
+       Rows of field i, which is appended, come in the attention's T1 then, and append quantises
+       them.  The scales are [block_size, groups] float32, as many heads; each is of columns /
+       groups neighbours, as DeepSeek-V3.2 and vLLM quantise keys of its indexer: with m for their
+       largest magnitude and most for the largest number (448, 57344, 127)
+           scale = max (m, 1e-4) / most,      code = x / scale to the nearest, half to even
+       in float32, no code beyond +-most.  Scales of what is not finite are so, its codes are 0. */
+    const char *const *field_scales;
+    int64_t powers; /* bit i: the scales of field i are rounded up to powers of two (ue8m0) */
 } kvmill_flow;
 
 /* A fraction in lowest terms. */
@@ -211,7 +220,8 @@ void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
                                               begin, with `all` bytes of a matrix of each field,
                                               before[i] those of fields in front of i
    current_FIELD (T, KVH, columns)            of append, for each field whose rows come with tokens,
-                                              in their order, of the field's type; without gaps
+                                              in their order, of the field's type, or of T1 where it
+                                              has scales; without gaps
    inputs (B, KVH, rows, columns)  float32    of index and decode, in the order of the constants
                                               that they are; without gaps
 

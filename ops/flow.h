@@ -190,13 +190,16 @@ struct kvmill_flow_constant_data {
 };
 
 struct kvmill_flow_field_data {
-    int element; /* KVMILL_F32, F16, BF16; of rows that tokens bring E4M3, E5M2, too */
+    int element; /* KVMILL_F32, F16, BF16; of rows that tokens bring E4M3, E5M2, I8, too */
     int64_t rows, columns;
-    int64_t bytes; /* of one matrix */
+    int64_t bytes;  /* of one matrix */
     int64_t before; /* bytes of those in front of it, where fields lie beside each other */
-    int64_t heads; /* matrices of a block: kv heads, or a divisor, whose neighbours share one */
-    bool saved;    /* state of the index program */
-    int appended;  /* a row comes with each token, as the n-th tensor of such; -1: none does */
+    int64_t heads;  /* matrices of a block: kv heads, or a divisor, whose neighbours share one */
+    bool saved;     /* state of the index program */
+    int appended;   /* a row comes with each token, as the n-th tensor of such; -1: none does */
+    int scales;     /* the field that gets its scales, -1: it has none */
+    bool powers;    /* these are powers of two */
+    bool of_codes;  /* it has scales of another */
 };
 
 /* A flow resolved. */
@@ -267,6 +270,11 @@ int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t b
 
 /* Rows of a request: kv heads, query heads, or 1. */
 int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem);
+
+/* Whether append gives a field a row with each token. */
+static inline bool kvmill_flow_grows(const struct kvmill_flow_field_data *field) {
+    return field->appended >= 0 || field->of_codes;
+}
 
 /* Which matrix of a field is that of a kv head; kv heads that share one. */
 static inline int64_t kvmill_flow_field_head(const struct kvmill_flow_problem *problem, int field,

@@ -263,7 +263,6 @@ static kvmill_status refuse_tensor_name(const struct checker *checker, const cha
 static kvmill_status check_appended(struct checker *checker, int i) {
     struct kvmill_flow_problem *problem = checker->problem;
     const kvmill_flow_field *field = &checker->flow->fields[i];
-    problem->fields[i].appended = -1;
     if (!kvmill_flow_is_appended(checker->flow, i))
         return KVMILL_OK;
     if (field->rows != problem->block_size)
@@ -301,6 +300,8 @@ static kvmill_status check_type(struct checker *checker, int i) {
     bool comes = kvmill_flow_is_appended(checker->flow, i);
     const char *accepted[KVMILL_MOST_FORMATS + 1];
     char words[KVMILL_WORDS_SIZE];
+    if (kvmill_flow_scales_of(checker->flow, i) != NULL)
+        return kvmill_flow_check_codes(checker, i);
     if (comes ? kvmill_is_plain(element) : kvmill_is_activation(element))
         return KVMILL_OK;
     if (comes)
@@ -331,7 +332,8 @@ static kvmill_status check_field(struct checker *checker, int i) {
         .rows = field->rows,
         .columns = field->columns,
         .bytes = kvmill_dtype_bytes(field->dtype, field->rows * field->columns),
-        .appended = -1};
+        .appended = -1,
+        .scales = -1};
     status = check_heads(checker, i);
     return status == KVMILL_OK ? check_appended(checker, i) : status;
 }
@@ -410,11 +412,11 @@ static kvmill_status check_declarations(struct checker *checker) {
         status = check_field(checker, i);
     for (int i = 0; status == KVMILL_OK && i < (int)flow->constant_count; i++)
         status = check_constant(checker, i);
-    if (status == KVMILL_OK)
-        status = check_own_names(checker);
     checker->problem->field_count = (int)flow->field_count;
     checker->problem->constant_count = (int)flow->constant_count;
-    return status;
+    if (status == KVMILL_OK)
+        status = check_own_names(checker);
+    return status == KVMILL_OK ? kvmill_flow_check_scales(checker) : status;
 }
 
 /* ---- All of it ---- */

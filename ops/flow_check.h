@@ -41,6 +41,10 @@ int kvmill_flow_find_field(const kvmill_flow *flow, const char *name);
 kvmill_status kvmill_flow_check_rows(struct checker *checker, const struct kvmill_flow_step *step,
                                      const struct kvmill_flow_shape *shape);
 
+/* The type of a field that has scales; what scales there are, once all fields are known. */
+kvmill_status kvmill_flow_check_codes(struct checker *checker, int i);
+kvmill_status kvmill_flow_check_scales(struct checker *checker);
+
 /* Whether fields can lie as problem->field_layout says; where each begins. */
 kvmill_status kvmill_flow_check_fields_layout(struct checker *checker);
 

@@ -36,8 +36,8 @@ static void add_pages(struct checker *checker, struct kvmill_flow_program *progr
     shape.columns = geometry->value.dim;
     add_value(checker, program, "v", KVMILL_FLOW_VALUE, 0, shape);
     for (int i = 0; i < problem->field_count; i++) {
-        shape = (struct kvmill_flow_shape){index, !index && problem->fields[i].appended >= 0, 1,
-                                           problem->fields[i].rows, problem->fields[i].columns};
+        shape = (struct kvmill_flow_shape){index, !index && kvmill_flow_grows(&problem->fields[i]),
+                                           1, problem->fields[i].rows, problem->fields[i].columns};
         int value =
             add_value(checker, program, checker->flow->fields[i].name, KVMILL_FLOW_FIELD, i, shape);
         program->values[value].sharers = kvmill_flow_sharers(problem, i);
@@ -182,8 +182,8 @@ static kvmill_status check_fits(struct checker *checker, const struct op_check *
                       check->op->output);
     if (checker->written[check->step->field] && check->part == KVMILL_CACHE_PROGRAM)
         return REFUSE(checker, ATTRIBUTE, "field \"%s\" is written %s", check->op->output,
-                      field->appended >= 0 ? "by append: its rows come with tokens"
-                                           : "a second time");
+                      kvmill_flow_grows(field) ? "by append: its rows come with tokens"
+                                               : "a second time");
     return KVMILL_OK;
 }
 

@@ -4,11 +4,25 @@
 #include "flow_tensors.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const DLDataType float32_type = {kDLFloat, 32, 1};
 
 bool kvmill_flow_is_appended(const kvmill_flow *flow, int64_t field) {
     return flow->appended >> field & 1;
+}
+
+const char *kvmill_flow_scales_of(const kvmill_flow *flow, int64_t field) {
+    return flow->field_scales != NULL ? flow->field_scales[field] : NULL;
+}
+
+bool kvmill_flow_has_scales_of(const kvmill_flow *flow, int64_t field) {
+    for (int64_t i = 0; i < (int64_t)flow->field_count; i++) {
+        const char *scales = kvmill_flow_scales_of(flow, i);
+        if (scales != NULL && strcmp(scales, flow->fields[field].name) == 0)
+            return true;
+    }
+    return false;
 }
 
 static bool is_input(const kvmill_flow *flow, size_t constant) {
@@ -46,7 +60,8 @@ static void set_rows(const kvmill_flow *flow, struct kvmill_flow_tensor *tensor)
     tensor->rank = 3;
     tensor->dims[1] = heads_of_field(flow, tensor->number);
     tensor->dims[2] = field->columns;
-    tensor->dtype = field->dtype;
+    tensor->dtype =
+        kvmill_flow_scales_of(flow, tensor->number) != NULL ? flow->attention->T1 : field->dtype;
 }
 
 static void set_input(const kvmill_flow *flow, struct kvmill_flow_tensor *tensor) {

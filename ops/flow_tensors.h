@@ -32,4 +32,8 @@ bool kvmill_flow_tensor_at(const kvmill_flow *flow, int n, struct kvmill_flow_te
 /* Whether a field's rows come with tokens. */
 bool kvmill_flow_is_appended(const kvmill_flow *flow, int64_t field);
 
+/* The name of the field that gets a field's scales, or NULL; whether a field gets those of some. */
+const char *kvmill_flow_scales_of(const kvmill_flow *flow, int64_t field);
+bool kvmill_flow_has_scales_of(const kvmill_flow *flow, int64_t field);
+
 #endif

@@ -126,7 +126,7 @@ static void add_loads(struct writer *writer) {
     for (int i = 0; i < writer->program->value_count; i++) {
         const struct kvmill_flow_value *value = &writer->program->values[i];
         if (value->source == KVMILL_FLOW_FIELD && writer->schedule.loaded[i] &&
-            writer->problem->fields[value->number].appended >= 0) {
+            kvmill_flow_grows(&writer->problem->fields[value->number])) {
             kvmill_bounded_add(&writer->out, "; load");
             add_name(writer, i);
         }

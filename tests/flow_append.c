@@ -47,6 +47,26 @@ void flow_step_read_floats(const struct oracle_attention *problem, int v, int64_
 
 /* ---- Fields ---- */
 
+/* Row number `row` of a field from activations, and its scales. */
+static void put_codes(struct flow_pool *pool, int f, int64_t row, const unsigned char *from) {
+    const struct flow_step *step = pool->step;
+    int scales = oracle_scales_field(&step->flow, (size_t)f);
+    int64_t groups = step->fields[scales].columns, group = step->fields[f].columns / groups;
+    enum oracle_type type = attention_type(step->fields[f].dtype);
+    double *x = take(group, 8), *codes = take(group, 8);
+    for (int64_t g = 0; g < groups; g++) {
+        for (int64_t i = 0; i < group; i++)
+            x[i] = oracle_get(attention_type(step->attention.op.T1), from, g * group + i);
+        double scale =
+            oracle_quantise(step->fields[f].dtype, step->flow.powers >> f & 1, x, group, codes);
+        oracle_put(ORACLE_F32, pool->field[scales], row * groups + g, scale);
+        for (int64_t i = 0; i < group; i++)
+            oracle_put(type, pool->field[f], (row * groups + g) * group + i, codes[i]);
+    }
+    free(x);
+    free(codes);
+}
+
 /* Rows of fields that come with a token. */
 static void put_new_rows(struct flow_pool *pool, int64_t token, int64_t slot, int64_t head) {
     struct flow_step *step = pool->step;
@@ -54,7 +74,11 @@ static void put_new_rows(struct flow_pool *pool, int64_t token, int64_t slot, in
     for (int f = 0; f < (int)step->flow.field_count; f++) {
         int64_t bytes = step->fields[f].columns * step->fields[f].dtype.bits / 8;
         int64_t row = flow_step_matrix(step, f, slot / size, head) * size + slot % size;
-        if (step->flow.appended >> f & 1 && !step->skipped)
+        if (!(step->flow.appended >> f & 1) || step->skipped)
+            continue;
+        if (oracle_scales_field(&step->flow, (size_t)f) >= 0)
+            put_codes(pool, f, row, flow_step_new_row(step, f, token, head));
+        else
             memcpy(pool->field[f] + row * bytes, flow_step_new_row(step, f, token, head),
                    (size_t)bytes);
     }
@@ -100,7 +124,7 @@ static void summarise(struct flow_pool *pool, const struct oracle_attention *pro
     for (size_t f = 0; f < flow->field_count; f++) {
         int64_t count = flow->fields[f].rows * flow->fields[f].columns;
         fields[f] = take(count, 8);
-        for (int64_t i = 0; flow->appended >> f & 1 && i < count; i++)
+        for (int64_t i = 0; oracle_grows(flow, f) && i < count; i++)
             fields[f][i] =
                 oracle_get(attention_type(flow->fields[f].dtype), pool->field[f],
                            flow_step_matrix(pool->step, (int)f, block, head) * count + i);
@@ -108,7 +132,7 @@ static void summarise(struct flow_pool *pool, const struct oracle_attention *pro
     oracle_summarise(flow, pool->rows[block], key, value, fields, &keeper.keeper);
     for (size_t f = 0; f < flow->field_count; f++) {
         int64_t count = flow->fields[f].rows * flow->fields[f].columns;
-        for (int64_t i = 0; !(flow->appended >> f & 1) && i < count; i++)
+        for (int64_t i = 0; !oracle_grows(flow, f) && i < count; i++)
             oracle_put(attention_type(flow->fields[f].dtype), pool->field[f],
                        flow_step_matrix(pool->step, (int)f, block, head) * count + i, fields[f][i]);
         free(fields[f]);
@@ -173,7 +197,7 @@ static bool is_field_right(struct flow_pool *pool, int f, bool is_score) {
     double size = is_score ? flow_step_largest(type, pool->field[f], count) : 0.01;
     double error = type == ORACLE_F16 ? 0x1p-10 : type == ORACLE_BF16 ? 0x1p-7 : 2e-5;
     const void *have = flow_step_data(pool->step, KVMILL_FLOW_FIELDS + f);
-    if (pool->step->own == NULL)
+    if (pool->step->own == NULL || oracle_grows(&pool->step->flow, (size_t)f))
         return flow_step_has_bytes(pool->step, KVMILL_FLOW_FIELDS + f, pool->field[f]);
     if (!flow_step_are_near(pool->step, field->name, type, have, pool->field[f], count, size,
                             error))
@@ -209,7 +233,7 @@ static bool summarises(struct flow_pool *pool, const kvmill_plan_options *option
     for (size_t f = 0; f < step->flow.field_count; f++) {
         int which = KVMILL_FLOW_FIELDS + (int)f;
         have[f] = flow_step_copy(step, which);
-        if (!(step->flow.appended >> f & 1))
+        if (!oracle_grows(&step->flow, f))
             memcpy(step->tensor[which].fence.data, step->before[which].fence.data,
                    step->before[which].fence.size);
     }

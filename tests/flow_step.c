@@ -2,6 +2,7 @@
 #include "flow_step.h"
 
 #include "common.h"
+#include "oracle/flow.h"
 
 /* ---- Sizes ---- */
 
@@ -301,10 +302,16 @@ static int input_tensor(const struct flow_step *step, size_t constant) {
     return tensor;
 }
 
+DLDataType flow_step_row_type(const struct flow_step *step, int field) {
+    return oracle_scales_field(&step->flow, (size_t)field) < 0 ? step->fields[field].dtype
+                                                               : step->attention.op.T1;
+}
+
 const unsigned char *flow_step_new_row(struct flow_step *step, int field, int64_t t, int64_t h) {
     const kvmill_flow_field *known = &step->fields[field];
     return (unsigned char *)flow_step_data(step, rows_tensor(step, field)) +
-           flow_step_matrix(step, field, t, h) * known->columns * known->dtype.bits / 8;
+           flow_step_matrix(step, field, t, h) * known->columns *
+               flow_step_row_type(step, field).bits / 8;
 }
 
 const float *flow_step_input(struct flow_step *step, size_t constant, int64_t request, int64_t h) {
@@ -329,8 +336,8 @@ static void open_extras(struct flow_step *step, struct dice *dice) {
         const int64_t shape[] = {a->seqstarts[a->sequences], flow_step_field_heads(step, (int)i),
                                  step->fields[i].columns};
         if (step->flow.appended >> i & 1)
-            open_extra(step, rows_tensor(step, (int)i), step->fields[i].dtype, 3, shape, 0.125,
-                       dice);
+            open_extra(step, rows_tensor(step, (int)i), flow_step_row_type(step, (int)i), 3, shape,
+                       0.125, dice);
     }
     for (size_t i = 0; i < step->flow.constant_count; i++) {
         const kvmill_flow_constant *known = &step->flow.constants[i];

@@ -110,6 +110,7 @@ unsigned char *flow_step_field(const struct flow_step *step, int i, int64_t bloc
 
 /* Row t of kv head h of new tokens' rows for a field; the matrix of an input. */
 const unsigned char *flow_step_new_row(struct flow_step *step, int field, int64_t t, int64_t h);
+DLDataType flow_step_row_type(const struct flow_step *step, int field);
 const float *flow_step_input(struct flow_step *step, size_t constant, int64_t request, int64_t h);
 
 /* Where tensors of inputs are, after those of new rows. */

@@ -98,6 +98,40 @@ static bool steps_are_right(struct flow_step *step, struct flow_pool *pool,
     return right;
 }
 
+/* ---- Rows that append quantises ---- */
+
+/* Nothing, less than the least magnitude, what is not finite, what fills all codes of a type, and
+   what is too large for it. */
+static double strange_number(int64_t row, struct dice *dice) {
+    static const double all[] = {0, 3e-6, 1, 1, 448, 127, 57344, 1e4};
+    static const double rare[] = {NAN, INFINITY, -INFINITY};
+    int64_t kind = row % (int64_t)COUNT(all);
+    if (kind == 2 && dice_once_in(dice, 4))
+        return rare[dice_range(dice, 0, 2)];
+    return all[kind] * (double)dice_range(dice, -4, 4) / 4;
+}
+
+static void fill_strange_rows(struct flow_step *step, int field, struct dice *dice) {
+    const kvmill_flow_field *known = &step->fields[field];
+    int64_t rows =
+        step->attention.seqstarts[step->attention.sequences] * flow_step_field_heads(step, field);
+    unsigned char *data = (unsigned char *)(uintptr_t)flow_step_new_row(step, field, 0, 0);
+    for (int64_t i = 0; i < rows * known->columns; i++)
+        oracle_put(attention_type(flow_step_row_type(step, field)), data, i,
+                   strange_number(i / known->columns, dice));
+}
+
+static void test_codes(struct flow_step *step, struct flow_pool *pool,
+                       const kvmill_plan_options *options, const char *name, struct dice *dice) {
+    for (int f = 0; f < (int)step->flow.field_count; f++)
+        if (oracle_scales_field(&step->flow, (size_t)f) >= 0) {
+            fill_strange_rows(step, f, dice);
+            ok(flow_pool_appends(pool, options, dice), "%s: strange rows", name);
+        }
+}
+
+/* ---- A flow ---- */
+
 /* Summaries of tokens, scores, lists, outputs; then pages are used again. */
 static void test_flow(const kvmill_flow *given, const kvmill_flow_select *select, const char *name,
                       int number) {
@@ -119,6 +153,7 @@ static void test_flow(const kvmill_flow *given, const kvmill_flow_select *select
     ok(flow_pool_appends(&pool, options, &dice), "%s: rows and summaries", name);
     ok(steps_are_right(&step, &pool, options, &dice), "%s: scores, lists and sums", name);
     ok(flow_pool_appends(&pool, options, &dice), "%s: pages that are used again", name);
+    test_codes(&step, &pool, options, name, &dice);
     flow_pool_close(&pool);
     flow_step_close(&step);
 }

@@ -73,8 +73,10 @@ static bool takes(const struct spec *spec, const struct kvmill_flow_tensor *own)
 static bool gives(const struct spec *spec, const struct kvmill_flow_tensor *own) {
     if (own->kind != KVMILL_FLOW_TENSOR_FIELD)
         return false;
-    bool is_appended = kvmill_flow_is_appended(flow_of_spec(spec), own->number);
-    return runs(spec, OP_FLOW_APPEND) || (runs(spec, OP_FLOW_SUMMARISE) && !is_appended) ||
+    const kvmill_flow *flow = flow_of_spec(spec);
+    bool grows =
+        kvmill_flow_is_appended(flow, own->number) || kvmill_flow_has_scales_of(flow, own->number);
+    return runs(spec, OP_FLOW_APPEND) || (runs(spec, OP_FLOW_SUMMARISE) && !grows) ||
            (scores(spec) && is_saved(flow_of_spec(spec), own->name));
 }
 

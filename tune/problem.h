@@ -10,14 +10,15 @@
 
 /* A decode is one new token of each of BATCH sequences, a prefill TOKENS of one sequence; both
    store as much, and an update is a TensorScatter.  Sequences of a "batch of" have mixed lengths,
-   and an index is of one sequence; a flow decodes BATCH of them. */
+   and an index or a selection is of one sequence; a flow decodes BATCH of them. */
 #define PROBLEM_FORMS                                                                              \
     "decode BATCH on POSITIONS, prefill TOKENS on POSITIONS, store BATCH rows, store TOKENS, "     \
     "store BATCH sequences, update BATCH in place, update BATCH functional, "                      \
     "batch of BATCH on POSITIONS, batch of BATCH with TOKENS new on POSITIONS, "                   \
     "Attention TOKENS on POSITIONS, CacheAttend TOKENS on POSITIONS, "                             \
     "MultiHeadAttention TOKENS on POSITIONS, KeyValueCache TOKENS on POSITIONS, "                  \
-    "WriteRows TOKENS, index POSITIONS, flow BATCH on POSITIONS, gather, scatter in place"
+    "WriteRows TOKENS, index POSITIONS, select POSITIONS, flow BATCH on POSITIONS, "               \
+    "flow prefill TOKENS on POSITIONS, flow store TOKENS, gather, scatter in place"
 
 /* Sequence b of a batch of mixed lengths: all of the positions, three quarters, a half or a quarter
    of them, in turn; the last has all.  The new tokens are the last one's, a piece of a prompt where

@@ -132,6 +132,8 @@ static inline float kvmill_load_float(int element, const unsigned char *data, in
         return kvmill_f16_to_f32(kvmill_load_half(data, index));
     case KVMILL_BF16:
         return kvmill_bf16_to_f32(kvmill_load_half(data, index));
+    case KVMILL_I8:
+        return (float)(int8_t)data[index];
     default: /* a byte */
         return kvmill_number_of_bits(kvmill_format_parts(element)->real, data[index]);
     }

@@ -255,6 +255,11 @@ void kvmill_flow_write_field(const struct kvmill_flow_problem *problem,
                              const struct flow_cache *cache, const struct flow_tokens *tokens,
                              int field, const struct flow_span *span);
 
+/* The same of a field that has scales: they are quantised. */
+void kvmill_flow_write_codes(const struct kvmill_flow_problem *problem,
+                             const struct flow_cache *cache, const struct flow_tokens *tokens,
+                             int field, const struct flow_span *span);
+
 /* ---- Scores ---- */
 
 /* Scores of pages ids[0 .. pages) for one kv head: query has `group` rows of activations,

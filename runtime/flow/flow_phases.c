@@ -70,7 +70,8 @@ static void write_part(const struct call *base, int64_t part) {
     }
     for (int i = 0; i < problem->field_count && !problem->skipped; i++)
         if (problem->fields[i].appended >= 0)
-            kvmill_flow_write_field(problem, &call->cache, &call->tokens, i, &span);
+            (problem->fields[i].scales < 0 ? kvmill_flow_write_field : kvmill_flow_write_codes)(
+                problem, &call->cache, &call->tokens, i, &span);
 }
 
 static int64_t summarise_parts(const struct call *base) {

@@ -89,7 +89,7 @@ static bool is_written(const struct flow_plan *plan, const struct kvmill_flow_te
         return false;
     const struct kvmill_flow_field_data *field = &plan->problem.fields[own->number];
     return plan->step == FLOW_APPEND || field->saved ||
-           (plan->step == FLOW_SUMMARISE && field->appended < 0);
+           (plan->step == FLOW_SUMMARISE && !kvmill_flow_grows(field));
 }
 
 static bool lies_beside(const struct flow_plan *plan, const struct kvmill_flow_tensor *own) {

@@ -7,7 +7,7 @@
 /* What the page has before the program: K, V, and rows of fields that tokens brought. */
 static bool is_there(const struct kvmill_flow_problem *problem,
                      const struct kvmill_flow_value *value) {
-    return value->source != KVMILL_FLOW_FIELD || problem->fields[value->number].appended >= 0;
+    return value->source != KVMILL_FLOW_FIELD || kvmill_flow_grows(&problem->fields[value->number]);
 }
 
 static void load_inputs(const struct flow_run *run, const struct flow_page *page) {

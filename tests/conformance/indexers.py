@@ -61,7 +61,7 @@ class Request:
         self.value = self.numbers(TOKENS, self.kv_heads, self.value_dim)
         self.index_keys = self.numbers(TOKENS, self.index_heads, DIM)
         self.index_rows = {"current_index_keys": self.index_keys}
-        if "dtype" in spec["fields"][0]:
+        if "scales" in spec["fields"][0]:
             self.scale_index_keys()
         if self.is_view:
             self.value = self.key[..., : self.value_dim]
@@ -70,11 +70,11 @@ class Request:
         return self.rng.integers(-4, 5, shape).astype(np.float32)
 
     def scale_index_keys(self) -> None:
-        """Keys in float8, each with a scale of its own."""
-        scales = np.exp2(self.rng.integers(-3, 4, (TOKENS, self.index_heads, 1))).astype(np.float32)
-        codes = self.index_keys.astype(ml_dtypes.float8_e4m3fn)
-        self.index_keys = self.index_keys * scales
-        self.index_rows = {"current_index_keys": codes, "current_index_scales": scales}
+        """Keys in float8, which append quantises: what comes of them, and is read back."""
+        largest = np.abs(self.index_keys).max(-1, keepdims=True)
+        scales = np.exp2(np.ceil(np.log2(np.maximum(largest, 1e-4) / 448))).astype(np.float32)
+        codes = (self.index_keys / scales).astype(ml_dtypes.float8_e4m3fn)
+        self.index_keys = codes.astype(np.float32) * scales
 
     def append(self) -> dict[str, np.ndarray]:
         """In two calls, of which the first ends within a page; the fields."""

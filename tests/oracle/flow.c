@@ -365,7 +365,7 @@ void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, co
     oracle_add_value(&values, "k", 1, rows, flow->attention->head_dim, k);
     oracle_add_value(&values, "v", 1, rows, value_dim(flow->attention), v);
     for (size_t i = 0; i < flow->field_count; i++) {
-        bool comes = flow->appended >> i & 1;
+        bool comes = oracle_grows(flow, i);
         oracle_add_value(&values, flow->fields[i].name, 1, comes ? rows : flow->fields[i].rows,
                          flow->fields[i].columns, comes ? fields[i] : NULL);
     }
@@ -377,7 +377,7 @@ void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, co
             keeper->keep(keeper, name[0] == 'v', oracle_find_value(&values, name)->data);
     }
     for (size_t i = 0; i < flow->field_count; i++)
-        if (!(flow->appended >> i & 1))
+        if (!oracle_grows(flow, i))
             memcpy(fields[i], oracle_find_value(&values, flow->fields[i].name)->data,
                    (size_t)(flow->fields[i].rows * flow->fields[i].columns) * sizeof **fields);
     oracle_free_values(&values);

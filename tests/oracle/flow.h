@@ -63,6 +63,15 @@ struct oracle_keeper {
 void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, const double *v,
                       double *const *fields, const struct oracle_keeper *keeper);
 
+/* Whether append puts a row of a field with each token; the field that gets a field's scales, or
+   -1. */
+bool oracle_grows(const kvmill_flow *flow, size_t field);
+int oracle_scales_field(const kvmill_flow *flow, size_t field);
+
+/* Numbers that share a scale become codes of a type, which are to be rounded yet where they are
+   floats.  Returns the scale. */
+double oracle_quantise(DLDataType type, bool powers, const double *x, int64_t count, double *codes);
+
 /* Scores of `pages` pages, or blocks: q [group, head_dim], k [pages, their rows, head_dim], v
    likewise, fields[i] [pages, rows, columns].  Those that Union takes then are scores[pages ...].
    saved[i], where a field is saved, gets its new values; other elements of saved may be NULL. */

@@ -238,6 +238,7 @@ class FlowProgram(Structure):
         select=FlowSelect,
         layers_skip=POINTER(c_int64),
         field_heads=POINTER(c_int64),
+        field_scales=POINTER(c_char_p),
     )
 
 

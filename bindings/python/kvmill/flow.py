@@ -181,7 +181,7 @@ class Flow:
 
     def fields(self, pages: int) -> dict[str, np.ndarray]:
         """New fields of so many pages of the cache, by their names: zeros; bfloat16 as uint16, float8
-        as uint8; where the flow's field_layout is not "apart", views of one piece of memory.
+        as uint8, int8 as it is; where the flow's field_layout is not "apart", views of one piece of memory.
         """
         numpy = {
             (2, 32): np.float32,
@@ -189,6 +189,7 @@ class Flow:
             (4, 16): np.uint16,
             (10, 8): np.uint8,
             (12, 8): np.uint8,
+            (0, 8): np.int8,
         }
         shared, kv_heads = self._flow.field_heads, self._layout.kv_heads
         fields = {
@@ -206,6 +207,12 @@ class Flow:
         layout = self._flow.field_layout
         return fields if layout in (None, b"apart") else _beside(fields, layout == b"page")
 
+    def _scales(self) -> list[str | None]:
+        """Of each field the one that gets its scales."""
+        names, count = self._flow.field_scales, self._flow.field_count
+        given = names[:count] if names else [None] * count
+        return [name and name.decode() for name in given]
+
     def _own_tensors(self) -> dict[str, Any]:
         """The types of tensors that the flow names, in their order: fields, rows of new tokens for
         those that are appended, inputs.
@@ -214,8 +221,9 @@ class Flow:
             field.name.decode(): field.dtype
             for field in self._flow.fields[: self._flow.field_count]
         }
+        scales, activation = self._scales(), self._attention.T1
         rows = {
-            f"current_{name}": dtype
+            f"current_{name}": activation if scales[i] else dtype
             for i, (name, dtype) in enumerate(fields.items())
             if self._flow.appended >> i & 1
         }
@@ -283,7 +291,10 @@ class FlowStep(Attending):
         )
         ops = flow._flow.index[: flow._flow.index_count]
         saved = (op.output.decode() for op in ops if op.op == b"Save")
-        summaries = [f for i, f in enumerate(fields) if not flow._flow.appended >> i & 1]
+        scales = flow._scales()
+        summaries = [
+            f for i, f in enumerate(fields) if not flow._flow.appended >> i & 1 and f not in scales
+        ]
         filled = {"append": fields, "summarise": summaries, "attend": ()}
         fields_written = filled.get(step, saved)
         program = flow._flow.cache[: flow._flow.cache_count]

@@ -161,7 +161,7 @@ STRUCTS = {
         ("update_elements", "pointer", 176),
         ("result_elements", "pointer", 184),
     ]),
-    "kvmill_flow": (208, [
+    "kvmill_flow": (224, [
         ("struct_size", "size", 0),
         ("attention", "pointer", 8),
         ("fields", "pointer", 16),
@@ -180,6 +180,8 @@ STRUCTS = {
         ("block_size", "int64", 184),
         ("field_heads", "pointer", 192),
         ("field_layout", "word", 200),
+        ("field_scales", "pointer", 208),
+        ("powers", "int64", 216),
     ]),
     "kvmill_attention": (176, [
         ("struct_size", "size", 0),

@@ -64,14 +64,9 @@ class Rows:
 
     def __reduce__(self):
         """Copies have memory of their own, so no views."""
-        return Rows, (
-            self.keys,
-            self.key_scales,
-            self.values,
-            self.value_scales,
-            self.how,
-            self.most,
-        )
+        keys = self.keys, self.key_scales
+        values = self.values, self.value_scales
+        return Rows, (*keys, *values, self.how, self.most)
 
 
 def _numbers_view(numbers: np.ndarray) -> View:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import math
+import operator
 from collections.abc import Collection, Mapping, Sequence
 from ctypes import POINTER, c_char_p, c_int64, c_void_p, py_object
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from . import c
+from .arguments import items, shown
 from .tables import TYPES
 
 Shape = tuple[int | None, ...]
@@ -51,9 +54,9 @@ _ALIASES = {
 
 
 def dtype_named(name: str) -> DType:
-    dtype = DTYPES.get(_ALIASES.get(name, name))
+    dtype = DTYPES.get(_ALIASES.get(name, name)) if isinstance(name, str) else None
     if dtype is None:
-        raise TypeError(f"element type {name!r}; accepted: {', '.join(DTYPES)}")
+        raise TypeError(f"element type {shown(name)}; accepted: {', '.join(DTYPES)}")
     return dtype
 
 
@@ -118,16 +121,17 @@ def put_addresses(arrays: Mapping[Any, np.ndarray], structs: Mapping[Any, c.DLTe
 # ---- Arrays of others ----
 
 
-def as_array(given: object) -> np.ndarray:
+def as_array(given: object, name: str = "an array") -> np.ndarray:
     """np.asarray; tensors of types that NumPy lacks, PyTorch's bfloat16, come by DLPack, as
-    ml_dtypes has the type, on the same memory."""
+    ml_dtypes has the type, on the same memory.  Raises TypeError."""
     if isinstance(given, np.ndarray):
         return given
     try:
         return np.asarray(given)
-    except TypeError:
+    except (TypeError, ValueError) as error:
         if not hasattr(given, "__dlpack__"):
-            raise
+            accepted = "an array, or what NumPy makes one of"
+            raise TypeError(f"{name} is {shown(given)}; accepted: {accepted}") from error
     shared = _Shared(given)
     return np.asarray(shared).view(_ml_dtype(*shared.dtype))
 
@@ -181,15 +185,30 @@ def pack_nibbles(array: np.ndarray) -> np.ndarray:
     return nibbles[0::2] | nibbles[1::2] << 4
 
 
+def _dims_of(shape: Any, elements: int) -> tuple[int, ...]:
+    """A shape of at most so many elements.  Raises TypeError and ValueError."""
+    accepted = f"dims of at most {elements} elements"
+    try:
+        dims = tuple(operator.index(dim) for dim in items("shape", shape, accepted))
+    except TypeError:
+        raise TypeError(f"shape is {shown(shape)}; accepted: {accepted}") from None
+    if min(dims, default=0) < 0 or math.prod(dims) > elements:
+        raise ValueError(f"shape is {shown(dims)}; accepted: {accepted}")
+    return dims
+
+
 def unpack_nibbles(packed: np.ndarray, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """Undo pack_nibbles.  Returns a new array of the shape and the 1-byte dtype, high nibbles 0."""
+    """Undo pack_nibbles.  Returns a new array of the shape and the 1-byte dtype, high nibbles 0.
+
+    Raises TypeError and ValueError."""
     packed = as_array(packed)
     if packed.dtype != np.uint8 or packed.ndim != 1:
         raise TypeError(f"an array of {packed.dtype}, rank {packed.ndim}; accepted: uint8, rank 1")
     nibbles = np.empty(2 * packed.size, np.uint8)
     nibbles[0::2] = packed & 0x0F
     nibbles[1::2] = packed >> 4
-    return nibbles[: int(np.prod(shape, dtype=np.int64))].reshape(shape).view(dtype)
+    dims = _dims_of(shape, nibbles.size)
+    return nibbles[: math.prod(dims)].reshape(dims).view(dtype)
 
 
 def make_tensor(

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from . import c
+from .arguments import items, shown
 from .arrays import (
     DType,
     Operand,
@@ -164,7 +165,8 @@ class CacheAttention(Plan):
             raise TypeError(f"tensors {unknown}; accepted: {', '.join(self._names)}")
         arrays = dict(tensors)
         if set(map(type, arrays.values())) != {np.ndarray}:
-            arrays = {name: as_array(given) for name, given in arrays.items() if given is not None}
+            given = {name: array for name, array in arrays.items() if array is not None}
+            arrays = {name: as_array(array, name) for name, array in given.items()}
         for name in self._all_written & arrays.keys():
             arrays[name] = written_array(tensors[name], name)
         return arrays
@@ -201,6 +203,13 @@ class CacheAttention(Plan):
 
     def _new_output(self, name: str, tensors: dict[str, Any]) -> np.ndarray:
         raise NotImplementedError
+
+
+def _integers(tensors: dict[str, Any], name: str, rank: int = 0) -> np.ndarray:
+    array = required(tensors, name, rank)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} has type {array.dtype}; accepted: integers")
+    return array
 
 
 def required(tensors: dict[str, Any], name: str, rank: int = 0) -> np.ndarray:
@@ -345,13 +354,24 @@ class KeyValueCache(CacheAttention):
         heads = current.shape[-2] * self._op.num_repeat
         ring = self._ring(tensors)
         if self._op.dynamic_batching:
-            lengths = np.diff(required(tensors, "kvstarts", 1))
+            lengths = np.diff(_integers(tensors, "kvstarts", 1))
             tokens: tuple[int, ...] = (sum(min(int(length), ring) for length in lengths),)
         else:
-            start = required(tensors, "start_pos").reshape(-1)[:1].sum()
+            start = _integers(tensors, "start_pos").reshape(-1)[:1].sum()
             tokens = (current.shape[0], min(int(start) + current.shape[1], ring))
         shape = (*(max(count, 0) for count in tokens), heads, current.shape[-1])
-        return np.empty(shape, current.dtype)
+        try:
+            return np.empty(shape, current.dtype)
+        except ValueError as error:
+            raise MemoryError(f"{name} of shape {shape}: {error}") from None
+
+
+def _float32_arrays(name: str, given: Any) -> list[np.ndarray]:
+    accepted = "a sequence of arrays of float32"
+    try:
+        return [np.ascontiguousarray(array, np.float32) for array in items(name, given, accepted)]
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {shown(given)}; accepted: {accepted}") from None
 
 
 def merge_partials(
@@ -362,13 +382,13 @@ def merge_partials(
     outputs: float32 arrays [..., dim]; lses: float32 arrays of the same shape without the last dim,
     as many.  Returns new arrays, output and lse.  Raises ValueError where shapes disagree.
     """
-    outputs = [np.ascontiguousarray(output, np.float32) for output in outputs]
-    lses = [np.ascontiguousarray(lse, np.float32) for lse in lses]
+    outputs, lses = _float32_arrays("outputs", outputs), _float32_arrays("lses", lses)
     rows = {output.shape[:-1] for output in outputs} | {lse.shape for lse in lses}
     dims = {output.shape[-1:] for output in outputs}
     if len(rows) != 1 or len(dims) != 1 or len(outputs) != len(lses):
         raise ValueError(
-            f"outputs of {[a.shape for a in outputs]} and lses of {[a.shape for a in lses]}; "
+            f"outputs of {shown([a.shape for a in outputs])} and lses of "
+            f"{shown([a.shape for a in lses])}; "
             "accepted: as many, of equal shapes except for the last dim"
         )
     output, lse = np.empty_like(outputs[0]), np.empty_like(lses[0])

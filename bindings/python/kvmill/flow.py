@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from . import c
-from .arrays import DType, Operand, dtype_of_c
+from .arguments import shown
+from .arrays import DType, Operand, as_array, dtype_of_c
 from .cache_attention import ATTENTION_TENSORS, Attending, required
 from .errors import check
 from .names import names_of, ordered_names, types_of
-from .ops import make_struct
+from .ops import integer, make_struct, text
 from .plans import (
     Arrays,
     Call,
@@ -39,6 +40,7 @@ from .specs import read_flow
 _FLOW_STEPS = ("append", "index", "attend", "decode", "summarise")
 _FLOW_TENSORS = tuple(name for name in ordered_names(*_FLOW_STEPS) if name not in ATTENTION_TENSORS)
 _FLOW_TYPES = types_of(*_FLOW_STEPS)
+_MOST_PAGES = 2**31 - 1
 
 
 def _plain(value: Any) -> Any:
@@ -66,13 +68,25 @@ def _with_attention(spec: Any, attention: dict[str, Any]) -> Any:
     return {**spec, "attention": {**own, **given}}
 
 
+def _integers_of(name: str, given: Any) -> np.ndarray:
+    """An array of the integers that the library wants.  Raises TypeError and ValueError."""
+    array, wanted = as_array(given, name), _FLOW_TYPES[name]
+    if array.size > 0 and array.dtype.kind not in "iu":
+        raise TypeError(f"{name} has type {array.dtype}; accepted: integers")
+    try:
+        return np.asarray(given, wanted)
+    except OverflowError:
+        raise ValueError(f"{name} is {shown(given)}; accepted: integers of {wanted}") from None
+
+
 def _read(source: str | os.PathLike[str] | dict[str, Any], attention: dict[str, Any]) -> c.FlowProgram:
     """A file without other attributes is read as it is: messages then have its lines."""
     if isinstance(source, dict):
         name, spec = "flow", source
     else:
         if not isinstance(source, (str, os.PathLike)):
-            raise TypeError(f"source is {source!r}; accepted: the path of a flow file, or a dict")
+            raise TypeError(f"source is {shown(source)}; accepted: the path of a flow file, or a dict")
+        text("source", os.fspath(source))
         name, content = os.fspath(source), Path(source).read_bytes()
         if not attention:
             return read_flow(name, content)
@@ -192,6 +206,9 @@ class Flow:
             (0, 8): np.int8,
         }
         shared, kv_heads = self._flow.field_heads, self._layout.kv_heads
+        pages = integer("pages", pages)
+        if not 0 <= pages <= _MOST_PAGES:
+            raise ValueError(f"pages is {pages}; accepted: 0 to {_MOST_PAGES}")
         fields = {
             field.name.decode(): np.zeros(
                 (
@@ -251,8 +268,8 @@ class Flow:
         batch, pages: most requests of a call, and most pages of a request; cache_pages: most pages
         of a cache, which append and summarise look at.  Others as of MultiHeadCacheAttention.
         """
-        if step not in _FLOW_STEPS:
-            raise ValueError(f"step {step!r}; accepted: {', '.join(_FLOW_STEPS)}")
+        if not isinstance(step, str) or step not in _FLOW_STEPS:
+            raise ValueError(f"step {shown(step)}; accepted: {', '.join(_FLOW_STEPS)}")
         limits = make_struct(c.FlowLimits, batch=batch, pages=pages, cache_pages=cache_pages)
         own = given_packs(packs)
         options = plan_options(own, portable, isa, threads)
@@ -324,13 +341,7 @@ class FlowStep(Attending):
             for name, array in tensors.items()
             if name in _FLOW_TENSORS and array is not None and not isinstance(array, np.ndarray)
         }
-        for name, array in given.items():
-            if np.size(array) > 0 and np.asarray(array).dtype.kind not in "iu":
-                raise TypeError(f"{name} has type {np.asarray(array).dtype}; accepted: integers")
-        return tensors | {
-            name: np.asarray(array, _FLOW_TYPES[name])
-            for name, array in given.items()
-        }
+        return tensors | {name: _integers_of(name, array) for name, array in given.items()}
 
     def run(
         self, *, executor: Executor | None = None, **tensors: Operand

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from . import c
+from .arguments import shown
 from .arrays import (
     DTYPES,
     DType,
@@ -150,9 +151,13 @@ def _fill_of(
         return None
     array = None if isinstance(operand, tuple) else as_array(operand)
     dtype = declared if array is None else dtype_of(array, declared)
-    fill = np.array([fill_value], array.dtype if array is not None else numpy_type(declared))
+    refused = f"fill_value is {shown(fill_value)}; accepted: an element of the operand's type"
+    try:
+        fill = np.array([fill_value], array.dtype if array is not None else numpy_type(declared))
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(refused) from None
     if fill.shape != (1,) or fill.dtype.hasobject or dtype is None or fill.itemsize != dtype.itemsize:
-        raise TypeError(f"fill_value is {fill_value!r}; accepted: an element of the operand's type")
+        raise TypeError(refused)
     return fill
 
 

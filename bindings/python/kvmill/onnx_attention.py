@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import c
+from .arguments import words
 from .arrays import (
     as_array,
     dtype_of,
@@ -23,7 +24,7 @@ from .arrays import (
     written_array,
 )
 from .names import names_of, ordered_names
-from .ops import make_struct, set_members
+from .ops import integer, make_struct, set_members
 from .plans import (
     Arrays,
     Call,
@@ -45,6 +46,7 @@ ATTENTION_OUTPUTS = names_of("out", "Attention")
 def _attention_op(opset: int, attributes: dict[str, float]) -> c.AttentionOp:
     op = c.AttentionOp()
     c.library.kvmill_attention_init(byref(op), ctypes.sizeof(op))
+    opset = integer("opset", opset)
     fields = {name for name, kind, *_ in c.AttentionOp._fields_ if kind in (c_int64, c_double)}
     for name in attributes:
         if name not in fields:
@@ -63,13 +65,10 @@ class _OnnxAttention(Plan):
     _heads: tuple[int, int]
 
     def _prototype(self, name: str, array: np.ndarray, dynamic: Collection[str]) -> c.DLTensor:
-        unknown = set(dynamic) - {"batch", *self._rows.values()}
-        if unknown:
-            accepted = ["batch", *dict.fromkeys(self._rows.values())]
-            raise ValueError(f"dynamic has {sorted(unknown)}; accepted: {accepted}")
-        dims = {0} if "batch" in dynamic else set()
-        dims |= {array.ndim - 2} if self._rows.get(name) in dynamic else set()
-        if name == "attn_mask" and dynamic:
+        given = words("dynamic", dynamic, ["batch", *dict.fromkeys(self._rows.values())])
+        dims = {0} if "batch" in given else set()
+        dims |= {array.ndim - 2} if self._rows.get(name) in given else set()
+        if name == "attn_mask" and given:
             dims = set(range(array.ndim))
         return prototype_tensor(array, None, dims)
 

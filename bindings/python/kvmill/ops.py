@@ -12,6 +12,7 @@ from ctypes import Structure, c_char_p, c_double, c_int, c_int32, c_int64, c_siz
 from typing import Any, TypeVar
 
 from . import c
+from .arguments import shown
 from .arrays import dtype_named
 
 AnyStruct = TypeVar("AnyStruct", bound=Structure)
@@ -20,10 +21,13 @@ AnyStruct = TypeVar("AnyStruct", bound=Structure)
 def text(name: str, value: object) -> bytes:
     """As C takes it.  Raises TypeError and ValueError."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}; accepted: a text")
+        raise TypeError(f"{name} is {shown(value)}; accepted: a text")
     if "\0" in value:
-        raise ValueError(f"{name} is {value!r}; accepted: a text without NUL")
-    return value.encode()
+        raise ValueError(f"{name} is {shown(value)}; accepted: a text without NUL")
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} is {shown(value)}; accepted: a text that UTF-8 has") from None
 
 
 def integer(name: str, value: Any, kind: Any = c_int64) -> int:
@@ -31,24 +35,24 @@ def integer(name: str, value: Any, kind: Any = c_int64) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {value!r}; accepted: an integer") from None
+        raise TypeError(f"{name} is {shown(value)}; accepted: an integer") from None
     if kind(number).value != number:
-        raise ValueError(f"{name} is {value!r}; accepted: integers of {8 * ctypes.sizeof(kind)} bits")
+        raise ValueError(f"{name} is {shown(value)}; accepted: integers of {8 * ctypes.sizeof(kind)} bits")
     return number
 
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, (str, bytes)):
-        raise TypeError(f"{name} is {value!r}; accepted: a number")
+        raise TypeError(f"{name} is {shown(value)}; accepted: a number")
     try:
         return float(value)
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}; accepted: a number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} is {shown(value)}; accepted: a number") from None
 
 
 def _type(name: str, value: object) -> c.DLDataType:
     if not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}; accepted: the name of an element type")
+        raise TypeError(f"{name} is {shown(value)}; accepted: the name of an element type")
     dtype = dtype_named(value)
     return c.DLDataType(dtype.code, dtype.bits, 1)
 
@@ -58,7 +62,7 @@ def integers(name: str, value: Any) -> Any:
     try:
         items = [integer(name, item) for item in value]
     except TypeError:
-        raise TypeError(f"{name} is {value!r}; accepted: a sequence of integers") from None
+        raise TypeError(f"{name} is {shown(value)}; accepted: a sequence of integers") from None
     return (c_int64 * len(items))(*items)
 
 

@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import c
+from .arguments import items, shown
 from .arrays import put_addresses, reference
 from .errors import KvmillError, PortableKernelWarning, check
 from .ops import integer, make_struct
@@ -47,6 +48,8 @@ class Pack:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"pack is {shown(path)}; accepted: the path of a pack's library")
         if not Path(path).exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
         match = re.fullmatch(r"lib(\w+)\.so", Path(path).name)
@@ -59,7 +62,10 @@ class Pack:
         try:
             self._head = c.Pack.in_dll(library, f"kvmill_pack_{self.name}")
         except ValueError as error:
-            raise ValueError(f"{os.fspath(path)} is not a pack: {error}") from error
+            raise ValueError(
+                f"{os.fspath(path)} is not a pack: {error}; accepted: a library that "
+                "`kvmill generate --build` made"
+            ) from error
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -90,11 +96,11 @@ def given_packs(packs: Sequence[Pack] | None) -> tuple[Pack, ...]:
     if packs is None:
         pack = default_pack()
         return () if pack is None else (pack,)
-    packs = tuple(packs)
-    for pack in packs:
+    given = items("packs", packs, "a sequence of kvmill.Pack")
+    for pack in given:
         if not isinstance(pack, Pack):
-            raise TypeError(f"packs has {pack!r}; accepted: a sequence of kvmill.Pack")
-    return packs
+            raise TypeError(f"packs has {shown(pack)}; accepted: a sequence of kvmill.Pack")
+    return given
 
 
 # What is to be done where packs have no kernels: warn once and use portable ones; use them without a
@@ -113,9 +119,9 @@ class PlanOptions(c.PlanOptions):
 def plan_options(
     packs: Sequence[Pack], portable: Portable, isa: str | None, threads: Threads = 1
 ) -> PlanOptions:
-    if portable not in _PORTABLE:
+    if not isinstance(portable, (str, bool)) or portable not in _PORTABLE:
         accepted = ", ".join(map(repr, _PORTABLE))
-        raise ValueError(f"portable is {portable!r}; accepted: {accepted}")
+        raise ValueError(f"portable is {shown(portable)}; accepted: {accepted}")
     word = _PORTABLE[portable]
     pool = pool_of(threads)
     pointers = (c_void_p * len(packs))(*(ctypes.addressof(pack._head) for pack in packs))
@@ -123,7 +129,7 @@ def plan_options(
         PlanOptions,
         packs=pointers,
         pack_count=len(packs),
-        isa=isa or None,
+        isa=None if isinstance(isa, str) and not isa else isa,
         portable=word == "only",
         threads=1 if pool is None else pool.threads,
         least_isa="scalar" if word in ("warn", "refuse") else None,
@@ -353,7 +359,7 @@ class Call:
         The results do not depend on their number.  Raises KvmillError; then nothing has been
         written."""
         if not isinstance(executor, Executor):
-            raise TypeError(f"executor is {executor!r}; accepted: a concurrent.futures.Executor")
+            raise TypeError(f"executor is {shown(executor)}; accepted: a concurrent.futures.Executor")
         parts: int | None = self.begin()
         while parts is not None:
             for _ in executor.map(self.part, range(parts)):
@@ -366,9 +372,9 @@ class Call:
 
         Raises KvmillError; then nothing has been written."""
         if not isinstance(parallel_for, (_FUNCTION, c_void_p)):
-            raise TypeError(f"parallel_for is {parallel_for!r}; accepted: a function of ctypes")
+            raise TypeError(f"parallel_for is {shown(parallel_for)}; accepted: a function of ctypes")
         if not isinstance(data, (c_void_p, type(None))):
-            raise TypeError(f"data is {data!r}; accepted: a c_void_p")
+            raise TypeError(f"data is {shown(data)}; accepted: a c_void_p")
 
         def run() -> Any:
             *bound, error = self._run_arguments

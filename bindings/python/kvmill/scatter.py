@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import c
+from .arguments import items
 from .arrays import (
     DType,
     Operand,
@@ -46,14 +47,14 @@ Elements = str | Sequence[str | None] | None
 def _list_of(arrays: Arrays) -> list[np.ndarray]:
     if isinstance(arrays, np.ndarray):
         return [arrays]
-    return [as_array(array) for array in arrays]
+    return [as_array(array) for array in items("inputs and updates", arrays, "arrays")]
 
 
 def _element_types(name: str, given: Elements, arrays: Sequence[np.ndarray]) -> list[c.ElementType] | None:
     """Of each array: what a text says, else what the array has."""
     if given is None:
         return None
-    texts = [given] if isinstance(given, str) else list(given)
+    texts = [given] if isinstance(given, str) else items(name, given, "element types")
     if len(texts) != len(arrays):
         raise ValueError(f"{name} has {len(texts)} types; accepted: one for each of {len(arrays)} arrays")
     return [
@@ -193,7 +194,8 @@ class Scatter(Plan):
         self._captures = len(captures)
         self._declared = _declared_types(op, self._region)
         if self._region is None:
-            set_members(op, update_computation=update_computation or "replace")
+            word = "replace" if update_computation is None else update_computation
+            set_members(op, update_computation=word)
         else:
             op.region = ctypes.pointer(self._region)
 
@@ -232,9 +234,9 @@ class Scatter(Plan):
         results: Arrays,
         captures: Sequence[Operand] = (),
     ) -> tuple[MakeTensor, Mapping[Any, np.ndarray]]:
-        given = [results] if isinstance(results, np.ndarray) else list(results)
+        given = [results] if isinstance(results, np.ndarray) else items("results", results, "arrays")
         written = [written_array(array, "results") for array in given]
-        scalars = [as_array(scalar) for scalar in captures]
+        scalars = [as_array(scalar) for scalar in items("captures", captures, "arrays")]
         if len(scalars) != self._captures:
             raise ValueError(f"captures has {len(scalars)} scalars; accepted: {self._captures}")
         arrays = [*_list_of(inputs), as_array(scatter_indices), *_list_of(updates), *written, *scalars]

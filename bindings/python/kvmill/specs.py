@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from . import c
+from .arguments import items
 from .errors import check
 from .ops import text
 
@@ -69,6 +70,7 @@ def read_region(region: str, inputs: int, captures: Sequence[str]) -> c.Region:
     """The region of a scatter of so many inputs; captures: types of scalars from outside."""
     library, error, read = _library(), c.Error(), POINTER(c.Region)()
     source = text("region", region)
+    captures = items("captures", captures, "element types")
     types = (c_char_p * len(captures))(*(text("captures", capture) for capture in captures))
     given = source, len(source), inputs, types, len(captures)
     check(library.kvmill_read_region(*given, byref(read), byref(error)), error)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from . import c
+from .arguments import words
 from .arrays import (
     DTYPES,
     DType,
@@ -27,7 +28,7 @@ from .arrays import (
     unpack_nibbles,
     written_array,
 )
-from .ops import make_struct
+from .ops import integer, make_struct
 from .plans import (
     Arrays,
     Call,
@@ -85,9 +86,7 @@ class TensorScatter(Plan):
         isa: str | None = None,
         threads: Threads = 1,
     ) -> None:
-        unknown = set(dynamic) - {"batch", "capacity", "rows"}
-        if unknown:
-            raise ValueError(f"dynamic has {sorted(unknown)}; accepted: batch, capacity, rows")
+        dynamic = words("dynamic", dynamic, ("batch", "capacity", "rows"))
         self._declared = None if dtype is None else dtype_named(dtype)
         self._packs = given_packs(packs)
         tensors = self._prototypes(past, update, write_indices, axis, dynamic)
@@ -112,7 +111,8 @@ class TensorScatter(Plan):
         axis: int,
         dynamic: Collection[str],
     ) -> list[c.DLTensor | None]:
-        rank = len(past) if isinstance(past, tuple) else np.ndim(past)
+        rank = len(past) if isinstance(past, tuple) else as_array(past, "past").ndim
+        axis = integer("axis", axis)
         dim_of = {"batch": 0, "capacity": axis % max(rank, 1), "rows": axis % max(rank, 1)}
 
         def tensor(prototype: Prototype, declared: DType | None, *names: str) -> c.DLTensor:

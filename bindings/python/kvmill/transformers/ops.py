@@ -64,18 +64,13 @@ class Rows:
 
     def __reduce__(self):
         """Copies have memory of their own, so no views."""
-        return Rows, (
-            self.keys,
-            self.key_scales,
-            self.values,
-            self.value_scales,
-            self.how,
-            self.most,
-        )
+        keys = self.keys, self.key_scales
+        values = self.values, self.value_scales
+        return Rows, (*keys, *values, self.how, self.most)
 
 
 def _numbers_view(numbers: np.ndarray) -> View:
-    return numbers.ctypes.data, numbers.shape, (), _INT64
+    return numbers.ctypes.data, (numbers.shape, (), _INT64)
 
 
 # ---- Plans ----
@@ -206,12 +201,18 @@ class _StoreCall(TensorCall):
         self._lengths = None
 
     def place_cache(self, rows: Rows, types: dict[str, str]) -> None:
+        """A plan's rows all have scales, or none has."""
         if rows.views is None:
+            tensors = {
+                "cache": (rows.keys, types["T2"]),
+                "scale": (rows.key_scales, types["T3"]),
+                "value_cache": (rows.values, types["value_T2"]),
+                "value_scale": (rows.value_scales, types["value_T3"]),
+            }
             rows.views = [
-                (self._at["cache"], _rows_view(rows.keys, types["T2"])),
-                (self._at["scale"], _rows_view(rows.key_scales, types["T3"])),
-                (self._at["value_cache"], _rows_view(rows.values, types["value_T2"])),
-                (self._at["value_scale"], _rows_view(rows.value_scales, types["value_T3"])),
+                (self._at[name], _rows_view(tensor, declared))
+                for name, (tensor, declared) in tensors.items()
+                if tensor is not None
             ]
         for index, view in rows.views:
             self.place(index, view)
@@ -232,7 +233,7 @@ class _StoreCall(TensorCall):
             self._seen[name] = layout
         strides = (of_batch if tokens == 1 else of_token, of_head, 1)
         shape = (batch * tokens, heads, dim)
-        self.place(index, (states.data_ptr(), shape, strides, dtype_of(states.dtype)))
+        self.place(index, (states.data_ptr(), (shape, strides, dtype_of(states.dtype))))
         return states
 
     def place_packed(self, name: str, states: torch.Tensor) -> None:
@@ -242,14 +243,12 @@ class _StoreCall(TensorCall):
 
     def place_output(self, output: torch.Tensor, rows: int, heads: int, dim: int) -> None:
         """[B, S, heads, dim] as [B * S, heads, dim], which it is in memory."""
-        view = output.data_ptr(), (rows, heads, dim), (), dtype_of(output.dtype)
-        self.place(self._at["attn_output"], view)
+        layout = (rows, heads, dim), (), dtype_of(output.dtype)
+        self.place(self._at["attn_output"], (output.data_ptr(), layout))
 
 
-def _rows_view(rows: torch.Tensor | None, declared: str) -> View | None:
+def _rows_view(rows: torch.Tensor, declared: str) -> View:
     """As layout 3 has them: sequences one after the other."""
-    if rows is None:
-        return None
     heads, batch, capacity, _ = rows.shape
     return storage_view(rows, dtype_named(declared), (1, 1, heads, batch * capacity))
 
@@ -297,7 +296,7 @@ def _run_store(call: _StoreCall, query, key, value, output, capacity, start, spa
 def _with_window(scores: Scores, spans: torch.Tensor | None) -> Scores:
     """Some models tell masks of their window, but not attention."""
     window = 0 if spans is None else int(numbers_of(spans)[0, 2])
-    return scores._replace(window=window) if window else scores
+    return scores._replace(window=window) if window not in (0, scores.window) else scores
 
 
 def _check_room(rows: Rows, columns: int, window: int) -> None:
@@ -335,7 +334,7 @@ def store_and_attend(
     _check_room(rows, start + tokens, scores.window)
     heads = num_heads, num_kv_heads, dim, value.shape[-1]
     calls = _store_calls(query.dtype, heads, scores, rows.how, 0 if rows.most else capacity)
-    output = torch.empty((batch, tokens, num_heads, value.shape[-1]), dtype=query.dtype)
+    output = query.new_empty((batch, tokens, num_heads, value.shape[-1]))
     call = calls.take()
     try:
         call.set_batch(batch)

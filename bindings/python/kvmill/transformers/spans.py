@@ -45,8 +45,8 @@ def make_spans(
     seen = attention_mask.numpy()[:, :end]
     first = end - seen.sum(axis=1)
     begins = seen.argmax(axis=1)
-    is_left = all(b == f or f == end for b, f in zip(begins, first, strict=True))
-    if seen.shape[1] < end or not is_left:
+    is_left = (begins == first) | (first == end)
+    if seen.shape[1] < end or not is_left.all():
         return None
     numbers[:, 0] += first
     return spans

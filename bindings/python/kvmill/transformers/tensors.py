@@ -14,8 +14,10 @@ import torch
 from ..arrays import DType, dtype_named, make_tensor, reference
 from ..plans import Call, Plan
 
-# Where a tensor is and how it is laid out: address, shape, strides in elements, element type.
-View = tuple[int, tuple[int, ...], tuple[int, ...], DType]
+# How a tensor is laid out: shape, strides in elements, () where they are compact, element type.
+Layout = tuple[tuple[int, ...], tuple[int, ...], DType]
+# Its address, and how it is laid out.
+View = tuple[int, Layout]
 
 
 @cache
@@ -25,13 +27,13 @@ def dtype_of(dtype: torch.dtype) -> DType:
 
 
 def view_of(tensor: torch.Tensor) -> View:
-    return tensor.data_ptr(), tensor.shape, tensor.stride(), dtype_of(tensor.dtype)
+    return tensor.data_ptr(), (tensor.shape, tensor.stride(), dtype_of(tensor.dtype))
 
 
 def storage_view(tensor: torch.Tensor, dtype: DType, rows: tuple[int, ...]) -> View:
     """A contiguous tensor of cache rows, its last dim kept, seen with other dims before that."""
     width = tensor.shape[-1] * (2 if dtype.bits == 4 else 1)
-    return tensor.data_ptr(), (*rows, width), (), dtype
+    return tensor.data_ptr(), ((*rows, width), (), dtype)
 
 
 class TensorCall(Call):
@@ -43,17 +45,17 @@ class TensorCall(Call):
         self.place(self._at[name], view)
 
     def place(self, index: int, view: View | None) -> None:
-        layout = None if view is None else view[1:]
+        address, layout = view or (None, None)
         if layout != self._layouts.get(index):
-            self._structs[index] = None if view is None else _struct_of(view)
+            self._structs[index] = None if layout is None else _struct_of(address, layout)
             self._tensors[index] = reference(self._structs[index])
             self._layouts[index] = layout
-        elif view is not None:
-            self._structs[index].data = view[0]
+        elif layout is not None:
+            self._structs[index].data = address
 
 
-def _struct_of(view: View):
-    address, shape, strides, dtype = view
+def _struct_of(address: int, layout: Layout):
+    shape, strides, dtype = layout
     return make_tensor(dtype, shape, address, strides or None)
 
 

@@ -1,0 +1,38 @@
+"""What was given, in the words of messages that refuse it.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Collection
+from typing import Any
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 80
+
+
+def shown(value: object) -> str:
+    """A value on one line, cut where it is long."""
+    return " ".join(_short.repr(value).split())
+
+
+def items(name: str, value: Any, accepted: str) -> tuple[Any, ...]:
+    """Of a sequence.  Raises TypeError."""
+    try:
+        return tuple(value)
+    except TypeError:
+        raise TypeError(f"{name} is {shown(value)}; accepted: {accepted}") from None
+
+
+def words(name: str, value: Any, accepted: Collection[str]) -> set[str]:
+    """Those of a collection of words.  Raises TypeError and ValueError."""
+    among = f"some of {', '.join(accepted)}"
+    given = items(name, value, among)
+    if not all(isinstance(word, str) for word in given):
+        raise TypeError(f"{name} is {shown(value)}; accepted: {among}")
+    unknown = set(given) - set(accepted)
+    if unknown:
+        raise ValueError(f"{name} has {shown(sorted(unknown))}; accepted: {', '.join(accepted)}")
+    return set(given)

@@ -194,7 +194,7 @@ static OrtStatus *wrong(const char *name, const char *accepted) {
                         accepted);
 }
 
-/* Of rows of all heads, which have an axis of their own or are side by side. */
+/* Rows of all heads, with an axis for these or without. */
 static bool has_rows(const struct call *call, const DLTensor *tensor, int64_t rows) {
     const int64_t *dims = tensor->shape;
     bool apart = tensor->ndim == APART;

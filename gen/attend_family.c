@@ -218,15 +218,15 @@ static bool key_is_long(const struct kernel *kernel) {
 }
 
 /* Keys are loaded once for all rows that registers have sums for, and again for the next ones.
-   Those of float32 are the memory's matter, of which quads ask more evenly, except for one row with
-   short vectors. */
+   Those of float32 are the memory's matter: with few registers quads ask more evenly for several
+   rows. */
 static bool dims_pay(const struct kernel *kernel) {
     const struct kvmill_format_parts *key = kvmill_format_parts((int)kernel->value[KEY]);
     int64_t rows = kernel->value[ROWS];
     if (rows > MOST_FEW_ROWS)
         return key->activation && key->bits == 16 && key_is_long(kernel);
     if (key->activation)
-        return key->bits == 16 || (rows == 1 && kernel->isa->registers <= 16);
+        return key->bits == 16 || rows == 1 || kernel->isa->registers > 16;
     return key->bits < 16 && rows <= kernel->isa->registers / 8;
 }
 

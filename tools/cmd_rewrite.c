@@ -6,6 +6,7 @@
 
 #include "../base/output.h"
 #include "../base/text.h"
+#include "../defs/format.h"
 #include "../import/onnx/onnx.h"
 #include "../import/onnx/onnx_rewrite.h"
 #include "../import/stablehlo/rewrite.h"
@@ -14,11 +15,13 @@
 static const struct option_help options[] = {
     {"without-batching-dims", NULL,
      "replace batching dims of gathers and scatters by iotas in the index vectors", NULL},
+    {"cache", "K[,V]",
+     "formats that the caches of a model become, blocks of llama.cpp: q8_0, q4_0, ...", NULL},
     {"o", "FILE", "where to write the text (default: standard output) or the model", &file_values},
     {NULL, NULL, NULL, NULL},
 };
 
-/* A model has no options, and is not for terminals. */
+/* A model is not for terminals. */
 static bool check_model(const struct options *given, struct error *error) {
     if (option_value(given, "without-batching-dims") != NULL)
         return fail(error, EXIT_USER, "--without-batching-dims: accepted with a .mlir file");
@@ -27,6 +30,8 @@ static bool check_model(const struct options *given, struct error *error) {
 }
 
 static bool check_text(const struct options *given, struct error *error) {
+    if (option_value(given, "cache") != NULL)
+        return fail(error, EXIT_USER, "--cache: accepted with a .onnx file");
     return option_value(given, "without-batching-dims") != NULL ||
            fail(error, EXIT_USER, "nothing to rewrite; accepted: --without-batching-dims");
 }
@@ -91,10 +96,36 @@ static bool check_place(const struct options *given, const struct onnx_rewritten
                 to, from);
 }
 
+/* The table's own word. */
+static bool find_format(const char *text, size_t length, const char **word, struct error *error) {
+    char words[KVMILL_WORDS_SIZE];
+    for (int i = 0; kvmill_block_words[i] != NULL; i++)
+        if (strlen(kvmill_block_words[i]) == length &&
+            memcmp(kvmill_block_words[i], text, length) == 0) {
+            *word = kvmill_block_words[i];
+            return true;
+        }
+    return fail(error, EXIT_USER, "--cache: \"%.*s\"; accepted: one or two of %s, with a comma",
+                (int)(length < 40 ? length : 40), text,
+                kvmill_list_words(kvmill_block_words, "\"", words));
+}
+
+/* One word, or one for K and one for V. */
+static bool read_formats(const char *text, const char *formats[2], struct error *error) {
+    size_t length = strcspn(text, ",");
+    const char *second = text[length] == ',' ? text + length + 1 : text;
+    return find_format(text, length, &formats[0], error) &&
+           find_format(second, second == text ? length : strlen(second), &formats[1], error);
+}
+
 static bool rewrite_model(const struct options *given, struct error *error) {
+    const char *cache = option_value(given, "cache"), *formats[2];
     struct onnx_rewritten rewritten;
+    if (cache != NULL && !read_formats(cache, formats, error))
+        return false;
     bool done =
-        onnx_rewrite(given->rest[0], &rewritten, error) && check_place(given, &rewritten, error) &&
+        onnx_rewrite(given->rest[0], cache != NULL ? formats : NULL, &rewritten, error) &&
+        check_place(given, &rewritten, error) &&
         write_file(option_value(given, "o"), &rewritten.model, rewritten.nodes, "node", error);
     if (done && rewritten.notes.data != NULL)
         put_shown(rewritten.notes.data, stderr);
@@ -110,7 +141,7 @@ static bool rewrite(const struct options *given, struct error *error) {
 
 const struct command rewrite_command = {
     .name = "rewrite",
-    .synopsis = "FILE.mlir --without-batching-dims [-o FILE] | FILE.onnx -o FILE",
+    .synopsis = "FILE.mlir --without-batching-dims [-o FILE] | FILE.onnx [--cache K[,V]] -o FILE",
     .summary = "Rewrite a program: StableHLO for older readers, ONNX for kvmill's custom ops.",
     .options = options,
     .arguments = &file_values,

@@ -207,7 +207,7 @@ static bool is_window_for_ort(const struct spec *spec) {
 static bool is_for_ort(const struct spec *spec) {
     return spec_is(spec, OP_TENSOR_SCATTER) || spec_is(spec, OP_ATTENTION) ||
            spec_is(spec, OP_CACHE_ATTEND) || spec_is(spec, OP_CACHE_ATTENTION) ||
-           is_window_for_ort(spec);
+           spec_is(spec, OP_WRITE_ROWS) || is_window_for_ort(spec);
 }
 
 /* Dims without a bit of `kept` are left to the run. */

@@ -108,6 +108,8 @@ static const struct {
     GROUP_QUERY(kv_cache_bit_width),
     {"k_quant_type", WORD, PLACE(group_query.k_quant_type), 0},
     {"v_quant_type", WORD, PLACE(group_query.v_quant_type), 0},
+    {"key_cache_format", WORD, PLACE(key_cache_format), 0},
+    {"value_cache_format", WORD, PLACE(value_cache_format), 0},
     PMX_ATTRIBUTES};
 enum { ATTRIBUTES = sizeof list / sizeof *list };
 

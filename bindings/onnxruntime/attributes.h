@@ -25,11 +25,12 @@ struct windows_attributes {
 /* Those of all ops. */
 struct attributes {
     kvmill_attention attention; /* its tensors are not set */
-    int64_t axis; /* TensorScatter's */
+    int64_t axis;               /* TensorScatter's */
     char mode[ATTRIBUTE_WORD];
     bool is_circular;
     struct group_query group_query;
     struct windows_attributes windows;
+    char key_cache_format[ATTRIBUTE_WORD], value_cache_format[ATTRIBUTE_WORD]; /* CacheStep */
     kvmill_cache_attention cache_attention; /* PMX's; element types are not set */
 };
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "cache_step.h"
 #include "infer.h"
 
 /* ---- An op ---- */
@@ -37,20 +38,22 @@ static const char *get_provider(const struct ort_custom_op *op) {
     return NULL;
 }
 
+/* Caches in blocks are bytes, whatever type the op is of. */
+static unsigned get_output_type(const struct ort_custom_op *op, size_t index) {
+    const struct custom_op *custom = custom_of(op);
+    bool blocks = cache_step_cache_of(custom->op, custom->op->outputs.tensor[index]) >= 0;
+    return blocks ? value_type_number((DLDataType){kDLUInt, 8, 1}) : custom->type;
+}
+
 /* Any: kvmill says at run time what it takes.  Except for what outputs have the type of, where each
    type is an op. */
 static unsigned get_input_type(const struct ort_custom_op *op, size_t index) {
     const struct custom_op *custom = custom_of(op);
-    bool typed = false;
     for (size_t i = 0; i < custom->outputs; i++)
-        typed = typed || infer_typed_as(custom->op, custom->op->outputs.tensor[i]) ==
-                             custom->op->inputs.tensor[index];
-    return typed ? custom->type : 0;
-}
-
-static unsigned get_output_type(const struct ort_custom_op *op, size_t index) {
-    (void)index;
-    return custom_of(op)->type;
+        if (infer_typed_as(custom->op, custom->op->outputs.tensor[i]) ==
+            custom->op->inputs.tensor[index])
+            return get_output_type(op, i);
+    return 0;
 }
 
 static size_t count_inputs(const struct ort_custom_op *op) {
@@ -191,6 +194,7 @@ static const struct custom_op kvmill_ops[] = {
     {BASE, "AttentionPresent", &attention_op, 3, 1 << 0 | 1 << 2, false, 0},
     {BASE, "AttentionScores", &attention_op, 4, 1 << 0 | 1 << 3, false, 0},
     {BASE, "TensorScatterAttention", &step_op, 3, 1 << 0 | 1 << 1 | 1 << 2, false, 0},
+    {BASE, "CacheStep", &cache_step_op, 3, 1 << 0 | 1 << 1 | 1 << 2, false, 0},
 };
 enum { KVMILL_OPS = sizeof kvmill_ops / sizeof *kvmill_ops };
 
@@ -249,6 +253,14 @@ static void add_pmx(struct domains *domains, int number, bool claimed, OrtStatus
     }
 }
 
+/* The provider takes those of the standard as they are in the standard. */
+static void add_own(struct domains *domains, int number, bool claimed, OrtStatus **status) {
+    struct custom_op op = kvmill_ops[number];
+    op.claimed = claimed;
+    if (!claimed || op.op->only_here)
+        add_op(domains, domains->kvmill, &op, status);
+}
+
 static struct domains *new_domains(bool claimed, OrtStatus **status) {
     struct domains *domains = calloc(1, sizeof *domains);
     if (domains == NULL)
@@ -258,7 +270,7 @@ static struct domains *new_domains(bool claimed, OrtStatus **status) {
     if (*status == NULL)
         *status = ort->CreateCustomOpDomain("kvmill", &domains->kvmill);
     for (int i = 0; *status == NULL && i < KVMILL_OPS; i++)
-        add_op(domains, domains->kvmill, &kvmill_ops[i], status);
+        add_own(domains, i, claimed, status);
     return domains;
 }
 
@@ -279,8 +291,8 @@ static const struct domains *find_domains(bool claimed, OrtStatus **status) {
 OrtStatus *custom_ops_claimed(OrtCustomOpDomain **domains, size_t count) {
     OrtStatus *status = NULL;
     const struct domains *found = find_domains(true, &status);
-    for (size_t i = 0; found != NULL && i < count && i < PMX_DOMAINS; i++)
-        domains[i] = found->pmx[i];
+    for (size_t i = 0; found != NULL && i < count && i < CLAIMED_DOMAINS; i++)
+        domains[i] = i < PMX_DOMAINS ? found->pmx[i] : found->kvmill;
     return status;
 }
 

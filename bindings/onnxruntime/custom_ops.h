@@ -6,8 +6,11 @@
 
 #include "pmx.h"
 
-/* The first `count` of PMX's domains, whose nodes the provider takes; a session with a node that it
-   has left ends with a message.  They last as long as the library. */
+/* PMX's and kvmill's own. */
+enum { CLAIMED_DOMAINS = PMX_DOMAINS + 1 };
+
+/* The first `count` of them, whose nodes the provider takes; a session with a node that it has left
+   ends with a message.  They last as long as the library. */
 OrtStatus *custom_ops_claimed(OrtCustomOpDomain **domains, size_t count);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache_step.h"
 #include "infer.h"
 #include "pmx.h"
 #include "windows.h"
@@ -97,8 +98,9 @@ const struct node_op *problem_op_of(const OrtNode *node) {
     static const struct {
         const char *domain;
         const struct node_op *op;
-    } known[] = {{"", &tensor_scatter_op}, {"", &attention_op}, {"com.microsoft", &group_query_op},
-                 {"", &gather_op},         {"", &gather_nd_op}, {"", &scatter_elements_op}};
+    } known[] = {{"", &tensor_scatter_op},  {"", &attention_op}, {"com.microsoft", &group_query_op},
+                 {"", &gather_op},          {"", &gather_nd_op}, {"", &scatter_elements_op},
+                 {"kvmill", &cache_step_op}};
     const char *domain = problem_node_domain(node), *name = problem_node_op(node);
     if (strcmp(domain, "ai.onnx") == 0)
         domain = "";

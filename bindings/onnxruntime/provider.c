@@ -315,10 +315,10 @@ static bool is_stream_aware(const OrtEpFactory *factory) {
     return false;
 }
 
-/* PMX's: the runtime loads no model with ops that it has never heard of. */
+/* PMX's and kvmill's: the runtime loads no model with ops that it has never heard of. */
 static OrtStatus *count_domains(OrtEpFactory *factory, size_t *count) {
     (void)factory;
-    *count = PMX_DOMAINS;
+    *count = CLAIMED_DOMAINS;
     return NULL;
 }
 

@@ -16,7 +16,9 @@ bool onnx_read(const char *file, struct onnx_model *model, struct error *error) 
     return lacks_reader(file, error);
 }
 
-bool onnx_rewrite(const char *file, struct onnx_rewritten *rewritten, struct error *error) {
+bool onnx_rewrite(const char *file, const char *const formats[2], struct onnx_rewritten *rewritten,
+                  struct error *error) {
+    (void)formats;
     *rewritten = (struct onnx_rewritten){0};
     return lacks_reader(file, error);
 }

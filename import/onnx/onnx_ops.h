@@ -22,6 +22,7 @@ struct onnx_op {
     bool (*is_complete)(const struct onnx_call *call, char *words, size_t size); /* instead */
     bool from_index; /* 0 is the first of an axis; ONNX counts negative indices from its end */
     bool (*add)(const struct onnx_call *call, struct spec_list *list, struct error *error);
+    const struct onnx_op *next; /* adds another spec of the same node; NULL: there is none */
 };
 
 /* A node of an op. */
@@ -107,6 +108,11 @@ bool onnx_pmx_is_misplaced(const struct onnx_node *node);
 /* Specs of it are for kernels alone: its nodes are neither run nor rewritten. */
 extern const struct onnx_op onnx_group_query;
 bool onnx_is_group_query(const struct onnx_node *node);
+
+/* ---- Steps over caches in blocks (onnx_cache_step.c), likewise ---- */
+
+extern const struct onnx_op onnx_cache_step;
+bool onnx_is_cache_step(const struct onnx_node *node);
 
 /* ---- Gathers and scatters (onnx_windows.c) ---- */
 

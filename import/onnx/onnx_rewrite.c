@@ -6,8 +6,11 @@
 
 #include "onnx_ops.h"
 #include "onnx_reader.h"
+#include "onnx_rewrite_cache.h"
 
 static char domain[] = "kvmill", step_name[] = "TensorScatterAttention", opset_name[] = "opset";
+static char cache_step_name[] = "CacheStep";
+static char *const format_names[] = {"key_cache_format", "value_cache_format"};
 
 /* Attention by how many outputs it has; both present tensors are there, or none. */
 static char *const attention_names[] = {NULL, "Attention", NULL, "AttentionPresent",
@@ -22,9 +25,10 @@ struct rewriting {
     struct onnx_model model;
     Onnx__Model *message;
     struct spec_list specs;
-    enum fate *fates; /* of nodes */
-    int *makers;      /* of values: a node's number, or -1 */
-    int *readers;     /* of values: how many inputs of nodes */
+    enum fate *fates;           /* of nodes */
+    int *makers;                /* of values: a node's number, or -1 */
+    int *readers;               /* of values: how many inputs of nodes */
+    const char *const *formats; /* of caches of K and V; NULL: they stay as they are */
     struct onnx_rewritten *out;
     struct error *error;
 };
@@ -141,18 +145,31 @@ static char *name_of(const Onnx__Node *message, size_t i) {
     return i < message->n_input ? message->input[i] : none;
 }
 
+static bool set_caches(struct rewriting *rewriting, int attention, const int scatters[2]) {
+    int64_t heads;
+    bool done = onnx_integer_of(&rewriting->model, &rewriting->model.nodes[attention],
+                                "kv_num_heads", 0, &heads, rewriting->error);
+    for (int side = 0; done && rewriting->formats != NULL && side < 2; side++) {
+        const struct onnx_node *node = &rewriting->model.nodes[scatters[side]];
+        const struct onnx_cache cache = {&rewriting->model, node,  node->inputs[0],
+                                         node->outputs[0],  heads, rewriting->formats[side]};
+        done = onnx_set_cache(&cache, rewriting->message->graph, rewriting->error);
+    }
+    return done;
+}
+
 static bool set_step(struct rewriting *rewriting, int i, const int scatters[2]) {
     Onnx__Node **nodes = rewriting->message->graph->node, *node = nodes[i];
     const Onnx__Node *key = nodes[scatters[0]], *value = nodes[scatters[1]];
     char **inputs = onnx_allocate(&rewriting->model, STEP_INPUTS + STEP_OUTPUTS, sizeof *inputs,
                                   rewriting->error);
-    if (inputs == NULL)
+    if (inputs == NULL || !set_caches(rewriting, i, scatters))
         return false;
     char *const names[] = {name_of(node, 0), name_of(key, 1),   name_of(value, 1), name_of(node, 3),
                            name_of(key, 0),  name_of(value, 0), name_of(node, 6),  name_of(key, 2),
                            node->output[0],  key->output[0],    value->output[0]};
     memcpy(inputs, names, sizeof names);
-    node->op_type = step_name;
+    node->op_type = rewriting->formats != NULL ? cache_step_name : step_name;
     node->input = inputs;
     node->n_input = STEP_INPUTS;
     node->output = inputs + STEP_INPUTS;
@@ -170,22 +187,46 @@ static bool set_steps(struct rewriting *rewriting) {
     return done;
 }
 
-/* What the model's import says of an op of ONNX's own, the node says in kvmill's domain. */
-static bool set_attention(struct rewriting *rewriting, Onnx__Node *node, int outputs) {
+static Onnx__Attribute *add_attribute(struct rewriting *rewriting, Onnx__Node *node, char *name,
+                                      int kind) {
     struct onnx_model *model = &rewriting->model;
-    Onnx__Attribute *opset = onnx_allocate(model, 1, sizeof *opset, rewriting->error);
+    Onnx__Attribute *attribute = onnx_allocate(model, 1, sizeof *attribute, rewriting->error);
     Onnx__Attribute **list =
         onnx_allocate(model, node->n_attribute + 1, sizeof(Onnx__Attribute *), rewriting->error);
-    if (opset == NULL || list == NULL)
-        return false;
-    onnx__attribute__init(opset);
-    opset->name = opset_name;
-    opset->has_i = opset->has_type = 1;
-    opset->type = ONNX_INTEGER;
-    opset->i = onnx_meaning_opset(model);
+    if (attribute == NULL || list == NULL)
+        return NULL;
+    onnx__attribute__init(attribute);
+    attribute->name = name;
+    attribute->has_type = 1;
+    attribute->type = kind;
     memcpy(list, node->attribute, node->n_attribute * sizeof *list);
-    list[node->n_attribute++] = opset;
+    list[node->n_attribute++] = attribute;
     node->attribute = list;
+    return attribute;
+}
+
+static bool set_formats(struct rewriting *rewriting, Onnx__Node *node) {
+    for (int side = 0; side < 2; side++) {
+        const char *format = rewriting->formats[side];
+        Onnx__Attribute *attribute =
+            add_attribute(rewriting, node, format_names[side], ONNX_STRING);
+        if (attribute == NULL)
+            return false;
+        attribute->has_s = 1;
+        attribute->s = (ProtobufCBinaryData){strlen(format), (uint8_t *)(uintptr_t)format};
+    }
+    return true;
+}
+
+/* What the model's import says of an op of ONNX's own, the node says in kvmill's domain. */
+static bool set_attention(struct rewriting *rewriting, Onnx__Node *node, int outputs) {
+    if (node->op_type == cache_step_name)
+        return set_formats(rewriting, node);
+    Onnx__Attribute *opset = add_attribute(rewriting, node, opset_name, ONNX_INTEGER);
+    if (opset == NULL)
+        return false;
+    opset->has_i = 1;
+    opset->i = onnx_meaning_opset(&rewriting->model);
     if (node->op_type != step_name) {
         node->op_type = attention_names[outputs];
         node->n_output = (size_t)outputs;
@@ -257,22 +298,41 @@ static bool look_at_nodes(struct rewriting *rewriting) {
     return done;
 }
 
+/* For other caches only steps change: all else goes on with whom it was with. */
+static void leave_others(struct rewriting *rewriting) {
+    for (int i = 0; rewriting->formats != NULL && i < rewriting->model.node_count; i++) {
+        bool step = rewriting->message->graph->node[i]->op_type == cache_step_name;
+        if (!step && rewriting->fates[i] == MOVES)
+            rewriting->fates[i] = STAYS;
+    }
+}
+
+static bool refuse(struct rewriting *rewriting) {
+    const char *notes = rewriting->out->notes.data;
+    return fail(rewriting->error, EXIT_USER, "%s: no node that kvmill takes; accepted: %s\n%s",
+                rewriting->model.file,
+                rewriting->formats != NULL
+                    ? "two linear TensorScatter, and an Attention that alone reads both"
+                    : "TensorScatter or Attention",
+                notes != NULL ? notes : "");
+}
+
 /* Bodies of branches read values by name, which is not looked into. */
 static bool rewrite(struct rewriting *rewriting) {
-    bool done = look_at_nodes(rewriting) && (has_branches(rewriting) || set_steps(rewriting)) &&
-                move_nodes(rewriting);
+    bool done = look_at_nodes(rewriting) && (has_branches(rewriting) || set_steps(rewriting));
+    if (done)
+        leave_others(rewriting);
+    done = done && move_nodes(rewriting);
     if (done && rewriting->out->nodes == 0)
-        return fail(rewriting->error, EXIT_USER,
-                    "%s: no node that kvmill takes; accepted: TensorScatter or Attention\n%s",
-                    rewriting->model.file,
-                    rewriting->out->notes.data ? rewriting->out->notes.data : "");
+        return refuse(rewriting);
     for (int i = 0; i < rewriting->model.value_count; i++)
         rewriting->out->has_files |= rewriting->model.values[i].constant.place == ONNX_ELSEWHERE;
     return done && import_domain(rewriting) && write_message(rewriting);
 }
 
-bool onnx_rewrite(const char *file, struct onnx_rewritten *rewritten, struct error *error) {
-    struct rewriting rewriting = {.out = rewritten, .error = error};
+bool onnx_rewrite(const char *file, const char *const formats[2], struct onnx_rewritten *rewritten,
+                  struct error *error) {
+    struct rewriting rewriting = {.formats = formats, .out = rewritten, .error = error};
     *rewritten = (struct onnx_rewritten){0};
     bool done =
         onnx_read_message(file, &rewriting.model, &rewriting.message, error) && rewrite(&rewriting);

@@ -19,7 +19,12 @@ struct onnx_rewritten {
    TensorScatter nodes store, and nobody else does, the three become one TensorScatterAttention: Q,
    K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen, write_indices to Y, present_key,
    present_value.  Everything else stays as it is, also what this reader does not know.  The texts
-   are the caller's to free, also after a failure. */
-bool onnx_rewrite(const char *file, struct onnx_rewritten *rewritten, struct error *error);
+   are the caller's to free, also after a failure.
+
+   formats: NULL, or words of blocks for caches of K and of V.  Then only those three nodes change:
+   they become one CacheStep, with the same inputs and outputs; a cache that cannot have the format
+   is refused. */
+bool onnx_rewrite(const char *file, const char *const formats[2], struct onnx_rewritten *rewritten,
+                  struct error *error);
 
 #endif

@@ -107,7 +107,22 @@ static void leave_open(struct survey *survey, const struct onnx_call *call, cons
 }
 
 static const struct onnx_op *op_of(const struct onnx_node *node) {
+    if (onnx_is_cache_step(node))
+        return &onnx_cache_step;
     return onnx_is_group_query(node) ? &onnx_group_query : onnx_op_of(node);
+}
+
+/* The runtime checks nodes of ops that are for kernels alone. */
+static bool check_call(const struct onnx_call *call, struct error *error) {
+    return call->op == &onnx_group_query || call->op == &onnx_cache_step ||
+           onnx_check_call(call, error);
+}
+
+static bool add_specs(struct survey *survey, struct onnx_call call, struct error *error) {
+    bool done = true;
+    for (; done && call.op != NULL; call.op = call.op->next)
+        done = add_spec(survey, &call, error);
+    return done;
 }
 
 static bool look_at(struct survey *survey, const struct onnx_node *node, struct error *error) {
@@ -117,10 +132,10 @@ static bool look_at(struct survey *survey, const struct onnx_node *node, struct 
         count_kind(survey, node);
     if (call.op == NULL)
         return true;
-    if (call.op != &onnx_group_query && !onnx_check_call(&call, error))
+    if (!check_call(&call, error))
         return false;
     if (onnx_is_complete(&call, words, sizeof words))
-        return add_spec(survey, &call, error);
+        return add_specs(survey, call, error);
     leave_open(survey, &call, words);
     return true;
 }

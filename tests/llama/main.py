@@ -16,7 +16,10 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import exact
 import llama_cpp
@@ -27,6 +30,7 @@ from llama_shapes import PAIRS as CACHES
 
 CHUNK, PROMPT, GREEDY = 512, 64, 256
 JUDGED = CHUNK // 2
+BASE: Key = ("f16", "f16", False)  # what divergence is from
 PIECE = 64  # tokens that are judged at a time: their logits are 64 MB for each context
 
 _results = [0, 0]
@@ -42,51 +46,67 @@ def ok(good: bool, words: str) -> None:
 # ---- Caches ----
 
 
-def judge_chunk(
-    contexts: dict[Key, Context],
-    tokens: list[int],
-    measured: dict[Key, Measured],
-    seconds: dict[str, float],
-) -> None:
-    """All contexts, so that one set of base logits is kept; the chunk and the token after it."""
-
-    def evaluate(context: Context, ours: bool, some: list[int], outputs: int) -> np.ndarray:
-        began = time.perf_counter()
-        logits = context.evaluate(some, outputs)
-        seconds["kvmill" if ours else "llama.cpp"] += time.perf_counter() - began
-        return logits
-
-    for (_, _, ours), context in contexts.items():
-        context.rewind()
-        evaluate(context, ours, tokens[: CHUNK - JUDGED], 1)
-    for piece in range(CHUNK - JUDGED, CHUNK, PIECE):
-        base: list[Row] = []
-        for key, context in contexts.items():
-            logits = evaluate(context, key[2], tokens[piece : piece + PIECE], PIECE)
-            began = time.perf_counter()
-            if not base:  # llama.cpp's own of f16 is the first
-                base = [Row(row.copy()) for row in logits]
-            for i, row in enumerate(logits):
-                measured[key].add(base[i], Row(row), tokens[piece + i + 1])
-            seconds["judging"] += time.perf_counter() - began
+T = TypeVar("T")
 
 
-def measure(
-    contexts: dict[Key, Context], tokens: list[int], record: Record
-) -> dict[Key, Measured]:
+class Judges:
+    """Contexts of one thread each, as many of which compute at a time as there are processors.
+    The threads of one context would wait for each other at every node, for minutes where
+    something else has a processor."""
+
+    def __init__(self, contexts: dict[Key, Context], threads: int) -> None:
+        self.contexts = contexts
+        self.measured = {key: Measured() for key in contexts}
+        self.seconds = {"llama.cpp": 0.0, "kvmill": 0.0, "judging": 0.0}  # of processors
+        self._pool = ThreadPoolExecutor(threads)
+
+    def _each(self, work: Callable[[Key], T], name: str = "") -> dict[Key, T]:
+        """What `work` gives for each.  Its time is that of an attention where it has no name."""
+
+        def timed(key: Key) -> tuple[T, float]:
+            began = time.thread_time()
+            return work(key), time.thread_time() - began
+
+        found = dict(zip(self.contexts, self._pool.map(timed, self.contexts), strict=True))
+        for key, (_, spent) in found.items():
+            self.seconds[name or ("kvmill" if key[2] else "llama.cpp")] += spent
+        return {key: result for key, (result, _) in found.items()}
+
+    def judge_chunk(self, tokens: list[int]) -> None:
+        """The second half of the chunk; after its tokens there is one more."""
+
+        def begin(key: Key) -> None:
+            self.contexts[key].rewind()
+            self.contexts[key].evaluate(tokens[: CHUNK - JUDGED])
+
+        self._each(begin)
+        for piece in range(CHUNK - JUDGED, CHUNK, PIECE):
+            self._judge_piece(tokens[piece : piece + PIECE + 1])
+
+    def _judge_piece(self, tokens: list[int]) -> None:
+        logits = self._each(lambda key: self.contexts[key].evaluate(tokens[:-1], PIECE))
+        base = list(self._pool.map(Row, logits[BASE]))
+
+        def judge(key: Key) -> None:
+            for row, own, following in zip(base, logits[key], tokens[1:], strict=True):
+                self.measured[key].add(row, Row(own), following)
+
+        self._each(judge, "judging")
+
+
+def measure(judges: Judges, tokens: list[int], record: Record) -> dict[Key, Measured]:
     """Chunk after chunk, from where the record ends."""
-    measured = {key: Measured() for key in contexts}
-    seconds = {"llama.cpp": 0.0, "kvmill": 0.0, "judging": 0.0}
-    chunks = (len(tokens) - 1) // CHUNK
-    done = record.load(measured, chunks * JUDGED) // JUDGED
+    seconds, chunks = judges.seconds, (len(tokens) - 1) // CHUNK
+    done = record.load(judges.measured, chunks * JUDGED) // JUDGED
     for chunk in range(done, chunks):
-        judge_chunk(contexts, tokens[chunk * CHUNK :][: CHUNK + 1], measured, seconds)
-        record.save(measured)
+        judges.judge_chunk(tokens[chunk * CHUNK :][: CHUNK + 1])
+        record.save(judges.measured)
         if chunk == done:
-            print(f"# a chunk of {chunks} takes {sum(seconds.values()):.0f} s", flush=True)
+            spent = sum(seconds.values())
+            print(f"# a chunk of {chunks} takes {spent:.0f} s of processors", flush=True)
     shares = ", ".join(f"{name} {spent:.0f} s" for name, spent in seconds.items())
     print(f"# {chunks} chunks of {CHUNK}, {chunks - done} of them now: {shares}")
-    return measured
+    return judges.measured
 
 
 def judge(measured: dict[Key, Measured]) -> None:
@@ -187,9 +207,9 @@ def main() -> int:
     threads = len(os.sched_getaffinity(0))
     model = Model(model_path)
     tokens = model.tokens(text.read_text(errors="replace"))[: count + 1]
-    print(f"# {len(tokens) - 1} tokens; {threads} threads, one for the greedy text")
+    print(f"# {len(tokens) - 1} tokens; {threads} contexts at a time, one for the greedy text")
     errors = {"llama.cpp": exact.Errors(), "kvmill": exact.Errors()}
-    contexts = {(k, v, False): Context(model, CHUNK, k, v, threads=threads) for k, v in CACHES}
+    contexts = {(k, v, False): Context(model, CHUNK, k, v) for k, v in CACHES}
     steps = {
         "theirs": Context(model, CHUNK, attended=errors["llama.cpp"].watch),
         "threads": Context(model, CHUNK, threads=2),
@@ -197,12 +217,12 @@ def main() -> int:
         "exact": Context(model, CHUNK, attended=exact.replace),
     }
     load_adapter(str(adapter))
-    contexts |= {(k, v, True): Context(model, CHUNK, k, v, threads=threads) for k, v in CACHES}
+    contexts |= {(k, v, True): Context(model, CHUNK, k, v) for k, v in CACHES}
     steps["ours"] = Context(model, CHUNK, attended=errors["kvmill"].watch)
     judge_text(steps, tokens[:PROMPT])
     judge_nodes(errors)
     files = [model_path, adapter, loaded_path("libkvmill"), text]
-    judge(measure(contexts, tokens, Record(folder, files, llama_cpp.__version__)))
+    judge(measure(Judges(contexts, threads), tokens, Record(folder, files, llama_cpp.__version__)))
     for context in [*contexts.values(), *steps.values()]:
         context.close()  # with KVMILL_VERBOSE each of ours says what it has computed
     print(f"1..{_results[0]}")

@@ -9,8 +9,8 @@ Environment:
     KVMILL_LIBRARY  libkvmill.so: the binding's, whose tests lend their cases
     KVMILL_BAD_PACK libold.so, a pack of another version
     KVMILL_ORT_FAULT  set: the quick ones, which notice planted faults; "group_query": those of
-                    GroupQueryAttention; "pmx": those of PMX's domains; "windows": of gathers and
-                    scatters
+                    GroupQueryAttention; "pmx": those of PMX's domains; "cache_step": of caches in
+                    blocks; "windows": of gathers and scatters
     KVMILL_SEED     seed of the random cases; default 24
 
 SPDX-License-Identifier: Apache-2.0
@@ -26,6 +26,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
+import cache_step
 import making
 import numpy as np
 import onnx
@@ -327,9 +328,9 @@ def rewrite_tests(tap: Tap) -> None:
 
 
 def all_models(heads: int = 8, kv_heads: int = 2, dim: int = 64) -> onnx.ModelProto:
-    """A step with such heads, a node of ONNX Runtime's own, and one of PMX's."""
+    """A step with such heads, a node of ONNX Runtime's own, one of PMX's, and one over blocks."""
     step, rng = step_model(heads, kv_heads, dim), np.random.default_rng(0)
-    others = group_query_model(step_case(rng)), pmx_nodes.node_model()
+    others = group_query_model(step_case(rng)), pmx_nodes.node_model(), cache_step.node_model()
     for model in others:
         model = onnx.compose.add_prefix(model, f"{model.graph.node[0].op_type}_")
         for field in ("node", "input", "output"):
@@ -344,6 +345,9 @@ def quick_tests(tap: Tap, seed: int, fault: str) -> None:
         return
     if fault == "pmx":
         pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"], quick=True)
+        return
+    if fault == "cache_step":
+        cache_step.run_all(tap, seed, quick=True)
         return
     if fault == "windows":
         windows.run_all(tap, quick=True)
@@ -368,6 +372,7 @@ def all_tests(tap: Tap, seed: int) -> None:
     group_query_tests(tap, seed, provider_session)
     group_query_claim_tests(tap)
     pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"])
+    cache_step.run_all(tap, seed)
     windows.run_all(tap)
     making.run(tap, all_models(5, 1, 24))
     claim_tests(tap)

@@ -1,0 +1,18 @@
+/* CacheStep, of kvmill's own domain: TensorScatter of K, TensorScatter of V and the Attention that
+   reads both, over caches in blocks of llama.cpp (attributes key_cache_format, value_cache_format).
+   New rows are stored (WriteRows), then kvmill attends to the caches (CacheAttend).
+
+   Tensors are those of kvmill's TensorScatterAttention, its caches uint8.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_ONNXRUNTIME_CACHE_STEP_H
+#define KVMILL_ONNXRUNTIME_CACHE_STEP_H
+
+#include "node.h"
+
+extern const struct node_op cache_step_op;
+
+/* The cache that an output is, as an input; -1: the op or the tensor is another. */
+int cache_step_cache_of(const struct node_op *op, int tensor);
+
+#endif

@@ -37,7 +37,7 @@ from tap import Tap, refused
 BLOCK, CASES = 32, 12
 HEADS, KV_HEADS, DIM = 8, 2, 64
 
-# Of the largest output: how far a step is from the one of the model as it was, for K and V of that.
+# How far a step's output may be from that of the original model, as a share of its largest element, by formats of K and V.
 DIVERGENCE = {"q8_0": 0.02, "q4_0": 0.25}
 NEAR = 1e-3  # math near, 5e-4 of the largest output
 

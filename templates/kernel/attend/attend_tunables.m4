@@ -58,9 +58,10 @@ km_limit(«km_if(km_quads || km_dims || km_codes || km_in_words, 1, «km_block %
 m4_dnl One level is enough where lines are fetched evenly; the second level of fetches is there to be tuned.
 km_tunable_when(«!km_unroll», «inner», 0, «0, 4, 8, 16»,
     «rows ahead that are brought from the second cache into the first; 0: all come into the first at once»)
-m4_dnl What is on its way may not drive the rest out of the first cache: some 32 KiB of it.
+m4_dnl What is on its way may not drive the rest out of the first cache: some 32 KiB of it. Many query rows, which go
+m4_dnl through a block several times, want all of the next one.
 m4_define(«km_bytes_of_position», «(km_row_bytes_of(km_key, km_key_dim) + km_row_bytes_of(km_value, km_value_dim))»)
-m4_define(«km_usual_outer», «km_if(64 * km_bytes_of_position > 32768, 32, 64)»)
+m4_define(«km_usual_outer», «km_if(km_few_rows && 64 * km_bytes_of_position > 32768, 32, 64)»)
 km_tunable_when(«!km_unroll», «outer», «km_usual_outer», «0, 32, 64, 128», «rows ahead that are brought from memory»)
 
 m4_define(«km_sums_of_position», «m4_eval((km_rows * 4 + km_lanes - 1) / km_lanes)»)

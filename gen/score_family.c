@@ -76,8 +76,9 @@ static bool is_of_heads(const int64_t *value) {
 static bool is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
     return kvmill_isa_plain(kernel->isa) == kernel->isa && value[KIND] != 0 &&
-           (kvmill_is_plain((int)value[ELEMENT]) || value[ELEMENT] == KVMILL_I8) && value[DIM] >= 1 && value[DIM] <= MOST_DIM &&
-           value[HEADS] >= 1 && value[BLOCKS] >= 1 && folds_are_legal(kernel) &&
+           (kvmill_is_plain((int)value[ELEMENT]) || value[ELEMENT] == KVMILL_I8) &&
+           value[DIM] >= 1 && value[DIM] <= MOST_DIM && value[HEADS] >= 1 && value[BLOCKS] >= 1 &&
+           folds_are_legal(kernel) &&
            (kernel->variant == variants[0] ? is_of_tiles : is_of_heads)(value);
 }
 

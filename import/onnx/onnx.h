@@ -142,6 +142,9 @@ bool onnx_learn(struct onnx_model *model, struct onnx_value *value, DLDataType d
 bool onnx_integer_of(const struct onnx_model *model, const struct onnx_node *node, const char *name,
                      int64_t otherwise, int64_t *value, struct error *error);
 
+/* 0 also where it is no float. */
+double onnx_number_of(const struct onnx_node *node, const char *name);
+
 /* A word of at most size - 1 bytes. */
 bool onnx_word_of(const struct onnx_model *model, const struct onnx_node *node, const char *name,
                   const char *otherwise, char *word, size_t size, struct error *error);

@@ -26,15 +26,6 @@ static int64_t integer_of(const struct onnx_call *call, const char *name, int64_
     return known ? value : otherwise;
 }
 
-static double number_of(const struct onnx_call *call, const char *name) {
-    for (int i = 0; i < call->node->attribute_count; i++) {
-        const struct onnx_attribute *attribute = &call->node->attributes[i];
-        if (strcmp(attribute->name, name) == 0 && attribute->kind == ONNX_FLOAT)
-            return (double)attribute->number;
-    }
-    return 0;
-}
-
 /* The words of specs are constants; NULL: it is none of them. */
 static const char *format_of(const struct onnx_call *call, int input) {
     char word[WORD];
@@ -117,8 +108,8 @@ static bool add_attend(const struct onnx_call *call, struct spec_list *list, str
     op->key_T2 = op->value_T2 = bytes;
     op->key_cache_format = format_of(call, KEY);
     op->value_cache_format = format_of(call, VALUE);
-    op->softmax_scale = number_of(call, "scale");
-    op->softcap = number_of(call, "softcap");
+    op->softmax_scale = onnx_number_of(call->node, "scale");
+    op->softcap = onnx_number_of(call->node, "softcap");
     op->is_causal = integer_of(call, "is_causal", 0) != 0;
     op->left_window_size = integer_of(call, "left_window_size", -1);
     op->right_window_size = integer_of(call, "right_window_size", -1);

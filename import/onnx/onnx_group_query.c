@@ -34,13 +34,6 @@ static bool read_said(const struct onnx_call *call, struct said *said, struct er
            onnx_integer_of(model, node, "kv_cache_bit_width", 0, &said->bits, error);
 }
 
-static double number_of(const struct onnx_node *node, const char *name) {
-    for (int i = 0; i < node->attribute_count; i++)
-        if (strcmp(node->attributes[i].name, name) == 0 && node->attributes[i].kind == ONNX_FLOAT)
-            return (double)node->attributes[i].number;
-    return 0;
-}
-
 /* K and V are part of the query where they are not given. */
 static int64_t head_dim_of(const struct onnx_call *call, const struct said *said) {
     const struct onnx_value *query = onnx_input(call, QUERY);
@@ -110,8 +103,8 @@ static bool add(const struct onnx_call *call, struct spec_list *list, struct err
     op->num_heads = said.heads;
     op->num_kv_heads = said.kv_heads;
     op->key_head_dim = head_dim_of(call, &said);
-    op->softmax_scale = number_of(call->node, "scale");
-    op->softcap = number_of(call->node, "softcap");
+    op->softmax_scale = onnx_number_of(call->node, "scale");
+    op->softcap = onnx_number_of(call->node, "softcap");
     op->is_causal = said.causal != 0;
     op->left_window_size = said.window > 0 ? said.window - 1 : -1;
     set_types(call, &said, op);

@@ -185,6 +185,11 @@ bool onnx_integer_of(const struct onnx_model *model, const struct onnx_node *nod
     return check_kind(model, node, attribute, ONNX_INTEGER, error);
 }
 
+double onnx_number_of(const struct onnx_node *node, const char *name) {
+    const struct onnx_attribute *attribute = find(node, name);
+    return attribute != NULL && attribute->kind == ONNX_FLOAT ? (double)attribute->number : 0;
+}
+
 bool onnx_word_of(const struct onnx_model *model, const struct onnx_node *node, const char *name,
                   const char *otherwise, char *word, size_t size, struct error *error) {
     const struct onnx_attribute *attribute = find(node, name);

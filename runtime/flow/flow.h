@@ -139,7 +139,7 @@ void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t
 /* The cache and the fields of a layer. */
 struct flow_cache {
     struct kvmill_cache_rows key, value;
-    int64_t page_rows; /* row_strides from a page to the next */
+    int64_t page_rows;                             /* row_strides from a page to the next */
     unsigned char *field[KVMILL_MOST_FLOW_FIELDS]; /* of block 0 and head 0 */
     int64_t field_blocks;                          /* that the fields have */
 };

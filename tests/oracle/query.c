@@ -84,7 +84,7 @@ static double share(const struct oracle_query *query, double largest, double *si
 /* Errors of the weights w move the result y by sum of w e |v - y|, sums and division by summing(n)
    + 4 units of sum of w |v| and of |y|. */
 static void sum_up(const struct oracle_query *query, double sink_moves, double *output,
-                  double *error) {
+                   double *error) {
     double units = (summing(query->count) + 4) * query->unit;
     for (int64_t d = 0; d < query->value_dim; d++)
         output[d] = error[d] = 0;

@@ -151,8 +151,16 @@ static bool set_caches(struct rewriting *rewriting, int attention, const int sca
                                 "kv_num_heads", 0, &heads, rewriting->error);
     for (int side = 0; done && rewriting->formats != NULL && side < 2; side++) {
         const struct onnx_node *node = &rewriting->model.nodes[scatters[side]];
-        const struct onnx_cache cache = {&rewriting->model, node,  node->inputs[0],
-                                         node->outputs[0],  heads, rewriting->formats[side]};
+        int past = node->inputs[0];
+        const struct onnx_cache cache = {
+            .model = &rewriting->model,
+            .node = node,
+            .past = past,
+            .present = node->outputs[0],
+            .readers = rewriting->readers[past],
+            .kv_num_heads = heads,
+            .format = rewriting->formats[side],
+        };
         done = onnx_set_cache(&cache, rewriting->message->graph, rewriting->error);
     }
     return done;

@@ -18,20 +18,12 @@ static bool is_one_of(int value, const int *values, int count) {
     return false;
 }
 
-static int count_readers(const struct onnx_model *model, int value) {
-    int count = 0;
-    for (int i = 0; i < model->node_count; i++)
-        for (int j = 0; j < model->nodes[i].input_count; j++)
-            count += model->nodes[i].inputs[j] == value;
-    return count;
-}
-
 /* The model alone reads and writes them, in one place each. */
 static bool check_values(const struct onnx_cache *cache, struct error *error) {
     const struct onnx_model *model = cache->model;
     const struct onnx_value *past = &model->values[cache->past];
     if (!is_one_of(cache->past, model->inputs, model->input_count) ||
-        past->constant.place != ONNX_NOWHERE || count_readers(model, cache->past) != 1)
+        past->constant.place != ONNX_NOWHERE || cache->readers != 1)
         return onnx_fail(error, model, cache->node,
                          "the cache \"%.80s\" is no input of the model's that this node alone "
                          "reads; accepted: one",

@@ -11,6 +11,7 @@ struct onnx_cache {
     const struct onnx_model *model;
     const struct onnx_node *node; /* that stores into it */
     int past, present;            /* values */
+    int readers;                  /* of past: inputs of nodes */
     int64_t kv_num_heads;         /* where these have no axis for heads */
     const char *format;           /* a word of formats in blocks */
 };

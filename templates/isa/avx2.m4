@@ -158,6 +158,8 @@ km_helper(«signs_16», «km_inline(«int», «signs_16(__m256i x)»)
 m4_define(«equal_16», «signs_16(_mm256_cmpeq_epi16($1, $2))»)
 m4_define(«equal_32», «_mm256_movemask_ps((vf)_mm256_cmpeq_epi32($1, $2))»)
 m4_define(«signs_32», «_mm256_movemask_ps((vf)$1)»)
+m4_define(«both_halves», «_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)$1))»)
+m4_define(«low_then_high», «_mm256_blend_epi32(_mm256_unpacklo_epi8($1, $2), _mm256_unpackhi_epi8($1, $2), 0xf0)»)
 m4_define(«even_pieces», «(vi)_mm256_permute2x128_si256((__m256i)$1, (__m256i)$2, 0x20)»)
 m4_define(«odd_pieces», «(vi)_mm256_permute2x128_si256((__m256i)$1, (__m256i)$2, 0x31)»)
 m4_divert(0)m4_dnl

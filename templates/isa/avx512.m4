@@ -123,6 +123,9 @@ km_define(«packed_words», «
     return (vi)_mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtsepi32_epi16((__m512i)a)),
         _mm512_cvtsepi32_epi16((__m512i)b), 1);
 »)
+m4_define(«both_halves», «_mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)$1))»)
+m4_define(«low_then_high»,
+    «_mm512_mask_unpackhi_epi8(_mm512_unpacklo_epi8($1, $2), 0xffffffff00000000, $1, $2)»)
 m4_define(«low_bytes», «_mm512_cvtepi16_epi8($1)»)
 m4_define(«equal_16», «_mm512_cmpeq_epi16_mask($1, $2)»)
 m4_define(«signs_16», «_mm512_movepi16_mask($1)»)

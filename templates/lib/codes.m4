@@ -185,6 +185,19 @@ km_word(«rows_side_by_side», «void», «const void *a, const void *b, const v
     for (int j = 0; j < 4; j++)
         memcpy(&x[j], to[j], sizeof x[j]);
 »)
+m4_dnl halves_side_by_side(a, b, c, d, x) -- half a vector of bytes from each of four places: lane 4 q + i of x[j] gets byte
+m4_dnl km_byte_of_half(q) + 4 j + i of each.
+m4_define(«_km_half_quads», «km_if(km_lanes > 8, «m4_eval(km_lanes / 8)», 1)»)
+m4_define(«km_byte_of_half», «$1 % _km_half_quads * 16 + $1 / _km_half_quads * 8»)
+km_word(«halves_side_by_side», «void», «const void *a, const void *b, const void *c, const void *d, vf x[2]», «
+    const uint8_t *const row[] = {a, b, c, d};
+    uint8_t to[2][LANES][4];
+    for (int k = 0; k < 8 * LANES; k++) {
+        int j = k / (4 * LANES), lane = k / 4 % LANES;
+        to[j][lane][k % 4] = row[k % 4][km_byte_of_half(lane / 4) + 4 * j + lane % 4];
+    }
+    memcpy(x, to, sizeof to);
+»)
 m4_dnl turn_bytes(x) -- byte j of lane i of each quad becomes byte i of lane j.
 km_word(«turn_bytes», «vi», «vi x», «
     uint8_t from[LANES][4], to[LANES][4];

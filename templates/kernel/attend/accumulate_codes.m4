@@ -9,22 +9,27 @@ m4_define(«km_value_rows», «km_if(km_tile * km_value_strip * km_limbs > km_mo
     «m4_eval(km_tile / 2)», km_tile)»)
 m4_define(«km_value_strips», «m4_eval(km_value_vectors / km_value_strip)»)
 
-m4_dnl Codes of four rows are laid side by side: whole vectors of a group at a time, which takes half the instructions,
-m4_dnl or LANES bytes of each row.
-m4_define(«_km_whole_vectors», «(km_group_of(«value») % (4 * km_lanes * km_value_halves) == 0)»)
-m4_define(«km_value_piece», «m4_eval(km_lanes * km_value_halves * km_if(km_whole_vectors, 4, 1))»)
+m4_dnl Values in tiles lie side by side in the cache.  Few query rows lay others so where they multiply them, nibbles for
+m4_dnl one tile, unless their sums are few or more than fit into registers; many rows find them in the workspace.
+m4_define(«km_values_at_once», «(km_in_tiles(km_value) || (km_value_strip == 2 && km_value_rows == km_tile &&
+    (km_one_tile || (km_few_rows && km_value_halves == 1))))»)
 
-m4_dnl Values in tiles lie side by side in the cache.
-m4_define(«km_whole_vectors», «km_if(km_in_tiles(km_value), 0, «_km_whole_vectors»)»)
-m4_define(«km_work_as_codes», «km_if(km_in_tiles(km_value), «    int has_signs; /* of the scales of the block */
+m4_dnl Codes of four rows are laid side by side: whole vectors of a group at a time or half of that, which takes half the
+m4_dnl instructions, or LANES bytes of each row.
+m4_define(«km_whole_vectors», «(!km_values_at_once && km_group_of(«value») % (4 * km_lanes * km_value_halves) == 0)»)
+m4_define(«km_rows_by_half», «(km_values_at_once && !km_in_tiles(km_value) && km_value_strip > km_value_halves)»)
+m4_define(«km_value_piece»,
+    «m4_eval(km_lanes * km_value_halves * km_if(km_whole_vectors, 4, «km_if(km_rows_by_half, 2, 1)»))»)
+m4_define(«km_work_as_codes», «km_if(km_values_at_once, «    int has_signs; /* of the scales of the block */
 », «    km_aligned int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
 »)m4_dnl
     km_aligned int32_t weight[TILE][km_value_groups][BLOCK]; /* of four positions, the words of their digits */
 km_unit_work«»»)
 
-m4_dnl _km_four_rows -- the same place in each.
-m4_define(«_km_row_of_four», «row[$1] + km_bytes_before(km_value, «d»)»)
-m4_define(«_km_four_rows», «_km_row_of_four(0), _km_row_of_four(1), _km_row_of_four(2), _km_row_of_four(3)»)
+m4_dnl _km_four_rows(DIM) -- the same place in each.
+m4_define(«_km_row_of_four», «row[$1] + km_bytes_before(km_value, «$2»)»)
+m4_define(«_km_four_rows»,
+    «_km_row_of_four(0, «$1»), _km_row_of_four(1, «$1»), _km_row_of_four(2, «$1»), _km_row_of_four(3, «$1»)»)
 
 m4_dnl _km_store_codes(FIRST, WORDS) -- vectors from FIRST on: the words, or their low nibbles, then the high ones.
 m4_define(«_km_store_codes», «km_if(km_value_halves == 1, «_km_store_value($1, «$2»)»,
@@ -37,9 +42,9 @@ m4_define(«_km_value_flip»,
 
 m4_define(«km_load_as_codes», «km_load_scales(«value»)
 km_set_sizes
-km_if(km_in_tiles(km_value), «_km_load_from_tiles», «_km_load_codes»)»)
+km_if(km_values_at_once, «_km_load_scales_alone», «_km_load_codes»)»)
 
-m4_define(«_km_load_from_tiles», «km_inline(«void», «load_values(struct work *w, int64_t n)»)
+m4_define(«_km_load_scales_alone», «km_inline(«void», «load_values(struct work *w, int64_t n)»)
 {
     load_value_scales(w, n);
     w->has_signs = set_sizes(w, n);
@@ -59,10 +64,10 @@ km_fetch_inner(«value», «t», 4)m4_dnl
         for (int d = 0; d < VALUE_DIM; d += km_value_piece) {
             vi signs = has_signs ? signs_of_four(&w->value_scale[d / km_group_of(«value»)][t]) : (vi){0};
 km_if(km_whole_vectors, «            vf x[4];
-            rows_side_by_side(_km_four_rows, x);
+            rows_side_by_side(_km_four_rows(«d»), x);
 km_times(«J», 4, «            vi km_named(x, J) = (vi)x[J]_km_value_flip;
 _km_store_codes(m4_eval(J * km_value_halves), «km_named(x, J)»)»)», «m4_dnl
-            vi x = side_by_side(load_four(_km_four_rows))_km_value_flip;
+            vi x = side_by_side(load_four(_km_four_rows(«d»)))_km_value_flip;
 _km_store_codes(0, «x»)»)m4_dnl
         }
     }
@@ -106,17 +111,29 @@ m4_define(«_km_fetch_step», «km_if(km_outer > 0, «km_if(km_value_rows == km_
 _km_share_of_step        }
 »)»)»)
 
-m4_dnl _km_values_of_tile -- vectors of a strip of four values, and the rows that are fetched: each strip's share.
+m4_dnl _km_lay_values -- vectors of a strip of four values where they lie, and the rows that are fetched: each strip's
+m4_dnl share.
 m4_define(«_km_strip_rows_of_four», «m4_eval((4 + km_value_strips - 1) / km_value_strips)»)
 m4_define(«_km_fetched_row», «4 * k + strip * _km_strip_rows_of_four»)
-m4_define(«_km_values_of_tile», «m4_dnl
+m4_define(«_km_lay_values», «m4_dnl
 km_if(km_inner > 0, «        if (r + i == 0)
     km_fetch_inner(«value», «_km_fetched_row», _km_strip_rows_of_four)»)m4_dnl
+km_if(km_in_tiles(km_value), «m4_dnl
         const unsigned char *tile = km_row(«value», «4 * k») + m4_eval(4 / km_value_halves) * v;
+», «_km_lay_four_rows«»»)m4_dnl
         vi signs = has_signs ? signs_of_four(&w->value_scale[g][4 * k]) : (vi){0};
-km_times(«V», km_value_strip, «        vi km_named(x, V) = _km_tile_codes(V);
+km_times(«V», km_value_strip, «        vi km_named(x, V) = km_if(km_in_tiles(km_value), «_km_tile_codes(V)», «_km_codes_of_rows(V)»);
         vi km_named(b, V) = has_signs ? with_signs(km_named(x, V), signs) : km_named(x, V);
 »)»)
+m4_define(«_km_lay_four_rows», «m4_dnl
+        const struct run run = run_from(w->value_run, 4 * k);
+        const unsigned char *row[] = {km_times(«I», 4, «run.first + run.step[I]km_if(I < 3, «, »)»)};
+km_if(km_rows_by_half, «        vf x[2];
+        halves_side_by_side(_km_four_rows(«v»), x);
+», «        vi x = side_by_side(load_four(_km_four_rows(«v»)))_km_value_flip;
+»)»)
+m4_define(«_km_codes_of_rows», «km_if(km_rows_by_half, «(vi)x[$1]», «km_if(km_value_halves == 1, «x»,
+    «low_codes(x«»km_if($1, « >> 4»))»)»)»)
 m4_define(«_km_tile_codes», «km_if(km_value_halves == 1, «_km_tile_words($1)»,
     «low_codes(_km_tile_words(m4_eval($1 / 2))«»km_if($1 % 2, « >> 4»))»)»)
 m4_define(«_km_tile_words»,
@@ -127,14 +144,14 @@ m4_define(«km_accumulate_as_codes», «km_split_weights
 /* Sums of rows of a tile from r + i on, a strip of dims: add weight times value, four positions at a time, as
    integers.  */
 km_inline(«void», «accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n«»m4_dnl
-km_if(km_in_tiles(km_value), «, int has_signs»))»)
+km_if(km_values_at_once, «, int has_signs»))»)
 {
     const int v = strip * m4_eval(km_value_strip * km_lanes), g = v / km_group_of(«value»);
 _km_each_value_sum(«km_times(«I», km_limbs, «    vi km_named(s, R, V, I) = {0};
 »)»)m4_dnl
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
 _km_fetch_step«»m4_dnl
-km_if(km_in_tiles(km_value), «_km_values_of_tile«»», «m4_dnl
+km_if(km_values_at_once, «_km_lay_values«»», «m4_dnl
 km_times(«V», km_value_strip, «        vi km_named(b, V) = load_words(&w->value[k][v + km_vector(V)]);
 »)»)m4_dnl
 km_times(«R», km_value_rows, «_km_step_of_row(R)»)m4_dnl
@@ -148,7 +165,7 @@ km_inline(«void», «accumulate(struct work *w, int64_t r, int64_t n)»)
 {
     for (int64_t i = 0; i < TILE; i++)
         split_weights(w, r, i, n);
-km_if(km_in_tiles(km_value), «    if (w->has_signs)
+km_if(km_values_at_once, «    if (w->has_signs)
 _km_each_strip(«, 1»)m4_dnl
     else
 _km_each_strip(«, 0»)», «_km_each_strip(«»)»)m4_dnl
@@ -162,10 +179,11 @@ km_unroll_values    for (int strip = 0; strip < km_value_strips; strip++)
 »)
 
 m4_dnl Sums come by vectors of a piece: the code of a row that is in lane V % LANES of vector V / LANES.
-m4_define(«km_has_order_as_codes», «(km_whole_vectors || (km_value_halves == 2 && (km_part(«in_turn», km_value) ||
-    km_lanes != 16)))»)
+m4_define(«km_has_order_as_codes», «(km_whole_vectors || km_rows_by_half ||
+    (km_value_halves == 2 && (km_part(«in_turn», km_value) || km_lanes != 16)))»)
 m4_define(«_km_sum_byte», «km_if(km_whole_vectors,
-    «(v % LANES / 4 * 16 + v / m4_eval(km_lanes * km_value_halves) * 4 + v % 4)», «v % LANES»)»)
+    «(v % LANES / 4 * 16 + v / m4_eval(km_lanes * km_value_halves) * 4 + v % 4)»,
+    «km_if(km_rows_by_half, (km_byte_of_half(«v % LANES / 4») + v / LANES * 4 + v % 4), «v % LANES»)»)»)
 m4_define(«_km_sum_code», «km_if(km_value_halves == 1, «d + _km_sum_byte»,
     «d + _km_sum_byte * 2 + v / LANES % 2»)»)
 m4_define(«_km_set_order_of_vectors», «km_if(km_has_order_as_codes, «

@@ -37,8 +37,8 @@ _km_fetch_unit(«$1», $2, «$3», m4_eval($5 * _km_unit(«$1») / $4), _km_unit
 m4_define(«_km_fetch_unit», «        if (($3) % $4 == 0)
             fetch_$1_lines(w, $2 + ($3) / $4 * $5, $5, $5);
 »)
-m4_dnl _km_unit(SIDE) -- lines that are fetched together: finding a row takes longer than to fetch two lines of it.
-m4_define(«_km_unit», «km_if(km_lines(«$1») == 2, 2, 1)»)
+m4_dnl _km_unit(SIDE) -- lines that are fetched together: finding a row takes longer than to fetch three lines of it.
+m4_define(«_km_unit», «km_if(km_lines(«$1») <= 3, «km_lines(«$1»)», 1)»)
 m4_dnl _km_in_row(LINES, COUNT) -- how many of COUNT lines are always in one row of so many.
 m4_define(«_km_in_row», «km_if($1 % $2 == 0, $2, «km_if($2 % $1 == 0, $1, 1)»)»)
 

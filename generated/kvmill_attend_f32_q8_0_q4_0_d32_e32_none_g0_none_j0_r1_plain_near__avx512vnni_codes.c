@@ -94,54 +94,6 @@ is_any_negative(vi b)
     return _mm512_movepi32_mask((__m512i)b) != 0;
 }
 
-INLINED vf
-load_quad(const float *from)
-{
-    return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
-}
-
-INLINED vi
-turn_bytes(vi x)
-{
-    const vi turn = {201851904, 218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931, 201851904,
-                     218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931};
-    return (vi)_mm512_shuffle_epi8((__m512i)x, (__m512i)turn);
-}
-
-INLINED vi
-signs_of_four(const float *from)
-{
-    return turn_bytes((vi)load_quad(from) >> 31);
-}
-
-INLINED vi
-load_four(const void *a, const void *b, const void *c, const void *d)
-{
-    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128(a));
-    x = _mm512_inserti32x4(x, _mm_loadu_si128(b), 1);
-    x = _mm512_inserti32x4(x, _mm_loadu_si128(c), 2);
-    return (vi)_mm512_inserti32x4(x, _mm_loadu_si128(d), 3);
-}
-
-INLINED vi
-side_by_side(vi x)
-{
-    const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return turn_bytes((vi)_mm512_permutexvar_epi32(lanes, (__m512i)x));
-}
-
-INLINED vi
-low_codes(vi x)
-{
-    return (vi)((all_bytes)(x & 0x0f0f0f0f) - 8);
-}
-
-INLINED vi
-with_signs(vi x, vi signs)
-{
-    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
-}
-
 INLINED vi
 load_words(const int32_t *from)
 {
@@ -164,6 +116,54 @@ INLINED vi
 round_even(vf x)
 {
     return (vi)_mm512_cvtps_epi32(x);
+}
+
+INLINED vi
+turn_bytes(vi x)
+{
+    const vi turn = {201851904, 218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931, 201851904,
+                     218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931};
+    return (vi)_mm512_shuffle_epi8((__m512i)x, (__m512i)turn);
+}
+
+INLINED vi
+load_four(const void *a, const void *b, const void *c, const void *d)
+{
+    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128(a));
+    x = _mm512_inserti32x4(x, _mm_loadu_si128(b), 1);
+    x = _mm512_inserti32x4(x, _mm_loadu_si128(c), 2);
+    return (vi)_mm512_inserti32x4(x, _mm_loadu_si128(d), 3);
+}
+
+INLINED vi
+side_by_side(vi x)
+{
+    const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return turn_bytes((vi)_mm512_permutexvar_epi32(lanes, (__m512i)x));
+}
+
+INLINED vf
+load_quad(const float *from)
+{
+    return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
+}
+
+INLINED vi
+signs_of_four(const float *from)
+{
+    return turn_bytes((vi)load_quad(from) >> 31);
+}
+
+INLINED vi
+low_codes(vi x)
+{
+    return (vi)((all_bytes)(x & 0x0f0f0f0f) - 8);
+}
+
+INLINED vi
+with_signs(vi x, vi signs)
+{
+    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
 }
 
 INLINED vf
@@ -310,7 +310,7 @@ struct work {
     float unit[ROWS]; /* of a query's last digit */
     _Alignas(64) float sum[ROWS][VALUE_PADDED];
     _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
-    _Alignas(64) int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
+    int has_signs; /* of the scales of the block */
     _Alignas(64) int32_t weight[TILE][1][BLOCK]; /* of four positions, the words of their digits */
     _Alignas(64) float value_size[1][BLOCK]; /* scales without their sign */
     float value_nan[1]; /* 0, or NaN where a scale of the block is none */
@@ -574,33 +574,11 @@ set_sizes(struct work *w, int64_t n)
     return is_any_negative(signs);
 }
 
-/* Codes of a block, four positions side by side.  Weights have no sign: that of a scale goes to the codes, if any has
-   one.  */
-INLINED void
-load_codes(struct work *w, int64_t n, int has_signs)
-{
-    for (int64_t t = 0; t < n; t += 4) {
-        const unsigned char *row[4]; /* stores of codes do not change these */
-        for (int i = 0; i < 4; i++)
-            row[i] = row_of(w->value_run, t + i);
-        for (int d = 0; d < VALUE_DIM; d += 32) {
-            vi signs = has_signs ? signs_of_four(&w->value_scale[d / 32][t]) : (vi){0};
-            vi x = side_by_side(load_four(row[0] + d / 32 * 18 + 2 + d % 32 / 2, row[1] + d / 32 * 18 + 2 + d % 32 / 2,
-                row[2] + d / 32 * 18 + 2 + d % 32 / 2, row[3] + d / 32 * 18 + 2 + d % 32 / 2));
-            store_words(&w->value[t / 4][d], has_signs ? with_signs(low_codes(x), signs) : low_codes(x));
-            store_words(&w->value[t / 4][d + 16], has_signs ? with_signs(low_codes(x >> 4), signs) : low_codes(x >> 4));
-        }
-    }
-}
-
 INLINED void
 load_values(struct work *w, int64_t n)
 {
     load_value_scales(w, n);
-    if (set_sizes(w, n))
-        load_codes(w, n, 1);
-    else
-        load_codes(w, n, 0);
+    w->has_signs = set_sizes(w, n);
 }
 
 /* Scores of a tile for a strip of positions from t on: query times code, word by word, for each group; then the group's
@@ -689,7 +667,7 @@ split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
 /* Sums of rows of a tile from r + i on, a strip of dims: add weight times value, four positions at a time, as
    integers.  */
 INLINED void
-accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n)
+accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n, int has_signs)
 {
     const int v = strip * 32, g = v / 32;
     vi s_0_0_0 = {0};
@@ -699,8 +677,16 @@ accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n)
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
         fetch_key_lines(w, 32 + (strip * (BLOCK / 4) + k) * 2, 2, 1);
         fetch_value_lines(w, 32 + (strip * (BLOCK / 4) + k) * 2, 2, 1);
-        vi b_0 = load_words(&w->value[k][v]);
-        vi b_1 = load_words(&w->value[k][v + 16]);
+        const struct run run = run_from(w->value_run, 4 * k);
+        const unsigned char *row[] = {run.first + run.step[0], run.first + run.step[1], run.first + run.step[2],
+                                      run.first + run.step[3]};
+        vi x = side_by_side(load_four(row[0] + v / 32 * 18 + 2 + v % 32 / 2, row[1] + v / 32 * 18 + 2 + v % 32 / 2,
+                                      row[2] + v / 32 * 18 + 2 + v % 32 / 2, row[3] + v / 32 * 18 + 2 + v % 32 / 2));
+        vi signs = has_signs ? signs_of_four(&w->value_scale[g][4 * k]) : (vi){0};
+        vi x_0 = low_codes(x);
+        vi b_0 = has_signs ? with_signs(x_0, signs) : x_0;
+        vi x_1 = low_codes(x >> 4);
+        vi b_1 = has_signs ? with_signs(x_1, signs) : x_1;
         vi a_0_0 = broadcast_words(w->weight[i][g][4 * k]);
         s_0_0_0 = add_products(s_0_0_0, a_0_0, b_0);
         s_0_1_0 = add_products(s_0_1_0, a_0_0, b_1);
@@ -723,9 +709,14 @@ accumulate(struct work *w, int64_t r, int64_t n)
 {
     for (int64_t i = 0; i < TILE; i++)
         split_weights(w, r, i, n);
-    for (int strip = 0; strip < 1; strip++)
-        for (int64_t i = 0; i < TILE; i += 1)
-            accumulate_strip(w, r, i, strip, n);
+    if (w->has_signs)
+        for (int strip = 0; strip < 1; strip++)
+            for (int64_t i = 0; i < TILE; i += 1)
+                accumulate_strip(w, r, i, strip, n, 1);
+    else
+        for (int strip = 0; strip < 1; strip++)
+            for (int64_t i = 0; i < TILE; i += 1)
+                accumulate_strip(w, r, i, strip, n, 0);
 }
 
 /* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */

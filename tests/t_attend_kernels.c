@@ -30,6 +30,13 @@ static void spread(const struct fence *rows, int64_t bytes, int64_t stride, stru
         memcpy(apart->data + i * stride, rows->data + i * bytes, (size_t)bytes);
 }
 
+/* The first scale of some rows is negative, with its sign in the last byte. */
+static void turn_signs(struct rows *rows, int64_t scale_bytes, int64_t count, struct dice *dice) {
+    for (int64_t i = 0; i < count && scale_bytes > 0; i++)
+        if (dice_once_in(dice, 3))
+            rows->scale.data[i * scale_bytes + oracle_bytes(rows->side.scale_type, 1) - 1] ^= 0x80;
+}
+
 static void open_rows(struct rows *rows, const struct kvmill_format *format, int activation,
                       int64_t count, struct dice *dice) {
     enum oracle_type scale = oracle_of_element(format->quant_group ? format->scale : KVMILL_F32);
@@ -54,6 +61,7 @@ static void open_rows(struct rows *rows, const struct kvmill_format *format, int
             x[d] = dice_between(dice, -2, 2);
         oracle_write_row(&rows->side, oracle_of_element(activation), i, x);
     }
+    turn_signs(rows, scale_bytes, count, dice);
     spread(&rows->data, bytes, rows->stride, &rows->data_of_call, dice);
     spread(&rows->scale, scale_bytes, rows->scale_stride, &rows->scale_of_call, dice);
 }

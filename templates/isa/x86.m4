@@ -176,8 +176,8 @@ km_define(«rows_side_by_side», «
     ab = km_v(unpackhi_epi8)(r[0], r[1]), cd = km_v(unpackhi_epi8)(r[2], r[3]);
     x[2] = (vf)km_v(unpacklo_epi16)(ab, cd), x[3] = (vf)km_v(unpackhi_epi16)(ab, cd);
 »)
-m4_dnl both_halves(FROM) -- half a vector, twice; low_then_high(a, b) -- bytes of both in turn: the lower ones of each 16 in
-m4_dnl the lower half, the upper ones in the upper half.
+m4_dnl both_halves(FROM) -- half a vector, twice.
+m4_dnl low_then_high(a, b) -- bytes of both in turn: the lower ones of each 16 in the lower half, the others above.
 km_define(«halves_side_by_side», «
     km_vi r[] = {km_for_words(«P», «a, b, c, d», «both_halves(«P»), »)};
     km_vi ab = low_then_high(«r[0]», «r[1]»), cd = low_then_high(«r[2]», «r[3]»);

@@ -185,8 +185,8 @@ km_word(«rows_side_by_side», «void», «const void *a, const void *b, const v
     for (int j = 0; j < 4; j++)
         memcpy(&x[j], to[j], sizeof x[j]);
 »)
-m4_dnl halves_side_by_side(a, b, c, d, x) -- half a vector of bytes from each of four places: lane 4 q + i of x[j] gets byte
-m4_dnl km_byte_of_half(q) + 4 j + i of each.
+m4_dnl halves_side_by_side(a, b, c, d, x) -- half a vector of bytes from each of four places: lane 4 q + i of x[j] gets
+m4_dnl byte km_byte_of_half(q) + 4 j + i of each.
 m4_define(«_km_half_quads», «km_if(km_lanes > 8, «m4_eval(km_lanes / 8)», 1)»)
 m4_define(«km_byte_of_half», «$1 % _km_half_quads * 16 + $1 / _km_half_quads * 8»)
 km_word(«halves_side_by_side», «void», «const void *a, const void *b, const void *c, const void *d, vf x[2]», «

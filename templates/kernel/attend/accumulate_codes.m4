@@ -9,13 +9,13 @@ m4_define(«km_value_rows», «km_if(km_tile * km_value_strip * km_limbs > km_mo
     «m4_eval(km_tile / 2)», km_tile)»)
 m4_define(«km_value_strips», «m4_eval(km_value_vectors / km_value_strip)»)
 
-m4_dnl Values in tiles lie side by side in the cache.  Few query rows lay others so where they multiply them, nibbles for
-m4_dnl one tile, unless their sums are few or more than fit into registers; many rows find them in the workspace.
+m4_dnl Values in tiles lie side by side in the cache.  Others are laid side by side where they are multiplied, for few
+m4_dnl query rows (nibbles: for one tile) if registers hold the sums of two vectors of each; else in the workspace.
 m4_define(«km_values_at_once», «(km_in_tiles(km_value) || (km_value_strip == 2 && km_value_rows == km_tile &&
     (km_one_tile || (km_few_rows && km_value_halves == 1))))»)
 
-m4_dnl Codes of four rows are laid side by side: whole vectors of a group at a time or half of that, which takes half the
-m4_dnl instructions, or LANES bytes of each row.
+m4_dnl Codes of four rows are laid side by side: whole vectors of a group at a time or half of that, which takes half
+m4_dnl the instructions, or LANES bytes of each row.
 m4_define(«km_whole_vectors», «(!km_values_at_once && km_group_of(«value») % (4 * km_lanes * km_value_halves) == 0)»)
 m4_define(«km_rows_by_half», «(km_values_at_once && !km_in_tiles(km_value) && km_value_strip > km_value_halves)»)
 m4_define(«km_value_piece»,
@@ -122,7 +122,8 @@ km_if(km_in_tiles(km_value), «m4_dnl
         const unsigned char *tile = km_row(«value», «4 * k») + m4_eval(4 / km_value_halves) * v;
 », «_km_lay_four_rows«»»)m4_dnl
         vi signs = has_signs ? signs_of_four(&w->value_scale[g][4 * k]) : (vi){0};
-km_times(«V», km_value_strip, «        vi km_named(x, V) = km_if(km_in_tiles(km_value), «_km_tile_codes(V)», «_km_codes_of_rows(V)»);
+km_times(«V», km_value_strip, «m4_dnl
+        vi km_named(x, V) = km_if(km_in_tiles(km_value), «_km_tile_codes(V)», «_km_codes_of_rows(V)»);
         vi km_named(b, V) = has_signs ? with_signs(km_named(x, V), signs) : km_named(x, V);
 »)»)
 m4_define(«_km_lay_four_rows», «m4_dnl

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention.h"
 
-#include "attention_op.h"
 #include "common.h"
 
 /* ---- Memory ---- */

@@ -3,11 +3,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "attention_scenes.h"
+#include "case_table.h"
 #include "packs.h"
-#include "plans.h"
-#include "program.h"
 #include "settings.h"
-#include "table.h"
 
 bool attention_runs(struct attention *a, struct dice *dice) {
     bool good = true;
@@ -58,21 +56,21 @@ static bool agrees(unsigned op, const char *settings) {
 }
 
 /* ROW: name, ops, settings.  Slow runs take one combination in each op, another in the next one. */
-static void test_item(char *const *row) {
+EACH_ROW(cache_attention, 3) {
     static const char letters[] = "SsKkMm"; /* in the order of their bits */
     char chosen[256];
     bool good = true;
-    int64_t count = choose(row[2], 0, chosen);
+    int64_t count = choose(cells[2], 0, chosen);
     for (int op = 0; op < OPS; op++)
-        for (int64_t n = 0; n < count && good && strchr(row[1], letters[op]) != NULL; n++) {
+        for (int64_t n = 0; n < count && good && strchr(cells[1], letters[op]) != NULL; n++) {
             if (is_slow_run() && n != op % count)
                 continue;
-            choose(row[2], n, chosen);
+            choose(cells[2], n, chosen);
             good = agrees(1u << op, chosen);
             if (!good)
                 diag("%s", chosen);
         }
-    ok(good, "checklist %s", row[0]);
+    ok(good, "checklist %s", cells[0]);
 }
 
 /* ---- Scale and mask, absent and empty ---- */
@@ -104,11 +102,4 @@ TEST(absence) {
        "checklist 24 a scale with quant_bit 0 is ignored");
     tensor_close(&ignored);
     ok(runs_with(S | D | M, mask, &empty), "checklist 25, 26 an empty attn_mask is none");
-}
-
-TEST(checklist) {
-    struct table table = table_open("cache_attention");
-    for (char *row[3]; table_next(&table, row, 3);)
-        test_item(row);
-    table_close(&table);
 }

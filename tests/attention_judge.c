@@ -1,8 +1,7 @@
 /* What the oracle says of problems of cache attention, and runs of them.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "attention_op.h"
-#include "tap.h"
+#include "attention.h"
 
 const char *attention_tensor_name(int tensor) {
     static const char *const names[TENSORS] = {

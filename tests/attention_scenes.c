@@ -2,7 +2,6 @@
 #include "attention_scenes.h"
 
 #include "settings.h"
-#include "tap.h"
 
 /* ---- What is wanted, in words ---- */
 

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "case_table.h"
 
-#include "common.h"
-
 enum { MOST_WORDS = 24, LINE = 8192 };
 
 struct case_table {
-    struct table rows;
+    FILE *file;
+    const char *name;
+    int number; /* of the line */
+    char line[LINE];
     char *words[MOST_WORDS], *texts[MOST_WORDS];
     int count;
 };
+
+static _Noreturn void wrong(const struct case_table *table, const char *what, const char *word) {
+    bail_out("%s.tsv, line %d: %s%s", table->name, table->number, what, word);
+}
 
 /* ---- Cells ---- */
 
@@ -79,8 +84,7 @@ static char *expand_cell(const struct case_table *table, const char *cell) {
         }
         const char *more = cell + strlen(table->words[word]) + 1, *end = strchr(more, ')');
         if (end == NULL)
-            bail_out("%s.tsv, line %d: no end of %s", table->rows.name, table->rows.number,
-                     table->words[word]);
+            wrong(table, "no end of ", table->words[word]);
         append_word(text, table->texts[word], more, (size_t)(end - more));
         cell = end + 1;
     }
@@ -90,59 +94,119 @@ static char *expand_cell(const struct case_table *table, const char *cell) {
 
 static void define(struct case_table *table, char *const *cells, int count) {
     if (count != 3 || strstr(cells[2], "...") == NULL || table->count == MOST_WORDS)
-        bail_out("%s.tsv, line %d: accepted: = NAME TEXT, with \"...\"", table->rows.name,
-                 table->rows.number);
+        wrong(table, "accepted: = NAME TEXT, with ", "...");
     table->words[table->count] = strdup(cells[1]);
     table->texts[table->count++] = strdup(cells[2]);
 }
 
 /* ---- Rows ---- */
 
-static struct table_test *tests;
-
-void add_rows(struct table_test *test) {
-    test->next = tests;
-    tests = test;
+/* The next line that is no remark; false at the end. */
+static bool next_line(struct case_table *table) {
+    do {
+        if (fgets(table->line, sizeof table->line, table->file) == NULL)
+            return false;
+        table->number++;
+        char *end = strchr(table->line, '\n');
+        if (end == NULL)
+            wrong(table, "too long", "");
+        *end = '\0';
+    } while (table->line[0] == '#' || table->line[0] == '\0');
+    return true;
 }
 
-static struct table_test *test_of(const struct case_table *table, const char *word, int cells) {
-    for (struct table_test *test = tests; test != NULL; test = test->next)
-        if (strcmp(test->word, word) == 0 && cells >= test->cells)
-            return test;
-    bail_out("%s.tsv, line %d: %s of %d cells is no test", table->rows.name, table->rows.number,
-             word, cells);
-}
-
-static void run_row(const struct case_table *table, struct table_test *test, char *const *cells) {
+static void use_row(const struct case_table *table, void (*use)(char *const *cells),
+                    char *const *cells) {
     char *expanded[MOST_CELLS] = {NULL};
     for (int i = 0; cells[i] != NULL; i++)
         expanded[i] = expand_cell(table, cells[i]);
-    test->run(expanded);
-    test->runs++;
+    use(expanded);
     for (int i = 0; expanded[i] != NULL; i++)
         free(expanded[i]);
 }
 
-static void read_rows(struct case_table *table) {
-    char *line, *cells[MOST_CELLS + 1];
-    while ((line = table_line(&table->rows)) != NULL) {
-        int count = split(line, cells);
-        if (strcmp(cells[0], "=") == 0)
-            define(table, cells, count);
-        else
-            run_row(table, test_of(table, cells[0], count - 1), cells + 1);
-    }
+static struct table_test *tests;
+
+void add_table_test(struct table_test *test) {
+    test->next = tests;
+    tests = test;
 }
 
-void run_table(const char *name) {
-    struct case_table table = {.rows = table_open(name)};
-    read_rows(&table);
-    table_close(&table.rows);
+/* By its first cell. */
+static void run_row(const struct case_table *table, char *const *cells, int count) {
+    struct table_test *test = tests;
+    while (test != NULL && (strcmp(test->word, cells[0]) != 0 || count - 1 < test->cells))
+        test = test->next;
+    if (test == NULL)
+        wrong(table, "no test, or one of more cells: ", cells[0]);
+    use_row(table, test->run, cells + 1);
+    test->runs++;
+}
+
+/* Rows of at least `least` cells to `use`, or, where that is NULL, to the tests of their words. */
+static void read_rows(const char *name, int least, void (*use)(char *const *cells)) {
+    char path[4096], *cells[MOST_CELLS + 1];
+    snprintf(path, sizeof path, "%s/tests/tables/%s.tsv", KVMILL_SOURCEDIR, name);
+    struct case_table table = {.file = fopen(path, "r"), .name = name};
+    if (table.file == NULL)
+        bail_out("cannot read %s", path);
+    while (next_line(&table)) {
+        int count = split(table.line, cells);
+        if (count < least)
+            wrong(&table, "too few cells after ", cells[0]);
+        if (strcmp(cells[0], "=") == 0)
+            define(&table, cells, count);
+        else if (use != NULL)
+            use_row(&table, use, cells);
+        else
+            run_row(&table, cells, count);
+    }
+    fclose(table.file);
     for (int i = 0; i < table.count; i++) {
         free(table.words[i]);
         free(table.texts[i]);
     }
+}
+
+void each_row(const char *name, int cells, void (*use)(char *const *cells)) {
+    read_rows(name, cells, use);
+}
+
+void run_table(const char *name) {
+    read_rows(name, 1, NULL);
     for (const struct table_test *test = tests; test != NULL; test = test->next)
         if (test->runs == 0)
             bail_out("%s: no row of %s", name, test->word);
+}
+
+/* ---- What cells say ---- */
+
+int place_of(const char *word, const char *const *words, int count) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(word, words[i]) == 0)
+            return i;
+    bail_out("a table says \"%s\"", word);
+}
+
+double number_in(const char *cell, const char *key) {
+    size_t length = strlen(key);
+    for (const char *at = cell; (at = strstr(at, key)) != NULL; at += length)
+        if (at[length] == '=' && (at == cell || at[-1] == ' '))
+            return strtod(at + length + 1, NULL);
+    return 0;
+}
+
+int64_t numbers_in(const char *cell, int base, double *numbers, int64_t most) {
+    int64_t count = 0;
+    memset(numbers, 0, (size_t)most * sizeof *numbers);
+    for (char *end; count < most; cell = end) {
+        double number = base == 16 ? (double)strtol(cell, &end, 16) : strtod(cell, &end);
+        if (end == cell)
+            break;
+        if (*end == '/')
+            number /= strtod(end + 1, &end);
+        end += *end == ',';
+        numbers[count++] = number;
+    }
+    return count;
 }

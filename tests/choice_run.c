@@ -5,7 +5,6 @@
 #include <kvmill_kernel.h>
 
 #include "attention_scenes.h"
-#include "tap.h"
 
 extern const kvmill_pack kvmill_pack_small;
 
@@ -86,8 +85,7 @@ int main(int count, char **arguments) {
     char settings[128];
     struct dice dice = dice_for("choice");
     const kvmill_pack pack = watched();
-    if (count != 4)
-        bail_out("accepted: SEQUENCES TOKENS POSITIONS");
+    must(count == 4, "accepted: SEQUENCES TOKENS POSITIONS");
     snprintf(settings, sizeof settings,
              "num_heads=2 num_kv_heads=1 head_dim=16 cache_layout=1 query_size=1 batch=%d "
              "tokens=%d start=%d",

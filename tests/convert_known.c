@@ -4,7 +4,7 @@
 #include "../defs/format.h"
 #include "case_table.h"
 #include "common.h"
-#include "oracle/convert.h"
+#include "oracle/cache_attention.h"
 
 bool convert_is_writer(const struct kvmill_kernel *kernel) {
     return kernel->family == KVMILL_WRITE_ROWS;

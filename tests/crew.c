@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "crew.h"
+#include "plans.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-#include "tap.h"
 
 enum { MOST_THREADS = 8 };
 
@@ -54,16 +52,14 @@ static void *serve(void *number) {
 
 static void start_thread(int64_t number) {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, serve, (void *)(intptr_t)number) != 0)
-        bail_out("no thread");
+    must(pthread_create(&thread, NULL, serve, (void *)(intptr_t)number) == 0, "no thread");
     pthread_detach(thread);
 }
 
 /* The caller's is thread 0. */
 static void call_threads(struct crew *crew, int threads) {
     pthread_mutex_lock(&pool.lock);
-    if (pool.busy > 0)
-        bail_out("a crew within a crew");
+    must(pool.busy == 0, "a crew within a crew");
     pool.crew = crew;
     pool.busy = threads - 1;
     for (int t = 1; t < threads; t++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "described.h"
 
-#include "common.h"
+#include "plans.h"
 
 const struct described_tensor *described_tensor(const struct scene *scene,
                                                 const struct op_tensor *tensor) {
@@ -232,15 +232,6 @@ static void bind_flow(struct scene *scene) {
 /* Pages are scored by the mean of their keys. */
 static kvmill_status plan_flow(const struct scene *scene, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
-    static kvmill_status (*const plans[])(const kvmill_flow *, const kvmill_flow_limits *,
-                                          const kvmill_plan_options *, kvmill_plan **,
-                                          kvmill_error *) = {
-        [OP_FLOW_DECODE] = kvmill_plan_flow_decode,
-        [OP_FLOW_APPEND] = kvmill_plan_flow_append,
-        [OP_FLOW_INDEX] = kvmill_plan_flow_index,
-        [OP_FLOW_ATTEND] = kvmill_plan_flow_attend,
-        [OP_FLOW_SUMMARISE] = kvmill_plan_flow_summarise,
-    };
     static const kvmill_flow_op index[] = {
         {.op = "Mean", .inputs = {"k"}, .output = "mean", .dims = 1u << 1},
         {.op = "GeMM", .inputs = {"q", "mean"}, .output = "scores"},
@@ -255,7 +246,7 @@ static kvmill_status plan_flow(const struct scene *scene, const kvmill_plan_opti
     flow.select.topk_val = scene->topk_val;
     flow.select.dense_below = scene->dense_below;
     flow.select.reserved_eos = 1;
-    return plans[scene->op->number](&flow, &scene->limits, options, plan, error);
+    return plan_flow_step(scene->op->number, &flow, &scene->limits, options, plan, error);
 }
 
 static const struct described_tensor flow_tensors[] = {

@@ -1,13 +1,11 @@
 /* Scenes: attributes and tensors as descriptions have them.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
 
 #include "../base/hash.h"
 #include "../defs/dtype.h"
-#include "crew.h"
 #include "described.h"
-#include "tap.h"
+#include "plans.h"
 
 /* ---- Attributes ---- */
 

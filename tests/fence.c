@@ -75,8 +75,7 @@ int few_cases(int cases) {
 
 void *take(int64_t count, size_t bytes) {
     void *memory = calloc((size_t)count + 1, bytes);
-    if (memory == NULL)
-        bail_out("out of memory");
+    must(memory != NULL, "out of memory");
     return memory;
 }
 

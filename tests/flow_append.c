@@ -1,7 +1,6 @@
 /* What the oracles say of a step that appends: the rows of the cache, and the fields of its pages.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "common.h"
 #include "flow_step.h"
 #include "oracle/flow.h"
 
@@ -219,8 +218,8 @@ static bool summarises_again(struct flow_pool *pool, const kvmill_plan_options *
     struct flow_step *step = pool->step;
     expect_summaries(pool, flow_step_data(step, KVMILL_FLOW_SLOT_MAPPING),
                      step->attention.seqstarts[step->attention.sequences]);
-    flow_step_give(step, STEP_SUMMARISE, true);
-    return flow_step_runs(step, STEP_SUMMARISE, options, (int)dice_range(dice, 0, 3), dice) &&
+    flow_step_give(step, OP_FLOW_SUMMARISE, true);
+    return flow_step_runs(step, OP_FLOW_SUMMARISE, options, (int)dice_range(dice, 0, 3), dice) &&
            flow_pool_fields_are_right(pool, false);
 }
 
@@ -237,8 +236,9 @@ static bool summarises(struct flow_pool *pool, const kvmill_plan_options *option
             memcpy(step->tensor[which].fence.data, step->before[which].fence.data,
                    step->before[which].fence.size);
     }
-    flow_step_give(step, STEP_SUMMARISE, true);
-    bool right = flow_step_runs(step, STEP_SUMMARISE, options, (int)dice_range(dice, 0, 3), dice);
+    flow_step_give(step, OP_FLOW_SUMMARISE, true);
+    bool right =
+        flow_step_runs(step, OP_FLOW_SUMMARISE, options, (int)dice_range(dice, 0, 3), dice);
     for (size_t f = 0; f < step->flow.field_count; f++) {
         right = flow_step_has_bytes(step, KVMILL_FLOW_FIELDS + (int)f, have[f]) && right;
         free(have[f]);
@@ -252,8 +252,8 @@ bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *option
     flow_step_keep(step, dice);
     expect_append(pool, flow_step_data(step, KVMILL_FLOW_SLOT_MAPPING),
                   step->attention.seqstarts[step->attention.sequences]);
-    flow_step_give(step, STEP_APPEND, true);
-    bool right = flow_step_runs(step, STEP_APPEND, options, (int)dice_range(dice, 0, 3), dice);
+    flow_step_give(step, OP_FLOW_APPEND, true);
+    bool right = flow_step_runs(step, OP_FLOW_APPEND, options, (int)dice_range(dice, 0, 3), dice);
     right = flow_pool_fields_are_right(pool, false) && right;
     right =
         (flow_step_writes_rows(step) ? summarises_again : summarises)(pool, options, dice) && right;

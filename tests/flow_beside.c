@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "flow_beside.h"
+#include "flow_step.h"
 
 #include <string.h>
 

@@ -2,7 +2,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../ops/flow.h"
-#include "common.h"
 #include "flow_step.h"
 #include "oracle/flow.h"
 
@@ -390,16 +389,12 @@ bool flow_step_lists_are_right(struct flow_step *step) {
     return right && are_scores_right(step) && is_count_right(step);
 }
 
-/* NaN and infinities are themselves. */
 static bool is_close(struct flow_step *step, int which, const int64_t place[3], double want,
                      double error) {
     DLDataType type = flow_step_tensor(step, which)->dl.dtype;
     double have = oracle_get(attention_type(type),
                              flow_step_element(step, which, place[0], place[1], place[2]), 0);
-    bool close = isfinite(want)
-                     ? fabs(have - want) <= error + attention_rounding(type, fabs(want) + error)
-                 : isnan(want) ? isnan(have)
-                               : have == want;
+    bool close = number_is_close(type, have, want, error);
     if (!close)
         diag("%s of request %" PRId64 ", head %" PRId64 ", %" PRId64
              ": %.9g, wanted %.9g +- %.3g; %s",

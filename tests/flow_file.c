@@ -4,15 +4,15 @@
 
 #include <glob.h>
 
+#include "case_table.h"
 #include "common.h"
-#include "table.h"
 
 /* ---- Words ---- */
 
 static struct { char name[16], text[512]; } words[40];
 static int word_count;
 
-static void add_word(char **cell) {
+static void add_word(char *const *cell) {
     if (word_count == COUNT(words) || strlen(cell[1]) >= sizeof words->text)
         bail_out("no room for the word %s", cell[0]);
     snprintf(words[word_count].name, sizeof words->name, "%s", cell[0]);
@@ -78,8 +78,7 @@ char *flow_text(const char *word, const char *given, const char *more) {
     size_t size;
     FILE *out = open_memstream(&text, &size);
     put_text(out, text_of(word, strlen(word)), given, more);
-    if (fclose(out) != 0)
-        bail_out("out of memory");
+    must(fclose(out) == 0, "out of memory");
     return text;
 }
 
@@ -122,9 +121,9 @@ const char *const *flows_shipped(void) {
     glob_t found;
     if (names[0] != NULL)
         return (const char *const *)names;
-    if (glob(source_path("configs/flows/*.json"), 0, NULL, &found) != 0 ||
-        found.gl_pathc >= COUNT(names))
-        bail_out("no flows, or too many");
+    must(glob(source_path("configs/flows/*.json"), 0, NULL, &found) == 0 &&
+             found.gl_pathc < COUNT(names),
+         "no flows, or too many");
     for (size_t i = 0; i < found.gl_pathc; i++) {
         const char *name = strrchr(found.gl_pathv[i], '/') + 1;
         names[i] = strndup(name, strcspn(name, "."));

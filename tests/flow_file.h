@@ -5,6 +5,7 @@
 #define KVMILL_TESTS_FLOW_FILE_H
 
 #include "../gen/flow.h"
+#include "fence.h"
 
 /* The text of a word, to be freed: "$word" in it is another one's, "$*" what is given, "$+" what
    more is, and "<c = Add a b beta=-1>" an op. */
@@ -23,5 +24,10 @@ const kvmill_flow *flow_open_json(json_t *json, struct spec_list *specs);
 /* Flows that ship, configs/flows/NAME.json, in order, up to NULL; one of them. */
 const char *const *flows_shipped(void);
 json_t *flow_json(const char *name);
+
+/* ---- Random flows ---- */
+
+/* To standard output: a spec file with as many flows.  The exit code of a program. */
+int print_random_flows(struct dice *dice, int count);
 
 #endif

@@ -1,21 +1,9 @@
 /* Runs of steps, and what tensors held before them.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "../defs/op.h"
-#include "common.h"
-#include "flow_beside.h"
 #include "flow_step.h"
 
 /* ---- Tensors of a run ---- */
-
-static const struct op *op_of(enum flow_step_kind kind) {
-    static const int numbers[] = {[STEP_APPEND] = OP_FLOW_APPEND,
-                                  [STEP_INDEX] = OP_FLOW_INDEX,
-                                  [STEP_ATTEND] = OP_FLOW_ATTEND,
-                                  [STEP_DECODE] = OP_FLOW_DECODE,
-                                  [STEP_SUMMARISE] = OP_FLOW_SUMMARISE};
-    return &kvmill_flow_steps[numbers[kind]];
-}
 
 static void give(struct flow_step *step, int which) {
     struct fenced_tensor *tensor = flow_step_tensor(step, which);
@@ -24,23 +12,23 @@ static void give(struct flow_step *step, int which) {
 }
 
 /* All that the step takes, except the tokens of requests, which are one each. */
-void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists) {
-    const struct op *op = op_of(kind);
-    bool scores = kind == STEP_INDEX || kind == STEP_DECODE;
+void flow_step_give(struct flow_step *step, int kind, bool lists) {
+    const struct op *op = &kvmill_flow_steps[kind];
+    bool scores = kind == OP_FLOW_INDEX || kind == OP_FLOW_DECODE;
     memset(step->given, 0, sizeof step->given);
     for (int i = 0; i < op->tensor_count; i++) {
         const struct op_tensor *tensor = &op->tensors[i];
         bool is_list =
             tensor->index >= KVMILL_FLOW_SEL_INDPTR && tensor->index <= KVMILL_FLOW_SCORES;
         if ((tensor->in | tensor->out) & kvmill_op_bit(op) &&
-            (!is_list || lists || kind == STEP_INDEX) &&
+            (!is_list || lists || kind == OP_FLOW_INDEX) &&
             tensor->index != KVMILL_CACHE_ATTENTION_SEQSTARTS)
             give(step, tensor->index);
     }
-    for (int i = KVMILL_FLOW_FIELDS; i < FLOW_STEP_EXTRAS && kind != STEP_ATTEND; i++)
+    for (int i = KVMILL_FLOW_FIELDS; i < FLOW_STEP_EXTRAS && kind != OP_FLOW_ATTEND; i++)
         give(step, i);
     for (int i = FLOW_STEP_EXTRAS; i < FLOW_STEP_MOST; i++)
-        if (i < flow_step_first_input(step) ? kind == STEP_APPEND : scores)
+        if (i < flow_step_first_input(step) ? kind == OP_FLOW_APPEND : scores)
             give(step, i);
 }
 
@@ -62,10 +50,10 @@ bool flow_step_writes_rows(const struct flow_step *step) {
 }
 
 /* A test's own flow may save in its fields. */
-static uint64_t outputs_of(const struct flow_step *step, enum flow_step_kind kind) {
-    const struct op *op = op_of(kind);
-    bool keeps_rows = kind == STEP_SUMMARISE && !flow_step_writes_rows(step);
-    bool fields = kind == STEP_APPEND || kind == STEP_SUMMARISE || step->own != NULL;
+static uint64_t outputs_of(const struct flow_step *step, int kind) {
+    const struct op *op = &kvmill_flow_steps[kind];
+    bool keeps_rows = kind == OP_FLOW_SUMMARISE && !flow_step_writes_rows(step);
+    bool fields = kind == OP_FLOW_APPEND || kind == OP_FLOW_SUMMARISE || step->own != NULL;
     uint64_t outputs = 0;
     for (int i = 0; i < op->tensor_count && !keeps_rows; i++)
         if (op->tensors[i].out & kvmill_op_bit(op))
@@ -77,25 +65,20 @@ static uint64_t outputs_of(const struct flow_step *step, enum flow_step_kind kin
 
 /* ---- Running ---- */
 
-kvmill_status flow_step_plan(const struct flow_step *step, enum flow_step_kind kind,
+kvmill_status flow_step_plan(const struct flow_step *step, int kind,
                              const kvmill_plan_options *options, kvmill_plan **plan,
                              kvmill_error *error) {
-    kvmill_status (*const plans[])(const kvmill_flow *, const kvmill_flow_limits *,
-                                   const kvmill_plan_options *, kvmill_plan **, kvmill_error *) = {
-        kvmill_plan_flow_append, kvmill_plan_flow_index, kvmill_plan_flow_attend,
-        kvmill_plan_flow_decode, kvmill_plan_flow_summarise};
-    return plans[kind](&step->flow, &step->limits, options, plan, error);
+    return plan_flow_step(kind, &step->flow, &step->limits, options, plan, error);
 }
 
-static void protect_inputs(struct flow_step *step, enum flow_step_kind kind, bool read_only) {
+static void protect_inputs(struct flow_step *step, int kind, bool read_only) {
     const uint64_t outputs = outputs_of(step, kind);
     tensors_protect(step->attention.tensor, TENSORS, outputs, read_only);
     tensors_protect(step->tensor, FLOW_STEP_MOST, outputs, read_only);
 }
 
-static kvmill_status run_plan(struct flow_step *step, enum flow_step_kind kind,
-                              const kvmill_plan *plan, int threads, struct dice *dice,
-                              kvmill_error *error) {
+static kvmill_status run_plan(struct flow_step *step, int kind, const kvmill_plan *plan,
+                              int threads, struct dice *dice, kvmill_error *error) {
     const DLTensor *list[FLOW_STEP_MOST];
     struct flow_beside beside;
     fence_explain_traps(step->attention.words);
@@ -110,9 +93,8 @@ static kvmill_status run_plan(struct flow_step *step, enum flow_step_kind kind,
     return status;
 }
 
-kvmill_status flow_step_run(struct flow_step *step, enum flow_step_kind kind,
-                            const kvmill_plan_options *options, int threads, struct dice *dice,
-                            kvmill_error *error) {
+kvmill_status flow_step_run(struct flow_step *step, int kind, const kvmill_plan_options *options,
+                            int threads, struct dice *dice, kvmill_error *error) {
     kvmill_plan *plan;
     kvmill_status status = flow_step_plan(step, kind, options, &plan, error);
     if (status != KVMILL_OK)
@@ -122,8 +104,8 @@ kvmill_status flow_step_run(struct flow_step *step, enum flow_step_kind kind,
     return status;
 }
 
-bool flow_step_runs(struct flow_step *step, enum flow_step_kind kind,
-                    const kvmill_plan_options *options, int threads, struct dice *dice) {
+bool flow_step_runs(struct flow_step *step, int kind, const kvmill_plan_options *options,
+                    int threads, struct dice *dice) {
     kvmill_error error;
     kvmill_status status = flow_step_run(step, kind, options, threads, dice, &error);
     if (status != KVMILL_OK)

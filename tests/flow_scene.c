@@ -3,7 +3,7 @@
 
 #include "../runtime/core/numbers.h"
 #include "common.h"
-#include "oracle/convert.h"
+#include "oracle/cache_attention.h"
 
 /* ---- Numbers ---- */
 

@@ -7,7 +7,7 @@
 
 #include "../runtime/flow/flow.h"
 #include "fence.h"
-#include "flow_beside.h"
+#include "flow_step.h"
 
 enum { FLOW_MOST_POOL = 104, FLOW_WAYS = 2 };
 

@@ -6,16 +6,11 @@
 #ifndef KVMILL_TESTS_FLOW_STEP_H
 #define KVMILL_TESTS_FLOW_STEP_H
 
-#include "attention.h"
+#include <kvmill.h>
 
-enum flow_step_kind {
-    STEP_APPEND,
-    STEP_INDEX,
-    STEP_ATTEND,
-    STEP_DECODE,
-    STEP_SUMMARISE,
-    FLOW_STEP_KINDS
-};
+#include "../defs/op.h"
+#include "attention.h"
+#include "fence.h"
 
 /* Fields of Quest, and tensors of its steps; the most that other flows have. */
 enum { FLOW_STEP_FIELDS = 2, FLOW_STEP_TENSORS = KVMILL_FLOW_FIELDS + FLOW_STEP_FIELDS };
@@ -80,9 +75,9 @@ void flow_step_close(struct flow_step *step);
 /* The cache program writes rows of K or V. */
 bool flow_step_writes_rows(const struct flow_step *step);
 
-/* Tensors for a step of a kind; attend: along the lists there are, or over all pages; decode: tell
-   the lists, or do not. */
-void flow_step_give(struct flow_step *step, enum flow_step_kind kind, bool lists);
+/* Tensors for a step, OP_FLOW_...; attend: along the lists there are, or over all pages; decode:
+   tell the lists, or do not. */
+void flow_step_give(struct flow_step *step, int kind, bool lists);
 
 /* A tensor, wherever it is; the number of a request's page; pages of a request. */
 struct fenced_tensor *flow_step_tensor(struct flow_step *step, int which);
@@ -143,18 +138,17 @@ void flow_step_expect_output(struct flow_step *step);
 /* The expected lists into the tensors, as a caller's own. */
 void flow_step_put_lists(struct flow_step *step);
 
-kvmill_status flow_step_plan(const struct flow_step *step, enum flow_step_kind kind,
+kvmill_status flow_step_plan(const struct flow_step *step, int kind,
                              const kvmill_plan_options *options, kvmill_plan **plan,
                              kvmill_error *error);
 
 /* Plan and run, in parts as run_in_parts has them; traps writes to inputs. */
-kvmill_status flow_step_run(struct flow_step *step, enum flow_step_kind kind,
-                            const kvmill_plan_options *options, int threads, struct dice *dice,
-                            kvmill_error *error);
+kvmill_status flow_step_run(struct flow_step *step, int kind, const kvmill_plan_options *options,
+                            int threads, struct dice *dice, kvmill_error *error);
 
 /* The same, which must succeed; says what went wrong. */
-bool flow_step_runs(struct flow_step *step, enum flow_step_kind kind,
-                    const kvmill_plan_options *options, int threads, struct dice *dice);
+bool flow_step_runs(struct flow_step *step, int kind, const kvmill_plan_options *options,
+                    int threads, struct dice *dice);
 
 /* As expected: lists with their absolute ids, and output. */
 bool flow_step_lists_are_right(struct flow_step *step);
@@ -190,5 +184,30 @@ void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t s
                         double *numbers);
 void flow_step_read_floats(const struct oracle_attention *problem, int v, int64_t slot,
                            int64_t head, double *numbers);
+
+/* ---- Fields that lie beside each other ---- */
+
+/* Before a run they go into one piece of fenced memory, of which the run sees views; then back. */
+
+enum { MOST_BESIDE = 32 }; /* as many as a flow may have */
+
+struct flow_beside {
+    int count; /* 0: they stay apart */
+    struct fence piece;
+    DLTensor view[MOST_BESIDE], apart[MOST_BESIDE];
+    int64_t dims[MOST_BESIDE][4], strides[MOST_BESIDE][4];
+};
+
+/* Views in place of the fields in `list`, which are dense, where `layout` says so and all are
+   there. */
+void flow_beside_open(struct flow_beside *beside, const char *layout, const DLTensor **list,
+                      int fields, struct dice *dice);
+
+/* Take what a run left back into the fields that are apart; false: it wrote outside of the piece.
+ */
+bool flow_beside_read(const struct flow_beside *beside);
+
+/* The same, and no more. */
+bool flow_beside_close(struct flow_beside *beside);
 
 #endif

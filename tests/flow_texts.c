@@ -3,12 +3,11 @@
    up into the score, or meant into a field.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "flow_texts.h"
+#include "flow_file.h"
 
 #include "../base/text.h"
 #include "case_table.h"
 #include "common.h"
-#include "flow_file.h"
 #include "settings.h"
 
 enum { MOST_OPS = 8, MOST_NAMES = 24 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gguf_text.h"
+#include "onnx_text.h"
 
 #include "tap.h"
 
@@ -16,8 +16,7 @@ static const struct type *type_of(char letter) {
 }
 
 static void put(struct text *file, const void *data, size_t length) {
-    if (!text_append(file, data, length))
-        bail_out("no memory");
+    must(text_append(file, data, length), "no memory");
 }
 
 static void put_number(struct text *file, uint64_t number, int bytes) {

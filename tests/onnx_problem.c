@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "onnx_problem.h"
 
-#include "crew.h"
-#include "oracle/cache_attention.h"
+#include "plans.h"
 #include "settings.h"
-#include "tap.h"
 
 enum {
     Q = KVMILL_ATTENTION_Q,

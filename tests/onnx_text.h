@@ -30,4 +30,12 @@ void onnx_put_varint(struct text *message, uint64_t value);
 void onnx_put_number(struct text *message, int field, uint64_t value);
 void onnx_put_bytes(struct text *message, int field, const void *data, size_t length);
 
+/* ---- GGUF ---- */
+
+/* The file of a line of text.  Pieces between ", ": KEY=TYPE:VALUE, where TYPE is u, i, q, f, b, s
+   (uint32, int32, uint64, float32, bool, a string), or one of these after [ for an array of
+   VALUE,VALUE...; @NUMBER, another version; +NUMBER, more keys than there are; and names of
+   tensors.  Release with text_free. */
+void gguf_write(const char *description, struct text *file);
+
 #endif

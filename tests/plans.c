@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plans.h"
 
+#include "../defs/op.h"
+
 const char *plan_text(const kvmill_plan *plan) {
     static char text[16384];
     kvmill_plan_describe(plan, text, sizeof text);
@@ -26,4 +28,19 @@ kvmill_status plan_rows(DLDataType type, int64_t rows, int64_t columns, int64_t 
                               .operand = &operand,
                               .start_indices = &indices};
     return kvmill_plan_gather(&op, NULL, plan, error);
+}
+
+kvmill_status plan_flow_step(int step, const kvmill_flow *flow, const kvmill_flow_limits *limits,
+                             const kvmill_plan_options *options, kvmill_plan **plan,
+                             kvmill_error *error) {
+    static kvmill_status (*const plans[])(const kvmill_flow *, const kvmill_flow_limits *,
+                                          const kvmill_plan_options *, kvmill_plan **,
+                                          kvmill_error *) = {
+        [OP_FLOW_DECODE] = kvmill_plan_flow_decode,
+        [OP_FLOW_APPEND] = kvmill_plan_flow_append,
+        [OP_FLOW_INDEX] = kvmill_plan_flow_index,
+        [OP_FLOW_ATTEND] = kvmill_plan_flow_attend,
+        [OP_FLOW_SUMMARISE] = kvmill_plan_flow_summarise,
+    };
+    return plans[step](flow, limits, options, plan, error);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "random_attention.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "attention_op.h"
 #include "attention_scenes.h"
-#include "oracle/convert.h"
+#include "oracle/cache_attention.h"
 #include "settings.h"
 
 /* ---- Types and formats ---- */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "region_texts.h"
 
-#include "table.h"
-#include "tap.h"
+#include "case_table.h"
 
 static const char *const types[] = {"f32", "f64", "f16",  "bf16", "i1",  "i2",
                                     "i4",  "i8",  "i16",  "i32",  "i64", "ui2",
@@ -20,7 +19,7 @@ struct op {
 enum { OPS = 24, MOST_VALUES = 64 };
 static struct op ops[OPS];
 
-static void add_op(char **cell) {
+static void add_op(char *const *cell) {
     static int count;
     if (count == OPS)
         bail_out("more than %d ops in region_ops.tsv", OPS);

@@ -2,10 +2,10 @@
 #include "scatter_scene.h"
 
 #include "common.h"
-#include "crew.h"
 #include "elements.h"
-#include "oracle/tensor_scatter.h"
+#include "oracle/windows.h"
 #include "packs.h"
+#include "plans.h"
 #include "settings.h"
 
 void scene_close(struct scene *scene) {

@@ -1,10 +1,12 @@
-/* Attributes of ops in words: "num_heads=6 T1=float16 softcap=nan".  By the ops' descriptions.
+/* Attributes of ops in words: "num_heads=6 T1=float16 softcap=nan", by the ops' descriptions; and
+   what becomes of tensors.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_SETTINGS_H
 #define KVMILL_TESTS_SETTINGS_H
 
 #include "../defs/op.h"
+#include "fence.h"
 
 /* One of the words that spaces part: "name=value", or a name alone, whose value is "". */
 struct setting {
@@ -43,5 +45,19 @@ bool setting_want(const struct setting *setting, const struct wanted_setting *wa
 
 /* One integer for all of so many, or a list; how many the value has. */
 int setting_spread(const char *value, int64_t *integers, int64_t count);
+
+/* ---- Tensors that are not as they were ---- */
+
+struct bent {
+    DLTensor dl;
+    int64_t shape[MOST_DIMS + 1], strides[MOST_DIMS + 1];
+};
+
+/* As it is. */
+void bent_from(struct bent *bent, const DLTensor *good);
+
+/* rank, type, shape, strides, offset (of bytes), .N (a dim); dims, stride: of all axes; "more", a
+   dim; "empty", "device", "no-data", "no-shape".  False: it is another word. */
+bool bent_by(struct bent *bent, const char *word, const char *value);
 
 #endif

@@ -3,7 +3,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tune/assignment.h"
 #include "case_table.h"
-#include "common.h"
 
 enum { SAMPLES = 21 };
 

@@ -4,9 +4,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "attention_scenes.h"
 #include "case_table.h"
-#include "common.h"
 #include "packs.h"
-#include "plans.h"
 #include "settings.h"
 
 DICE("attention cases");

@@ -1,21 +1,58 @@
-/* What `kvmill bench` and `kvmill tune` measure of attention: arithmetic, limits, the pool of
+/* What `kvmill bench` and `kvmill tune` measure: arithmetic of attention, limits, the pool of
    threads; of each op which sizes a spec has, how much there is to do, and that kernels that are
    wrong are found.  With a race that takes no time.
 
    SPDX-License-Identifier: Apache-2.0 */
+#define kvmill_run_on run_or_fail
+#include "../bench/scene_call.c"
+#undef kvmill_run_on
+
 #include <stdatomic.h>
 
+#include "../base/timer.h"
 #include "../bench/attention_work.h"
 #include "../bench/bench.h"
 #include "../bench/limits.h"
 #include "../bench/scene_onnx.h"
-#include "bad_attend.h"
+#include "../bench/scene_rows.h"
+#include "../bench/tune_work.h"
+#include "../tune/problem.h"
 #include "case_table.h"
 #include "common.h"
 #include "walk.h"
 
 static struct bench_results results;
 static struct error error;
+
+/* ---- Runs that fail on demand, and a race that takes no time ---- */
+
+static int runs_to_fail;
+
+kvmill_status kvmill_run_on(const kvmill_plan *plan, kvmill_pool *pool,
+                            const DLTensor *const *tensors, size_t tensor_count, void *workspace,
+                            kvmill_error *error);
+
+kvmill_status run_or_fail(const kvmill_plan *plan, kvmill_pool *pool,
+                          const DLTensor *const *tensors, size_t tensor_count, void *workspace,
+                          kvmill_error *error) {
+    if (runs_to_fail == 0)
+        return kvmill_run_on(plan, pool, tensors, tensor_count, workspace, error);
+    if (error != NULL)
+        snprintf(error->message, sizeof error->message, "failed on demand");
+    return KVMILL_E_STRIDE;
+}
+
+/* Each contender at so many slots; the n-th takes n seconds. */
+static int race_slots = 2;
+
+void timer_race(struct contender *contenders, int count, double seconds) {
+    (void)seconds;
+    for (int i = 0; i < count; i++) {
+        for (int64_t k = 0; k < race_slots; k++)
+            contenders[i].run(contenders[i].context, k);
+        contenders[i].median = i + 1;
+    }
+}
 
 /* ---- The pool ---- */
 
@@ -224,7 +261,51 @@ ROWS(case, 5) {
         diag("%d results: %s", count, words);
 }
 
+/* NAME SPEC RESULTS BYTES: of TensorScatter, at all slots; bytes are those of the first result. */
+ROWS(rows, 3) {
+    race_slots = 64;
+    int count = bench(cells[1], 1);
+    race_slots = 2;
+    ok(count == atoi(cells[2]), "%s: %d of %s results", cells[0], count, cells[2]);
+    if (cells[3] != NULL)
+        ok(count > 0 && results.items[0].bytes == atof(cells[3]), "  of %s bytes", cells[3]);
+}
+
 TABLE(bench_attention);
+
+TEST(dims_of_the_update) {
+    struct spec_list list;
+    struct run_size size;
+    open_spec(
+        "{\"op\": \"TensorScatter\", \"dtype\": \"float16\", \"past_cache\": [\"?\", 2, 4, 8], "
+        "\"update\": [3, 2, 1, 8]}",
+        &list);
+    ok(rows_size(list.items, 64, 1 << 20, &size) && size.batch == 3,
+       "a batch that only the update tells");
+    spec_list_free(&list);
+}
+
+#define ROW_OF_TOKENS                                                                              \
+    "{\"op\": \"TensorScatter\", \"dtype\": \"float16\", \"past_cache\": [1, 4, 2, 8], "           \
+    "\"update\": [1, 4, 1, 8]}"
+
+TEST(failing_runs) {
+    runs_to_fail = 1;
+    ok(bench(ROW_OF_TOKENS, 1) == -1, "a run that fails is a failure");
+    ok(strstr(error.text, "failed on demand") != NULL, "  which says why");
+    runs_to_fail = 0;
+}
+
+/* A pack can only choose by the size of a call among winners of problems that have sizes. */
+TEST(sizes_of_problems) {
+    for (const struct tune_problem *problem = tune_problems; problem->words != NULL; problem++) {
+        struct kvmill_call_size size;
+        ok(problem_parse(problem->words, &size) &&
+               (problem->size.batch == 0 || size.batch == problem->size.batch) &&
+               (problem->size.positions == 0 || size.positions <= problem->size.positions),
+           "a problem with a size: %s", problem->words);
+    }
+}
 
 /* ---- What results say ---- */
 
@@ -250,6 +331,30 @@ TEST(results) {
 }
 
 /* ---- Kernels that are wrong ---- */
+
+/* Two query heads on a kv head, keys and values of 32 float16; its outputs are zero. */
+static void attend_to_nothing(const void *problem, int64_t first, int64_t last) {
+    const struct kvmill_attend *attend = problem;
+    (void)first, (void)last;
+    for (int64_t i = 0; attend->end && attend->partial == NULL && i < attend->rows; i++)
+        memset(attend->row[i].output, 0, 64);
+    for (int64_t i = 0; attend->partial != NULL && i < attend->rows * 34; i++)
+        attend->partial[i] = 1;
+}
+
+static const struct kvmill_attend_shape half_attend = {.activation = KVMILL_F16,
+                                                       .key = {KVMILL_F16, 32, 0, 0},
+                                                       .value = {KVMILL_F16, 32, 0, 0},
+                                                       .rows = 2,
+                                                       .workspace = 64};
+static const struct kvmill_kernel bad_attend = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_ATTEND,
+    .symbol = "bad__scalar_attend",
+    .isa = "scalar",
+    .shape = &half_attend,
+    .run = attend_to_nothing,
+};
 
 static void write_nothing(const void *problem, int64_t first, int64_t last) {
     (void)problem, (void)first, (void)last;

@@ -4,7 +4,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/core/by_size.h"
 #include "attention_scenes.h"
-#include "plans.h"
 #include "program.h"
 
 DICE("sizes");

@@ -5,10 +5,8 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "attention_scenes.h"
 #include "packs.h"
-#include "plans.h"
 #include "program.h"
 #include "random_attention.h"
-#include "settings.h"
 #include "walk.h"
 
 /* What became of the cases, to be sure that every way was gone. */

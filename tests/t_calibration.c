@@ -87,8 +87,8 @@ static kvmill_plan *plan_scatter(void) {
     kvmill_tensor_scatter_init(&op, sizeof op);
     op.past_cache = &past;
     op.update = &rows;
-    if (kvmill_plan_tensor_scatter(&op, NULL, &plan, NULL) != KVMILL_OK)
-        bail_out("no plan of TensorScatter");
+    must(kvmill_plan_tensor_scatter(&op, NULL, &plan, NULL) == KVMILL_OK,
+         "no plan of TensorScatter");
     return plan;
 }
 

@@ -3,7 +3,6 @@
    refused is in tests/tables/refusals/.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <kvmill_kernel.h>
 
 #include "case_table.h"
 #include "common.h"
@@ -22,19 +21,16 @@ static kvmill_error error;
 #define USUAL "past=2,3,5,4 update=2,3,2,4 starts=1,3 "
 
 /* Each in place, too, and planned with open dims, unless there are strides. */
-TEST(accepted) {
+EACH_ROW(tensor_scatter, 2) {
     static const char *const ways[] = {"", " in-place", " open", " open in-place"};
-    struct table table = table_open("tensor_scatter");
     char name[128], settings[256];
     struct scene scene;
-    for (char *row[2]; table_next(&table, row, 2);)
-        for (int way = 0; way < (strstr(row[1], "-strides") ? 1 : 4); way++) {
-            snprintf(settings, sizeof settings, "%s%s", row[1], ways[way]);
-            snprintf(name, sizeof name, "%s%s", row[0], ways[way]);
-            scene_open(&scene, settings, &dice);
-            scene_runs(&scene, name);
-        }
-    table_close(&table);
+    for (int way = 0; way < (strstr(cells[1], "-strides") ? 1 : 4); way++) {
+        snprintf(settings, sizeof settings, "%s%s", cells[1], ways[way]);
+        snprintf(name, sizeof name, "%s%s", cells[0], ways[way]);
+        scene_open(&scene, settings, &dice);
+        scene_runs(&scene, name);
+    }
 }
 
 /* ---- Known bytes ---- */

@@ -10,7 +10,7 @@
 #include "../import/hf/config.h"
 #include "case_table.h"
 #include "common.h"
-#include "gguf_text.h"
+#include "onnx_text.h"
 
 static const char *file(void) {
     return scratch_path("config.json");
@@ -151,8 +151,7 @@ static void test_row(const char *line) {
 }
 
 static void find_models(glob_t *found) {
-    if (glob(source_path("configs/models/*.json"), 0, NULL, found) != 0)
-        bail_out("no models");
+    must(glob(source_path("configs/models/*.json"), 0, NULL, found) == 0, "no models");
 }
 
 TEST(shipped) {

@@ -5,7 +5,7 @@
 #include "../runtime/portable/portable.h"
 #include "common.h"
 #include "convert_known.h"
-#include "oracle/convert.h"
+#include "oracle/cache_attention.h"
 #include "packs.h"
 #include "walk.h"
 

@@ -358,8 +358,7 @@ TEST(two_writers) {
     remove_database();
     pid_t children[4];
     int bad = 0;
-    if (pipe(gate) != 0)
-        bail_out("no pipe");
+    must(pipe(gate) == 0, "no pipe");
     for (int i = 0; i < 4; i++)
         children[i] = start(write_quietly, i);
     close(gate[0]);
@@ -386,8 +385,7 @@ TEST(kill) {
         char byte;
         size_t said = 0;
         remove_database();
-        if (pipe(pipes) != 0)
-            bail_out("no pipe");
+        must(pipe(pipes) == 0, "no pipe");
         pid_t child = start(write_to, pipes[1]);
         close(pipes[1]);
         while (said < (size_t)(1 + 4 * round) && read(pipes[0], &byte, 1) == 1)

@@ -4,7 +4,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 
-#include "bent.h"
 #include "common.h"
 #include "described.h"
 #include "elements.h"
@@ -147,7 +146,7 @@ static void test_ranges(const struct op *op, const struct described_case *by,
 /* ---- Tensors that are not as described ---- */
 
 struct bend {
-    const char *words;       /* of tests/bent.h */
+    const char *words;       /* of tests/settings.h */
     kvmill_status status[2]; /* one of them; 0: any */
     bool any;                /* the message may be about another tensor of the call */
 };

@@ -42,8 +42,7 @@ ROWS(cpu, 2) {
 ROWS(text, 2) {
     struct environment environment = read_tree();
     struct text text = {0};
-    if (!environment_print(&environment, &text))
-        bail_out("out of memory");
+    must(environment_print(&environment, &text), "out of memory");
     ok_text(text.data, cells[0], "%s", cells[1]);
     text_free(&text);
 }

@@ -7,7 +7,6 @@
 #include <kvmill_ffi.h>
 
 #include "common.h"
-#include "crew.h"
 #include "plans.h"
 
 /* Those of configs/specs/handlers.json. */
@@ -372,8 +371,8 @@ static kvmill_ffi_error *schedule_later(kvmill_ffi_schedule_args *args) {
 
 static kvmill_ffi_error *schedule_on_thread(kvmill_ffi_schedule_args *args) {
     tasks[task_count] = *args;
-    if (pthread_create(&task_threads[task_count], NULL, run_task, &tasks[task_count]) != 0)
-        bail_out("cannot create a thread");
+    must(pthread_create(&task_threads[task_count], NULL, run_task, &tasks[task_count]) == 0,
+         "cannot create a thread");
     task_count++;
     return NULL;
 }

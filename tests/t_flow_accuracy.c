@@ -150,8 +150,7 @@ enum {
 static struct masses masses_of(const struct flow_keys *keys, int kv_head, int64_t number) {
     float *key = malloc(sizeof *key * KEYS * DIM), query[GROUP * DIM];
     struct masses masses = {KEYS, KEY_PAGE, GROUP, malloc(sizeof(double) * GROUP * KEYS)};
-    if (key == NULL || masses.mass == NULL)
-        bail_out("out of memory");
+    must(key != NULL && masses.mass != NULL, "out of memory");
     for (int64_t t = 0; t < KEYS; t++)
         flow_key(keys, kv_head, t, key + t * DIM);
     for (int h = 0; h < GROUP; h++)
@@ -166,8 +165,7 @@ TEST(keys) {
     struct flow_keys keys;
     int32_t best[SELECTED], last[SELECTED];
     double found = 0, recent = 0;
-    if (!flow_keys_make(&keys, KEYS, HEADS, GROUP, DIM))
-        bail_out("out of memory");
+    must(flow_keys_make(&keys, KEYS, HEADS, GROUP, DIM), "out of memory");
     for (int32_t i = 0; i < SELECTED; i++)
         last[i] = i == 0 ? 0 : KEY_PAGES - SELECTED + i;
     for (int n = 0; n < 8; n++) {

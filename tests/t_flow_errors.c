@@ -3,14 +3,15 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
-#include "flow_beside.h"
 #include "flow_step.h"
+#include "settings.h"
 
 DICE("errors");
 static struct flow_step step;
 
-static const char *const step_names[FLOW_STEP_KINDS] = {"append", "index", "attend", "decode",
-                                                        "summarise"};
+static const char *name_of_step(int kind) {
+    return kvmill_flow_steps[kind].name;
+}
 
 /* "query", ... "kmin". */
 static const char *name_of(int which) {
@@ -41,13 +42,13 @@ static void open_step(const char *more) {
         slot[t] = t < 9 ? 32 + t : t + 7;
 }
 
-static bool is_accepted(enum flow_step_kind kind) {
+static bool is_accepted(int kind) {
     const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 2};
     return flow_step_runs(&step, kind, &options, 0, &dice);
 }
 
 /* The run that step.given is for; what a test has changed in memory stays as it is. */
-static bool is_refused(enum flow_step_kind kind, const char *status, const char *what) {
+static bool is_refused(int kind, const char *status, const char *what) {
     const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 2};
     kvmill_error error;
     flow_step_keep(&step, &dice);
@@ -56,79 +57,71 @@ static bool is_refused(enum flow_step_kind kind, const char *status, const char 
     bool refused = strcmp(kvmill_status_name(found), status) == 0 &&
                    strstr(error.message, what) != NULL && flow_step_is_kept(&step);
     if (!refused)
-        diag("%s: %s: \"%s\", wanted %s: \"%s\"", step_names[kind], kvmill_status_name(found),
+        diag("%s: %s: \"%s\", wanted %s: \"%s\"", name_of_step(kind), kvmill_status_name(found),
              error.message, status, what);
     return refused;
 }
 
 /* Tensors of the next run that are changed. */
-static struct bent {
-    DLTensor dl;
-    int64_t shape[MOST_DIMS], strides[MOST_DIMS];
-} bent[FLOW_STEP_TENSORS];
+static struct bent bent[FLOW_STEP_TENSORS];
 
 static struct bent *bend(int which) {
-    const struct fenced_tensor *tensor = flow_step_tensor(&step, which);
     struct bent *b = &bent[which];
-    if (step.given[which] == &b->dl)
-        return b;
-    *b = (struct bent){.dl = tensor->dl};
-    memcpy(b->shape, tensor->shape, sizeof b->shape);
-    memcpy(b->strides, tensor->strides, sizeof b->strides);
-    b->dl.shape = b->shape;
-    b->dl.strides = which < KVMILL_FLOW_FIELDS ? b->strides : NULL;
+    if (step.given[which] != &b->dl)
+        bent_from(b, &flow_step_tensor(&step, which)->dl);
     step.given[which] = &b->dl;
     return b;
 }
 
 /* Index does not look at caches that its program does not read. */
-static bool is_looked_at(enum flow_step_kind kind, int which) {
+static bool is_looked_at(int kind, int which) {
     bool is_cache =
         which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
-    return step.given[which] != NULL && !(kind == STEP_INDEX && is_cache);
+    return step.given[which] != NULL && !(kind == OP_FLOW_INDEX && is_cache);
 }
 
 /* ---- Fields ---- */
 
 TEST(fields) {
     static const struct {
-        enum flow_step_kind kind;
+        int kind;
         int field, dim, more;
         const char *status, *what;
-    } rows[] = {{STEP_APPEND, 0, 1, -1, "KVMILL_E_SHAPE", "kmax has shape ["},
-                {STEP_SUMMARISE, 0, 1, -1, "KVMILL_E_SHAPE", "kmax has shape ["},
-                {STEP_DECODE, 1, 3, -1, "KVMILL_E_SHAPE", "kmin has shape ["},
-                {STEP_INDEX, 1, 2, 1, "KVMILL_E_SHAPE", "kmin has shape ["},
-                {STEP_DECODE, 1, 0, -14, "KVMILL_E_INDEX_RANGE", "; accepted: 0 to "}};
+    } rows[] = {{OP_FLOW_APPEND, 0, 1, -1, "KVMILL_E_SHAPE", "kmax has shape ["},
+                {OP_FLOW_SUMMARISE, 0, 1, -1, "KVMILL_E_SHAPE", "kmax has shape ["},
+                {OP_FLOW_DECODE, 1, 3, -1, "KVMILL_E_SHAPE", "kmin has shape ["},
+                {OP_FLOW_INDEX, 1, 2, 1, "KVMILL_E_SHAPE", "kmin has shape ["},
+                {OP_FLOW_DECODE, 1, 0, -14, "KVMILL_E_INDEX_RANGE", "; accepted: 0 to "}};
     for (size_t i = 0; i < COUNT(rows); i++) {
         flow_step_give(&step, rows[i].kind, true);
         bend(KVMILL_FLOW_FIELDS + rows[i].field)->shape[rows[i].dim] += rows[i].more;
         ok(is_refused(rows[i].kind, rows[i].status, rows[i].what), "%s: dim %d of a field",
-           step_names[rows[i].kind], rows[i].dim);
+           name_of_step(rows[i].kind), rows[i].dim);
     }
-    flow_step_give(&step, STEP_DECODE, true);
+    flow_step_give(&step, OP_FLOW_DECODE, true);
     struct bent *b = bend(KVMILL_FLOW_FIELDS);
+    memcpy(b->strides, flow_step_tensor(&step, KVMILL_FLOW_FIELDS)->strides, sizeof(int64_t[4]));
     b->dl.strides = b->strides;
     b->strides[0]++, b->shape[0]--;
-    ok(is_refused(STEP_DECODE, "KVMILL_E_STRIDE",
+    ok(is_refused(OP_FLOW_DECODE, "KVMILL_E_STRIDE",
                   "kmax has strides; accepted: row-major without gaps"),
        "decode: a field with gaps");
 }
 
 /* ---- Overlaps ---- */
 
-static bool is_output(enum flow_step_kind kind, int which) {
+static bool is_output(int kind, int which) {
     bool is_cache =
         which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
     bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_SCORES;
-    if (kind == STEP_APPEND || kind == STEP_SUMMARISE)
-        return which >= KVMILL_FLOW_FIELDS || (kind == STEP_APPEND && is_cache);
+    if (kind == OP_FLOW_APPEND || kind == OP_FLOW_SUMMARISE)
+        return which >= KVMILL_FLOW_FIELDS || (kind == OP_FLOW_APPEND && is_cache);
     return which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || which == KVMILL_CACHE_ATTENTION_LSE ||
-           (is_list && kind != STEP_ATTEND);
+           (is_list && kind != OP_FLOW_ATTEND);
 }
 
 /* The smaller of the two in the memory of the other. */
-static bool overlap_is_refused(enum flow_step_kind kind, int output, int other) {
+static bool overlap_is_refused(int kind, int output, int other) {
     char what[128];
     bool is_smaller =
         flow_step_tensor(&step, other)->fence.size < flow_step_tensor(&step, output)->fence.size;
@@ -143,7 +136,7 @@ static bool overlap_is_refused(enum flow_step_kind kind, int output, int other) 
 }
 
 /* Where both would do, the message is of the first output. */
-static void test_step(enum flow_step_kind kind) {
+static void test_step(int kind) {
     bool refused = true;
     int pairs = 0;
     flow_step_give(&step, kind, true);
@@ -154,12 +147,12 @@ static void test_step(enum flow_step_kind kind) {
                 refused = overlap_is_refused(kind, output, other) && refused;
                 pairs++;
             }
-    ok(refused, "%s: overlaps of an output, %d pairs", step_names[kind], pairs);
+    ok(refused, "%s: overlaps of an output, %d pairs", name_of_step(kind), pairs);
 }
 
 TEST(overlaps) {
-    for (int kind = 0; kind < FLOW_STEP_KINDS; kind++)
-        test_step((enum flow_step_kind)kind);
+    for (int kind = 0; kind < OP_FLOW_STEPS; kind++)
+        test_step(kind);
 }
 
 /* ---- Names and counts ---- */
@@ -214,16 +207,16 @@ TEST(blocks) {
     int64_t most = 0, pages = step.indptr[4];
     for (int64_t p = 0; p < pages; p++)
         most = *flow_step_page(&step, 0, p) > most ? *flow_step_page(&step, 0, p) : most;
-    flow_step_give(&step, STEP_DECODE, true);
+    flow_step_give(&step, OP_FLOW_DECODE, true);
     bend(KVMILL_FLOW_FIELDS + 1)->shape[0] = 4 * most + 3;
-    ok(is_refused(STEP_DECODE, "KVMILL_E_INDEX_RANGE", "page_ids["),
+    ok(is_refused(OP_FLOW_DECODE, "KVMILL_E_INDEX_RANGE", "page_ids["),
        "decode: a page of which a field has three blocks of four");
-    flow_step_give(&step, STEP_DECODE, true);
+    flow_step_give(&step, OP_FLOW_DECODE, true);
     bend(KVMILL_FLOW_SCORES)->shape[0] = 4 * pages * step.rows - 1;
-    ok(is_refused(STEP_DECODE, "KVMILL_E_SHAPE", "scores has "),
+    ok(is_refused(OP_FLOW_DECODE, "KVMILL_E_SHAPE", "scores has "),
        "decode: scores of all blocks but one");
-    flow_step_give(&step, STEP_DECODE, true);
-    ok(is_accepted(STEP_DECODE), "decode: blocks, accepted as they are");
+    flow_step_give(&step, OP_FLOW_DECODE, true);
+    ok(is_accepted(OP_FLOW_DECODE), "decode: blocks, accepted as they are");
     flow_step_close(&step);
 }
 
@@ -264,8 +257,8 @@ static void bend_views(struct flow_beside *beside, const struct wrong *wrong) {
 }
 
 /* A run on views that lie as `layout` says, after they were bent; NULL: they are not. */
-static kvmill_status run_on_views(const char *layout, enum flow_step_kind kind,
-                                  const struct wrong *wrong, kvmill_error *error) {
+static kvmill_status run_on_views(const char *layout, int kind, const struct wrong *wrong,
+                                  kvmill_error *error) {
     struct flow_beside beside;
     kvmill_plan *plan = NULL;
     must(flow_step_plan(&step, kind, NULL, &plan, error) == KVMILL_OK, error->message);
@@ -289,10 +282,10 @@ static void test_layout(const char *layout) {
     open_step(settings);
     for (size_t i = 0; i < 2 * COUNT(wrongs); i++) {
         const struct wrong *wrong = &wrongs[i / 2];
-        enum flow_step_kind kind = i % 2 ? STEP_APPEND : STEP_INDEX;
+        int kind = i % 2 ? OP_FLOW_APPEND : OP_FLOW_INDEX;
         kvmill_status status = run_on_views(layout, kind, wrong, &error);
         ok_status(status, wrong->status, &error, wrong->message, "%s, %s: a field %s", layout,
-                  step_names[kind], wrong->what);
+                  name_of_step(kind), wrong->what);
         ok(flow_step_is_kept(&step), "  and nothing is written");
     }
     flow_step_close(&step);
@@ -304,7 +297,7 @@ TEST(views) {
     test_layout("page");
     test_layout("head");
     open_step("");
-    ok_status(run_on_views("page", STEP_INDEX, NULL, &error), KVMILL_E_STRIDE, &error,
+    ok_status(run_on_views("page", OP_FLOW_INDEX, NULL, &error), KVMILL_E_STRIDE, &error,
               "kmax has strides; accepted: row-major", "apart: views of one piece");
     flow_step_close(&step);
 }

@@ -29,8 +29,8 @@ static void copy_output(struct flow_step *step, struct decoded *decoded) {
 
 static bool decode(struct flow_step *step, const kvmill_plan_options *options,
                    struct decoded *decoded, struct dice *dice) {
-    flow_step_give(step, STEP_DECODE, true);
-    bool ran = flow_step_runs(step, STEP_DECODE, options, (int)dice_range(dice, 0, 3), dice);
+    flow_step_give(step, OP_FLOW_DECODE, true);
+    bool ran = flow_step_runs(step, OP_FLOW_DECODE, options, (int)dice_range(dice, 0, 3), dice);
     decoded->starts = flow_step_copy(step, KVMILL_FLOW_SEL_INDPTR);
     decoded->list = flow_step_copy(step, KVMILL_FLOW_SEL);
     copy_output(step, decoded);

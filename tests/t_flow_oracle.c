@@ -1,9 +1,9 @@
 /* The reference interpreter of flows, op by op, against numbers that were worked out by hand.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "case_table.h"
 #include "common.h"
 #include "oracle/flow.h"
-#include "table.h"
 
 /* ---- Ops ---- */
 
@@ -49,12 +49,12 @@ static void add_given(struct oracle_values *values, const char *name, const stru
 }
 
 /* Inputs "x" and "y", output "o". */
-static void test_op(char **cell) {
+EACH_ROW(oracle_ops, 5) {
     char name[32];
-    const char *more = cell[1];
-    struct given x = read_given(cell[2]), y = read_given(cell[3]), wanted = read_given(cell[4]);
+    const char *more = cells[1];
+    struct given x = read_given(cells[2]), y = read_given(cells[3]), wanted = read_given(cells[4]);
     struct oracle_values values = {.count = 0};
-    sscanf(cell[1], "%31s", name);
+    sscanf(cells[1], "%31s", name);
     const kvmill_flow_op op = {
         .op = name,
         .inputs = {"x", y.pages > 0 ? "y" : NULL},
@@ -73,12 +73,8 @@ static void test_op(char **cell) {
     add_given(&values, "x", &x);
     add_given(&values, "y", &y);
     oracle_run_ops(&op, 1, taps || x.pages > y.pages ? x.pages : y.pages, &values, NULL);
-    ok(is_matrix(oracle_find_value(&values, "o"), &wanted), "%s", cell[0]);
+    ok(is_matrix(oracle_find_value(&values, "o"), &wanted), "%s", cells[0]);
     oracle_free_values(&values);
-}
-
-TEST(ops) {
-    each_row("oracle_ops", 5, test_op);
 }
 
 /* No candidate: reductions over pages are 0. */
@@ -98,15 +94,13 @@ TEST(no_pages) {
 /* ---- Fields ---- */
 
 /* What an op's result becomes in a field: TYPE OP X WANTED. */
-static void test_rounding(char **cell) {
-    DLDataType type = strcmp(cell[0], "bf16") == 0 ? bf16 : strcmp(cell[0], "f16") == 0 ? f16 : f32;
-    double x = strtod(cell[2], NULL), wanted = strtod(cell[3], NULL);
-    ok(oracle_round_field(type, cell[1], x) == wanted, "%s of %s in %s is %s", cell[1], cell[2],
-       cell[0], cell[3]);
-}
-
-TEST(all_rounding) {
-    each_row("oracle_rounding", 4, test_rounding);
+EACH_ROW(oracle_rounding, 4) {
+    DLDataType type = strcmp(cells[0], "bf16") == 0  ? bf16
+                      : strcmp(cells[0], "f16") == 0 ? f16
+                                                     : f32;
+    double x = strtod(cells[2], NULL), wanted = strtod(cells[3], NULL);
+    ok(oracle_round_field(type, cells[1], x) == wanted, "%s of %s in %s is %s", cells[1], cells[2],
+       cells[0], cells[3]);
 }
 
 /* A page of three rows of two, of which two are there. */
@@ -166,22 +160,22 @@ TEST(state) {
 
 /* ---- Selection ---- */
 
-static void test_list(char **cell) {
+EACH_ROW(oracle_lists, 4) {
     const kvmill_flow_select select = {
-        .topk_val = (int64_t)number_in(cell[1], "k"),
-        .reserved_bos = (int64_t)number_in(cell[1], "bos"),
-        .reserved_eos = (int64_t)number_in(cell[1], "eos"),
-        .ratio_numerator = (int64_t)number_in(cell[1], "numerator"),
-        .ratio_denominator = (int64_t)number_in(cell[1], "denominator"),
-        .cap = (int64_t)number_in(cell[1], "cap"),
-        .order = number_in(cell[1], "by_score") != 0 ? "score" : NULL,
+        .topk_val = (int64_t)number_in(cells[1], "k"),
+        .reserved_bos = (int64_t)number_in(cells[1], "bos"),
+        .reserved_eos = (int64_t)number_in(cells[1], "eos"),
+        .ratio_numerator = (int64_t)number_in(cells[1], "numerator"),
+        .ratio_denominator = (int64_t)number_in(cells[1], "denominator"),
+        .cap = (int64_t)number_in(cells[1], "cap"),
+        .order = number_in(cells[1], "by_score") != 0 ? "score" : NULL,
     };
-    int64_t second = (int64_t)number_in(cell[1], "second");
+    int64_t second = (int64_t)number_in(cells[1], "second");
     double scores[MOST], wanted[MOST];
     float score[MOST];
     int32_t list[MOST];
-    int64_t pages = numbers_in(cell[2], 10, scores, MOST),
-            count = numbers_in(cell[3], 10, wanted, MOST);
+    int64_t pages = numbers_in(cells[2], 10, scores, MOST),
+            count = numbers_in(cells[3], 10, wanted, MOST);
     for (int i = 0; i < pages; i++)
         score[i] = (float)scores[i];
     pages = second > 0 ? pages / 2 : pages;
@@ -189,9 +183,5 @@ static void test_list(char **cell) {
                 oracle_selected(&select, pages) == count;
     for (int i = 0; same && i < count; i++)
         same = list[i] == (int32_t)wanted[i];
-    ok(same, "selected: %s", cell[0]);
-}
-
-TEST(lists) {
-    each_row("oracle_lists", 4, test_list);
+    ok(same, "selected: %s", cells[0]);
 }

@@ -7,11 +7,10 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
 
+#include "case_table.h"
 #include "common.h"
 #include "flow_step.h"
 #include "packs.h"
-#include "plans.h"
-#include "table.h"
 #include "walk.h"
 
 /* A step, and what it is planned with. */
@@ -28,8 +27,8 @@ static bool indexes(struct run *run) {
     struct flow_step *step = &run->step;
     flow_step_keep(step, &run->dice);
     flow_step_expect(step, false);
-    flow_step_give(step, STEP_INDEX, true);
-    return flow_step_runs(step, STEP_INDEX, &run->options, (int)dice_range(&run->dice, 0, 3),
+    flow_step_give(step, OP_FLOW_INDEX, true);
+    return flow_step_runs(step, OP_FLOW_INDEX, &run->options, (int)dice_range(&run->dice, 0, 3),
                           &run->dice) &&
            flow_step_lists_are_right(step) &&
            tensors_are_kept(&step->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT],
@@ -39,14 +38,14 @@ static bool indexes(struct run *run) {
 static bool decodes(struct run *run) {
     struct flow_step *step = &run->step;
     flow_step_restore(step);
-    flow_step_give(step, STEP_DECODE, true);
-    return flow_step_runs(step, STEP_DECODE, &run->options, 0, &run->dice) &&
+    flow_step_give(step, OP_FLOW_DECODE, true);
+    return flow_step_runs(step, OP_FLOW_DECODE, &run->options, 0, &run->dice) &&
            flow_step_lists_are_right(step) && flow_step_output_is_right(step);
 }
 
 /* The output of a run as that of another: nothing but what is written is left. */
-static bool runs_to(struct run *run, enum flow_step_kind kind, const kvmill_plan_options *options,
-                    int threads, const unsigned char *output) {
+static bool runs_to(struct run *run, int kind, const kvmill_plan_options *options, int threads,
+                    const unsigned char *output) {
     flow_step_restore(&run->step);
     return flow_step_runs(&run->step, kind, options, threads, &run->dice) &&
            flow_step_has_bytes(&run->step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, output);
@@ -56,13 +55,13 @@ static bool runs_to(struct run *run, enum flow_step_kind kind, const kvmill_plan
 static bool attends_likewise(struct run *run) {
     struct flow_step *step = &run->step;
     unsigned char *output = flow_step_copy(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
-    flow_step_give(step, STEP_DECODE, false);
-    bool same = runs_to(run, STEP_DECODE, &run->options, 0, output);
+    flow_step_give(step, OP_FLOW_DECODE, false);
+    bool same = runs_to(run, OP_FLOW_DECODE, &run->options, 0, output);
     flow_step_restore(step);
     flow_step_put_lists(step);
     flow_step_keep(step, &run->dice);
-    flow_step_give(step, STEP_ATTEND, true);
-    same = same && runs_to(run, STEP_ATTEND, &run->options, 0, output);
+    flow_step_give(step, OP_FLOW_ATTEND, true);
+    same = same && runs_to(run, OP_FLOW_ATTEND, &run->options, 0, output);
     free(output);
     return same;
 }
@@ -72,11 +71,11 @@ static bool threads_agree(struct run *run) {
     static const int counts[][2] = {{1, 1}, {2, 8}, {3, 2}, {2, 2}, {1, 3}, {8, 8}};
     bool same = true;
     unsigned char *output = flow_step_copy(&run->step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
-    flow_step_give(&run->step, STEP_DECODE, true);
+    flow_step_give(&run->step, OP_FLOW_DECODE, true);
     for (int64_t i = 0; same && i < (is_slow_run() ? 3 : 6); i++) {
         kvmill_plan_options options = run->options;
         options.threads = counts[i][0];
-        same = runs_to(run, STEP_DECODE, &options, counts[i][1], output) &&
+        same = runs_to(run, OP_FLOW_DECODE, &options, counts[i][1], output) &&
                flow_step_lists_are_right(&run->step);
     }
     free(output);
@@ -95,8 +94,8 @@ static bool dense_agrees(struct run *run) {
     unsigned char *before = flow_step_copy(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     int64_t row = (output->shape[1] - 1) * output->strides[1] + output->shape[2];
     flow_step_restore(step);
-    flow_step_give(step, STEP_ATTEND, false);
-    bool right = flow_step_runs(step, STEP_ATTEND, &run->options, 2, &run->dice);
+    flow_step_give(step, OP_FLOW_ATTEND, false);
+    bool right = flow_step_runs(step, OP_FLOW_ATTEND, &run->options, 2, &run->dice);
     for (int64_t b = 0; right && b < step->attention.sequences; b++) {
         const unsigned char *at =
             flow_step_element(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, b, 0, 0);
@@ -171,23 +170,18 @@ TEST(isas) {
     }
 }
 
-/* A row of tests/tables/flow_scenes.tsv. */
-static void test_scene(char **cell) {
+EACH_ROW(flow_scenes, 3) {
     bool passed[CHECKS];
-    const char *slow = strstr(cell[2], "slow"), *instead = strchr(cell[2], '=');
+    const char *slow = strstr(cells[2], "slow"), *instead = strchr(cells[2], '=');
     int whole = 0;
     char settings[256];
-    struct run run = {.options = two_threads[1], .dice = dice_for(cell[0]), .whole = &whole};
+    struct run run = {.options = two_threads[1], .dice = dice_for(cells[0]), .whole = &whole};
     if (slow != NULL && is_slow_run() && instead == NULL)
         return;
-    snprintf(settings, sizeof settings, "%s %s", cell[1],
+    snprintf(settings, sizeof settings, "%s %s", cells[1],
              slow != NULL && is_slow_run() ? slow + strlen("slow ") : "");
     flow_step_set(&run.step, settings);
-    ok(check(&run, strstr(cell[2], "long") ? 3 : CHECKS, passed), "%s", cell[0]);
-}
-
-TEST(scenes) {
-    each_row("flow_scenes", 3, test_scene);
+    ok(check(&run, strstr(cells[2], "long") ? 3 : CHECKS, passed), "%s", cells[0]);
 }
 
 /* ---- Lists of a caller's own ---- */
@@ -222,8 +216,8 @@ TEST(any_lists) {
             choose_lists(&step, &dice);
             flow_step_expect_output(&step);
             flow_step_put_lists(&step);
-            flow_step_give(&step, STEP_ATTEND, true);
-            right = flow_step_runs(&step, STEP_ATTEND, &two_threads[n % 2], 2, &dice) &&
+            flow_step_give(&step, OP_FLOW_ATTEND, true);
+            right = flow_step_runs(&step, OP_FLOW_ATTEND, &two_threads[n % 2], 2, &dice) &&
                     flow_step_output_is_right(&step) && right;
         }
         ok(right, "attend along any lists, scope %s", scopes[i]);
@@ -236,8 +230,7 @@ TEST(any_lists) {
 static kvmill_plan *plan_of(const struct flow_step *step, int kind) {
     kvmill_plan *plan;
     kvmill_error error;
-    if (flow_step_plan(step, (enum flow_step_kind)kind, &two_threads[0], &plan, &error) != 0)
-        bail_out("%s", error.message);
+    must(flow_step_plan(step, kind, &two_threads[0], &plan, &error) == 0, error.message);
     return plan;
 }
 
@@ -265,9 +258,9 @@ TEST(constants) {
     step.flow.constant_count = 1;
     for (int i = 0; i < 32; i++)
         values[i] = 1;
-    kvmill_plan *plan = plan_of(&step, STEP_INDEX);
+    kvmill_plan *plan = plan_of(&step, OP_FLOW_INDEX);
     memset(values, 0xff, sizeof values);
-    flow_step_give(&step, STEP_INDEX, true);
+    flow_step_give(&step, OP_FLOW_INDEX, true);
     ok(run_with_workspace(plan, step.given, 0, &dice, NULL) == KVMILL_OK &&
            flow_step_lists_are_right(&step),
        "a plan keeps its constants");
@@ -279,18 +272,18 @@ TEST(constants) {
 TEST(words) {
     static const struct {
         const char *const words;
-        bool in[FLOW_STEP_KINDS];
+        bool in[OP_FLOW_STEPS];
     } says[] = {
-        {"; write K with ", {[STEP_APPEND] = true}},
-        {"; summarise with ", {[STEP_APPEND] = true, [STEP_SUMMARISE] = true}},
-        {"; index with ", {[STEP_INDEX] = true, [STEP_DECODE] = true}},
-        {"; attend with ", {[STEP_ATTEND] = true, [STEP_DECODE] = true}},
+        {"; write K with ", {[OP_FLOW_APPEND] = true}},
+        {"; summarise with ", {[OP_FLOW_APPEND] = true, [OP_FLOW_SUMMARISE] = true}},
+        {"; index with ", {[OP_FLOW_INDEX] = true, [OP_FLOW_DECODE] = true}},
+        {"; attend with ", {[OP_FLOW_ATTEND] = true, [OP_FLOW_DECODE] = true}},
     };
     struct dice dice = dice_for("words");
     struct flow_step step;
     flow_step_set(&step, "start=40");
     flow_step_open(&step, &dice);
-    for (int kind = 0; kind < FLOW_STEP_KINDS; kind++) {
+    for (int kind = 0; kind < OP_FLOW_STEPS; kind++) {
         kvmill_plan *plan = plan_of(&step, kind);
         for (size_t i = 0; i < COUNT(says); i++)
             ok(plan_says(plan, says[i].words) == says[i].in[kind], "step %d%s: %s", kind,
@@ -315,9 +308,9 @@ static double time_begin(const kvmill_plan *plan, struct flow_step *step) {
     for (int i = 0; i < 300; i++) {
         kvmill_call call;
         double start = now();
-        if (kvmill_begin(&call, plan, step->given, kvmill_plan_tensor_count(plan), workspace,
-                         NULL) != KVMILL_OK)
-            bail_out("begin fails");
+        must(kvmill_begin(&call, plan, step->given, kvmill_plan_tensor_count(plan), workspace,
+                          NULL) == KVMILL_OK,
+             "begin fails");
         double took = now() - start;
         best = took < best ? took : best;
     }
@@ -327,7 +320,8 @@ static double time_begin(const kvmill_plan *plan, struct flow_step *step) {
 
 /* A generous limit: 20 microseconds; what it is on an idle machine is said. */
 TEST(time) {
-    static const char *const names[] = {"", "index", "attend along lists", "decode"};
+    static const int kinds[] = {OP_FLOW_INDEX, OP_FLOW_ATTEND, OP_FLOW_DECODE};
+    static const char *const names[] = {"index", "attend along lists", "decode"};
     struct dice dice = dice_for("time");
     struct flow_step step;
     if (is_slow_run())
@@ -335,14 +329,13 @@ TEST(time) {
     flow_step_set(&step, "num_heads=32 num_kv_heads=8 head_dim=128 T1=float16 T2=float16 "
                          "start=32768 topk_val=126 reserved_bos=1");
     flow_step_open(&step, &dice);
-    flow_step_give(&step, STEP_INDEX, true);
-    if (!flow_step_runs(&step, STEP_INDEX, &two_threads[1], 0, &dice))
-        bail_out("no lists");
-    for (int kind = STEP_INDEX; kind <= STEP_DECODE; kind++) {
-        kvmill_plan *plan = plan_of(&step, kind);
-        flow_step_give(&step, (enum flow_step_kind)kind, true);
+    flow_step_give(&step, OP_FLOW_INDEX, true);
+    must(flow_step_runs(&step, OP_FLOW_INDEX, &two_threads[1], 0, &dice), "no lists");
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        kvmill_plan *plan = plan_of(&step, kinds[i]);
+        flow_step_give(&step, kinds[i], true);
         double took = time_begin(plan, &step);
-        ok(took < 20e-6, "%s of 2048 pages begins in %.2f microseconds", names[kind], took * 1e6);
+        ok(took < 20e-6, "%s of 2048 pages begins in %.2f microseconds", names[i], took * 1e6);
         kvmill_plan_destroy(plan);
     }
     flow_step_close(&step);

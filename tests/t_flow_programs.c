@@ -14,7 +14,6 @@
 #include "common.h"
 #include "flow_file.h"
 #include "flow_scene.h"
-#include "flow_texts.h"
 #include "packs.h"
 #include "settings.h"
 #include "walk.h"
@@ -31,8 +30,7 @@ static void close_scene(struct flow_scene *scene) {
 static struct flow_scene *open_scene(const kvmill_flow *flow, int64_t pool, bool is_strange,
                                      struct dice *dice) {
     struct flow_scene *scene = calloc(1, sizeof *scene);
-    if (scene == NULL)
-        bail_out("out of memory");
+    must(scene != NULL, "out of memory");
     flow_scene_open(scene, flow, pool, is_strange, dice);
     return scene;
 }
@@ -224,8 +222,7 @@ static void check_all_tried(const kvmill_pack *pack) {
 
 static void try_library(const char *path) {
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL)
-        bail_out("%s", dlerror());
+    must(library != NULL, dlerror());
     try_file(getenv("KVMILL_PROGRAMS_SPECS"));
 }
 

@@ -130,23 +130,19 @@ ROWS(folds, 3) {
 /* ---- Refusals ---- */
 
 /* "fine" in place of a place: what is refused elsewhere is refused for what is wrong alone. */
-static void test_refusal(char **cell) {
+EACH_ROW(flow_refusals, 5) {
     struct spec_list specs;
     struct error error;
     char place[512];
-    char *text = flow_text(cell[1], cell[2], "");
-    snprintf(place, sizeof place, "%s: %s: ", flow_file(), cell[3]);
+    char *text = flow_text(cells[1], cells[2], "");
+    snprintf(place, sizeof place, "%s: %s: ", flow_file(), cells[3]);
     bool done = flow_read(text, &specs, &error);
-    if (strcmp(cell[3], "fine") == 0)
-        ok_text(error.text, "", "accepted: %s", cell[0]);
+    if (strcmp(cells[3], "fine") == 0)
+        ok_text(error.text, "", "accepted: %s", cells[0]);
     else
-        ok_failed(done, &error, EXIT_USER, place, cell[4], "refused: %s", cell[0]);
+        ok_failed(done, &error, EXIT_USER, place, cells[4], "refused: %s", cells[0]);
     spec_list_free(&specs);
     free(text);
-}
-
-TEST(refusals) {
-    each_row("flow_refusals", 5, test_refusal);
 }
 
 /* ---- What is read whole ---- */
@@ -159,8 +155,7 @@ static bool is_skipped(const kvmill_flow *flow, int64_t layer) {
     attention.num_layer = 8;
     attention.layer_idx = layer;
     own.attention = &attention;
-    if (kvmill_flow_verify(&own, &problem, &reason) != KVMILL_OK)
-        bail_out("%s", reason.message);
+    must(kvmill_flow_verify(&own, &problem, &reason) == KVMILL_OK, reason.message);
     return problem.skipped;
 }
 

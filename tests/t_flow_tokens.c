@@ -96,7 +96,7 @@ static bool prefills(struct flow_step *step, const kvmill_plan_options *options,
     struct attention *a = &step->attention;
     void *outputs[3] = {NULL};
     bool right = runs_dense(a, options, dice);
-    flow_step_give(step, STEP_ATTEND, false);
+    flow_step_give(step, OP_FLOW_ATTEND, false);
     for (int i = 0; i < 2 + a->op.partial; i++) {
         struct fence *fence = &a->tensor[theirs[i]].fence;
         outputs[i] = take((int64_t)fence->size, 1);
@@ -106,7 +106,8 @@ static bool prefills(struct flow_step *step, const kvmill_plan_options *options,
     }
     step->given[KVMILL_CACHE_ATTENTION_SEQSTARTS] =
         &step->tensor[KVMILL_CACHE_ATTENTION_SEQSTARTS].dl;
-    right = right && flow_step_runs(step, STEP_ATTEND, options, (int)dice_range(dice, 0, 3), dice);
+    right =
+        right && flow_step_runs(step, OP_FLOW_ATTEND, options, (int)dice_range(dice, 0, 3), dice);
     for (int i = 0; i < 2 + a->op.partial; i++) {
         const struct fence *fence = &a->tensor[theirs[i]].fence;
         right = right && memcmp(fence->data, outputs[i], fence->size) == 0;

@@ -3,12 +3,12 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/flow/flow.h"
+#include "case_table.h"
 #include "common.h"
 #include "flow_file.h"
 #include "flow_step.h"
 #include "oracle/flow.h"
 #include "packs.h"
-#include "table.h"
 
 /* ---- Pages of a row ---- */
 
@@ -74,8 +74,8 @@ static bool takes_second(struct flow_step *step, const kvmill_plan_options *opti
     *last = (kvmill_flow_op){
         .op = last->op, .inputs = {last->inputs[1], last->inputs[0]}, .group = last->group};
     step->flow.index = index;
-    flow_step_give(step, STEP_INDEX, true);
-    bool right = flow_step_runs(step, STEP_INDEX, options, 2, dice);
+    flow_step_give(step, OP_FLOW_INDEX, true);
+    bool right = flow_step_runs(step, OP_FLOW_INDEX, options, 2, dice);
     step->second = flow_step_copy(step, KVMILL_FLOW_SCORES);
     step->flow = kept;
     return right;
@@ -86,7 +86,7 @@ static bool steps_are_right(struct flow_step *step, struct flow_pool *pool,
                             const kvmill_plan_options *options, struct dice *dice) {
     bool right = takes_second(step, options, dice);
     for (int n = 0; right && n < 3; n++) {
-        enum flow_step_kind kind = n == 0 ? STEP_INDEX : STEP_DECODE;
+        int kind = n == 0 ? OP_FLOW_INDEX : OP_FLOW_DECODE;
         flow_step_expect_scores(step, pool->field);
         flow_step_give(step, kind, true);
         right = flow_step_runs(step, kind, options, (int)dice_range(dice, 0, 3), dice) &&
@@ -192,7 +192,7 @@ static json_t *flow_on(const char *name, const char *attention, const char *scop
 }
 
 /* A cache for some of the flows, with scopes that their state allows. */
-static void test_cache(char **cell) {
+EACH_ROW(flow_caches, 2) {
     static const char *const scopes[] = {"kv_head", "query_head", "request"};
     static int s;
     const char *const *names = flows_shipped();
@@ -201,18 +201,14 @@ static void test_cache(char **cell) {
         const char *scope = scopes[(i + s) / 3 % 3];
         if ((i + s) % (is_slow_run() ? 7 : 3) != 0)
             continue;
-        json_t *json = flow_on(names[i], cell[1], scope, s);
-        snprintf(name, sizeof name, "%s, %s, %s", names[i], cell[0], scope);
+        json_t *json = flow_on(names[i], cells[1], scope, s);
+        snprintf(name, sizeof name, "%s, %s, %s", names[i], cells[0], scope);
         if (has_save(json) && scope[0] == 'q')
             json_decref(json);
         else
             test_json(json, name, i + s);
     }
     s++;
-}
-
-TEST(shipped) {
-    each_row("flow_caches", 2, test_cache);
 }
 
 /* Page sizes, head sizes and group sizes, odd ones too; one of each at least once. */
@@ -255,8 +251,8 @@ static bool open_listed(struct flow_step *step, const kvmill_flow *flow, int64_t
     flow_pool_open(step, &pool);
     bool right = flow_pool_appends(&pool, &two_threads[1], &dice);
     flow_pool_close(&pool);
-    flow_step_give(step, STEP_INDEX, true);
-    return flow_step_runs(step, STEP_INDEX, &two_threads[1], 0, &dice) && right;
+    flow_step_give(step, OP_FLOW_INDEX, true);
+    return flow_step_runs(step, OP_FLOW_INDEX, &two_threads[1], 0, &dice) && right;
 }
 
 static bool lists_are_same(const kvmill_flow *const flows[2], int64_t number) {
@@ -319,12 +315,12 @@ TEST(same) {
 
 static char ops_text[1 << 16];
 
-static void test_op(char **cell) {
+EACH_ROW(flow_ops, 4) {
     static int number;
     struct spec_list specs;
-    char *text = flow_text(cell[1], cell[3], cell[2]);
+    char *text = flow_text(cells[1], cells[3], cells[2]);
     const kvmill_flow *flow = flow_open(text, &specs);
-    test_flow(flow, &flow->select, cell[0], 2 * number++ + 1);
+    test_flow(flow, &flow->select, cells[0], 2 * number++ + 1);
     if (strlen(ops_text) + strlen(text) < sizeof ops_text)
         strcat(ops_text, text);
     spec_list_free(&specs);
@@ -333,7 +329,6 @@ static void test_op(char **cell) {
 
 /* No op of the library is left out; Load and Save are those of flows that ship. */
 TEST(every_op) {
-    each_row("flow_ops", 4, test_op);
     for (int code = 0; code < KVMILL_FLOW_CODES; code++) {
         char words[64];
         snprintf(words, sizeof words, "\"op\": \"%s\"", kvmill_flow_kind_at(code)->name);

@@ -14,8 +14,7 @@ static char now[256]; /* what runs, for when it ends the process */
 /* In memory of its own, so that a sanitizer sees where it ends. */
 static void run(const struct fuzz_target *target, const char *seed, size_t size) {
     unsigned char *own = malloc(size + 1);
-    if (own == NULL)
-        bail_out("no memory");
+    must(own != NULL, "no memory");
     memcpy(own, seed, size);
     int out = dup(STDOUT_FILENO); /* what commands say is no result of a test */
     dup2(STDERR_FILENO, STDOUT_FILENO);

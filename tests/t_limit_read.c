@@ -66,8 +66,7 @@ TEST(reading) {
     kvmill_pool *pool;
     double best = 0;
     struct error error;
-    if (memory == NULL || !bench_pool_open(1, &pool, &error))
-        bail_out("no memory");
+    must(memory != NULL && bench_pool_open(1, &pool, &error), "no memory");
     memset(memory, 1, PIECES * piece);
     for (int i = 0; i < TRIES && best < 0.95; i++) {
         double share = share_of_best(memory, pool);

@@ -155,8 +155,7 @@ static bool refuse(const char *symbol) {
     struct kernel kernel;
     size_t length = strlen(symbol);
     char *copy = malloc(length + 1 + sizeof canary);
-    if (copy == NULL)
-        bail_out("out of memory");
+    must(copy != NULL, "out of memory");
     memcpy(copy, symbol, length + 1);
     memcpy(copy + length + 1, canary, sizeof canary);
     bool accepted = kernel_parse(copy, &kernel, &error);

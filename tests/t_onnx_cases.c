@@ -3,7 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "case_table.h"
-#include "common.h"
 #include "onnx_problem.h"
 #include "packs.h"
 #include "settings.h"

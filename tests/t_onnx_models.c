@@ -22,8 +22,8 @@ struct file {
 
 static void open_file(struct file *file, const void *data, size_t length) {
     file->descriptor = memfd_create("model", 0);
-    if (file->descriptor < 0 || write(file->descriptor, data, length) != (ssize_t)length)
-        bail_out("cannot make a file in memory");
+    must(file->descriptor >= 0 && write(file->descriptor, data, length) == (ssize_t)length,
+         "cannot make a file in memory");
     snprintf(file->name, sizeof file->name, "/proc/self/fd/%d", file->descriptor);
 }
 

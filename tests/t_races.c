@@ -4,7 +4,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
-#include "crew.h"
 #include "described.h"
 #include "packs.h"
 #include "plans.h"

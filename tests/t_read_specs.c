@@ -8,7 +8,6 @@
 
 #include "case_table.h"
 #include "common.h"
-#include "crew.h"
 #include "plans.h"
 
 /* What was read last, and why not. */
@@ -82,8 +81,8 @@ TEST(flow) {
 TEST(shipped_flows) {
     glob_t files;
     int right = 0;
-    if (glob(source_path("configs/flows/*.json"), 0, NULL, &files) != 0)
-        bail_out("configs/flows: no files");
+    must(glob(source_path("configs/flows/*.json"), 0, NULL, &files) == 0,
+         "configs/flows: no files");
     for (size_t i = 0; i < files.gl_pathc; i++) {
         size_t length;
         char *text = read_bytes(files.gl_pathv[i], &length);

@@ -9,7 +9,7 @@
      B=2                    a dim of the call, in capital letters
      cache:is=C,L,KV        the tensor's shape, in such dims;  :given  :none  :first=S  :step=4
      cache:type=int8        its type;  :shape=2,3  :.2=5 (a dim)  :[3]=7 (a number)
-     cache:null             there is none;  :surplus, and the words of tests/bent.h
+     cache:null             there is none;  :surplus, and the words of tests/settings.h
      cache:at=query+16      its data is that of another tensor, 16 bytes further
      batch=2                of steps of flows: a limit, as are pages and cache_pages
      kernels=store,plain    options.least_isa is scalar, and so is the only pack: kernels with such
@@ -20,12 +20,11 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
-#include "bent.h"
+#include "case_table.h"
 #include "common.h"
 #include "described.h"
 #include "packs.h"
 #include "plans.h"
-#include "table.h"
 
 enum { MOST_CALLS = 64, MOST_ROWS = 40 };
 
@@ -57,8 +56,7 @@ static void define_call(const char *name, const char *of, const char *settings) 
     struct call *call = calls;
     while (call->op != NULL)
         call++;
-    if (call == &calls[MOST_CALLS - 1])
-        bail_out("too many calls");
+    must(call != &calls[MOST_CALLS - 1], "too many calls");
     call->op = varied ? varied->op : op_named(of);
     must(call->op != NULL, of);
     snprintf(call->name, sizeof call->name, "%s", name);
@@ -409,23 +407,19 @@ static void test_row(const struct row *row, char *all, struct dice dice) {
     }
 }
 
-static void test_table(const char *name) {
-    struct table table = table_open(name);
-    memset(calls, 0, sizeof calls);
-    for (char *row[5]; table_next(&table, row, 5);) {
-        if (strcmp(row[1], "call") == 0) {
-            define_call(row[0], row[2], row[3]);
-            continue;
-        }
-        for (char *rest = row[0], *name; (name = strsep(&rest, ",")) != NULL;) {
-            const struct row one = {find_call(name), NULL, row[3], row[4], status_named(row[2])};
-            char when[64];
-            snprintf(when, sizeof when, "%s", row[1]);
-            must(one.call != NULL, name);
-            test_row(&one, when, dice_for(row[3]));
-        }
+static void test_line(char *const *cells) {
+    if (strcmp(cells[1], "call") == 0) {
+        define_call(cells[0], cells[2], cells[3]);
+        return;
     }
-    table_close(&table);
+    const char *message = cells[4] != NULL ? cells[4] : "";
+    for (char *rest = cells[0], *name; (name = strsep(&rest, ",")) != NULL;) {
+        const struct row one = {find_call(name), NULL, cells[3], message, status_named(cells[2])};
+        char when[64];
+        snprintf(when, sizeof when, "%s", cells[1]);
+        must(one.call != NULL, name);
+        test_row(&one, when, dice_for(cells[3]));
+    }
 }
 
 TEST(refusals) {
@@ -433,6 +427,8 @@ TEST(refusals) {
                                         "refusals/attention",       "refusals/tensor_scatter",
                                         "refusals/write_rows",      "refusals/flow",
                                         "refusals/least_isa"};
-    for (size_t i = 0; i < COUNT(names); i++)
-        test_table(names[i]);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        memset(calls, 0, sizeof calls);
+        each_row(names[i], 4, test_line);
+    }
 }

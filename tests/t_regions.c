@@ -16,7 +16,6 @@
 #include "region_texts.h"
 #include "walk.h"
 #include "windows_case.h"
-#include "windows_pack.h"
 
 /* ---- Numbers ---- */
 
@@ -80,17 +79,17 @@ static bool are_same(const struct fenced_tensor *a, const struct fenced_tensor *
 
 /* ---- A problem ---- */
 
-enum { MOST_SLOTS = 4, MOST_COMPONENTS = 3 };
+enum { REGION_SLOTS = 4, MOST_COMPONENTS = 3 };
 
 struct problem {
     struct read_region region;
     struct geometry g;
     bool in_place;
     int captures;
-    struct fenced_tensor input[MOST_SLOTS], update[MOST_SLOTS], result[2][MOST_SLOTS];
+    struct fenced_tensor input[REGION_SLOTS], update[REGION_SLOTS], result[2][REGION_SLOTS];
     struct fenced_tensor capture[KVMILL_MOST_CAPTURES], indices;
-    const DLTensor *inputs[MOST_SLOTS], *updates[MOST_SLOTS], *results[MOST_SLOTS];
-    const DLTensor *tensors[3 * MOST_SLOTS + 1 + KVMILL_MOST_CAPTURES];
+    const DLTensor *inputs[REGION_SLOTS], *updates[REGION_SLOTS], *results[REGION_SLOTS];
+    const DLTensor *tensors[3 * REGION_SLOTS + 1 + KVMILL_MOST_CAPTURES];
     kvmill_scatter op;
 };
 

@@ -3,7 +3,6 @@
    parts and on threads.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <kvmill_kernel.h>
 #include <stdarg.h>
 
 #include "common.h"
@@ -396,10 +395,10 @@ static unsigned char most_writers(const struct scene *scene, const kvmill_plan *
         &scene->tensor[scene->given[PRESENT] == scene->given[PAST] ? PAST : PRESENT].fence;
     unsigned char *writers = calloc(output->size, 1), *before = malloc(output->size), most = 0;
     kvmill_call call;
-    if (before == NULL || writers == NULL ||
-        kvmill_begin(&call, plan, scene->given, KVMILL_TENSOR_SCATTER_TENSORS, NULL, NULL) !=
-            KVMILL_OK)
-        bail_out("cannot begin");
+    must(before != NULL && writers != NULL &&
+             kvmill_begin(&call, plan, scene->given, KVMILL_TENSOR_SCATTER_TENSORS, NULL, NULL) ==
+                 KVMILL_OK,
+         "cannot begin");
     memset(scene_bytes(scene, PRESENT), 0x55, scene->tensor[PRESENT].fence.size);
     memset(scene_bytes(scene, PAST), 0xff, scene->tensor[PAST].fence.size);
     memset(scene_bytes(scene, UPDATE), 0x00, scene->tensor[UPDATE].fence.size);

@@ -102,8 +102,7 @@ static int64_t field_open(struct field *field, int64_t pool, int64_t bytes, bool
     field->size = (size_t)(pool * stride + TRAP);
     field->memory =
         mmap(NULL, field->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (field->memory == MAP_FAILED)
-        bail_out("no memory");
+    must(field->memory != MAP_FAILED, "no memory");
     field->base = field->memory + TRAP + (at_end ? room - bytes : 0);
     return stride;
 }

@@ -39,8 +39,8 @@ static char *replace(const char *text, const char *line, const char *instead) {
         bail_out("no line \"%s\"", line);
     struct text changed = {0};
     const char *rest = at + 1 + strcspn(at + 1, "\n") + (*instead == '\0');
-    if (!text_print(&changed, "%.*s%s%s", (int)(at + 1 - text), text, instead, rest))
-        bail_out("out of memory");
+    must(text_print(&changed, "%.*s%s%s", (int)(at + 1 - text), text, instead, rest),
+         "out of memory");
     return changed.data;
 }
 

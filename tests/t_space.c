@@ -87,8 +87,8 @@ ROWS(neighbours, 2) {
     must(space_parse(&space, cells[0], &point, &error), error.text);
     int count = space_neighbours(&space, &point, neighbours);
     for (int i = 0; i < count; i++)
-        if (!text_print(&text, i > 0 ? ", " : "") || !space_print(&space, &neighbours[i], &text))
-            bail_out("out of memory");
+        must(text_print(&text, i > 0 ? ", " : "") && space_print(&space, &neighbours[i], &text),
+             "out of memory");
     ok_text(text.data, cells[1], "neighbours of %s", cells[0]);
     text_free(&text);
 }

@@ -57,8 +57,7 @@ TEST(unreadable) {
 static void expect_long_refusal(size_t size, const char *start, char letter, const char *end,
                                 const char *what) {
     char *text = malloc(size + 1);
-    if (text == NULL)
-        bail_out("out of memory");
+    must(text != NULL, "out of memory");
     memset(text, letter, size);
     memcpy(text, start, strlen(start));
     memcpy(text + size - strlen(end), end, strlen(end) + 1);

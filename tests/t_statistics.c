@@ -149,8 +149,7 @@ TEST(false_winners) {
             for (int i = 0; i < SAMPLES; i++) /* 5 % of noise */
                 ratios[i] = 1 + ((double)random_below(&random, 1000) - 500) / 10000;
             all[c] = (struct contender_result){.name = "x"};
-            if (!summarise(ratios, SAMPLES, CANDIDATES, &all[c].gain))
-                bail_out("no memory");
+            must(summarise(ratios, SAMPLES, CANDIDATES, &all[c].gain), "no memory");
         }
         false_winners += choose(all, CANDIDATES).winner != NO_CONTENDER;
     }

@@ -60,9 +60,9 @@ static void answer(struct search *search, const struct question *question, struc
     run->illegal |= !space_holds(&space, &question->point);
     run->asked++;
     run->now++;
-    if (!search_tell(search, &question->point, failed ? OUTCOME_COMPILE : OUTCOME_MEASURED,
-                     cost_of(&question->point), question->samples))
-        bail_out("no memory");
+    must(search_tell(search, &question->point, failed ? OUTCOME_COMPILE : OUTCOME_MEASURED,
+                     cost_of(&question->point), question->samples),
+         "no memory");
 }
 
 static void run_to_end(struct search *search, struct run *run, bool failing) {

@@ -2,13 +2,13 @@
    bit: random geometry, index types, strides, combiners; serially and in shuffled parts.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "case_table.h"
 #include "common.h"
 #include "packs.h"
 #include "plans.h"
 #include "settings.h"
 #include "walk.h"
-#include "windows_pack.h"
-#include "windows_scatter.h"
+#include "windows_case.h"
 
 /* ---- Gather ---- */
 
@@ -92,21 +92,9 @@ static bool gathers_right(struct dice *dice, bool large) {
    store around them, or cut into pieces ---- */
 
 /* operand [batch, rows, elements + 3], start_indices [batch, count, 2], windows of 1 x elements. */
-static const struct long_gather {
+struct long_gather {
     const char *name, *index, *type;
     int64_t elements, batch, rows, count;
-} long_gathers[] = {
-    {"520 bytes", "int64", "uint16", 260, 1, 30, 40},
-    {"1024 bytes in a batch", "int32", "uint32", 256, 3, 20, 25},
-    {"4096 bytes", "int8", "complex128", 256, 1, 100, 9},
-    {"8192 bytes", "uint64", "uint64", 1024, 2, 20, 11},
-    {"8240 bytes", "uint64", "uint16", 4120, 1, 20, 11},
-    {"16384 bytes", "int16", "uint64", 2048, 1, 9, 17},
-    {"40000 bytes", "uint8", "uint32", 10000, 2, 5, 6},
-    {"65536 bytes", "int64", "complex128", 4096, 1, 5, 6},
-    {"4 MiB together", "int32", "complex128", 512, 1, 40, 515},
-    {"pieces", "int32", "uint8", 200001, 2, 3, 4},
-    {"4 MiB in pieces", "uint64", "complex128", 6250, 1, 3, 43},
 };
 
 static struct geometry long_geometry(const struct long_gather *by) {
@@ -155,11 +143,18 @@ static void test_long_gather(const struct long_gather *by, const char *mode) {
     close_gathering(&it);
 }
 
-TEST(long_gathers) {
-    for (int i = 0; i < (int)COUNT(long_gathers); i++) {
-        test_long_gather(&long_gathers[i], "clip");
-        test_long_gather(&long_gathers[i], "fill");
-    }
+EACH_ROW(long_gathers, 4) {
+    double numbers[4];
+    numbers_in(cells[3], 10, numbers, 4);
+    struct long_gather by = {.name = cells[0],
+                             .index = cells[1],
+                             .type = cells[2],
+                             .elements = (int64_t)numbers[0],
+                             .batch = (int64_t)numbers[1],
+                             .rows = (int64_t)numbers[2],
+                             .count = (int64_t)numbers[3]};
+    test_long_gather(&by, "clip");
+    test_long_gather(&by, "fill");
 }
 
 /* ---- Scatter ---- */

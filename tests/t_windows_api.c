@@ -3,7 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/op_tables.h"
-#include "bent.h"
 #include "case_table.h"
 #include "common.h"
 #include "plans.h"

@@ -1,4 +1,5 @@
-/* Random problems of gather and scatter: geometry, tensors with strides and fences, indices.
+/* Random problems of gather and scatter: geometry, tensors with strides and fences, indices; runs
+   of them, and what the oracles say; kernels that are made for them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_WINDOWS_CASE_H
@@ -7,6 +8,7 @@
 #include <kvmill.h>
 
 #include "fence.h"
+#include "oracle/windows.h"
 
 /* What became of the cases, to be sure that every way was gone. */
 extern struct ways {
@@ -66,5 +68,70 @@ void fill_indices(struct dice *dice, const struct geometry *g, DLDataType type,
    parts, where it is not NULL. */
 bool run_windows(struct dice *dice, kvmill_plan *plan, const DLTensor *const *tensors,
                  int64_t *most);
+
+/* ---- Problems of scatter, judged by the oracles ---- */
+
+enum { MOST_SLOTS = 3, JOINTS = 2, COPIED_TYPES = 7 };
+
+/* Types of what is only copied. */
+extern const DLDataType copied_types[COPIED_TYPES];
+
+/* Regions of several inputs, each made of what the others were before. */
+extern const struct joint {
+    int slots;
+    const kvmill_region *region;
+    oracle_combine combine;
+} joints[JOINTS];
+
+struct scattering {
+    struct geometry g;
+    const struct joint *joint; /* or NULL: one input, and the combiner */
+    struct combiner combiner;
+    DLDataType index_type;
+    bool in_place, unique;
+    int slots;
+    int64_t parts; /* that its plan says a run has, at most */
+    struct pair input[MOST_SLOTS], update[MOST_SLOTS], result[MOST_SLOTS], indices;
+    const DLTensor *inputs[MOST_SLOTS], *updates[MOST_SLOTS], *tensors[3 * MOST_SLOTS + 2];
+    kvmill_scatter op;
+};
+
+/* The scatter of these tensors, without the attributes that are drawn. */
+kvmill_scatter scatter_of(const struct scattering *it, const DLTensor *const *inputs,
+                          const DLTensor *indices, const DLTensor *const *updates);
+
+/* Tensors of its geometry and types, filled; run and judge them, which closes them; both. */
+void open_scattering(struct dice *dice, struct scattering *it);
+bool applies_right(struct dice *dice, struct scattering *it, const kvmill_plan_options *options);
+bool scatters_so(struct dice *dice, struct scattering *it, const kvmill_plan_options *options);
+
+/* Any problem, of the joint or of one input. */
+bool scatters_with(struct dice *dice, bool large, const struct joint *joint,
+                   const kvmill_plan_options *options);
+
+/* ---- Kernels made for random gathers ---- */
+
+/* One run of a test tells their specs, a later one, from the same seed, takes the pack that was
+   made of these; tests/windows.test says so by the environment. */
+
+/* Cases of a kind, KVMILL_WINDOWS_CASES; or `usual`. */
+int windows_cases(int usual);
+
+/* Write the spec to the file KVMILL_WINDOWS_SPECS, if there is to be one. */
+void windows_tell_gather(const kvmill_gather *op);
+
+/* Plan with the pack KVMILL_WINDOWS_PACK, a library's path or "linked", if there is one; else NULL.
+ */
+const kvmill_plan_options *windows_options(void);
+
+/* The pack of that name in a library. */
+const kvmill_pack *loaded_pack(const char *path, const char *name);
+
+/* Remember the pack's kernel that the plan takes, if any; how many plans took one. */
+void windows_count(const kvmill_plan *plan);
+int64_t windows_counted(void);
+
+/* One test: the pack's kernels for the best instruction set that is allowed have all been taken. */
+void windows_test_all_taken(void);
 
 #endif

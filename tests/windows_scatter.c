@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "windows_scatter.h"
+#include "windows_case.h"
 
 #include "common.h"
+#include "elements.h"
 #include "plans.h"
 
 const DLDataType copied_types[COPIED_TYPES] = {
@@ -118,7 +119,7 @@ static void random_numbers(struct dice *dice, DLDataType type, struct pair *pair
         if (dice_once_in(dice, 4))
             value = dice_once_in(dice, 2) ? 0.0 : -0.0;
         if (is_float && !dice_once_in(dice, 8))
-            oracle_put_float(type, pair->dense + i * pair->bytes, value);
+            number_put(type, pair->dense + i * pair->bytes, value);
     }
 }
 

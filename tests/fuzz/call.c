@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "call.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "../../base/hash.h"
-#include "../crew.h"
+#include "../plans.h"
 #include "fuzz.h"
 
 extern const kvmill_pack kvmill_pack_kvmill_default, kvmill_pack_kvmill_test;
@@ -79,4 +76,137 @@ void call_run(const struct call *call, const kvmill_plan *plan) {
     fuzz_require(tensors_are_intact(call->memory, call->count, "of a call"),
                  "memory that is not its own");
     free(workspace);
+}
+
+int64_t bend_number(struct dice *dice) {
+    static const int64_t ends[] = {INT64_MAX,     INT64_MIN, INT32_MAX,     INT32_MIN,
+                                   1LL << 32,     1LL << 40, 1LL << 62,     -(1LL << 62),
+                                   UINT32_MAX,    256,       INT64_MAX / 2, INT64_MIN + 1,
+                                   INT64_MAX - 1, 65536,     -256};
+    if (dice_range(dice, 0, 3) > 0)
+        return dice_range(dice, -3, 12);
+    return ends[dice_range(dice, 0, sizeof ends / sizeof *ends - 1)];
+}
+
+/* ---- What a tensor says of its memory ---- */
+
+enum reach { INSIDE, OUTSIDE, ABSURD };
+
+static const long double absurd = PTRDIFF_MAX; /* bytes that nobody has */
+
+static bool is_empty(const DLTensor *dl) {
+    for (int d = 0; d < dl->ndim; d++)
+        if (dl->shape[d] == 0)
+            return true;
+    return false;
+}
+
+/* Only of tensors whose lists can be read. Some ops take a byte for elements of fewer bits. */
+static enum reach reach_of(const DLTensor *dl, size_t size) {
+    long double low = 0, high = 0, dense = 1,
+                bits = dl->dtype.bits < 8 ? 8 : dl->dtype.bits * dl->dtype.lanes;
+    bool negative = false;
+    for (int d = dl->ndim - 1; d >= 0; d--) {
+        long double step = dl->strides != NULL ? dl->strides[d] : dense;
+        long double way = (dl->shape[d] - (long double)1) * step;
+        *(way < 0 ? &low : &high) += way;
+        negative |= dl->shape[d] < 0;
+        dense = dense > absurd ? dense : dense * dl->shape[d];
+    }
+    if (negative)
+        return ABSURD;
+    if (is_empty(dl))
+        return INSIDE;
+    long double first = low * bits / 8, last = (high + 1) * bits / 8, offset = dl->byte_offset;
+    if (offset > absurd || last - first > absurd)
+        return ABSURD;
+    return offset + first >= 0 && offset + last <= (long double)size ? INSIDE : OUTSIDE;
+}
+
+/* ---- Bending ---- */
+
+static void bend_type(DLTensor *dl, struct dice *dice) {
+    static const uint8_t bits[] = {32, 16, 8, 64, 4, 1, 0, 128, 7};
+    dl->dtype.code = (uint8_t)dice_range(dice, 0, 18);
+    dl->dtype.bits = bits[dice_range(dice, 0, sizeof bits - 1)];
+    dl->dtype.lanes = dice_once_in(dice, 8) ? (uint16_t)dice_range(dice, 0, 4) : 1;
+}
+
+static void bend_rank(DLTensor *dl, struct dice *dice) {
+    static const int ranks[] = {-1, INT32_MIN, 1 << 30, 65};
+    dl->ndim =
+        dice_once_in(dice, 3) ? ranks[dice_range(dice, 0, 3)] : (int)dice_range(dice, 0, MOST_DIMS);
+}
+
+static void bend_strides(struct fenced_tensor *bent, struct dice *dice) {
+    int64_t dense = 1;
+    for (int d = bent->dl.ndim - 1; d >= 0; d--) {
+        bent->strides[d] = dense;
+        dense = (int64_t)((uint64_t)dense * (uint64_t)bent->shape[d]);
+    }
+    bent->dl.strides = bent->strides;
+    if (bent->dl.ndim > 0 && dice_once_in(dice, 2))
+        bent->strides[dice_range(dice, 0, bent->dl.ndim - 1)] = bend_number(dice);
+}
+
+static void bend_pointer(DLTensor *dl, struct dice *dice) {
+    int64_t which = dice_range(dice, 0, 3);
+    if (which == 0)
+        dl->data = NULL;
+    else if (which == 1)
+        dl->shape = NULL;
+    else if (which == 2)
+        dl->device.device_type = (DLDeviceType)dice_range(dice, 0, 12);
+    else
+        dl->byte_offset = (uint64_t)bend_number(dice);
+}
+
+static void bend_once(struct fenced_tensor *bent, struct dice *dice) {
+    DLTensor *dl = &bent->dl;
+    int64_t which = dice_range(dice, 0, 5);
+    if (which == 0)
+        bend_type(dl, dice);
+    else if (which == 1)
+        bend_rank(dl, dice);
+    else if (which == 4)
+        bend_strides(bent, dice);
+    else if (which == 5)
+        bend_pointer(dl, dice);
+    else if (dl->ndim > 0)
+        bent->shape[dice_range(dice, 0, dl->ndim - 1)] = bend_number(dice);
+}
+
+static void copy(struct fenced_tensor *to, const struct fenced_tensor *from) {
+    *to = *from;
+    to->dl.shape = to->shape;
+    to->dl.strides = from->dl.strides != NULL ? to->strides : NULL;
+}
+
+/* Dims that there was no word of are 1. */
+static void complete(struct fenced_tensor *bent, int rank) {
+    for (int d = rank; d < MOST_DIMS; d++)
+        bent->shape[d] = bent->strides[d] = 1;
+}
+
+void bend_tensor(struct fenced_tensor *bent, const struct fenced_tensor *from, struct dice *dice) {
+    copy(bent, from);
+    complete(bent, from->dl.ndim);
+    bend_once(bent, dice);
+    bool readable = bent->dl.ndim >= 0 && bent->dl.ndim <= MOST_DIMS && bent->dl.shape != NULL;
+    if (readable && dice_once_in(dice, 4))
+        bend_once(bent, dice);
+    readable = bent->dl.ndim >= 0 && bent->dl.ndim <= MOST_DIMS && bent->dl.shape != NULL;
+    if (readable && bent->dl.data != NULL && reach_of(&bent->dl, from->fence.size) == OUTSIDE)
+        copy(bent, from);
+}
+
+void bend_indices(const struct fenced_tensor *tensor, struct dice *dice) {
+    size_t bytes = tensor->dl.dtype.bits / 8u;
+    for (size_t n = (size_t)dice_range(dice, 1, 3); n > 0 && bytes > 0; n--) {
+        int64_t count = (int64_t)(tensor->fence.size / bytes), value = bend_number(dice);
+        if (count > 0)
+            memcpy(tensor->fence.data +
+                       bytes * (size_t)dice_range(dice, 0, count < 256 ? count - 1 : 255),
+                   &value, bytes);
+    }
 }

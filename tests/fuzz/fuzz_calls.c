@@ -2,12 +2,9 @@
    tensors and indices of any values, in memory between pages that trap. Kernels are those of packs.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
 
-#include "../crew.h"
 #include "../described.h"
-#include "bend.h"
+#include "../plans.h"
 #include "call.h"
 #include "fuzz.h"
 

@@ -179,8 +179,7 @@ static void *run_model(void *same) {
 static void test_two_models(void) {
     pthread_t thread;
     bool same[2] = {false, false};
-    if (pthread_create(&thread, NULL, run_model, &same[0]) != 0)
-        bail_out("no thread");
+    must(pthread_create(&thread, NULL, run_model, &same[0]) == 0, "no thread");
     run_model(&same[1]);
     pthread_join(thread, NULL);
     ok(same[0] && same[1], "two models at once");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node.h"
+#include "engine.h"
 
 #include <math.h>
 #include <stdlib.h>

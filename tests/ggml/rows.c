@@ -5,7 +5,7 @@
 #include <kvmill.h>
 
 #include "../tap.h"
-#include "node.h"
+#include "engine.h"
 
 enum { DIM = 64, ROWS = 4000, SIDES = 2, BLOCK = 32 };
 

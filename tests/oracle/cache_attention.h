@@ -8,6 +8,8 @@
 #ifndef KVMILL_TESTS_ORACLE_CACHE_ATTENTION_H
 #define KVMILL_TESTS_ORACLE_CACHE_ATTENTION_H
 
+#include <kvmill_kernel.h>
+
 #include "numbers.h"
 #include "query.h"
 
@@ -127,5 +129,21 @@ double oracle_alibi(const struct oracle_attention *problem, int64_t head, int64_
 /* Stores, and attends over what is then in the cache.  In a ring the tokens of a causal sequence do
    so one after the other, as they would one by one. */
 void oracle_step(const struct oracle_attention *problem, const struct oracle_result *result);
+
+/* ---- Rows that kernels write and read, also where the references leave it open ---- */
+
+enum oracle_type oracle_of_element(int element);
+struct oracle_tiles oracle_tiles_of(int element);
+
+/* Bytes of one row: codes or numbers; scales; activations. */
+int64_t oracle_data_bytes(const struct kvmill_format *format);
+int64_t oracle_scale_bytes(const struct kvmill_format *format);
+int64_t oracle_activation_bytes(const struct kvmill_convert_shape *shape);
+
+/* One row from activations to a cache, and back. */
+void oracle_convert_write(const struct kvmill_convert_shape *shape, const unsigned char *from,
+                          unsigned char *data, unsigned char *scale);
+void oracle_convert_read(const struct kvmill_convert_shape *shape, unsigned char *to,
+                         unsigned char *data, unsigned char *scale);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "combiners.h"
+#include "windows.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "cache_attention.h"
+#include "../elements.h"
 
 const char *const operation_names[OPERATIONS] = {
     "replace", "add", "subtract", "multiply", "minimum", "maximum", "and", "or", "xor"};
@@ -14,28 +14,6 @@ int64_t oracle_element_bytes(DLDataType type) {
 }
 
 /* ---- Floats: double is wide enough for one rounding of the others ---- */
-
-static enum oracle_type half_of(DLDataType type) {
-    return type.code == kDLFloat ? ORACLE_F16 : ORACLE_BF16;
-}
-
-double oracle_get_float(DLDataType type, const unsigned char *at) {
-    float narrow = 0;
-    double wide = 0;
-    memcpy(&narrow, at, type.bits == 32 ? 4 : 0);
-    memcpy(&wide, at, type.bits == 64 ? 8 : 0);
-    return type.bits == 64   ? wide
-           : type.bits == 32 ? (double)narrow
-                             : oracle_get(half_of(type), at, 0);
-}
-
-void oracle_put_float(DLDataType type, unsigned char *at, double value) {
-    float narrow = (float)value;
-    if (type.bits == 16)
-        oracle_put(half_of(type), at, 0, value);
-    else
-        memcpy(at, type.bits == 64 ? (void *)&value : (void *)&narrow, type.bits / 8);
-}
 
 static double extreme(double x, double y, bool largest) {
     if (x != x || y != y)
@@ -47,12 +25,12 @@ static double extreme(double x, double y, bool largest) {
 
 static void combine_floats(DLDataType type, enum operation operation, unsigned char *a,
                            const unsigned char *b) {
-    double x = oracle_get_float(type, a), y = oracle_get_float(type, b);
-    oracle_put_float(type, a,
-                     operation == ADD        ? x + y
-                     : operation == SUBTRACT ? x - y
-                     : operation == MULTIPLY ? x * y
-                                             : extreme(x, y, operation == MAXIMUM));
+    double x = number_get(type, a), y = number_get(type, b);
+    number_put(type, a,
+               operation == ADD        ? x + y
+               : operation == SUBTRACT ? x - y
+               : operation == MULTIPLY ? x * y
+                                       : extreme(x, y, operation == MAXIMUM));
 }
 
 /* ---- Integers, of fewer than 8 bits in a byte each ---- */

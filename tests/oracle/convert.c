@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "convert.h"
+#include "cache_attention.h"
 
 #include <math.h>
 #include <stdlib.h>

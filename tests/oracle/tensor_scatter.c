@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tensor_scatter.h"
+#include "windows.h"
 
 #include <string.h>
 

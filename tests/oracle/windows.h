@@ -1,9 +1,9 @@
-/* What stablehlo.gather and stablehlo.scatter mean, element by element: the measure of kernels and
-   plans.
+/* What stablehlo.gather, stablehlo.scatter and TensorScatter mean, element by element: the measure
+   of kernels and plans.
 
-   Shares nothing with the library but its public types.  All tensors are row-major without gaps,
-   the ops valid.  Each op comes in two ways that have to agree: as it is defined, and by the old
-   form without batching dims, in which they are index components.
+   Shares nothing with the library but its public types.  All tensors of gather and scatter are
+   row-major without gaps, the ops valid.  Each of the two comes in two ways that have to agree: as
+   it is defined, and by the old form without batching dims, in which they are index components.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_ORACLE_WINDOWS_H
@@ -28,5 +28,33 @@ typedef void (*oracle_combine)(void *context, unsigned char *const *accumulators
 void oracle_scatter(enum oracle_form form, const kvmill_scatter *op, const void *scatter_indices,
                     const unsigned char *const *updates, unsigned char *const *results,
                     const int64_t *result_bytes, oracle_combine combine, void *context);
+
+/* ---- TensorScatter ---- */
+
+/* present = past with update written along axis (not negative), from write_indices[b] on; the
+   problem must be valid.  write_indices NULL = all zero.  In place where past and present have the
+   same address.  The unused half of the last byte of a 4-bit present becomes 0, but in place it
+   keeps its value. */
+void oracle_tensor_scatter(int axis, bool circular, const DLTensor *past, const DLTensor *update,
+                           const DLTensor *write_indices, const DLTensor *present);
+
+/* ---- What scatters combine with ---- */
+
+enum operation { REPLACE, ADD, SUBTRACT, MULTIPLY, MINIMUM, MAXIMUM, AND, OR, XOR, OPERATIONS };
+
+extern const char *const operation_names[OPERATIONS];
+
+struct combiner {
+    DLDataType type;
+    enum operation operation;
+};
+
+/* An oracle_combine of one input; context is a struct combiner.  Integers wrap, floats are rounded
+   once, an extreme of NaN is NaN, and -0 is below 0. */
+void oracle_combine_elements(void *context, unsigned char *const *accumulators,
+                             const unsigned char *const *updates);
+
+/* Bytes of an element. */
+int64_t oracle_element_bytes(DLDataType type);
 
 #endif

@@ -211,15 +211,33 @@ static unsigned char *row_of(const struct kvmill_flow_problem *problem,
            slot % size * (known->bytes / known->rows);
 }
 
+/* Tokens whose lines are on their way: a row takes longer to compute than processors look ahead. */
+enum { AHEAD = 8, LINE = 64 };
+
+static void fetch_rows(const struct kvmill_flow_problem *problem, const struct flow_cache *cache,
+                       int field, int64_t slot) {
+    const struct kvmill_flow_field_data *known = &problem->fields[field];
+    if (slot < 0)
+        return;
+    const unsigned char *codes = row_of(problem, cache, field, slot, 0);
+    for (int64_t at = 0; at < known->columns; at += LINE)
+        __builtin_prefetch(codes + at, 1);
+    __builtin_prefetch(row_of(problem, cache, known->scales, slot, 0), 1);
+}
+
 void kvmill_flow_write_codes(const struct kvmill_flow_problem *problem,
                              const struct flow_cache *cache, const struct flow_tokens *tokens,
                              int field, const struct flow_span *span) {
     const struct kvmill_flow_field_data *known = &problem->fields[field];
     int64_t heads = known->heads, sharers = kvmill_flow_sharers(problem, field);
     int64_t row = known->columns * kvmill_activation_bytes(problem->geometry.activation);
-    for (int64_t t = span->first; t < span->last; t++)
+    int64_t fetched = span->first;
+    for (int64_t t = span->first; t < span->last; t++) {
+        for (; fetched < kvmill_min(span->last, t + AHEAD); fetched++)
+            fetch_rows(problem, cache, field, tokens->slot[fetched]);
         for (int64_t h = 0; h < heads && tokens->slot[t] >= 0; h++)
             write_row(problem, field, tokens->rows[known->appended] + (t * heads + h) * row,
                       row_of(problem, cache, field, tokens->slot[t], h * sharers),
                       row_of(problem, cache, known->scales, tokens->slot[t], h * sharers));
+    }
 }

@@ -26,7 +26,7 @@ bool bench_onnx(const struct spec *spec, const struct scene_setting *setting,
                 struct bench_results *results, struct error *error);
 
 /* Sparse flows: decoding by selected pages against decoding by all, scoring against reading memory,
-   the upkeep of summaries against a decode step. */
+   the upkeep of summaries against a decode step, rows that append quantises against float16. */
 bool bench_flow(const struct spec *spec, const struct scene_setting *setting,
                 struct bench_results *results, struct error *error);
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "bench.h"
-#include "bench_attention.h"
+#include "bench_flow.h"
 #include "scene_flow.h"
 
 static const double seconds_per_race = 2.0;
@@ -175,5 +175,7 @@ bool bench_flow(const struct spec *spec, const struct scene_setting *setting,
     bool done = true;
     for (int i = 0; done && i < sizes; i++)
         done = bench_size(spec, setting, positions[i], results, error);
+    if (done && bench_flow_quantises(flow_of_spec(spec)))
+        done = bench_flow_append(spec, setting, results, error);
     return done && bench_select(setting->pack, results, error);
 }

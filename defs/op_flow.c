@@ -98,6 +98,7 @@ static const struct op_tensor tensors[] = {
      .index = KVMILL_CACHE_ATTENTION_CURRENT_VALUE,
      .in = APPEND,
      .needed = APPEND,
+     .when = {{"!value_view"}},
      .rows = true,
      .type = "T1",
      .shape = "T KVH E",

@@ -9,7 +9,7 @@
 
 /* ---- Words ---- */
 
-static struct { char name[16], text[512]; } words[40];
+static struct { char name[16], text[1024]; } words[48];
 static int word_count;
 
 static void add_word(char *const *cell) {

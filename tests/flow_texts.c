@@ -31,6 +31,8 @@ struct draft {
     bool unites;          /* ends in Union */
     bool rewrites;        /* rows of K and V */
     const char *types[3]; /* of the fields f, h and n */
+    const char *codes;    /* of the field c, and how its scales are rounded */
+    const char *groups;   /* of its columns */
     int taps;
 };
 
@@ -110,8 +112,10 @@ static void write_cache(const struct draft *draft, struct text *ops, struct text
         fields,
         "{'name': 'f', 'shape': [1, 'head_dim'], 'dtype': '%s'}, "
         "{'name': 'h', 'shape': [1, 1], 'dtype': '%s'}, {'name': 'n', 'shape': ['block_size', "
-        "'head_dim'], 'dtype': '%s', 'appended': true}",
-        draft->types[0], draft->types[1], draft->types[2]);
+        "'head_dim'], 'dtype': '%s', 'appended': true}, {'name': 'c', 'shape': ['block_size', "
+        "'head_dim'], 'dtype': %s, 'appended': true, 'scales': 'cs'}, {'name': 'cs', 'shape': "
+        "['block_size', %s], 'dtype': 'float32'}",
+        draft->types[0], draft->types[1], draft->types[2], draft->codes, draft->groups);
     for (int i = 0; i < program->ops; i++)
         text_print(ops, ", %s", program->op[i]);
     for (int i = program->inputs; i < program->names; i++) {
@@ -150,6 +154,8 @@ static void write_index(const struct draft *draft, struct text *ops) {
     sum_up(ops, "f", &sums);
     sum_up(ops, "h", &sums);
     sum_up(ops, "w", &sums);
+    text_print(ops, "<cm = Mean c dim=2>, <cx = Max cs dim=2>, <cp = Multiply cm cx>, ");
+    sum_up(ops, "cp", &sums);
     text_print(ops, "<h = Save s%d>, <%s s%d%s>", sums - 1, draft->unites ? "Union" : "topK",
                sums - 1, draft->unites ? " h second=1" : "");
 }
@@ -193,6 +199,10 @@ static void begin(struct dice *dice, struct draft *draft) {
     static const char *const summaries[] = {"on_complete", "incremental"};
     static const char *const types[] = {"float16", "bfloat16", "float32"};
     static const char *const of_tokens[] = {"float16", "float32", "float8e4m3fn", "float8e5m2"};
+    static const char *const codes[] = {"'float8e4m3fn'", "'int8'", "'float8e5m2'",
+                                        "'int8', 'powers_of_two': true",
+                                        "'float8e4m3fn', 'powers_of_two': true"};
+    static const char *const groups[] = {"1", "'head_dim'"};
     static const char *const layouts[] = {NULL, "page", "head"};
     static const int blocks[] = {0, 0, 1, 2, 4, 8};
     *draft = (struct draft){.attention = given.attention[dice_range(dice, 0, given.attentions - 1)],
@@ -202,9 +212,11 @@ static void begin(struct dice *dice, struct draft *draft) {
                             .block_size = ANY(dice, blocks),
                             .layout = ANY(dice, layouts),
                             .types = {ANY(dice, types), ANY(dice, types), ANY(dice, of_tokens)},
+                            .codes = ANY(dice, codes),
+                            .groups = ANY(dice, groups),
                             .taps = (int)dice_range(dice, 2, 5)};
-    static const char *const given[2][8] = {{"k", "v", "f", "n"},
-                                            {"f", "q", "k", "v", "w", "h", "n"}};
+    static const char *const given[2][10] = {{"k", "v", "f", "n", "c", "cs"},
+                                             {"f", "q", "k", "v", "w", "h", "n", "c", "cs"}};
     for (int which = 0; which < 2; which++) {
         struct program *program = &draft->program[which];
         for (int i = 0; given[which][i] != NULL; i++)

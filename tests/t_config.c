@@ -56,7 +56,8 @@ static void expect_notes(struct text *notes, const char *words) {
 static bool same_layer(const struct layer *a, const struct layer *b) {
     return a->kind == b->kind && a->query_heads == b->query_heads && a->kv_heads == b->kv_heads &&
            a->key_dim == b->key_dim && a->value_dim == b->value_dim && a->window == b->window &&
-           a->scale == b->scale && a->softcap == b->softcap && a->sinks == b->sinks;
+           a->scale == b->scale && a->softcap == b->softcap && a->sinks == b->sinks &&
+           a->value_is_key == b->value_is_key && a->merges == b->merges;
 }
 
 static void print_run(struct text *text, const struct layer *layer, int count) {
@@ -71,7 +72,8 @@ static void print_run(struct text *text, const struct layer *layer, int count) {
     text_print(text, " s%.4g", layer->scale);
     if (layer->softcap != 0)
         text_print(text, " c%g", layer->softcap);
-    text_print(text, "%s", layer->sinks ? " sinks" : "");
+    text_print(text, "%s%s%s", layer->sinks ? " sinks" : "", layer->value_is_key ? " view" : "",
+               layer->merges ? " merges" : "");
 }
 
 /* For text_free. */

@@ -39,7 +39,7 @@ static void print_layer(const struct layer *layer, const struct cache_choice *ch
     if (layer->window > 0)
         print_shown(stdout, ", window %" PRId64 "%s", layer->window,
                     is_ring(layer, choice) ? " in a ring" : "");
-    print_shown(stdout, "\n");
+    print_shown(stdout, "%s\n", layer->merges ? ", beside a compressed stream" : "");
 }
 
 /* "q8_0", "float16, q4_0"; `own` for the model's. */
@@ -88,6 +88,8 @@ static json_t *json_of_layers(const struct layer *layer, const struct cache_choi
     if (layer->window > 0)
         json_object_set_new(object, "window_tokens", json_integer(layer->window));
     json_object_set_new(object, "ring", json_boolean(is_ring(layer, choice)));
+    if (layer->merges)
+        json_object_set_new(object, "compressed_stream", json_true());
     return object;
 }
 

@@ -1,5 +1,6 @@
-/* What a model asks of llama.cpp's backend of kvmill: CacheAttend and WriteRows, as bindings/ggml plans them.  The
-   mask says what a token sees, so that windows make no difference, and the scale is the run's.
+/* What a model asks of llama.cpp's backend of kvmill: CacheAttend and WriteRows, as bindings/ggml
+   plans them.  The mask says what a token sees, so that windows make no difference, and the scale
+   is the run's.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 /* V of latent layers is part of K. */
 static const struct kvmill_format_parts *type_of(const struct layer *layer,
                                                  const struct cache_choice *choice, int part) {
-    return choice->ggml[layer->kind == LAYER_LATENT ? GGML_KEY : part];
+    return choice->ggml[layer_has_view(layer) ? GGML_KEY : part];
 }
 
 static const char *format_of(const struct kvmill_format_parts *type) {
@@ -115,7 +116,7 @@ static bool add_stores(const struct layer *layer, const struct cache_choice *cho
     const struct kvmill_format_parts *key = choice->ggml[GGML_KEY],
                                      *value = choice->ggml[GGML_VALUE];
     return add_store(key, stored_dim(key, layer->key_dim), list, error) &&
-           (layer->kind == LAYER_LATENT ||
+           (layer_has_view(layer) ||
             add_store(value, stored_dim(value, layer->value_dim), list, error));
 }
 

@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-#include "../../defs/dtype.h"
 #include "../../base/error.h"
+#include "../../defs/dtype.h"
 
 struct text;
 
@@ -34,6 +34,8 @@ struct layer {
     double scale;      /* of the scores; 1 / sqrt (key_dim) unless the config says otherwise */
     double softcap;    /* of the scores; 0 = none */
     bool sinks;        /* learned attention sinks */
+    bool value_is_key; /* one row for both, as of latent layers */
+    bool merges;       /* its results, with those of a compressed stream of earlier tokens */
 };
 
 /* Which tokens latent layers attend to.  topk 0: all. */
@@ -53,10 +55,13 @@ struct model {
     struct layer *layers;
 };
 
-/* Read a config.json.  What it says of attention and is not understood is appended to `notes`, lines
-   for standard error.  On success release with model_free; on failure nothing is held. */
+/* Read a config.json.  What it says of attention and is not understood is appended to `notes`,
+   lines for standard error.  On success release with model_free; on failure nothing is held. */
 bool model_read(const char *file, struct model *model, struct text *notes, struct error *error);
 void model_free(struct model *model);
+
+/* Whether V is a view of K. */
+bool layer_has_view(const struct layer *layer);
 
 /* Whether the kernels of one serve the other. */
 bool layers_attend_alike(const struct layer *a, const struct layer *b);

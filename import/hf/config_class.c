@@ -56,6 +56,8 @@ static const struct model_class classes[] = {
      .kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64},
     {"deepseek_v3", .hidden = 7168, .layers = 61, .heads = 128, .positions = 4096,
      .kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64},
+    {"deepseek_v4", .hidden = 4096, .layers = 43, .heads = 64, .kv_heads = 1, .head_dim = 512,
+     .positions = 1048576, .window = 128, .sinks = true, .value_is_key = true},
 };
 
 static const struct model_class none = {.type = ""};

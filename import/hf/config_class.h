@@ -32,6 +32,7 @@ struct model_class {
     bool alibi;        /* unless `alibi` is false */
     bool alibi_scaled; /* see struct model */
     bool sinks;
+    bool value_is_key; /* see struct layer */
 };
 
 /* An empty row for types that need no rule. */

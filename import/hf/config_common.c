@@ -181,6 +181,7 @@ static bool read_softcap(struct reader *r) {
 bool config_common(struct reader *r) {
     int64_t rank = 0;
     r->common.sinks = r->class->sinks;
+    r->common.value_is_key = r->class->value_is_key;
     if (!config_optional(&r->text, &rank_key, r->class->kv_lora_rank, &rank, r->error))
         return false;
     bool shaped = rank != 0 ? read_latent(r, rank) : read_kv_heads(r) && read_head_dims(r);

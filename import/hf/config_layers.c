@@ -45,17 +45,24 @@ static const struct word {
     const char *text;
     enum layer_kind kind;
     const char *refusal;
+    bool merges;
 } words[] = {
-    {"full_attention", LAYER_FULL, NULL},
-    {"sliding_attention", LAYER_SLIDING, NULL},
-    {"attention", LAYER_FULL, NULL},
-    {"linear_attention", LAYER_NONE, NULL},
-    {"mamba", LAYER_NONE, NULL},
-    {"mamba2", LAYER_NONE, NULL},
-    {"recurrent", LAYER_NONE, NULL},
-    {"conv", LAYER_NONE, NULL},
-    {"chunked_attention", LAYER_NONE, ", which is not a sliding window and has no kernel"},
-    {"hybrid", LAYER_NONE, ", which is attention and a state space in one layer"},
+    {.text = "full_attention", .kind = LAYER_FULL},
+    {.text = "sliding_attention", .kind = LAYER_SLIDING},
+    {.text = "compressed_sparse_attention", .kind = LAYER_SLIDING, .merges = true},
+    {.text = "heavily_compressed_attention", .kind = LAYER_SLIDING, .merges = true},
+    {.text = "attention", .kind = LAYER_FULL},
+    {.text = "linear_attention", .kind = LAYER_NONE},
+    {.text = "mamba", .kind = LAYER_NONE},
+    {.text = "mamba2", .kind = LAYER_NONE},
+    {.text = "recurrent", .kind = LAYER_NONE},
+    {.text = "conv", .kind = LAYER_NONE},
+    {.text = "chunked_attention",
+     .kind = LAYER_NONE,
+     .refusal = ", which is not a sliding window and has no kernel"},
+    {.text = "hybrid",
+     .kind = LAYER_NONE,
+     .refusal = ", which is attention and a state space in one layer"},
 };
 
 static const struct word *find_word(const char *text) {
@@ -65,28 +72,30 @@ static const struct word *find_word(const char *text) {
     return NULL;
 }
 
-static bool read_word(const struct json_place *place, enum layer_kind *kind, struct error *error) {
+static bool read_word(const struct json_place *place, struct layer *layer, struct error *error) {
     const char *text;
     if (!json_get_string(place, &text, error))
         return false;
     const struct word *word = find_word(text);
     if (word != NULL && word->refusal == NULL) {
-        *kind = word->kind;
+        layer->kind = word->kind;
+        layer->merges = word->merges;
         return true;
     }
     return json_fail(error, place,
-                     "is \"%.40s\"%s; accepted: full_attention, sliding_attention, attention, "
+                     "is \"%.40s\"%s; accepted: full_attention, sliding_attention, "
+                     "compressed_sparse_attention, heavily_compressed_attention, attention, "
                      "linear_attention, mamba, mamba2, recurrent, conv",
                      text, word != NULL ? word->refusal : "");
 }
 
 static bool read_kind(struct reader *r, const struct json_place *place, const struct window *window,
-                      enum layer_kind *kind) {
-    if (!read_word(place, kind, r->error))
+                      struct layer *layer) {
+    if (!read_word(place, layer, r->error))
         return false;
-    if (*kind != LAYER_SLIDING || window->active)
+    if (layer->kind != LAYER_SLIDING || window->active)
         return true;
-    *kind = LAYER_FULL;
+    layer->kind = LAYER_FULL;
     return window->size != 0 || window->disabled ||
            json_fail(r->error, place,
                      "is sliding_attention, but sliding_window is missing or null; accepted: a "
@@ -104,7 +113,7 @@ static bool kinds_from_words(struct reader *r, const struct json_place *types,
                          json_array_size(types->value), count);
     for (int i = 0; i < count; i++) {
         struct json_place place = json_element(types, (size_t)i);
-        if (!read_kind(r, &place, window, &r->model->layers[i].kind))
+        if (!read_kind(r, &place, window, &r->model->layers[i]))
             return false;
     }
     return true;
@@ -142,6 +151,38 @@ static bool kinds_from_rhythm(struct reader *r, const struct window *window) {
     return true;
 }
 
+/* ---- Layers beside a compressed stream ---- */
+
+/* DeepSeek V4: how many tokens are an entry of each layer's stream, 0 without one; also of layers
+   that predict further tokens.  The key counts as not read: streams are not planned. */
+static bool read_stream(struct reader *r, const struct json_place *ratio, struct layer *layer) {
+    layer->merges = json_is_integer(ratio->value) && json_integer_value(ratio->value) > 0;
+    return layer->merges ||
+           (json_is_integer(ratio->value) && json_integer_value(ratio->value) == 0) ||
+           json_fail(r->error, ratio, "is not a number of tokens; accepted: 0 or more");
+}
+
+static bool read_streams(struct reader *r) {
+    struct json_place unread = r->text;
+    unread.seen = NULL;
+    struct json_place ratios = json_member(&unread, "compress_ratios");
+    size_t count = (size_t)r->model->layer_count;
+    if (!json_given(&ratios))
+        return true;
+    if (!json_get_array(&ratios, r->error))
+        return false;
+    if (json_array_size(ratios.value) < count)
+        return json_fail(r->error, &ratios,
+                         "has %zu entries for %zu layers; accepted: an entry for each layer",
+                         json_array_size(ratios.value), count);
+    for (size_t i = 0; i < count; i++) {
+        struct json_place ratio = json_element(&ratios, i);
+        if (!read_stream(r, &ratio, &r->model->layers[i]))
+            return false;
+    }
+    return true;
+}
+
 /* ---- Layers that read the cache of an earlier layer ---- */
 
 static bool drop_shared(struct reader *r) {
@@ -166,7 +207,7 @@ static bool read_kinds(struct reader *r, const struct window *window) {
         json_given(&types) ? kinds_from_words(r, &types, window) : kinds_from_rhythm(r, window);
     if (read && r->class->last_full)
         r->model->layers[r->model->layer_count - 1].kind = LAYER_FULL;
-    return read && drop_shared(r);
+    return read && read_streams(r) && drop_shared(r);
 }
 
 /* ---- Geometry ---- */
@@ -174,18 +215,20 @@ static bool read_kinds(struct reader *r, const struct window *window) {
 static bool refuse_latent_window(struct reader *r) {
     struct json_place place = config_find(&r->text, window_key.names);
     return json_fail(r->error, &place,
-                     "a window over latent attention has no kernel; accepted: null");
+                     "a window over latent attention is not planned; accepted: null");
 }
 
 static bool fill_layers(struct reader *r, const struct window *window) {
     for (int i = 0; i < r->model->layer_count; i++) {
         struct layer *layer = &r->model->layers[i];
         enum layer_kind kind = layer->kind;
+        bool merges = layer->merges;
         if (kind == LAYER_NONE)
             continue;
         if (kind == LAYER_SLIDING && r->common.kind == LAYER_LATENT)
             return refuse_latent_window(r);
         *layer = r->common;
+        layer->merges = merges;
         if (r->common.kind != LAYER_LATENT)
             layer->kind = kind;
         if (kind == LAYER_SLIDING)

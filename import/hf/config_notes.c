@@ -37,20 +37,21 @@ static const struct meaning {
       "parallel_attn",
       "qk_head_dim",
       "qk_layernorm",
+      "qk_rope_head_dim",
       "sliding_window",
       "use_cache",
       "use_qk_norm",
       "v_head_dim"},
      NULL},
     {{"index_", "indexer_", "dsa_"},
-     "an indexer picks tokens; layers are planned as dense attention over all tokens, and the "
-     "indexer is the engine's"},
+     "an indexer picks what is attended to; layers are planned without it, and it is the engine's"},
     {{"sparse_", "use_sparse", "moba_", "nsa_", "msa_", "qsa_"},
      "sparse attention is planned as dense attention over all tokens; which are picked is the "
      "engine's"},
     {{"cla_", "use_cla"}, "layers share a cache; each is planned with its own"},
     {{"compress_", "compressor_", "csa_", "hca_"},
-     "a compressed stream of tokens is not planned; layers attend to all tokens"},
+     "compressed streams are not planned, only attention to the tokens beside them; flows for "
+     "streams: csa.json, hca.json"},
     {{""}, "not understood, and may concern attention"},
 };
 

@@ -175,8 +175,13 @@ void model_free(struct model *model) {
     *model = (struct model){0};
 }
 
+bool layer_has_view(const struct layer *layer) {
+    return layer->kind == LAYER_LATENT || layer->value_is_key;
+}
+
 bool layers_attend_alike(const struct layer *a, const struct layer *b) {
     return a->kind == b->kind && a->query_heads == b->query_heads && a->kv_heads == b->kv_heads &&
            a->key_dim == b->key_dim && a->value_dim == b->value_dim && a->window == b->window &&
-           a->scale == b->scale && a->softcap == b->softcap && a->sinks == b->sinks;
+           a->scale == b->scale && a->softcap == b->softcap && a->sinks == b->sinks &&
+           a->value_is_key == b->value_is_key && a->merges == b->merges;
 }

@@ -75,7 +75,7 @@ static int parts_of_layer(const struct layer *layer, struct cache_part parts[2])
         return 0;
     parts[0] = key;
     parts[1] = value;
-    if (layer->kind == LAYER_LATENT)
+    if (layer_has_view(layer))
         parts[0].name = "latent";
     else if (key.row == value.row)
         parts[0].name = "key and value";
@@ -204,7 +204,8 @@ static void set_purpose(struct spec *spec, const struct layer *layer) {
         [LAYER_SLIDING] = "sliding attention",
         [LAYER_LATENT] = "latent attention, value a view of key",
     };
-    snprintf(spec->purpose, sizeof spec->purpose, "%s%s", words[layer->kind],
+    snprintf(spec->purpose, sizeof spec->purpose, "%s%s%s", words[layer->kind],
+             layer->value_is_key ? ", value a view of key" : "",
              layer->sinks ? ", with sinks" : "");
 }
 
@@ -231,7 +232,8 @@ static void set_scores(kvmill_cache_attention *op, const struct model *model,
     op->softcap = layer->softcap;
     op->left_window_size = layer->window - 1;
     op->math = math;
-    op->value_view = layer->kind == LAYER_LATENT;
+    op->value_view = layer_has_view(layer);
+    op->partial = layer->merges;
     op->value_differs = op->value_view || layer->value_dim != layer->key_dim;
     op->value_head_dim = op->value_differs ? layer->value_dim : 0;
     set_alibi(op, model, layer);
@@ -326,8 +328,7 @@ static int64_t bytes_of_layer(const struct model *model, const struct layer *lay
     if (!find_geometry(model, layer, choice, &geometry))
         return 0;
     int64_t key = bytes_of_row(&geometry.key);
-    return geometry.kv_heads *
-           (layer->kind == LAYER_LATENT ? key : key + bytes_of_row(&geometry.value));
+    return geometry.kv_heads * (layer_has_view(layer) ? key : key + bytes_of_row(&geometry.value));
 }
 
 static int64_t sum_bytes(const struct model *model, const struct cache_choice *choice,

@@ -15,15 +15,6 @@ static float most_of(const struct kvmill_format_parts *parts) {
     return kvmill_number_of_bits(parts->real, infinity - 1);
 }
 
-/* The greater in magnitude of what was found and of some numbers, as bits: NaNs are above all. */
-static uint32_t greater(uint32_t largest, const float *x, int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits = kvmill_bits_of_float(x[i]) & 0x7fffffff;
-        largest = bits > largest ? bits : largest;
-    }
-    return largest;
-}
-
 /* The least power of two that is not below a normal number; what is not finite stays. */
 static float round_up_to_power(float scale) {
     uint32_t bits = kvmill_bits_of_float(scale), exponent = bits & 0x7f800000;
@@ -32,24 +23,111 @@ static float round_up_to_power(float scale) {
     return kvmill_float_of_bits(exponent + 0x800000);
 }
 
-static float scale_of(const struct kvmill_flow_field_data *field, uint32_t magnitude, float most) {
-    float largest = kvmill_float_of_bits(magnitude);
+static float scale_of(const struct kvmill_flow_field_data *field, float largest, float most) {
     float scale = (largest < least_magnitude ? least_magnitude : largest) / most;
     return field->powers ? round_up_to_power(scale) : scale;
 }
 
-static float limited(float x, float most) {
-    return x > most ? most : x < -most ? -most : x;
+/* ---- Pieces: loops of a constant length, which compilers make vectors of ---- */
+
+enum { PIECE = 128 };
+
+/* Elements that are converted together, as they come and as floats; 0 after the last. */
+struct piece {
+    int activation;
+    int64_t count;
+    uint16_t half[PIECE];
+    float x[PIECE];
+};
+
+static void load(struct piece *piece, const unsigned char *from) {
+    void *to = piece->activation == KVMILL_F32 ? (void *)piece->x : piece->half;
+    if (piece->count < PIECE)
+        memset(to, 0, (size_t)(PIECE * kvmill_activation_bytes(piece->activation)));
+    memcpy(to, from, (size_t)(piece->count * kvmill_activation_bytes(piece->activation)));
 }
 
-/* At magnitudes of 2^23 floats are the integers. */
-static void store_codes(int element, unsigned char *to, const float *quotient, int64_t count) {
-    if (element == KVMILL_I8)
-        for (int64_t i = 0; i < count; i++)
-            to[i] = (unsigned char)(int8_t)((quotient[i] + 0x1.8p23f) - 0x1.8p23f);
+/* Magnitudes are in order as integers, NaNs after all. */
+static float largest_half(const struct piece *piece) {
+    int16_t largest = 0;
+    for (int i = 0; i < PIECE; i++) {
+        int16_t magnitude = piece->half[i] & 0x7fff;
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return kvmill_load_float(piece->activation, (const unsigned char *)&largest, 0);
+}
+
+static float largest_float(const struct piece *piece) {
+    int32_t largest = 0;
+    for (int i = 0; i < PIECE; i++) {
+        int32_t magnitude = (int32_t)(kvmill_bits_of_float(piece->x[i]) & 0x7fffffff);
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return kvmill_float_of_bits((uint32_t)largest);
+}
+
+static uint32_t choose(bool first, uint32_t a, uint32_t b) {
+    uint32_t mask = 0 - (uint32_t)first;
+    return (a & mask) | (b & ~mask);
+}
+
+/* kvmill_f16_to_f32 of what is finite. */
+static float half_number(uint16_t half) {
+    uint32_t magnitude = half & 0x7fff;
+    uint32_t small = kvmill_bits_of_float((float)(int32_t)magnitude * 0x1p-24f);
+    uint32_t wide = (magnitude << 13) + (112u << 23);
+    return kvmill_float_of_bits((uint32_t)(half & 0x8000) << 16 |
+                                choose(magnitude < 0x400, small, wide));
+}
+
+static void widen(struct piece *piece) {
+    if (piece->activation == KVMILL_F16)
+        for (int i = 0; i < PIECE; i++)
+            piece->x[i] = half_number(piece->half[i]);
+    else if (piece->activation == KVMILL_BF16)
+        for (int i = 0; i < PIECE; i++)
+            piece->x[i] = kvmill_float_of_bits((uint32_t)piece->half[i] << 16);
+}
+
+/* By a power of two it is a product, to the bit.  A quotient is above the largest number by less
+   than what rounds to it. */
+static void divide(struct piece *piece, float scale, bool is_power) {
+    float inverse = 1 / scale;
+    if (is_power)
+        for (int i = 0; i < PIECE; i++)
+            piece->x[i] *= inverse;
     else
-        for (int64_t i = 0; i < count; i++)
-            kvmill_store_float(element, to, i, quotient[i]);
+        for (int i = 0; i < PIECE; i++)
+            piece->x[i] /= scale;
+}
+
+/* At magnitudes of 2^23 floats are the integers, and their last bits the codes. */
+static void make_integers(const struct piece *piece, unsigned char codes[PIECE]) {
+    for (int i = 0; i < PIECE; i++)
+        codes[i] = (unsigned char)kvmill_bits_of_float(piece->x[i] + 0x1.8p23f);
+}
+
+static float greater(float x, float y) {
+    return x > y ? x : y;
+}
+
+/* What kvmill_bits_of_number gives for numbers up to the largest.  A number is rounded by adding
+   what has its exponent, or the least, and so many bits more that the sum ends in units of the
+   code's last bit; exponents are whole bytes further up. */
+static void make_floats(struct kvmill_float_parts parts, const struct piece *piece,
+                        unsigned char codes[PIECE]) {
+    int shift = 23 - parts.mantissa, sign_shift = 31 - parts.exponent - parts.mantissa;
+    uint32_t least = (kvmill_exponent_gap(parts) + 1) << 23, wider = (uint32_t)shift << 23;
+    float least_power = kvmill_float_of_bits(least);
+    for (int i = 0; i < PIECE; i++) {
+        uint32_t bits = kvmill_bits_of_float(piece->x[i]);
+        float power = greater(kvmill_float_of_bits(bits & 0x7f800000), least_power);
+        uint32_t exponent = kvmill_bits_of_float(power);
+        float sum =
+            kvmill_float_of_bits(bits & 0x7fffffff) + kvmill_float_of_bits(exponent + wider);
+        uint32_t code = kvmill_bits_of_float(sum) + ((exponent - least) >> shift);
+        codes[i] = (unsigned char)((bits & 0x80000000) >> sign_shift | code);
+    }
 }
 
 /* ---- A group ---- */
@@ -62,34 +140,47 @@ struct group {
     int64_t first, count;
 };
 
-/* Elements that are converted together. */
-enum { PIECE = 128 };
-
-static int64_t load(const struct group *group, int64_t at, float x[PIECE]) {
-    int64_t left = group->count - at, count = left < PIECE ? left : PIECE;
-    for (int64_t i = 0; i < count; i++)
-        x[i] = kvmill_load_float(group->activation, group->from, group->first + at + i);
-    return count;
+static void load_piece(const struct group *group, int64_t at, struct piece *piece) {
+    int64_t bytes = kvmill_activation_bytes(group->activation);
+    piece->activation = group->activation;
+    piece->count = kvmill_min(group->count - at, PIECE);
+    load(piece, group->from + (group->first + at) * bytes);
 }
 
-static uint32_t largest_of(const struct group *group) {
+/* The greatest magnitude, or NaN.  The last piece stays: most groups are of one. */
+static float largest_of(const struct group *group, struct piece *piece) {
     uint32_t largest = 0;
-    float x[PIECE];
-    for (int64_t at = 0, count; at < group->count; at += count) {
-        count = load(group, at, x);
-        largest = greater(largest, x, count);
+    for (int64_t at = 0; at < group->count; at += PIECE) {
+        load_piece(group, at, piece);
+        uint32_t found = kvmill_bits_of_float(
+            group->activation == KVMILL_F32 ? largest_float(piece) : largest_half(piece));
+        largest = found > largest ? found : largest;
     }
-    return largest;
+    return kvmill_float_of_bits(largest);
 }
 
-static void write_group(const struct group *group, float scale, float most) {
-    bool finite = kvmill_is_finite(scale);
-    float x[PIECE];
-    for (int64_t at = 0, count; at < group->count; at += count) {
-        count = load(group, at, x);
-        for (int64_t i = 0; i < count; i++)
-            x[i] = finite ? limited(x[i] / scale, most) : 0;
-        store_codes(group->element, group->to + group->first + at, x, count);
+static void write_codes(const struct group *group, int64_t at, const struct piece *piece) {
+    const struct kvmill_format_parts *parts = kvmill_format_parts(group->element);
+    unsigned char codes[PIECE];
+    if (parts->code == KVMILL_CODE_FLOAT)
+        make_floats(parts->real, piece, codes);
+    else
+        make_integers(piece, codes);
+    memcpy(group->to + group->first + at, codes, (size_t)piece->count);
+}
+
+static void write_group(const struct group *group, struct piece *piece, float scale,
+                        bool is_power) {
+    if (!kvmill_is_finite(scale)) {
+        memset(group->to + group->first, 0, (size_t)group->count);
+        return;
+    }
+    for (int64_t at = 0; at < group->count; at += PIECE) {
+        if (group->count > PIECE)
+            load_piece(group, at, piece);
+        widen(piece);
+        divide(piece, scale, is_power);
+        write_codes(group, at, piece);
     }
 }
 
@@ -102,10 +193,11 @@ static void write_row(const struct kvmill_flow_problem *problem, int field,
     float most = most_of(kvmill_format_parts(known->element));
     struct group group = {problem->geometry.activation, known->element, from, to, 0,
                           known->columns / groups};
+    struct piece piece;
     for (int64_t g = 0; g < groups; g++, group.first += group.count) {
-        float scale = scale_of(known, largest_of(&group), most);
+        float scale = scale_of(known, largest_of(&group, &piece), most);
         kvmill_store_float(KVMILL_F32, scales, g, scale);
-        write_group(&group, scale, most);
+        write_group(&group, &piece, scale, known->powers);
     }
 }
 
@@ -119,15 +211,33 @@ static unsigned char *row_of(const struct kvmill_flow_problem *problem,
            slot % size * (known->bytes / known->rows);
 }
 
+/* Tokens whose lines are on their way: a row takes longer to compute than processors look ahead. */
+enum { AHEAD = 8, LINE = 64 };
+
+static void fetch_rows(const struct kvmill_flow_problem *problem, const struct flow_cache *cache,
+                       int field, int64_t slot) {
+    const struct kvmill_flow_field_data *known = &problem->fields[field];
+    if (slot < 0)
+        return;
+    const unsigned char *codes = row_of(problem, cache, field, slot, 0);
+    for (int64_t at = 0; at < known->columns; at += LINE)
+        __builtin_prefetch(codes + at, 1);
+    __builtin_prefetch(row_of(problem, cache, known->scales, slot, 0), 1);
+}
+
 void kvmill_flow_write_codes(const struct kvmill_flow_problem *problem,
                              const struct flow_cache *cache, const struct flow_tokens *tokens,
                              int field, const struct flow_span *span) {
     const struct kvmill_flow_field_data *known = &problem->fields[field];
     int64_t heads = known->heads, sharers = kvmill_flow_sharers(problem, field);
     int64_t row = known->columns * kvmill_activation_bytes(problem->geometry.activation);
-    for (int64_t t = span->first; t < span->last; t++)
+    int64_t fetched = span->first;
+    for (int64_t t = span->first; t < span->last; t++) {
+        for (; fetched < kvmill_min(span->last, t + AHEAD); fetched++)
+            fetch_rows(problem, cache, field, tokens->slot[fetched]);
         for (int64_t h = 0; h < heads && tokens->slot[t] >= 0; h++)
             write_row(problem, field, tokens->rows[known->appended] + (t * heads + h) * row,
                       row_of(problem, cache, field, tokens->slot[t], h * sharers),
                       row_of(problem, cache, known->scales, tokens->slot[t], h * sharers));
+    }
 }

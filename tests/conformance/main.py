@@ -17,6 +17,7 @@ import sys
 import bytecode
 import cache_attend
 import cache_attend_calls
+import compressed
 import ffi
 import flows
 import indexers
@@ -62,6 +63,7 @@ def main() -> int:
     bytecode.run(tap, os.environ["KVMILL_COMMAND"])
     flows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     indexers.run(tap, seed)
+    compressed.run(tap, seed)
     jax_attention.run(tap, packs, seed)
     ffi.run(tap, os.environ["KVMILL_COMMAND"], seed)
     return tap.finish()

@@ -45,7 +45,8 @@ bool pack_target_check(const char *directory, struct error *error) {
     closedir(stream);
     return good ||
            fail(error, EXIT_USER,
-                "-o: %.200s is not empty and holds no pack; accepted: a new or empty directory, a "
-                "pack's, or any with --force, which overwrites files that have names of the pack's",
+                "-o: %.200s is not empty and does not contain a pack; accepted: a new or empty "
+                "directory, the directory of a pack, or with --force any directory, in which "
+                "files with the names of the pack's files are overwritten",
                 directory);
 }

@@ -47,7 +47,8 @@ static kvmill_status check_new_name(const struct checker *checker, const char *n
         return status;
     if (kvmill_flow_is_reserved(name))
         return REFUSE(checker, ATTRIBUTE, "the name is \"%s\", which is reserved", name);
-    return taken ? REFUSE(checker, ATTRIBUTE, "the name is \"%s\", which is given already", name)
+    return taken ? REFUSE(checker, ATTRIBUTE, "the name is \"%s\"; accepted: one that is not taken",
+                          name)
                  : KVMILL_OK;
 }
 

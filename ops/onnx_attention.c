@@ -228,8 +228,8 @@ static kvmill_status check_heads(struct checked *checked) {
     geometry->ratio = geometry->heads / geometry->kv_heads;
     if (geometry->heads % geometry->kv_heads != 0)
         return kvmill_fail(checked->error, KVMILL_E_SHAPE,
-                           "there are %" PRId64 " kv heads; accepted: a divisor of the %" PRId64
-                           " query heads",
+                           "K has %" PRId64 " heads; accepted: a divisor of the %" PRId64
+                           " heads of Q",
                            geometry->kv_heads, geometry->heads);
     return KVMILL_OK;
 }

@@ -148,7 +148,7 @@ static kvmill_status refuse_type(const char *what, size_t i, const kvmill_elemen
                                  const char *accepted, const kvmill_element_type *want,
                                  kvmill_error *error) {
     struct kvmill_element_text have_words, want_words;
-    return kvmill_fail(error, KVMILL_E_DTYPE, "%s %zu %s; accepted: %s %s", what, i,
+    return kvmill_fail(error, KVMILL_E_DTYPE, "%s[%zu] is %s; accepted: %s %s", what, i,
                        kvmill_element_words(have, &have_words), accepted,
                        kvmill_element_words(want, &want_words));
 }
@@ -162,11 +162,11 @@ static kvmill_status check_region_types(const kvmill_scatter *op,
         kvmill_element_type input = kvmill_scatter_input_element(op, i);
         for (size_t half = 0; half < 2; half++)
             if (!kvmill_element_equal(&program->type[half * n + i], type))
-                return refuse_type("C23: the region's argument", half * n + i,
+                return refuse_type("C23: the type of the region's arguments", half * n + i,
                                    &program->type[half * n + i], "the type it returns,", type,
                                    error);
         if (!kvmill_element_promotable(&input, type))
-            return refuse_type("C23: the element type of input", i, &input,
+            return refuse_type("C23: the element type of inputs", i, &input,
                                "what can be promoted to the region's", type, error);
     }
     return KVMILL_OK;
@@ -177,7 +177,7 @@ static kvmill_status check_update_types(const kvmill_scatter *op, kvmill_error *
         kvmill_element_type input = kvmill_scatter_input_element(op, i);
         kvmill_element_type update = kvmill_scatter_update_element(op, i);
         if (!kvmill_element_equal(&input, &update))
-            return refuse_type("C6: the element type of update", i, &update, "that of its input,",
+            return refuse_type("C6: the element type of updates", i, &update, "that of its input,",
                                &input, error);
     }
     return KVMILL_OK;
@@ -226,7 +226,7 @@ static kvmill_status check_results(const kvmill_scatter *op, const struct kvmill
             result = *type;
         status = check_stored("results", i, result, op->results[i], error);
         if (status == KVMILL_OK && !kvmill_element_equal(&result, type))
-            status = refuse_type("C25: the element type of result", i, &result, "the region's,",
+            status = refuse_type("C25: the element type of results", i, &result, "the region's,",
                                  type, error);
     }
     return status;

@@ -16,6 +16,7 @@ from pathlib import Path
 
 SOURCE, BUILD = Path(os.environ["srcdir"]), Path(os.environ["builddir"])
 SCRATCH = Path.cwd()
+CALLS_PYTHON = BUILD / "wheel-venv/bin/python"
 
 
 class Failed(Exception):
@@ -182,11 +183,14 @@ class Check:
     variables: dict[str, str] = field(default_factory=dict)
     isa: str = "scalar"  # that the machine must have
     reads_onnx: bool = False
+    calls_python: bool = False  # the fault is one of the Python binding, which random calls must notice
 
     def missing(self) -> str:
         """What this machine lacks, or nothing."""
         if self.reads_onnx and os.environ["ONNX"] != "yes":
             return "no protobuf-c"
+        if self.calls_python and not CALLS_PYTHON.exists():
+            return "no wheel-venv, which python_calls.test makes"
         return "" if runs_isa(self.isa) else f"no {self.isa}"
 
     def linked(self) -> list[Kernels]:
@@ -209,6 +213,7 @@ CHECKS = {
     "t_onnx_models": Check(["t_onnx_models"], reads_onnx=True),
     "t_scores": Check(["t_scores"], [SCORE, DEFAULT]),
     "fused_scores": Check(["t_scores"], [SCORE, DEFAULT], isa="avx512"),
+    "python_calls": Check(["python_calls"], calls_python=True),
     "regions": Check(["t_regions"], [REGIONS], {"KVMILL_SEED": "7", "KVMILL_ISA": "avx2"}, "avx2"),
     "programs": Check(
         ["t_flow_programs"],

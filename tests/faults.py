@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from fault_checks import BUILD, CHECKS, SCRATCH, SOURCE, Check, Failed, Kernels, run
+from fault_checks import BUILD, CALLS_PYTHON, CHECKS, SCRATCH, SOURCE, Check, Failed, Kernels, run
 
 sys.path.insert(0, str(SOURCE / "tests/conformance"))
 from tap import Tap  # noqa: E402
@@ -229,6 +229,25 @@ def noticed_by(check: Check, made: Made, place: Path) -> str | None:
     return None
 
 
+def calls_fail(binding: Path) -> bool:
+    """Whether random calls of the Python package in this folder end with a surprise."""
+    call = ["timeout", str(SECONDS), CALLS_PYTHON, SOURCE / "tests/wheel/random_calls.py", os.devnull]
+    pack = BUILD / "generated/kvmill_default/libkvmill_default.so"
+    library = BUILD / ".libs/libkvmill.so"
+    settings = {"KVMILL_SEED": "24", "KVMILL_PYTHON_CALLS": "1000", "KVMILL_PACKS": pack, "KVMILL_LIBRARY": library}
+    try:
+        run(call, PYTHONPATH=binding, **settings)
+    except Failed:
+        return True
+    return False
+
+
+def noticed_by_calls(fault: dict, place: Path) -> str | None:
+    mirror(place, "bindings/python")
+    plant(fault, place)
+    return "random calls" if calls_fail(place / "bindings/python") else None
+
+
 # ---- Results ----
 
 
@@ -241,7 +260,10 @@ def try_fault(number: int, fault: dict, tap: Tap) -> None:
     place = SCRATCH / "faults" / str(number)
     start = time.monotonic()
     try:
-        who = noticed_by(check, make_again(fault, check, place), place)
+        if check.calls_python:
+            who = noticed_by_calls(fault, place)
+        else:
+            who = noticed_by(check, make_again(fault, check, place), place)
         tap.result(who is not None, f"{name}: noticed" + (f" by {who}, {time.monotonic() - start:.1f} s" if who else ""))
     except Failed as error:
         tap.result(False, f"{name}: does not build", str(error))
@@ -285,6 +307,9 @@ def fits(fault: dict) -> bool:
 
 def prepare(checks: list[Check], tap: Tap, pool: ThreadPoolExecutor) -> None:
     (SCRATCH / "programs").mkdir()
+    if any(check.calls_python for check in checks):
+        tap.result(not calls_fail(SOURCE / "bindings/python"), "random calls of Python without a fault pass")
+    checks = [check for check in checks if not check.calls_python]
     for kernels in {id(k): k for check in checks for k in check.kernels}.values():
         make_kernels(kernels, pool)
     goods = {good_program(check, program): (check, program) for check in checks for program in check.programs}

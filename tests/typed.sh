@@ -1,6 +1,6 @@
 # README and guides as they are typed: the commands of a page in their order, in a directory that has the source's configs and tests, by an
 # installed kvmill, in an environment of paths and of flags for compilers; whole programs go to the files that their first lines name.  What a command
-# prints first is what the page says, except for numbers.  What is not typed is a row of tests/tables/untyped.tsv: the page, how it begins,
+# prints first is what the page says, except for numbers; sizes of code are near.  What is not typed is a row of tests/tables/untyped.tsv: the page, how it begins,
 # why, and what is typed in its place, or "-".  Sourced by example.test, which has $prefix.
 untyped=$srcdir/tests/tables/untyped.tsv
 
@@ -30,13 +30,26 @@ plainly() {
     tr -s ' ' | sed 's/[0-9][0-9.]*/0/g'
 }
 
+# code_size FILE -- of the pack that a line tells the size of, in its unit.
+code_size() {
+    sed -n 's/.* about \([0-9]*\) [A-Za-z]* of code.*/\1/p' "$1" | head -n 1
+}
+
+# size_is_near PRINTED -- what the page says of code is today's, within a tenth.
+size_is_near() {
+    echo "$1" >said.log
+    said=$(code_size said.log)
+    is=$(code_size typed.log)
+    [ -z "$said" ] || [ $((10 * (said > is ? said - is : is - said))) -le "$is" ]
+}
+
 # type_it PAGE COMMAND PRINTED
 type_it() {
     env -i PATH="$prefix/bin:/usr/bin:/bin" HOME="$scratch" CFLAGS="$CFLAGS" CPPFLAGS="$CPPFLAGS" MAKEFLAGS=-j2 KVMILL_BENCH_ROTATION=16 \
         PKG_CONFIG_PATH="$prefix/lib/pkgconfig" LD_LIBRARY_PATH="$prefix/lib" sh -c "$2" >typed.log 2>&1
     result=$?
     if [ $result -eq 0 ] && [ -n "$3" ]; then
-        plainly <typed.log | grep -qxF -e "$(echo "$3" | plainly)"
+        plainly <typed.log | grep -qxF -e "$(echo "$3" | plainly)" && size_is_near "$3"
         result=$?
     fi
     ok $result "$1: $2"

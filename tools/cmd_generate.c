@@ -120,7 +120,7 @@ static bool deliver(const struct options *given, const char *directory, const st
 static bool check_target(const struct options *given, const char *directory, struct error *error) {
     bool keep = option_value(given, "keep") != NULL;
     if (directory == NULL && !keep)
-        return fail(error, EXIT_USER, "no target; accepted: -o DIR");
+        return fail(error, EXIT_USER, "no directory to write to; accepted: -o DIR");
     if (keep && (directory || option_value(given, "force") || option_value(given, "build")))
         return fail(error, EXIT_USER,
                     "--keep says where the pack goes; accepted without -o, "

@@ -14,8 +14,8 @@
 #include "kernel_table.h"
 
 static bool holds_no_pack(const char *path, struct error *error) {
-    return fail(error, EXIT_USER, "%s: holds no pack; accepted: a pack's directory or library",
-                path);
+    return fail(error, EXIT_USER,
+                "%s: does not contain a pack; accepted: the directory or library of a pack", path);
 }
 
 /* ---- The manifest: "@kvmill-pack NAME", one symbol a line, "@for SYMBOL PROBLEM", "@flow WORDS",

@@ -41,9 +41,14 @@ static bool print_specs(const struct spec_list *specs, struct error *error) {
 
 static void print_sizes(const struct inputs *inputs, const struct output *files) {
     const struct pack *pack = &inputs->pack;
-    for (int i = 0; i < inputs->isas.count; i++)
-        print_shown(stdout, "%s: about %" PRId64 " bytes of code\n", inputs->isas.items[i]->name,
-                    pack_code_bytes(pack, files, inputs->isas.items[i]));
+    for (int i = 0; i < inputs->isas.count; i++) {
+        int64_t bytes = pack_code_bytes(pack, files, inputs->isas.items[i]);
+        if (bytes > 0)
+            print_shown(stdout, "%s: about %" PRId64 " bytes of code\n",
+                        inputs->isas.items[i]->name, bytes);
+        else
+            print_shown(stdout, "%s: no kernels of its own\n", inputs->isas.items[i]->name);
+    }
     print_shown(stdout, "pack %s: %zu kernels, about %" PRId64 " bytes of code\n", inputs->name,
                 pack->kernels.count, pack_code_bytes(pack, files, NULL));
 }

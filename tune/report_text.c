@@ -125,6 +125,10 @@ static void print_details(const struct report_entry *entry, FILE *stream) {
 }
 
 void report_print_text(const struct report *report, FILE *stream) {
+    if (report->count == 0) {
+        fprintf(stream, "no results; kvmill tune adds them\n");
+        return;
+    }
     int width = find_width(report);
     fprintf(stream, "%-*s %11s %11s %6s  %6s   %-20s %s\n", width, "WORK", "DEFAULT", "WINNER",
             "LIMIT", "", "SPEED", "CANDIDATE");

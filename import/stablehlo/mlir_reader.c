@@ -184,10 +184,10 @@ static bool add_capture(struct mlir_reader *reader, const struct mlir_capture *c
     bool done = copy != NULL &&
                 mlir_read_type(reader->file->name, capture->type, &types, &type, reader->error);
     if (copy != NULL && done) {
-        done =
-            (type->is_tensor && !type->is_unranked && type->rank == 0) ||
-            fail(reader->error, EXIT_USER, "%s: capture %s is %s; accepted: a scalar, tensor<f32>",
-                 reader->file->name, capture->name, capture->type);
+        done = (type->is_tensor && !type->is_unranked && type->rank == 0) ||
+               fail(reader->error, EXIT_USER,
+                    "%s: capture %s is %.80s; accepted: a scalar, tensor<f32>", reader->file->name,
+                    capture->name, capture->type);
         *copy = *type;
         copy->dims = NULL;
         copy->word = (struct mlir_word){capture->type, strlen(capture->type)};

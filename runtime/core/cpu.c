@@ -148,7 +148,7 @@ kvmill_status kvmill_isa_known(const char *name, const char *origin, const char 
 
 kvmill_status kvmill_isa_cap(const char *wanted, int *rank, kvmill_error *error) {
     *rank = INT_MAX;
-    kvmill_status status = lower_cap(wanted, "the instruction set", rank, error);
+    kvmill_status status = lower_cap(wanted, "isa", rank, error);
     return status == KVMILL_OK ? lower_cap(getenv("KVMILL_ISA"), "KVMILL_ISA", rank, error)
                                : status;
 }

@@ -79,7 +79,7 @@ static kvmill_status check_planned(const struct checked *checked) {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].planned != KVMILL_DYNAMIC && counts[i].have != counts[i].planned)
             return kvmill_fail(checked->error, KVMILL_E_SHAPE,
-                               "the %s is %" PRId64 "; the plan was made for %" PRId64,
+                               "the %s is %" PRId64 "; accepted: %" PRId64 ", as planned",
                                counts[i].what, counts[i].have, counts[i].planned);
     return KVMILL_OK;
 }

@@ -73,7 +73,7 @@ static void expect_input(struct scatter_plan *plan, const kvmill_scatter *op, in
 
 static void expect_capture(struct scatter_plan *plan, int i) {
     int at = scatter_capture_at(plan, i);
-    snprintf(plan->names[at], sizeof *plan->names, "capture %d", i);
+    snprintf(plan->names[at], sizeof *plan->names, "captures[%d]", i);
     expect(plan, at, &(DLTensor){.ndim = 0}, kvmill_program_capture(&plan->program, i).dtype);
 }
 

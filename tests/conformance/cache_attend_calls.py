@@ -142,7 +142,7 @@ def check_written() -> None:
     output[:] = 0
     for how in (plan.run, plan.prepare):
         copied = partial(how, attn_output=Wrapped(output, copied=True), **tensors)
-        refused("attn_output of type Wrapped gives NumPy a copy", copied, ValueError)
+        refused("attn_output is a Wrapped, of which NumPy gets a copy", copied, ValueError)
         refused("attn_output is a list", partial(how, attn_output=[0.0], **tensors), TypeError)
     output.flags.writeable = False
     refused("read-only", partial(plan.run, attn_output=output, **tensors), ValueError)
@@ -198,8 +198,8 @@ def check_refusals() -> None:
     refused("softcap is -1", lambda: kvmill.CacheAttend(**FEW, softcap=-1.0), failed)
     refused("math is \"slow\"", lambda: kvmill.CacheAttend(**FEW, math="slow"), failed)
     refused("head_dim", lambda: kvmill.CacheAttend(**FEW, head_dim=8), TypeError)
-    refused("tensors ['cache']", run(cache=tensors["key"]), TypeError)
-    refused("element type 'float5'", lambda: kvmill.CacheAttend(**FEW, key_T2="float5"), TypeError)
+    refused("cache is not a tensor of this plan; accepted: query, ", run(cache=tensors["key"]), TypeError)
+    refused("key_T2 is 'float5'; accepted: float16, ", lambda: kvmill.CacheAttend(**FEW, key_T2="float5"), TypeError)
     codes = kvmill.CacheAttend(**FEW, key_quant_bit=4, key_quant_group=8)
     apart = tensors | {"key": tensors["key"].astype(ml_dtypes.int4)}
     refused("accepted for int4: uint8", lambda: codes.run(**apart), TypeError)

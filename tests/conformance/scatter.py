@@ -76,7 +76,7 @@ def captured(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
     call.run()
     assert (inputs == want).all()
     refused("captures has 2 scalars; accepted: 3", lambda: plan.run(inputs, indices, updates, captures=scalars[1:]), ERRORS)
-    refused("capture 0 has type f64; accepted: f32", lambda: plan.run(inputs, indices, updates, captures=[0.5, *scalars[1:]]), ERRORS)
+    refused("captures[0] has type f64; accepted: f32", lambda: plan.run(inputs, indices, updates, captures=[0.5, *scalars[1:]]), ERRORS)
 
 
 def several(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:

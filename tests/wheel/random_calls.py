@@ -12,6 +12,7 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import faulthandler
+import inspect
 import json
 import os
 import random
@@ -29,20 +30,55 @@ from typing import Any
 
 import kvmill
 import numpy as np
+from kvmill import tables
 
 # What Python itself says of a function's arguments.
 OF_SIGNATURES = re.compile(r"unexpected keyword argument|missing \d+ required|takes \d+ positional|multiple values for")
 DOCUMENTED = (kvmill.KvmillError, TypeError, ValueError, OverflowError, MemoryError, OSError)
+PLANS = (kvmill.TensorScatter, kvmill.CacheAttend, kvmill.MultiHeadCacheAttention, kvmill.MultiHeadAttention,
+         kvmill.Attention, kvmill.TensorScatterAttention, kvmill.Gather, kvmill.Scatter)  # fmt: skip
+FUNCTIONS = (kvmill.Flow, kvmill.Flow.plan, kvmill.Flow.fields, kvmill.Pack, kvmill.pack_nibbles, kvmill.unpack_nibbles,
+             kvmill.merge_partials, kvmill.Call.part, kvmill.Call.run_threads, kvmill.Call.run_parallel)  # fmt: skip
 FLOWS = Path(__file__).parents[2] / "configs" / "flows"
 
 Arguments = dict[str, Any]
 
 
-def says_what_is_accepted(error: Exception) -> bool:
-    """In one line that can be read; the library's messages are judged by its own tests, the system's name a file or a size."""
-    if isinstance(error, (kvmill.KvmillError, MemoryError, OSError)) or OF_SIGNATURES.search(str(error)):
+# ---- Refusals ----
+
+
+@cache
+def argument_names() -> frozenset[str]:
+    """Of all calls: parameters, attributes and tensors."""
+    functions = [*PLANS, *FUNCTIONS, *(method for plan in PLANS for method in (plan.run, plan.prepare))]
+    names = {name for function in functions for name in inspect.signature(function).parameters}
+    names |= {name for _, members in tables.STRUCTS.values() for name, *_ in members}
+    return frozenset(names | {tensor.name for tensors in tables.TENSORS.values() for tensor in tensors})
+
+
+# The status; the argument; its value; what is accepted.
+REFUSAL = re.compile(
+    r"(?:KVMILL_E_\w+: )?(?P<named>.+?)(?: (?:is|are|has|have|and|of|overlaps)\b|; portable is|: )(?P<value>.*?\S.*?)"
+    r"(?:; accepted\b.*: ?.|; accepted: .|; a tensor is required|; did you mean|; the plan was made with it|; plan with)"
+)
+# A place in a flow or a region, whose words the tests of their readers judge.
+IN_A_TEXT = re.compile(r"KVMILL_E_\w+: (?:flow|region|element type)(?::\d+:\d+| ?: /\w*|: C\d+|: capture)")
+
+
+def names_what_was_wrong(error: Exception, given: set[str]) -> bool:
+    """Argument, value and what is accepted, in one line.  What the system refuses names a file or a size."""
+    message = str(error)
+    if isinstance(error, (MemoryError, OSError)) or OF_SIGNATURES.search(message):
         return True
-    return "accepted" in str(error) and "\n" not in str(error)
+    if "\n" in message or message.startswith("KVMILL_E_MEMORY: "):
+        return "\n" not in message
+    if IN_A_TEXT.match(message):
+        return True
+    refusal = REFUSAL.match(message)
+    if refusal is None:
+        return False
+    named = refusal["named"] + " " + refusal["value"]
+    return not (argument_names() | given).isdisjoint(re.findall(r"\w+", named))
 
 
 # ---- Anything ----
@@ -246,7 +282,7 @@ class Caller:
             result = function(*items, **named)
         except DOCUMENTED as error:
             self.results[type(error).__name__] += 1
-            if not says_what_is_accepted(error):
+            if not names_what_was_wrong(error, set(named)):
                 self.surprises.setdefault(f"{name}: {type(error).__name__}: {error}"[:200], in_words(items, named))
         except Exception as error:
             self.results["surprise"] += 1

@@ -26,6 +26,13 @@ def items(name: str, value: Any, accepted: str) -> tuple[Any, ...]:
         raise TypeError(f"{name} is {shown(value)}; accepted: {accepted}") from None
 
 
+def refuse_unknown(given: Collection[str], accepted: Collection[str]) -> None:
+    """Raises TypeError for names of tensors that an op does not have."""
+    unknown = sorted(set(given) - set(accepted))
+    if unknown:
+        raise TypeError(f"{unknown[0]} is not a tensor of this plan; accepted: {', '.join(accepted)}")
+
+
 def words(name: str, value: Any, accepted: Collection[str]) -> set[str]:
     """Those of a collection of words.  Raises TypeError and ValueError."""
     among = f"some of {', '.join(accepted)}"

@@ -53,10 +53,15 @@ _ALIASES = {
 }
 
 
-def dtype_named(name: str) -> DType:
-    dtype = DTYPES.get(_ALIASES.get(name, name)) if isinstance(name, str) else None
+def _dtype_or_none(name: object) -> DType | None:
+    return DTYPES.get(_ALIASES.get(name, name)) if isinstance(name, str) else None
+
+
+def dtype_named(name: str, argument: str = "dtype") -> DType:
+    """argument: which one names it.  Raises TypeError."""
+    dtype = _dtype_or_none(name)
     if dtype is None:
-        raise TypeError(f"element type {shown(name)}; accepted: {', '.join(DTYPES)}")
+        raise TypeError(f"{argument} is {shown(name)}; accepted: {', '.join(DTYPES)}")
     return dtype
 
 
@@ -77,12 +82,12 @@ def array_type_of(dtype: c.DLDataType) -> np.dtype:
 
 
 @cache
-def _dtype_known(own: np.dtype, declared: DType | None) -> DType:
+def _dtype_known(own: np.dtype, declared: DType | None) -> DType | None:
     if not own.isnative:
-        raise TypeError(f"byte order of {own!r}; accepted: the machine's own")
+        return None
     if declared and own.kind == "u" and own.itemsize == declared.itemsize:
         return declared
-    return dtype_named(own.name)
+    return _dtype_or_none(own.name)
 
 
 def numpy_type(dtype: DType | None) -> np.dtype | None:
@@ -93,9 +98,14 @@ def numpy_type(dtype: DType | None) -> np.dtype | None:
         return None
 
 
-def dtype_of(array: np.ndarray, declared: DType | None) -> DType:
-    """Element type of an array: its own, or the declared one for which it holds the raw bits."""
-    return _dtype_known(array.dtype, declared)
+def dtype_of(array: np.ndarray, declared: DType | None, name: str = "array") -> DType:
+    """Element type of an array: its own, or the declared one for which it holds the raw bits.
+    Raises TypeError."""
+    dtype = _dtype_known(array.dtype, declared)
+    if dtype is None:
+        accepted = f"{', '.join(DTYPES)}, in the machine's byte order"
+        raise TypeError(f"{name} has elements of {array.dtype!r}; accepted: {accepted}")
+    return dtype
 
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -121,7 +131,7 @@ def put_addresses(arrays: Mapping[Any, np.ndarray], structs: Mapping[Any, c.DLTe
 # ---- Arrays of others ----
 
 
-def as_array(given: object, name: str = "an array") -> np.ndarray:
+def as_array(given: object, name: str = "array") -> np.ndarray:
     """np.asarray; tensors of types that NumPy lacks, PyTorch's bfloat16, come by DLPack, as
     ml_dtypes has the type, on the same memory.  Raises TypeError."""
     if isinstance(given, np.ndarray):
@@ -132,17 +142,17 @@ def as_array(given: object, name: str = "an array") -> np.ndarray:
         if not hasattr(given, "__dlpack__"):
             accepted = "an array, or what NumPy makes one of"
             raise TypeError(f"{name} is {shown(given)}; accepted: {accepted}") from error
-    shared = _Shared(given)
-    return np.asarray(shared).view(_ml_dtype(*shared.dtype))
+    shared = _Shared(given, name)
+    return np.asarray(shared).view(_ml_dtype(*shared.dtype, name))
 
 
 class _Shared:
     """The memory of a DLPack tensor, as unsigned integers; its capsule keeps that alive."""
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: Any, name: str) -> None:
         device = given.__dlpack_device__()[0]
         if device != c.CPU:
-            raise TypeError(f"a tensor on DLPack device {int(device)}; accepted: {c.CPU}, the CPU")
+            raise TypeError(f"{name} is on DLPack device {int(device)}; accepted: {c.CPU}, the CPU")
         self._capsule = given.__dlpack__()
         tensor = c.DLTensor.from_address(_capsule_pointer(self._capsule, b"dltensor"))
         self.dtype = tensor.dtype.code, tensor.dtype.bits
@@ -157,18 +167,20 @@ class _Shared:
         }
 
 
-def _ml_dtype(code: int, bits: int) -> np.dtype:
+def _ml_dtype(code: int, bits: int, array: str = "array") -> np.dtype:
     """ml_dtypes' type of DLPack's."""
     names = [d.name for d in DTYPES.values() if (d.code, d.bits) == (code, bits)]
     names += [alias for alias, own in _ALIASES.items() if own in names]
     try:
         ml_dtypes = importlib.import_module("ml_dtypes")
     except ImportError as error:
-        raise TypeError(f"a tensor of {names[:1]}; accepted with the package ml_dtypes") from error
+        missing = "NumPy's own types, and with the package ml_dtypes bfloat16, float8 and float4"
+        raise TypeError(f"{array} has elements of {shown(names[:1])}; accepted: {missing}") from error
     for name in names:
         if hasattr(ml_dtypes, name):
             return cast("np.dtype[Any]", np.dtype(getattr(ml_dtypes, name)))
-    raise TypeError(f"a tensor of DLPack's type {code}, {bits} bits; accepted: {', '.join(DTYPES)}")
+    type_of_dlpack = f"elements of DLPack's type {code} with {bits} bits"
+    raise TypeError(f"{array} has {type_of_dlpack}; accepted: {', '.join(DTYPES)}")
 
 
 def pack_nibbles(array: np.ndarray) -> np.ndarray:
@@ -179,7 +191,7 @@ def pack_nibbles(array: np.ndarray) -> np.ndarray:
     """
     array = as_array(array)
     if array.itemsize != 1:
-        raise TypeError(f"an array of {array.dtype}; accepted: elements of one byte")
+        raise TypeError(f"array has elements of {array.dtype!r}; accepted: elements of one byte")
     nibbles = np.zeros(array.size + array.size % 2, np.uint8)
     nibbles[: array.size] = np.ascontiguousarray(array).view(np.uint8).reshape(-1) & 0x0F
     return nibbles[0::2] | nibbles[1::2] << 4
@@ -201,9 +213,9 @@ def unpack_nibbles(packed: np.ndarray, shape: Sequence[int], dtype: np.dtype) ->
     """Undo pack_nibbles.  Returns a new array of the shape and the 1-byte dtype, high nibbles 0.
 
     Raises TypeError and ValueError."""
-    packed = as_array(packed)
+    packed = as_array(packed, "packed")
     if packed.dtype != np.uint8 or packed.ndim != 1:
-        raise TypeError(f"an array of {packed.dtype}, rank {packed.ndim}; accepted: uint8, rank 1")
+        raise TypeError(f"packed has type {packed.dtype} and rank {packed.ndim}; accepted: uint8, rank 1")
     nibbles = np.empty(2 * packed.size, np.uint8)
     nibbles[0::2] = packed & 0x0F
     nibbles[1::2] = packed >> 4
@@ -228,26 +240,23 @@ def make_tensor(
     )
 
 
-def _strides_of(array: np.ndarray) -> list[int] | None:
+def _strides_of(array: np.ndarray, name: str) -> list[int] | None:
     """Strides in elements; None when row-major without gaps."""
     if array.flags.c_contiguous:
         return None
     if any(stride % array.itemsize for stride in array.strides):
         raise ValueError(
-            f"strides of {array.strides} bytes; accepted: multiples of the {array.itemsize} "
-            "of an element"
+            f"{name} has strides of {array.strides} bytes; accepted: multiples of an element's size, "
+            f"{array.itemsize}"
         )
     return [stride // array.itemsize for stride in array.strides]
 
 
-def array_tensor(array: np.ndarray, declared: DType | None = None) -> c.DLTensor:
-    dtype = dtype_of(array, declared)
-    return make_tensor(dtype, array.shape, array.ctypes.data, _strides_of(array))
-
-
-def numbered_tensor(_: int, array: np.ndarray) -> c.DLTensor:
-    """For ops all of whose tensors have the types of their arrays."""
-    return array_tensor(array)
+def array_tensor(
+    array: np.ndarray, declared: DType | None = None, name: str = "array"
+) -> c.DLTensor:
+    dtype = dtype_of(array, declared, name)
+    return make_tensor(dtype, array.shape, array.ctypes.data, _strides_of(array, name))
 
 
 def is_staged(array: np.ndarray, dtype: DType) -> bool:
@@ -256,16 +265,17 @@ def is_staged(array: np.ndarray, dtype: DType) -> bool:
 
 
 def prototype_tensor(
-    prototype: Prototype, declared: DType | None, open_dims: Collection[int]
+    prototype: Prototype, declared: DType | None, open_dims: Collection[int], name: str
 ) -> c.DLTensor:
     if isinstance(prototype, tuple):
         if declared is None:
-            raise TypeError("a shape was given without dtype; accepted: both, or an array")
+            given = f"{name} is the shape {shown(prototype)}, and dtype is None"
+            raise TypeError(f"{given}; accepted: a shape and a dtype, or an array")
         dtype, shape, strides = declared, prototype, None
     else:
-        array = as_array(prototype)
-        dtype, shape = dtype_of(array, declared), array.shape
-        strides = None if is_staged(array, dtype) else _strides_of(array)
+        array = as_array(prototype, name)
+        dtype, shape = dtype_of(array, declared, name), array.shape
+        strides = None if is_staged(array, dtype) else _strides_of(array, name)
     dims = [c.DYNAMIC if dim is None or d in open_dims else dim for d, dim in enumerate(shape)]
     return make_tensor(dtype, dims, strides=strides)
 
@@ -290,11 +300,11 @@ def written_array(given: object, name: str) -> np.ndarray:
     if isinstance(given, np.ndarray):
         array = given
     elif hasattr(given, "__array__") or hasattr(given, "__array_interface__"):
-        array = as_array(given)
-        if address_of(array) != address_of(as_array(given)):
+        array = as_array(given, name)
+        if address_of(array) != address_of(as_array(given, name)):
             raise ValueError(
-                f"{name} of type {type(given).__name__} gives NumPy a copy of its memory, which "
-                "would be written in its place; accepted: an array, or what shares its memory"
+                f"{name} is a {type(given).__name__}, of which NumPy gets a copy that would be written "
+                "in its place; accepted: an array, or an object that shares its memory"
             )
     else:
         raise TypeError(f"{name} is a {type(given).__name__}; accepted: an array to write to")

@@ -71,7 +71,7 @@ class CacheAttend(CacheAttention):
     def _declared(self, name: str) -> DType | None:
         row = self._rows[name]
         word = row.wide if row.wide_when in self._types else row.type
-        return dtype_named(self._types[word]) if word in self._types else None
+        return dtype_named(self._types[word], word) if word in self._types else None
 
     def _tensor(self, name: str, array: np.ndarray) -> c.DLTensor:
         """4-bit codes are handed over as bytes of two: so their rows may have strides."""
@@ -80,9 +80,9 @@ class CacheAttend(CacheAttention):
             return super()._tensor(name, array)
         if array.dtype != np.uint8:
             raise TypeError(
-                f"{name} of {array.dtype}; accepted for {declared.name}: uint8, two elements each"
+                f"{name} has type {array.dtype}; accepted for {declared.name}: uint8, two elements each"
             )
-        return array_tensor(array)
+        return array_tensor(array, None, name)
 
     def run(
         self,

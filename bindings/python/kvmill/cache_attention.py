@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from . import c
-from .arguments import items, shown
+from .arguments import items, refuse_unknown, shown
 from .arrays import (
     DType,
     Operand,
@@ -64,7 +64,7 @@ def cache_type(T1: str, quant_bit: int, cache_format: str | None) -> str:
 
 
 def scale_type(T1: str) -> str:
-    return "float32" if dtype_named(T1).bits == 32 else "float16"
+    return "float32" if dtype_named(T1, "T1").bits == 32 else "float16"
 
 
 class CacheAttention(Plan):
@@ -89,7 +89,8 @@ class CacheAttention(Plan):
         unknown = set(attributes) - self._attributes
         if unknown:
             raise TypeError(
-                f"attributes {sorted(unknown)}; accepted: {', '.join(sorted(self._attributes))}"
+                f"{sorted(unknown)[0]} is not an attribute of {type(self).__name__}; "
+                f"accepted: {', '.join(sorted(self._attributes))}"
             )
         self._packs = given_packs(packs)
         self._op = self._make_op(T1, attributes)
@@ -161,8 +162,7 @@ class CacheAttention(Plan):
     def _arrays(self, tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Those that there are; on memory of the caller's, where it is written."""
         if not tensors.keys() <= self._numbers.keys():
-            unknown = sorted(tensors.keys() - self._numbers.keys())
-            raise TypeError(f"tensors {unknown}; accepted: {', '.join(self._names)}")
+            refuse_unknown(tensors, self._names)
         arrays = dict(tensors)
         if set(map(type, arrays.values())) != {np.ndarray}:
             given = {name: array for name, array in arrays.items() if array is not None}
@@ -175,16 +175,16 @@ class CacheAttention(Plan):
         """The element type of a tensor; None where the array's own tells."""
         is_partial = name == "attn_output" and self._op.partial
         word = None if is_partial else _ATTENTION_TYPES.get(name)
-        return dtype_named(self._types[word]) if word in self._types else None
+        return dtype_named(self._types[word], word) if word in self._types else None
 
     def _tensor(self, name: str, array: np.ndarray) -> c.DLTensor:
         declared = self._declared(name)
         if declared is None or declared.bits != 4:
-            return array_tensor(array, declared)
+            return array_tensor(array, declared, name)
         if array.dtype != np.uint8 or not array.flags.c_contiguous or array.ndim == 0:
             raise TypeError(
-                f"{name} of {array.dtype}; accepted for {declared.name}: uint8, two elements each, "
-                "row-major without gaps"
+                f"{name} has type {array.dtype} and strides {array.strides}; accepted for "
+                f"{declared.name}: uint8, two elements each, row-major without gaps"
             )
         shape = (*array.shape[:-1], 2 * array.shape[-1])
         return make_tensor(declared, shape, array.ctypes.data)
@@ -215,8 +215,8 @@ def _integers(tensors: dict[str, Any], name: str, rank: int = 0) -> np.ndarray:
 def required(tensors: dict[str, Any], name: str, rank: int = 0) -> np.ndarray:
     array: np.ndarray | None = tensors.get(name)
     if array is None or array.ndim < rank:
-        have = "None" if array is None else f"of shape {array.shape}"
-        raise ValueError(f"{name} is {have}; accepted: an array of rank {rank}")
+        have = "is None" if array is None else f"has shape {array.shape}"
+        raise ValueError(f"{name} {have}; accepted: an array of rank {rank}")
     return array
 
 
@@ -387,9 +387,9 @@ def merge_partials(
     dims = {output.shape[-1:] for output in outputs}
     if len(rows) != 1 or len(dims) != 1 or len(outputs) != len(lses):
         raise ValueError(
-            f"outputs of {shown([a.shape for a in outputs])} and lses of "
+            f"outputs have shapes {shown([a.shape for a in outputs])}, and lses "
             f"{shown([a.shape for a in lses])}; "
-            "accepted: as many, of equal shapes except for the last dim"
+            "accepted: as many lses as outputs, of equal shapes except for the last dim"
         )
     output, lse = np.empty_like(outputs[0]), np.empty_like(lses[0])
     pointers = c_void_p * len(outputs)

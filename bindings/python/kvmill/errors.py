@@ -28,7 +28,13 @@ class PortableKernelWarning(UserWarning):
     The text says which kernels are missing."""
 
 
+# How the library's option that `portable` sets is named, and what Python calls it.
+_OF_C = "; options.least_isa is scalar"
+OF_PORTABLE = '; portable is "refuse"; accepted: "warn", "allow", "only"'
+
+
 def check(status: int, error: c.Error) -> None:
     if status != 0:
         name = c.library.kvmill_status_name(status).decode()
-        raise KvmillError(status, name, error.message.decode(errors="replace"))
+        message = error.message.decode(errors="replace")
+        raise KvmillError(status, name, message.replace(_OF_C, OF_PORTABLE))

@@ -49,7 +49,7 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, (np.ndarray, np.generic)):
         return np.ravel(value).tolist() if np.ndim(value) else value.item()
-    raise TypeError(f"a flow has {value!r}; accepted: what JSON can hold")
+    raise TypeError(f"source has {shown(value)}; accepted: what JSON can hold")
 
 
 def _parsed(name: str, content: bytes) -> Any:
@@ -94,7 +94,7 @@ def _read(source: str | os.PathLike[str] | dict[str, Any], attention: dict[str, 
     try:
         words = json.dumps(_with_attention(spec, attention), default=_plain, allow_nan=False)
     except ValueError as error:
-        raise ValueError(f"{name}: {error}; accepted: what JSON can hold") from error
+        raise ValueError(f"source has a value that is not JSON: {error}; accepted: what JSON can hold") from error
     return read_flow(name, words.encode())
 
 
@@ -176,7 +176,7 @@ class Flow:
         lengths = np.ascontiguousarray(seq_len, np.int64)
         chosen = None if topk_vals is None else np.ascontiguousarray(topk_vals, np.int64)
         if lengths.ndim != 1 or (chosen is not None and chosen.shape != lengths.shape):
-            raise ValueError(f"seq_len of shape {lengths.shape}; accepted: a number per request")
+            raise ValueError(f"seq_len has shape {lengths.shape}; accepted: a number per request")
         starts, error = np.zeros(lengths.size * self._lists + 1, np.int64), c.Error()
         data = [None if a is None else a.ctypes.data for a in (lengths, chosen, starts)]
         status = c.library.kvmill_flow_count(byref(self._flow), lengths.size, *data, byref(error))
@@ -269,7 +269,7 @@ class Flow:
         of a cache, which append and summarise look at.  Others as of MultiHeadCacheAttention.
         """
         if not isinstance(step, str) or step not in _FLOW_STEPS:
-            raise ValueError(f"step {shown(step)}; accepted: {', '.join(_FLOW_STEPS)}")
+            raise ValueError(f"step is {shown(step)}; accepted: {', '.join(_FLOW_STEPS)}")
         limits = make_struct(c.FlowLimits, batch=batch, pages=pages, cache_pages=cache_pages)
         own = given_packs(packs)
         options = plan_options(own, portable, isa, threads)

@@ -109,11 +109,12 @@ class Gather(Plan):
     def _operands(
         self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray
     ) -> tuple[MakeTensor, Arrays]:
-        arrays = as_array(operand), as_array(start_indices), written_array(result, "result")
-        return self._make_tensor, numbered(arrays)
+        operand, start_indices = _arrays(operand, start_indices)
+        return self._make_tensor, numbered((operand, start_indices, written_array(result, "result")))
 
     def _make_tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
-        return array_tensor(array, None if i == 1 else self._declared)
+        name = ("operand", "start_indices", "result")[i]
+        return array_tensor(array, None if i == 1 else self._declared, name)
 
     def run(
         self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray | None = None
@@ -124,7 +125,7 @@ class Gather(Plan):
         others.  May be called by many threads at a time, on different results.  Raises KvmillError
         (then nothing has been written), TypeError and ValueError.
         """
-        operand, start_indices = as_array(operand), as_array(start_indices)
+        operand, start_indices = _arrays(operand, start_indices)
         if result is None:
             result = np.empty(cast(Any, self._result_shape), operand.dtype)
         result = written_array(result, "result")
@@ -132,11 +133,15 @@ class Gather(Plan):
         return result
 
 
-def _window_tensor(prototype: Prototype, declared: DType | None) -> c.DLTensor:
+def _arrays(operand: object, start_indices: object) -> tuple[np.ndarray, np.ndarray]:
+    return as_array(operand, "operand"), as_array(start_indices, "start_indices")
+
+
+def _window_tensor(prototype: Prototype, declared: DType | None, name: str) -> c.DLTensor:
     """A prototype whose elements are as NumPy holds them."""
     if isinstance(prototype, tuple):
-        return prototype_tensor(prototype, declared, ())
-    return array_tensor(as_array(prototype), declared)
+        return prototype_tensor(prototype, declared, (), name)
+    return array_tensor(as_array(prototype, name), declared, name)
 
 
 def _shape_of(prototype: Prototype) -> Sequence[int | None]:
@@ -149,8 +154,8 @@ def _fill_of(
     """One element, of the operand's type where that is an array."""
     if fill_value is None:
         return None
-    array = None if isinstance(operand, tuple) else as_array(operand)
-    dtype = declared if array is None else dtype_of(array, declared)
+    array = None if isinstance(operand, tuple) else as_array(operand, "operand")
+    dtype = declared if array is None else dtype_of(array, declared, "operand")
     refused = f"fill_value is {shown(fill_value)}; accepted: an element of the operand's type"
     try:
         fill = np.array([fill_value], array.dtype if array is not None else numpy_type(declared))
@@ -167,8 +172,8 @@ def _make_op(
     index_type = DTYPES["int32"] if isinstance(start_indices, tuple) else None
     return c.GatherOp(
         ctypes.sizeof(c.GatherOp),
-        operand=reference(_window_tensor(operand, declared)),
-        start_indices=reference(_window_tensor(start_indices, index_type)),
+        operand=reference(_window_tensor(operand, declared, "operand")),
+        start_indices=reference(_window_tensor(start_indices, index_type, "start_indices")),
         fill_value=None if fill is None else fill.ctypes.data,
     )
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from . import c
-from .arguments import words
+from .arguments import refuse_unknown, words
 from .arrays import (
+    array_tensor,
     as_array,
     dtype_of,
     make_tensor,
-    numbered_tensor,
     prototype_tensor,
     reference,
     written_array,
@@ -50,7 +50,8 @@ def _attention_op(opset: int, attributes: dict[str, float]) -> c.AttentionOp:
     fields = {name for name, kind, *_ in c.AttentionOp._fields_ if kind in (c_int64, c_double)}
     for name in attributes:
         if name not in fields:
-            raise TypeError(f"attribute {name!r}; accepted: those of Attention-{opset}")
+            accepted = ", ".join(sorted(fields - {"opset"}))
+            raise TypeError(f"{name} is not an attribute of Attention-{opset}; accepted: {accepted}")
     set_members(op, opset=opset, **attributes)
     return op
 
@@ -70,18 +71,19 @@ class _OnnxAttention(Plan):
         dims |= {array.ndim - 2} if self._rows.get(name) in given else set()
         if name == "attn_mask" and given:
             dims = set(range(array.ndim))
-        return prototype_tensor(array, None, dims)
+        return prototype_tensor(array, None, dims, name)
 
     def _arrays(self, tensors: dict[str, Any]) -> Arrays:
-        unknown = set(tensors) - set(self._names)
-        if unknown:
-            raise TypeError(f"tensors {sorted(unknown)}; accepted: {self._names}")
+        refuse_unknown(tensors, self._names)
         for name in self._outputs:
             if tensors.get(name) is None:
-                raise TypeError(f"no {name}; accepted: an array for every output of the plan")
+                raise TypeError(f"{name} is None; accepted: an array for every output of the plan")
             tensors[name] = written_array(tensors[name], name)
-        given = [tensors.get(name) for name in self._names]
-        return numbered([None if tensor is None else as_array(tensor) for tensor in given])
+        given = [(name, tensors.get(name)) for name in self._names]
+        return numbered([None if tensor is None else as_array(tensor, name) for name, tensor in given])
+
+    def _tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
+        return array_tensor(array, None, self._names[i])
 
     def _tensor_count(self, arrays: Arrays) -> int:
         return len(self._names)
@@ -91,14 +93,15 @@ class _OnnxAttention(Plan):
         arrays = []
         for name in ("Q", "K", "V"):
             if tensors.get(name) is None:
-                raise TypeError(f"no {name}; accepted: an array")
-            arrays.append(as_array(tensors[name]))
+                raise TypeError(f"{name} is None; accepted: an array")
+            arrays.append(as_array(tensors[name], name))
         Q, K, V = arrays
         if (Q.ndim, K.ndim, V.ndim) not in ((3, 3, 3), (4, 4, 4)):
-            raise ValueError(f"Q, K, V of ranks {Q.ndim}, {K.ndim}, {V.ndim}; accepted: all 3 or 4")
+            ranks = f"{Q.ndim}, {K.ndim} and {V.ndim}"
+            raise ValueError(f"Q, K and V have ranks {ranks}; accepted: 3 for all, or 4 for all")
         heads, kv_heads = self._heads if Q.ndim == 3 else (Q.shape[1], K.shape[1])
         if heads < 1 or kv_heads < 1:
-            raise ValueError(f"{heads} heads on {kv_heads}; accepted: 1 or more")
+            raise ValueError(f"Q has {heads} heads, and K {kv_heads}; accepted: 1 or more of each")
         return arrays, heads, kv_heads
 
 
@@ -140,7 +143,7 @@ class Attention(_OnnxAttention):
     ) -> None:
         unknown = set(outputs) - set(ATTENTION_OUTPUTS)
         if unknown:
-            raise ValueError(f"outputs has {sorted(unknown)}; accepted: {ATTENTION_OUTPUTS}")
+            raise ValueError(f"outputs has {sorted(unknown)}; accepted: {', '.join(ATTENTION_OUTPUTS)}")
         self._packs = given_packs(packs)
         self._outputs = [name for name in ATTENTION_OUTPUTS if name == "Y" or name in outputs]
         inputs = (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen)
@@ -154,7 +157,7 @@ class Attention(_OnnxAttention):
         }
         for name in self._outputs[1:]:
             like = V if name == "present_value" else Q
-            prototypes[name] = make_tensor(dtype_of(like, None), [c.DYNAMIC] * 4)
+            prototypes[name] = make_tensor(dtype_of(like, None, name), [c.DYNAMIC] * 4)
         for name, tensor in prototypes.items():
             setattr(op, name, reference(tensor))
         options = plan_options(self._packs, portable, isa, threads)
@@ -165,7 +168,7 @@ class Attention(_OnnxAttention):
         return self._prepare(*self._operands(**tensors))
 
     def _operands(self, **tensors: np.ndarray | None) -> tuple[MakeTensor, Arrays]:
-        return numbered_tensor, self._arrays(tensors)
+        return self._tensor, self._arrays(tensors)
 
     def run(self, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         """Run on arrays in the order of the standard; returns new arrays: Y, and what else the plan
@@ -175,14 +178,14 @@ class Attention(_OnnxAttention):
         """
         tensors = dict(zip(ATTENTION_INPUTS, inputs, strict=False))
         outputs = {name: self._new_output(name, tensors) for name in self._outputs}
-        self._run_on(numbered_tensor, self._arrays({**tensors, **outputs}))
+        self._run_on(self._tensor, self._arrays({**tensors, **outputs}))
         return tuple(outputs.values())
 
     def _new_output(self, name: str, tensors: dict[str, Any]) -> np.ndarray:
         (Q, K, V), heads, kv_heads = self._sizes(tensors)
         packed, past = Q.ndim == 3, tensors.get("past_key")
         if past is not None and np.ndim(past) != 4:
-            raise ValueError(f"past_key of rank {np.ndim(past)}; accepted: 4")
+            raise ValueError(f"past_key has rank {np.ndim(past)}; accepted: 4")
         keys = K.shape[-2] + (0 if past is None else np.shape(past)[2])
         dim = V.shape[-1] // kv_heads if packed else V.shape[-1]
         shapes = {
@@ -264,7 +267,7 @@ class TensorScatterAttention(_OnnxAttention):
     def _operands(
         self, write_indices: np.ndarray | None = None, **tensors: np.ndarray
     ) -> tuple[MakeTensor, Arrays]:
-        return numbered_tensor, self._arrays({**tensors, "write_indices": write_indices})
+        return self._tensor, self._arrays({**tensors, "write_indices": write_indices})
 
     def run(
         self,
@@ -290,5 +293,5 @@ class TensorScatterAttention(_OnnxAttention):
         inputs = (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen)
         tensors = dict(zip(ATTENTION_INPUTS, inputs, strict=True), write_indices=write_indices)
         outputs = {"Y": Y, "present_key": caches[0], "present_value": caches[1]}
-        self._run_on(numbered_tensor, self._arrays({**tensors, **outputs}))
+        self._run_on(self._tensor, self._arrays({**tensors, **outputs}))
         return Y if in_place else (Y, *caches)

@@ -53,7 +53,7 @@ def _number(name: str, value: Any) -> float:
 def _type(name: str, value: object) -> c.DLDataType:
     if not isinstance(value, str):
         raise TypeError(f"{name} is {shown(value)}; accepted: the name of an element type")
-    dtype = dtype_named(value)
+    dtype = dtype_named(value, name)
     return c.DLDataType(dtype.code, dtype.bits, 1)
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from . import c
 from .arguments import items, shown
 from .arrays import put_addresses, reference
-from .errors import KvmillError, PortableKernelWarning, check
+from .errors import OF_PORTABLE, KvmillError, PortableKernelWarning, check
 from .ops import integer, make_struct
 from .pools import Pool, Threads, pool_of
 
@@ -49,13 +49,13 @@ class Pack:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"pack is {shown(path)}; accepted: the path of a pack's library")
+            raise TypeError(f"path is {shown(path)}; accepted: the path of a pack's library")
         if not Path(path).exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
         match = re.fullmatch(r"lib(\w+)\.so", Path(path).name)
         if match is None:
             raise ValueError(
-                f"pack {os.fspath(path)!r}; accepted: a path of the form .../lib<name>.so"
+                f"path is {os.fspath(path)!r}; accepted: a path of the form .../lib<name>.so"
             )
         self.name = match[1]
         library = ctypes.CDLL(os.fspath(Path(path).resolve()))
@@ -63,7 +63,7 @@ class Pack:
             self._head = c.Pack.in_dll(library, f"kvmill_pack_{self.name}")
         except ValueError as error:
             raise ValueError(
-                f"{os.fspath(path)} is not a pack: {error}; accepted: a library that "
+                f"path is {os.fspath(path)!r}, not a pack: {error}; accepted: a library that "
                 "`kvmill generate --build` made"
             ) from error
 
@@ -167,7 +167,7 @@ def _relents(owner: Plan, error: KvmillError) -> bool:
     if error.status_name != "KVMILL_E_KERNEL" or not options.warns:
         return False
     options.warns, options.least_isa = False, None
-    text = f"portable kernels do the work, slowly: {error.message}"
+    text = f"portable kernels do the work, slowly: {error.message.replace(OF_PORTABLE, '')}"
     warnings.warn(text, PortableKernelWarning, stacklevel=_callers_level())
     return True
 

@@ -44,10 +44,10 @@ Arrays = np.ndarray | Sequence[np.ndarray]
 Elements = str | Sequence[str | None] | None
 
 
-def _list_of(arrays: Arrays) -> list[np.ndarray]:
+def _list_of(name: str, arrays: Arrays) -> list[np.ndarray]:
     if isinstance(arrays, np.ndarray):
         return [arrays]
-    return [as_array(array) for array in items("inputs and updates", arrays, "arrays")]
+    return [as_array(array, name) for array in items(name, arrays, "an array or a sequence of arrays")]
 
 
 def _element_types(name: str, given: Elements, arrays: Sequence[np.ndarray]) -> list[c.ElementType] | None:
@@ -58,7 +58,9 @@ def _element_types(name: str, given: Elements, arrays: Sequence[np.ndarray]) -> 
     if len(texts) != len(arrays):
         raise ValueError(f"{name} has {len(texts)} types; accepted: one for each of {len(arrays)} arrays")
     return [
-        c.ElementType(dtype=array_tensor(array).dtype) if text is None else read_element_type(name, text)
+        c.ElementType(dtype=array_tensor(array, None, name).dtype)
+        if text is None
+        else read_element_type(name, text)
         for text, array in zip(texts, arrays)
     ]
 
@@ -67,30 +69,33 @@ def _array_of(elements: list[c.ElementType] | None) -> Any:
     return None if elements is None else (c.ElementType * len(elements))(*elements)
 
 
-def _prototypes(arrays: Sequence[np.ndarray], elements: list[c.ElementType] | None) -> Any:
+def _prototypes(
+    name: str, arrays: Sequence[np.ndarray], elements: list[c.ElementType] | None
+) -> Any:
     declared = [None] * len(arrays) if elements is None else [dtype_of_c(e.dtype) for e in elements]
-    return references([prototype_tensor(*given, ()) for given in zip(arrays, declared)])
+    return references([prototype_tensor(*given, (), name) for given in zip(arrays, declared)])
 
 
 def _make_op(
-    inputs: Sequence[np.ndarray],
-    updates: Sequence[np.ndarray],
+    inputs: Arrays,
+    updates: Arrays,
     scatter_indices: np.ndarray,
     elements: Elements,
     update_elements: Elements,
 ) -> c.ScatterOp:
+    inputs, updates = _list_of("inputs", inputs), _list_of("updates", updates)
     if len(inputs) != len(updates):
-        raise ValueError(f"{len(updates)} updates; accepted: as many as inputs, {len(inputs)}")
+        raise ValueError(f"updates has {len(updates)} arrays; accepted: as many as inputs, {len(inputs)}")
     types = _element_types("elements", elements, inputs)
     update_types = _element_types("update_elements", update_elements, updates) or types
     return c.ScatterOp(
         ctypes.sizeof(c.ScatterOp),
         count=len(inputs),
-        inputs=_prototypes(inputs, types),
-        updates=_prototypes(updates, update_types),
+        inputs=_prototypes("inputs", inputs, types),
+        updates=_prototypes("updates", updates, update_types),
         elements=_array_of(types),
         update_elements=_array_of(update_types),
-        scatter_indices=reference(prototype_tensor(scatter_indices, None, ())),
+        scatter_indices=reference(prototype_tensor(scatter_indices, None, (), "scatter_indices")),
     )
 
 
@@ -162,7 +167,7 @@ class Scatter(Plan):
         threads: Threads = 1,
     ) -> None:
         self._packs = given_packs(packs)
-        op = _make_op(_list_of(inputs), _list_of(updates), scatter_indices, elements, update_elements)
+        op = _make_op(inputs, updates, scatter_indices, elements, update_elements)
         self._set_computation(op, update_computation, region, captures)
         set_members(
             op,
@@ -191,7 +196,7 @@ class Scatter(Plan):
                 f"update_computation is {update_computation!r}, and there is a region; accepted: one of them"
             )
         self._region = None if region is None else read_region(region, op.count, captures)
-        self._captures = len(captures)
+        self._count, self._captures = int(op.count), len(captures)
         self._declared = _declared_types(op, self._region)
         if self._region is None:
             word = "replace" if update_computation is None else update_computation
@@ -236,14 +241,30 @@ class Scatter(Plan):
     ) -> tuple[MakeTensor, Mapping[Any, np.ndarray]]:
         given = [results] if isinstance(results, np.ndarray) else items("results", results, "arrays")
         written = [written_array(array, "results") for array in given]
-        scalars = [as_array(scalar) for scalar in items("captures", captures, "arrays")]
+        scalars = [as_array(scalar, "captures") for scalar in items("captures", captures, "arrays")]
         if len(scalars) != self._captures:
             raise ValueError(f"captures has {len(scalars)} scalars; accepted: {self._captures}")
-        arrays = [*_list_of(inputs), as_array(scatter_indices), *_list_of(updates), *written, *scalars]
+        lists = {
+            "inputs": _list_of("inputs", inputs),
+            "updates": _list_of("updates", updates),
+            "results": written,
+        }
+        for name, some in lists.items():
+            if len(some) != self._count:
+                raise ValueError(f"{name} has {len(some)} arrays; accepted: {self._count}")
+        indices = as_array(scatter_indices, "scatter_indices")
+        arrays = [*lists["inputs"], indices, *lists["updates"], *written, *scalars]
         return self._tensor, numbered(arrays)
 
+    def _name_of(self, i: int) -> str:
+        """Of the i-th tensor."""
+        n = self._count
+        names = ["inputs"] * n + ["scatter_indices"] + ["updates"] * n + ["results"] * n
+        return names[i] if i < len(names) else "captures"
+
     def _tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
-        return array_tensor(array, self._declared[i] if i < len(self._declared) else None)
+        declared = self._declared[i] if i < len(self._declared) else None
+        return array_tensor(array, declared, self._name_of(i))
 
     def run(
         self,
@@ -264,7 +285,7 @@ class Scatter(Plan):
         nothing has been written), TypeError and ValueError.
         """
         if results is None:
-            made = self._new_results(_list_of(inputs))
+            made = self._new_results(_list_of("inputs", inputs))
             results = made[0] if isinstance(inputs, np.ndarray) else made
         self._run_on(*self._operands(inputs, scatter_indices, updates, results, captures))
         return results

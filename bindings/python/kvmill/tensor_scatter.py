@@ -115,16 +115,16 @@ class TensorScatter(Plan):
         axis = integer("axis", axis)
         dim_of = {"batch": 0, "capacity": axis % max(rank, 1), "rows": axis % max(rank, 1)}
 
-        def tensor(prototype: Prototype, declared: DType | None, *names: str) -> c.DLTensor:
-            open_dims = {dim_of[name] for name in names if name in dynamic}
-            return prototype_tensor(prototype, declared, open_dims)
+        def tensor(name: str, prototype: Prototype, declared: DType | None, *dims: str) -> c.DLTensor:
+            open_dims = {dim_of[dim] for dim in dims if dim in dynamic}
+            return prototype_tensor(prototype, declared, open_dims, name)
 
         return [
-            tensor(past, self._declared, "batch", "capacity"),
-            tensor(update, self._declared, "batch", "rows"),
+            tensor("past", past, self._declared, "batch", "capacity"),
+            tensor("update", update, self._declared, "batch", "rows"),
             None
             if write_indices is None
-            else tensor(write_indices, _index_type(write_indices), "batch"),
+            else tensor("write_indices", write_indices, _index_type(write_indices), "batch"),
         ]
 
     def prepare(
@@ -148,13 +148,18 @@ class TensorScatter(Plan):
         write_indices: np.ndarray | None,
         present: np.ndarray,
     ) -> tuple[MakeTensor, Arrays]:
-        arrays = as_array(past), as_array(update), written_array(present, "present")
-        if any(is_staged(array, dtype_of(array, self._declared)) for array in arrays):
-            raise TypeError(f"prepare with elements of type {arrays[0].dtype}; accepted by run only")
+        arrays = as_array(past, "past"), as_array(update, "update"), written_array(present, "present")
+        if self._any_staged(arrays):
+            accepted = "types that NumPy lays out as the library does (run() takes the others)"
+            raise TypeError(f"past has type {arrays[0].dtype}; accepted: {accepted}")
         return self._make_tensor, _ordered(arrays, write_indices)
 
+    def _any_staged(self, arrays: Sequence[np.ndarray]) -> bool:
+        named = zip(arrays, ("past", "update", "present"), strict=True)
+        return any(is_staged(array, dtype_of(array, self._declared, name)) for array, name in named)
+
     def _make_tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
-        return array_tensor(array, None if i == _WRITE_INDICES else self._declared)
+        return array_tensor(array, None if i == _WRITE_INDICES else self._declared, _NAMES[i])
 
     def run(
         self,
@@ -172,17 +177,17 @@ class TensorScatter(Plan):
         May be called by many threads at a time, on different present arrays.  Raises KvmillError
         (then nothing has been written), TypeError and ValueError.
         """
-        past, update = as_array(past), as_array(update)
+        past, update = as_array(past, "past"), as_array(update, "update")
         if present is None:
             present = np.empty(past.shape, past.dtype)
         present = written_array(present, "present")
         arrays = past, update, present
-        if not any(is_staged(array, dtype_of(array, self._declared)) for array in arrays):
+        if not self._any_staged(arrays):
             self._run_on(self._make_tensor, _ordered(arrays, write_indices))
             return present
         if len({array.dtype for array in arrays}) != 1:
             raise TypeError(
-                f"past, update and present of {[array.dtype for array in arrays]}; "
+                f"past, update and present have types {', '.join(str(array.dtype) for array in arrays)}; "
                 "accepted for 4-bit types and strings: one type"
             )
         staged = self._run_handles if past.dtype.hasobject else self._run_nibbles
@@ -200,7 +205,7 @@ class TensorScatter(Plan):
 
         def make(i: int, array: np.ndarray) -> c.DLTensor:
             if i == _WRITE_INDICES:
-                return array_tensor(array)
+                return array_tensor(array, None, "write_indices")
             return make_tensor(dtype, shapes[min(i, 2)], array.ctypes.data)
 
         self._prepare(make, _ordered(arrays, write_indices)).run()
@@ -243,11 +248,12 @@ def _index_type(write_indices: Prototype) -> DType | None:
     return DTYPES["int64"] if isinstance(write_indices, tuple) else None
 
 
-_WRITE_INDICES = 2  # its number among the op's tensors
+_NAMES = "past", "update", "write_indices", "present"  # of the op's tensors, by number
+_WRITE_INDICES = 2
 
 
 def _ordered(arrays: Sequence[np.ndarray], write_indices: np.ndarray | None) -> Arrays:
     """past, update and present, with the indices between."""
     past, update, present = arrays
-    indices = None if write_indices is None else as_array(write_indices)
+    indices = None if write_indices is None else as_array(write_indices, "write_indices")
     return numbered((past, update, indices, present))

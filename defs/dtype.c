@@ -3,37 +3,46 @@
 
 #include <string.h>
 
-/* The 24 types of ONNX TensorScatter-24; a string element is an opaque handle, of 8 or 16 bytes. */
-static const struct kvmill_dtype dtypes[] = {
-    {"float16", NULL, {kDLFloat, 16, 1}},
-    {"bfloat16", NULL, {kDLBfloat, 16, 1}},
-    {"float32", "float", {kDLFloat, 32, 1}},
-    {"float64", "double", {kDLFloat, 64, 1}},
-    {"int8", NULL, {kDLInt, 8, 1}},
-    {"int16", NULL, {kDLInt, 16, 1}},
-    {"int32", NULL, {kDLInt, 32, 1}},
-    {"int64", NULL, {kDLInt, 64, 1}},
-    {"uint8", NULL, {kDLUInt, 8, 1}},
-    {"uint16", NULL, {kDLUInt, 16, 1}},
-    {"uint32", NULL, {kDLUInt, 32, 1}},
-    {"uint64", NULL, {kDLUInt, 64, 1}},
-    {"bool", NULL, {KVMILL_DL_BOOL, 8, 1}},
-    {"complex64", NULL, {kDLComplex, 64, 1}},
-    {"complex128", NULL, {kDLComplex, 128, 1}},
-    {"string", NULL, {kDLOpaqueHandle, 64, 1}},
-    {"string128", NULL, {kDLOpaqueHandle, 128, 1}},
-    {"float8e4m3fn", NULL, {KVMILL_DL_FLOAT8_E4M3FN, 8, 1}},
-    {"float8e4m3fnuz", NULL, {KVMILL_DL_FLOAT8_E4M3FNUZ, 8, 1}},
-    {"float8e5m2", NULL, {KVMILL_DL_FLOAT8_E5M2, 8, 1}},
-    {"float8e5m2fnuz", NULL, {KVMILL_DL_FLOAT8_E5M2FNUZ, 8, 1}},
-    {"float8e8m0", NULL, {KVMILL_DL_FLOAT8_E8M0FNU, 8, 1}},
-    {"int4", NULL, {kDLInt, 4, 1}},
-    {"uint4", NULL, {kDLUInt, 4, 1}},
-    {"float4e2m1", NULL, {KVMILL_DL_FLOAT4_E2M1FN, 4, 1}},
+#define TYPE(name, alias, code, bits)                                                              \
+    {                                                                                              \
+        name, alias, #code, {                                                                      \
+            code, bits, 1                                                                          \
+        }                                                                                          \
+    }
+
+/* What ONNX TensorScatter-24 has besides the types of formats; a string element is an opaque
+   handle, of 8 or 16 bytes. */
+static const struct kvmill_dtype others[] = {
+    TYPE("float64", "double", kDLFloat, 64),
+    TYPE("int16", NULL, kDLInt, 16),
+    TYPE("int32", NULL, kDLInt, 32),
+    TYPE("int64", NULL, kDLInt, 64),
+    TYPE("uint8", NULL, kDLUInt, 8),
+    TYPE("uint16", NULL, kDLUInt, 16),
+    TYPE("uint32", NULL, kDLUInt, 32),
+    TYPE("uint64", NULL, kDLUInt, 64),
+    TYPE("bool", NULL, KVMILL_DL_BOOL, 8),
+    TYPE("complex64", NULL, kDLComplex, 64),
+    TYPE("complex128", NULL, kDLComplex, 128),
+    TYPE("string", NULL, kDLOpaqueHandle, 64),
+    TYPE("string128", NULL, kDLOpaqueHandle, 128),
+    TYPE("float8e4m3fnuz", NULL, KVMILL_DL_FLOAT8_E4M3FNUZ, 8),
+    TYPE("float8e5m2fnuz", NULL, KVMILL_DL_FLOAT8_E5M2FNUZ, 8),
+    TYPE("float8e8m0", NULL, KVMILL_DL_FLOAT8_E8M0FNU, 8),
+    TYPE("uint4", NULL, kDLUInt, 4),
+    TYPE("float4e2m1", NULL, KVMILL_DL_FLOAT4_E2M1FN, 4),
 };
 
+static const struct kvmill_dtype *other_at(size_t i) {
+    return i < sizeof others / sizeof *others ? &others[i] : NULL;
+}
+
 const struct kvmill_dtype *kvmill_dtype_at(size_t i) {
-    return i < sizeof dtypes / sizeof *dtypes ? &dtypes[i] : NULL;
+    const struct kvmill_format_parts *parts;
+    for (int element = 1; (parts = kvmill_format_parts(element)) != NULL; element++)
+        if (parts->type.name != NULL && i-- == 0)
+            return &parts->type;
+    return other_at(i);
 }
 
 static bool is_named(const struct kvmill_dtype *dtype, const char *name) {
@@ -49,10 +58,12 @@ const struct kvmill_dtype *kvmill_dtype_by_name(const char *name) {
 }
 
 static const struct kvmill_dtype *find(DLDataType type) {
-    const struct kvmill_dtype *dtype;
-    for (size_t i = 0; (dtype = kvmill_dtype_at(i)) != NULL; i++)
-        if (kvmill_dtype_equal(dtype->dl, type))
-            return dtype;
+    const struct kvmill_format_parts *parts = kvmill_format_parts(kvmill_element_of(type));
+    if (parts != NULL)
+        return &parts->type;
+    for (size_t i = 0; other_at(i) != NULL; i++)
+        if (kvmill_dtype_equal(other_at(i)->dl, type))
+            return other_at(i);
     return NULL;
 }
 
@@ -63,4 +74,26 @@ const char *kvmill_dtype_name(DLDataType type) {
 
 bool kvmill_dtype_known(DLDataType type) {
     return find(type) != NULL;
+}
+
+const char *kvmill_dtype_code(DLDataType type) {
+    return find(type)->code;
+}
+
+/* No format before it has rows of the same type. */
+static bool is_first_of_its_type(int element) {
+    DLDataType type = kvmill_format_parts(element)->dtype;
+    for (int i = 1; i < element; i++)
+        if (kvmill_dtype_equal(kvmill_format_parts(i)->dtype, type))
+            return false;
+    return true;
+}
+
+void kvmill_row_types(const char *names[KVMILL_MOST_FORMATS + 1]) {
+    const struct kvmill_format_parts *parts;
+    int count = 0;
+    for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++)
+        if (is_first_of_its_type(i))
+            names[count++] = kvmill_dtype_name(parts->dtype);
+    names[count] = NULL;
 }

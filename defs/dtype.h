@@ -1,18 +1,10 @@
-/* The element types kvmill knows: one line each in dtype.c.
+/* The element types kvmill knows: those of formats, which format.c has, and those of dtype.c.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_DEFS_DTYPE_H
 #define KVMILL_DEFS_DTYPE_H
 
-#include <stdbool.h>
-
-#include <kvmill.h>
-
-struct kvmill_dtype {
-    const char *name;  /* as in spec files */
-    const char *alias; /* ONNX's word where it differs, or NULL */
-    DLDataType dl;
-};
+#include "format.h"
 
 /* The i-th type, NULL after the last. */
 const struct kvmill_dtype *kvmill_dtype_at(size_t i);
@@ -25,31 +17,10 @@ const char *kvmill_dtype_name(DLDataType type);
 
 bool kvmill_dtype_known(DLDataType type);
 
-static inline bool kvmill_dtype_equal(DLDataType a, DLDataType b) {
-    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
-}
+/* "kDLFloat", "KVMILL_DL_FLOAT8_E5M2": the word of a known type's code. */
+const char *kvmill_dtype_code(DLDataType type);
 
-/* Bits of one element: 4, or a multiple of 8. */
-static inline int kvmill_dtype_bits(DLDataType type) {
-    return type.bits * type.lanes;
-}
-
-/* Bytes of `count` packed elements. */
-static inline int64_t kvmill_dtype_bytes(DLDataType type, int64_t count) {
-    int bits = kvmill_dtype_bits(type);
-    return bits == 4 ? count / 2 + count % 2 : count * (bits / 8);
-}
-
-/* The most elements a tensor of the type may have: PTRDIFF_MAX bytes. */
-static inline int64_t kvmill_dtype_most(DLDataType type) {
-    int bytes = kvmill_dtype_bits(type) / 8;
-    return bytes == 0 ? PTRDIFF_MAX : PTRDIFF_MAX / bytes;
-}
-
-/* More than that, without a division: every run asks. */
-static inline bool kvmill_dtype_is_too_many(DLDataType type, int64_t count) {
-    int64_t bytes;
-    return __builtin_mul_overflow(count, kvmill_dtype_bits(type) / 8, &bytes);
-}
+/* Names of the types that tensors of cache rows have, each once; ends with NULL. */
+void kvmill_row_types(const char *names[KVMILL_MOST_FORMATS + 1]);
 
 #endif

@@ -4,47 +4,40 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dtype.h"
-
 /* llama.cpp's: closer to each other around 0. */
 static const int8_t iq4_nl[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                 1,    13,   25,  38,  53,  69,  89,  113};
 
+/* Elements one after the other, of a type that has no other row. */
+#define ELEMENTS(name_, alias_, code_, bits_)                                                      \
+    .word = name_, .bits = bits_, .dtype = {code_, bits_, 1},                                      \
+    .type = {name_, alias_, #code_, {code_, bits_, 1}}
+
 /* By enum kvmill_element. */
 static const struct kvmill_format_parts formats[] = {
     [KVMILL_F32] = {.name = "f32",
-                    .word = "float32",
-                    .dtype = {kDLFloat, 32, 1},
+                    ELEMENTS("float32", "float", kDLFloat, 32),
                     .activation = true,
-                    .bits = 32,
                     .real = {.exponent = 8, .mantissa = 23},
                     .scales = KVMILL_WITHOUT_SCALES},
     [KVMILL_F16] = {.name = "f16",
-                    .word = "float16",
-                    .dtype = {kDLFloat, 16, 1},
+                    ELEMENTS("float16", NULL, kDLFloat, 16),
                     .activation = true,
-                    .bits = 16,
                     .real = {.exponent = 5, .mantissa = 10},
                     .scales = KVMILL_WITHOUT_SCALES},
     [KVMILL_BF16] = {.name = "bf16",
-                     .word = "bfloat16",
-                     .dtype = {kDLBfloat, 16, 1},
+                     ELEMENTS("bfloat16", NULL, kDLBfloat, 16),
                      .activation = true,
-                     .bits = 16,
                      .real = {.exponent = 8, .mantissa = 7},
                      .scales = KVMILL_WITHOUT_SCALES},
     [KVMILL_I8] = {.name = "i8",
-                   .word = "int8",
-                   .dtype = {kDLInt, 8, 1},
+                   ELEMENTS("int8", NULL, kDLInt, 8),
                    .code = KVMILL_CODE_SIGNED,
-                   .bits = 8,
                    .scales = KVMILL_SCALES_OF_GROUPS,
                    .rule = KVMILL_RULE_GROUPS},
     [KVMILL_I4] = {.name = "i4",
-                   .word = "int4",
-                   .dtype = {kDLInt, 4, 1},
+                   ELEMENTS("int4", NULL, kDLInt, 4),
                    .code = KVMILL_CODE_SIGNED,
-                   .bits = 4,
                    .scales = KVMILL_SCALES_OF_GROUPS,
                    .rule = KVMILL_RULE_GROUPS},
     [KVMILL_Q8_0] = {.name = "q8_0",
@@ -67,17 +60,13 @@ static const struct kvmill_format_parts formats[] = {
                      .block = 32,
                      .rule = KVMILL_RULE_EXTREME},
     [KVMILL_E4M3] = {.name = "e4m3",
-                     .word = "float8e4m3fn",
+                     ELEMENTS("float8e4m3fn", NULL, KVMILL_DL_FLOAT8_E4M3FN, 8),
                      .template = "float8",
-                     .dtype = {KVMILL_DL_FLOAT8_E4M3FN, 8, 1},
-                     .bits = 8,
                      .real = {.exponent = 4, .mantissa = 3, .finite = true, .saturates = true},
                      .scales = KVMILL_WITHOUT_SCALES},
     [KVMILL_E5M2] = {.name = "e5m2",
-                     .word = "float8e5m2",
+                     ELEMENTS("float8e5m2", NULL, KVMILL_DL_FLOAT8_E5M2, 8),
                      .template = "float8",
-                     .dtype = {KVMILL_DL_FLOAT8_E5M2, 8, 1},
-                     .bits = 8,
                      .real = {.exponent = 5, .mantissa = 2, .saturates = true},
                      .scales = KVMILL_WITHOUT_SCALES},
     [KVMILL_Q5_1] = {.name = "q5_1",
@@ -186,8 +175,6 @@ _Static_assert((int)END <= (int)KVMILL_MOST_FORMATS, "a larger KVMILL_MOST_FORMA
 #define BLOCK_WORDS "q8_0", "q4_0", "q5_1", "q4_1", "q5_0", "iq4_nl", "q6_0", "q8_kv"
 const char *const kvmill_block_words[] = {BLOCK_WORDS, NULL};
 const char *const kvmill_stored_words[] = {BLOCK_WORDS, KVMILL_TILES_WORD, NULL};
-const char *const kvmill_row_types[] = {"float32", "float16",      "bfloat16",   "int8", "int4",
-                                        "uint8",   "float8e4m3fn", "float8e5m2", NULL};
 
 const struct kvmill_format_parts *kvmill_format_parts(int element) {
     return element > 0 && element < END ? &formats[element] : NULL;

@@ -5,10 +5,9 @@
 #ifndef KVMILL_DEFS_FORMAT_H
 #define KVMILL_DEFS_FORMAT_H
 
-#include <stdbool.h>
-
-#include <kvmill.h>
 #include <kvmill_kernel.h>
+
+#include "dtype_parts.h"
 
 /* What a code stands for. */
 enum kvmill_code {
@@ -60,7 +59,9 @@ struct kvmill_format_parts {
     /* templates/format/<template>.m4: its arithmetic, where that is new; or NULL. */
     const char *template;
     DLDataType dtype; /* of the tensor; blocks are bytes */
-    bool activation;  /* queries, outputs and scales may be of it */
+    /* Where rows are elements one after the other: their type.  Its name is the format's word. */
+    struct kvmill_dtype type;
+    bool activation; /* queries, outputs and scales may be of it */
     enum kvmill_code code;
     const int8_t *table; /* of 2^bits numbers, the least first; or NULL */
     int bits;            /* of a code */
@@ -135,10 +136,8 @@ int64_t kvmill_format_group(const struct kvmill_format *format);
 void kvmill_format_words(int scales, const char *words[KVMILL_MOST_FORMATS + 1]);
 void kvmill_activation_words(const char *words[KVMILL_MOST_FORMATS + 1]);
 
-/* The words of formats in blocks; these and the one for tiles; types that tensors of rows have,
-   each once.  End with NULL. */
-extern const char *const kvmill_block_words[], *const kvmill_stored_words[],
-                                                   *const kvmill_row_types[];
+/* The words of formats in blocks; these and the one for tiles.  End with NULL. */
+extern const char *const kvmill_block_words[], *const kvmill_stored_words[];
 
 enum { KVMILL_WORDS_SIZE = 256 };
 

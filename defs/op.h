@@ -68,6 +68,7 @@ struct op_member {
     const char *was;          /* what specs of version 0.1 call an integer; or NULL */
     int64_t was_more;         /* and how much more they say */
     const char *const *words; /* that are accepted, up to NULL */
+    bool of_rows;             /* of types those are accepted that kvmill_row_types names */
     const char *help;
 };
 

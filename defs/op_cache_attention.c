@@ -55,13 +55,13 @@ static const struct op_member members[] = {
     {MEMBER(page_size, OP_COUNT, (STORE & DYNAMIC)), PMX, .initial = 128, .help = "Slots of a page."},
     {MEMBER(num_repeat, OP_COUNT, CACHE), PMX, .initial = 1,
      .help = "How many times each head is read back."},
-    {MEMBER(T1, OP_TYPE, ALL), PMX, .needed = ALL, .words = kvmill_row_types,
+    {MEMBER(T1, OP_TYPE, ALL), PMX, .needed = ALL, .of_rows = true,
      .help =
          "Activations: float32, float16, bfloat16; KeyValueCache also int8: codes as they are."},
-    {MEMBER(T2, OP_TYPE, STORE), PMX, .words = kvmill_row_types,
+    {MEMBER(T2, OP_TYPE, STORE), PMX, .of_rows = true,
      .help = "Elements of the cache.  Default: T1; int8 or int4, as quant_bit says; uint8 with a "
              "cache_format of blocks."},
-    {MEMBER(T3, OP_TYPE, STORE), PMX, .words = kvmill_row_types,
+    {MEMBER(T3, OP_TYPE, STORE), PMX, .of_rows = true,
      .help =
          "Scales: float32, float16, bfloat16.  Default: float16, with T1 float32 that.  Every step "
          "of "
@@ -106,8 +106,8 @@ static const struct op_member members[] = {
     {MEMBER(value_head_dim, OP_COUNT, ALL), V, .help = "V's head_dim; default: K's."},
     {MEMBER(value_quant_bit, OP_COUNT, STORE), V, .help = "V's quant_bit."},
     {MEMBER(value_quant_group, OP_COUNT, STORE), V, .help = "V's quant_group; default: K's."},
-    {MEMBER(value_T2, OP_TYPE, STORE), V, .words = kvmill_row_types, .help = "V's T2."},
-    {MEMBER(value_T3, OP_TYPE, STORE), V, .words = kvmill_row_types,
+    {MEMBER(value_T2, OP_TYPE, STORE), V, .of_rows = true, .help = "V's T2."},
+    {MEMBER(value_T3, OP_TYPE, STORE), V, .of_rows = true,
      .help = "V's T3; default: K's."},
     {MEMBER(value_cache_format, OP_WORD, STORE), V, .words = kvmill_stored_words,
      .help = "V's cache_format."},

@@ -17,7 +17,7 @@ static const struct op_member members[] = {
      .help = "rows: float32, float16, bfloat16."},
     {MEMBER(quant_bit, OP_COUNT), .help = "Bits of codes: 0, 8, 4."},
     {MEMBER(quant_group, OP_COUNT), .help = "Elements that share a scale."},
-    {MEMBER(T2, OP_TYPE), .needed = 1, .words = kvmill_row_types,
+    {MEMBER(T2, OP_TYPE), .needed = 1, .of_rows = true,
      .help = "Elements of cache; int8 or int4 as quant_bit says; uint8 with a format."},
     {MEMBER(T3, OP_TYPE), .words = activations, .help = "Scales: float32, float16, bfloat16."},
     {MEMBER(cache_format, OP_WORD), .words = kvmill_block_words, .help = "Blocks of llama.cpp."},

@@ -3,6 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 
+#include "../defs/dtype.h"
 #include "flow.h"
 #include "spec_keys.h"
 
@@ -19,26 +20,10 @@ static bool print_list(const char *type, const char *member, const char *count_m
     return done && (count == 0 || text_print(text, "»)m4_dnl\n"));
 }
 
-/* How DLPack spells the type of a field. */
-static const char *code_word(DLDataType type) {
-    switch (type.code) {
-    case kDLInt:
-        return "kDLInt";
-    case kDLBfloat:
-        return "kDLBfloat";
-    case KVMILL_DL_FLOAT8_E4M3FN:
-        return "KVMILL_DL_FLOAT8_E4M3FN";
-    case KVMILL_DL_FLOAT8_E5M2:
-        return "KVMILL_DL_FLOAT8_E5M2";
-    default:
-        return "kDLFloat";
-    }
-}
-
 static bool print_field(const kvmill_flow *flow, size_t i, struct text *text) {
     const kvmill_flow_field *field = &flow->fields[i];
     return text_print(text, "km_flow_row(«\"%s\", %" PRId64 ", %" PRId64 ", {%s, %d, 1}»)",
-                      field->name, field->rows, field->columns, code_word(field->dtype),
+                      field->name, field->rows, field->columns, kvmill_dtype_code(field->dtype),
                       field->dtype.bits);
 }
 

@@ -2,6 +2,7 @@
 #include "formats.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "../defs/format.h"
 
@@ -81,15 +82,29 @@ static bool define_scales(struct expansion *expansion, const struct kvmill_forma
            define_number(expansion, "has_minimum", parts, parts->minimum);
 }
 
+/* The names of all formats, or of those with arithmetic of this file of templates. */
+static bool define_names(struct expansion *expansion, const char *name, const char *template) {
+    const struct kvmill_format_parts *parts;
+    const char *names[KVMILL_MOST_FORMATS + 1] = {NULL};
+    char text[KVMILL_WORDS_SIZE];
+    for (int i = 1, count = 0; (parts = kvmill_format_parts(i)) != NULL; i++)
+        if (template == NULL || (parts->template != NULL && strcmp(parts->template, template) == 0))
+            names[count++] = parts->name;
+    return define_text(expansion, name, kvmill_list_words(names, "", text));
+}
+
+static bool define_template(struct expansion *expansion, const struct kvmill_format_parts *parts) {
+    char name[NAME_SIZE];
+    snprintf(name, sizeof name, "%s_formats", parts->template);
+    return define_names(expansion, name, parts->template);
+}
+
 bool define_formats(struct expansion *expansion) {
     const struct kvmill_format_parts *parts;
-    char names[KVMILL_WORDS_SIZE];
-    const char *list[KVMILL_MOST_FORMATS + 1] = {NULL};
-    bool done = true;
-    for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++) {
-        list[i - 1] = parts->name;
-        done = done && define_codes(expansion, parts) && define_scales(expansion, parts) &&
-               define_order(expansion, parts) && define_table(expansion, parts);
-    }
-    return done && define_text(expansion, "formats", kvmill_list_words(list, "", names));
+    bool done = define_names(expansion, "formats", NULL);
+    for (int i = 1; done && (parts = kvmill_format_parts(i)) != NULL; i++)
+        done = define_codes(expansion, parts) && define_scales(expansion, parts) &&
+               define_order(expansion, parts) && define_table(expansion, parts) &&
+               (parts->template == NULL || define_template(expansion, parts));
+    return done;
 }

@@ -89,6 +89,13 @@ static bool read_axes(const struct json_place *place, struct axes *axes, struct 
     return true;
 }
 
+static bool read_type(const struct json_place *place, const struct op_member *member,
+                      DLDataType *type, struct error *error) {
+    const char *names[KVMILL_MOST_FORMATS + 1];
+    kvmill_row_types(names);
+    return spec_read_type(place, member->of_rows ? names : member->words, type, error);
+}
+
 static bool read_member(const struct json_place *place, const struct entry *entry,
                         struct error *error) {
     void *at = kvmill_member_at(entry->member, entry->base);
@@ -104,7 +111,7 @@ static bool read_member(const struct json_place *place, const struct entry *entr
     case OP_REAL:
         return spec_read_real(place, at, error);
     case OP_TYPE:
-        return spec_read_type(place, entry->member->words, at, error);
+        return read_type(place, entry->member, at, error);
     case OP_WORD:
         return spec_read_word(place, entry->member->words, at, error);
     case OP_DIMS:
@@ -260,17 +267,9 @@ void spec_write_shapes(const struct spec *spec, json_t *object) {
 
 /* ---- The functions of a pack's header ---- */
 
-/* Codes that DLPack has no words for, as of float8, are numbers. */
 static bool define_type(const char *name, DLDataType type, struct text *text) {
-    static const char *const words[] = {[kDLInt] = "kDLInt",
-                                        [kDLUInt] = "kDLUInt",
-                                        [kDLFloat] = "kDLFloat",
-                                        [kDLBfloat] = "kDLBfloat"};
-    bool has_word = type.code < sizeof words / sizeof *words && words[type.code] != NULL;
-    char number[8];
-    snprintf(number, sizeof number, "%d", type.code);
     return type.bits == 0 || text_print(text, "km_set_type(«%s», «%s», «%d»)", name,
-                                        has_word ? words[type.code] : number, type.bits);
+                                        kvmill_dtype_code(type), type.bits);
 }
 
 static bool define_member(const struct op_member *member, const void *at, struct text *text) {

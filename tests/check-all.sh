@@ -106,10 +106,10 @@ wait
 say "engines"
 tests . make --no-print-directory -j"$more" check-engines
 say "memcheck (capped at AVX2)"
-step "memcheck" make --no-print-directory -j"$more" check-memcheck
+step "memcheck" make --no-print-directory -j"$more" check-memcheck MEMCHECK_TESTS='$(PROGRAMS_OF_TODAY)'
 grep '^kernels that ran' step.log
 rm -f sanitizers.ran
-variant sanitizers all "$slow check TESTS='\$(SCRIPTS_OF_C) \$(PROGRAM_TESTS)' KVMILL_RAN=$PWD/sanitizers.ran"
+variant sanitizers all "$slow check TESTS='\$(SCRIPTS_OF_TODAY) \$(PROGRAM_TESTS)' KVMILL_RAN=$PWD/sanitizers.ran"
 step "sanitizers: every kernel ran" sh -c "cd ../build-sanitizers && sh '$source/tests/kernels_ran.sh' '$PWD/sanitizers.ran' '' generated/kvmill_default generated/kvmill_test"
 grep '^kernels that ran' step.log
 say "fuzzers: 20 seconds of a third of the targets, by the day"

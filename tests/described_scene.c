@@ -53,16 +53,23 @@ static const char *draw_word(const struct scene *scene, const char *const *words
     return words[dice_range(scene->dice, 0, count)];
 }
 
+static DLDataType draw_type(const struct scene *scene, const struct op_member *member) {
+    const char *names[KVMILL_MOST_FORMATS + 1];
+    kvmill_row_types(names);
+    const char *const *words = member->of_rows ? names : member->words;
+    const char *word = words != NULL ? draw_word(scene, words) : NULL;
+    return word != NULL ? kvmill_dtype_by_name(word)->dl : (DLDataType){0};
+}
+
 static void draw_member(struct scene *scene, const struct op_member *member) {
     static const double reals[] = {0, 0.25, 2};
     void *at = kvmill_member_at(member, &scene->base);
-    const char *word = member->words != NULL ? draw_word(scene, member->words) : NULL;
     if (member->kind == OP_REAL)
         *(double *)at = reals[dice_range(scene->dice, 0, 2)];
     else if (member->kind == OP_TYPE)
-        *(DLDataType *)at = word ? kvmill_dtype_by_name(word)->dl : (DLDataType){0};
+        *(DLDataType *)at = draw_type(scene, member);
     else if (member->kind == OP_WORD)
-        *(const char **)at = word;
+        *(const char **)at = draw_word(scene, member->words);
     else if (member->kind == OP_FLAG || member->kind == OP_COUNT || member->kind == OP_INTEGER ||
              member->kind == OP_AXIS)
         scene_set_integer(member, &scene->base, draw_integer(scene, member));

@@ -3,7 +3,7 @@
 A line of tests/tables/faults/*.tsv is a fault: the programs, a file, a text of it and what replaces that, a name.  What
 is made of the file is made again and linked with what the build has: objects of the programs, libraries, kernels.
 
-KVMILL_FAULTS_TURN (0 to 23, or "all"; else the day) is the share that is built, KVMILL_FAULTS, a regular expression,
+KVMILL_FAULTS_TURN (0 to 47, or "all"; else the day) is the share that is built, KVMILL_FAULTS, a regular expression,
 chooses faults by name instead.  The texts of all must fit.
 
 SPDX-License-Identifier: Apache-2.0
@@ -28,7 +28,7 @@ from fault_checks import BUILD, CALLS_PYTHON, CHECKS, SCRATCH, SOURCE, Check, Fa
 sys.path.insert(0, str(SOURCE / "tests/conformance"))
 from tap import Tap  # noqa: E402
 
-SHARES = 24
+SHARES = 48
 SECONDS = 400  # that a program may take; of processor time three times what it takes without a fault, and five
 KERNEL_FLAGS = ["-w", "-fPIC", f"-I{SOURCE}/include"]
 CC = shlex.split(os.environ["CC"])

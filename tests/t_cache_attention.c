@@ -97,7 +97,7 @@ static void test_kind(enum kind kind, bool use_packs) {
     snprintf(words, sizeof words, "%s with %s", random_kinds[kind],
              use_packs ? "packs" : "no packs");
     struct dice dice = dice_for(words);
-    int cases = is_slow_run() ? few_cases(8) : kind == LONG ? 60 : 150;
+    int cases = is_slow_run() ? few_cases(8) : kind == LONG ? 24 : 60;
     bool good = true;
     for (int i = 0; good && i < cases; i++) {
         struct attention a = {0};
@@ -143,7 +143,7 @@ enum { SMALL_PACKS = 200 };
 static int cases_of_kernel(struct dice *dice) {
     int64_t kernels = packs[0]->count + packs[1]->count;
     if (!is_slow_run())
-        return 3;
+        return 1;
     return kernels < SMALL_PACKS ? 2 : dice_once_in(dice, 1 + kernels / 100);
 }
 

@@ -41,5 +41,5 @@ km_word(«store_$1», «void», «void *to, vf x», «
 km_word(«stream_$1», «void», «void *to, vf x», «
     store_$1(to, x);
 »)»)
-km_for_words(«T», «e4m3, e5m2», «_km_float8_words(T)»)
+km_for_words(«T», «km_float8_formats», «_km_float8_words(T)»)
 m4_divert(0)m4_dnl

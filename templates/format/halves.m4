@@ -33,7 +33,7 @@ m4_define(«_km_join_halves», «m4_dnl
     vi low = load_u8((const char *)codes + m4_eval(4 * km_bits_above(«$1»)) + i) >> shift & 15;
     return __builtin_convertvector((low | (vi)(high << 4)) - km_part(«offset», «$1»), vf);
 »)
-km_for_words(«T», «q4_0, q4_1, q5_0, q5_1, q6_0», «_km_halves_words(T)»)
+km_for_words(«T», «km_halves_formats», «_km_halves_words(T)»)
 
 m4_dnl km_store_halves(T, TO, I, A, B) -- codes from elements I and I + 16 on, of the block TO; bits above their nibbles
 m4_dnl go to `above`, which km_declare_above declares, and km_store_above stores.

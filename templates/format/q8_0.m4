@@ -5,5 +5,5 @@ m4_define(«_km_byte_words», «m4_define(«km_piece_$1», 32)m4_dnl
 m4_define(«km_block_codes_$1», «load_i8($»«1 + km_codes_at_$1 + $»«2)»)m4_dnl
 m4_define(«km_half_codes_$1», «load_vh_i8($»«1 + ($»«2) / 32 * km_block_bytes_$1 + km_codes_at_$1)»)m4_dnl
 »)
-km_for_words(«T», «q8_0, q8_kv», «_km_byte_words(T)»)
+km_for_words(«T», «km_q8_0_formats», «_km_byte_words(T)»)
 m4_divert(0)m4_dnl

@@ -19,11 +19,14 @@ class Tensor(NamedTuple):
 
 # name: (code, bits, ONNX's name where it differs)
 TYPES = {
+    "float32": (2, 32, "float"),
     "float16": (2, 16, ""),
     "bfloat16": (4, 16, ""),
-    "float32": (2, 32, "float"),
-    "float64": (2, 64, "double"),
     "int8": (0, 8, ""),
+    "int4": (0, 4, ""),
+    "float8e4m3fn": (10, 8, ""),
+    "float8e5m2": (12, 8, ""),
+    "float64": (2, 64, "double"),
     "int16": (0, 16, ""),
     "int32": (0, 32, ""),
     "int64": (0, 64, ""),
@@ -36,12 +39,9 @@ TYPES = {
     "complex128": (5, 128, ""),
     "string": (3, 64, ""),
     "string128": (3, 128, ""),
-    "float8e4m3fn": (10, 8, ""),
     "float8e4m3fnuz": (11, 8, ""),
-    "float8e5m2": (12, 8, ""),
     "float8e5m2fnuz": (13, 8, ""),
     "float8e8m0": (14, 8, ""),
-    "int4": (0, 4, ""),
     "uint4": (1, 4, ""),
     "float4e2m1": (17, 4, ""),
 }

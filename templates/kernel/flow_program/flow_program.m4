@@ -25,8 +25,8 @@ m4_define(«_km_fact_index», «m4_define(«km_stages», «$1»)m4_define(«km_p
 m4_define(«_km_fact_rows», «_km_shape(«$1», «$5», «$6»)_km_note_load(«$2»)_km_note_load(«$3»)»)
 m4_define(«_km_fact_field»,
     «_km_shape(«$1», «$3», «$4»)m4_define(«_km_type_$1», «$2»)m4_define(«_km_sharers_$1»,
-    m4_ifelse(«$5», «», 1, «$5»))m4_define(«_km_page_bytes_$1», «$6»)_km_note_load(«$2»)m4_dnl
-m4_ifelse(«$2», «i8», «m4_define(«_km_loads_bytes»)»)_km_note_store(«$2»)»)
+    m4_ifelse(«$5», «», 1, «$5»))m4_define(«_km_page_bytes_$1», «$6»)_km_note_elements(«$2»)m4_dnl
+_km_note_store(«$2»)»)
 m4_define(«_km_fact_write», «_km_note_store(«$3»)»)
 m4_define(«_km_fact_query», «_km_shape(«$1», «$3», «$4»)_km_note_load(«$2»)»)
 m4_define(«_km_fact_constant», «_km_shape(«$1», «$3», «$4»)m4_define(«_km_taps_$1», «$2»)»)
@@ -40,8 +40,9 @@ m4_define(«_km_fact_page»,
 m4_dnl _km_need_STAGE_VALUE: read there, by words of a step that are values.
 m4_define(«_km_mark», «m4_ifelse(«$2», «», «», «m4_define(«_km_need_$1_$2»)_km_mark(«$1», m4_shift(m4_shift($@)))»)»)
 m4_dnl Types that are loaded, and stored, one after the other.
-m4_define(«_km_note_load», «m4_ifelse(«$1», «f32», «», «m4_ifdef(«km_is_float_$1»,
-    «km_if(km_part(«is_float», «$1»), «m4_define(«_km_loads_$1»)»)»)»)»)
+m4_define(«_km_note_load»,
+    «m4_ifdef(«km_is_float_$1», «km_if(km_part(«is_float», «$1»), «_km_note_elements(«$1»)»)»)»)
+m4_define(«_km_note_elements», «m4_ifelse(«$1», «f32», «», «m4_define(«_km_loads_$1»)»)»)
 m4_define(«_km_note_store», «m4_ifelse(m4_index(« f16 bf16 », « $1 »), -1, «», «m4_define(«_km_stores_$1»)»)»)
 km_each_step(«_km_fact»)
 
@@ -83,16 +84,6 @@ m4_dnl it is -1.
 m4_define(«km_load_floats», «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «load_floats_$1($2, $3, $4)»)»)
 m4_define(«km_store_floats»,
     «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «store_floats_$1($2, $3, $4, $5)»)»)
-
-m4_define(«_km_load_bytes_function»,
-    «m4_ifdef(«_km_loads_bytes», «km_inline(«void»,
-    «load_floats_i8(float *to, const unsigned char *from, int64_t count)»)
-{
-    for (int64_t i = 0; i < count; i++)
-        to[i] = (signed char)from[i];
-}
-
-»)»)
 
 m4_define(«_km_load_function»,
     «m4_ifdef(«_km_loads_$1», «km_inline(«void», «load_floats_$1(float *to, const unsigned char *from, int64_t count)»)
@@ -352,7 +343,6 @@ m4_dnl km_flow_head(SUMMARY) -- and the functions that programs call.
 m4_define(«km_flow_head», «km_program_head(«$1», m4_defn(«km_program»), m4_defn(«km_headers»))
 km_for_words(«FORMAT», «km_formats»,
     «_km_load_function(FORMAT)»)m4_dnl
-_km_load_bytes_function«»m4_dnl
 _km_store_function(«f16»)_km_store_function(«bf16»)km_each_step(«_km_loader»)km_values«»km_arithmetic«»km_hidden_zero»)
 
 m4_dnl km_minus_0 -- which no compiler knows.

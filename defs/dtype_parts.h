@@ -1,0 +1,45 @@
+/* What an element type is, and the bytes of its elements.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#ifndef KVMILL_DEFS_DTYPE_PARTS_H
+#define KVMILL_DEFS_DTYPE_PARTS_H
+
+#include <stdbool.h>
+
+#include <kvmill.h>
+
+struct kvmill_dtype {
+    const char *name;  /* as in spec files */
+    const char *alias; /* ONNX's word where it differs, or NULL */
+    const char *code;  /* the word of DLPack, or of kvmill.h */
+    DLDataType dl;
+};
+
+static inline bool kvmill_dtype_equal(DLDataType a, DLDataType b) {
+    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+
+/* Bits of one element: 4, or a multiple of 8. */
+static inline int kvmill_dtype_bits(DLDataType type) {
+    return type.bits * type.lanes;
+}
+
+/* Bytes of `count` packed elements. */
+static inline int64_t kvmill_dtype_bytes(DLDataType type, int64_t count) {
+    int bits = kvmill_dtype_bits(type);
+    return bits == 4 ? count / 2 + count % 2 : count * (bits / 8);
+}
+
+/* The most elements a tensor of the type may have: PTRDIFF_MAX bytes. */
+static inline int64_t kvmill_dtype_most(DLDataType type) {
+    int bytes = kvmill_dtype_bits(type) / 8;
+    return bytes == 0 ? PTRDIFF_MAX : PTRDIFF_MAX / bytes;
+}
+
+/* More than that, without a division: every run asks. */
+static inline bool kvmill_dtype_is_too_many(DLDataType type, int64_t count) {
+    int64_t bytes;
+    return __builtin_mul_overflow(count, kvmill_dtype_bits(type) / 8, &bytes);
+}
+
+#endif

@@ -41,7 +41,7 @@ static const char *get_provider(const struct ort_custom_op *op) {
 /* Caches in blocks are bytes, whatever type the op is of. */
 static unsigned get_output_type(const struct ort_custom_op *op, size_t index) {
     const struct custom_op *custom = custom_of(op);
-    bool blocks = cache_step_cache_of(custom->op, custom->op->outputs.tensor[index]) >= 0;
+    bool blocks = node_op_cache_of(custom->op, custom->op->outputs.tensor[index]) >= 0;
     return blocks ? value_type_number((DLDataType){kDLUInt, 8, 1}) : custom->type;
 }
 

@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "cache_step.h"
 #include "pmx.h"
 #include "values.h"
 
@@ -119,7 +118,7 @@ static OrtStatus *set_dims(OrtTensorTypeAndShapeInfo *info, const struct inferen
 /* ---- Outputs ---- */
 
 int infer_typed_as(const struct node_op *op, int tensor) {
-    int cache = cache_step_cache_of(op, tensor);
+    int cache = node_op_cache_of(op, tensor);
     if (cache >= 0)
         return cache;
     bool value = pmx_bit(op) == 0 && tensor == KVMILL_ATTENTION_PRESENT_VALUE;

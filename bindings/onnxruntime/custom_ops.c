@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "cache_step.h"
+#include "group_query.h"
 #include "infer.h"
 
 /* ---- An op ---- */
@@ -195,6 +196,7 @@ static const struct custom_op kvmill_ops[] = {
     {BASE, "AttentionScores", &attention_op, 4, 1 << 0 | 1 << 3, false, 0},
     {BASE, "TensorScatterAttention", &step_op, 3, 1 << 0 | 1 << 1 | 1 << 2, false, 0},
     {BASE, "CacheStep", &cache_step_op, 3, 1 << 0 | 1 << 1 | 1 << 2, false, 0},
+    {BASE, "GroupQueryAttention", &cache_group_query_op, 3, 1 << 0 | 1 << 1 | 1 << 2, false, 0},
 };
 enum { KVMILL_OPS = sizeof kvmill_ops / sizeof *kvmill_ops };
 

@@ -26,7 +26,7 @@ struct block_cache {
     int64_t rows, bytes; /* bytes: of a row */
 };
 
-/* Of no rows the shapes are checked, and nothing is written. */
+/* Without rows it checks the shapes, and writes nothing. */
 OrtStatus *blocks_store(const struct node_run *run, int side, const struct block_rows *rows,
                         const struct block_cache *cache);
 

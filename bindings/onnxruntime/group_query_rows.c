@@ -35,7 +35,7 @@ static const unsigned char *head_of(const struct group_query_heads *heads,
 
 /* ---- Rotary embedding ---- */
 
-/* Of a token: cosines, then sines. */
+/* A token's: cosines, then sines. */
 static void set_angles(const struct group_query_call *call, int64_t token) {
     int64_t pairs = call->rotated / 2, place = call->angles[token] * pairs;
     float *to = call->turns + token * call->rotated;
@@ -78,7 +78,7 @@ static float *read_head(const struct group_query_call *call, const unsigned char
 
 /* ---- Scales ---- */
 
-/* Of a head's channels. */
+/* Those of channels. */
 static const float *scales_of(const struct group_query_side *side, int64_t head) {
     return side->scale + head * side->scale_head;
 }

@@ -207,8 +207,7 @@ static OrtStatus *attend(const struct node_run *run, const struct group_query_ca
 
 /* ---- Blocks ---- */
 
-/* Rows of all heads that were made ready; of none the shapes are checked, and nothing is written.
- */
+/* Rows of all heads that were made ready.  Without any it checks the shapes, and writes nothing. */
 static OrtStatus *store_blocks(const struct node_run *run, const struct group_query_call *call,
                                int64_t count) {
     const struct group_query_heads *heads = &call->heads;

@@ -80,9 +80,12 @@ def require_alike(case: Case, got: dict[str, np.ndarray], want: dict, exact: flo
     group_query.require_alike(case, have, want, tolerance_of(case, exact))
 
 
+def rewrite_case(case: Case) -> onnx.ModelProto:
+    return rewrite(group_query_model(case), ",".join(KINDS))
+
+
 def check_case(open_session: Callable, case: Case) -> None:
-    model = group_query_model(case)
-    session, want = open_session(rewrite(model, ",".join(KINDS))), results(plain_session(model), case)
+    session, want = open_session(rewrite_case(case)), results(plain_session(group_query_model(case)), case)
     require_alike(case, results(session, in_blocks(case)), want)
     if case.arrays["past_key"].shape[2] == want["present_key"].shape[2]:
         got, before = in_place_of(session, in_blocks(case)), in_blocks(case).arrays
@@ -114,15 +117,14 @@ def step_case(rng: np.random.Generator, batch: int = 2) -> Case:
 
 
 def node_model() -> onnx.ModelProto:
-    return rewrite(group_query_model(step_case(np.random.default_rng(4))), ",".join(KINDS))
+    return rewrite_case(step_case(np.random.default_rng(4)))
 
 
 def check_kernels(open_session: Callable, seed: int) -> None:
     """Tokens one after the other into caches in place."""
     rng = np.random.default_rng([seed, 42])
     case = step_case(rng)
-    model = group_query_model(case)
-    session, plain = open_session(rewrite(model, ",".join(KINDS))), plain_session(model)
+    session, plain = open_session(rewrite_case(case)), plain_session(group_query_model(case))
     require_alike(case, in_place_of(session, in_blocks(case)), results(plain, case), NEAR)
 
 
@@ -132,7 +134,7 @@ def check_kernels(open_session: Callable, seed: int) -> None:
 def check_run_refusals(open_session: Callable, seed: int) -> None:
     """In place, so that a refused run would show what it had written."""
     case = step_case(np.random.default_rng([seed, 43]))
-    model = rewrite(group_query_model(case), ",".join(KINDS))
+    model = rewrite_case(case)
     for info in model.graph.input:
         if info.name == "past_value":  # or the runtime would refuse other rows
             info.type.tensor_type.shape.dim[3].dim_param = "bytes"
@@ -167,7 +169,7 @@ def without_past() -> onnx.ModelProto:
 def rewrite_tests(tap: Tap) -> None:
     def kept() -> None:
         old = group_query_model(step_case(np.random.default_rng(4)))
-        new = rewrite(old, ",".join(KINDS))
+        new = rewrite_case(step_case(np.random.default_rng(4)))
         node, was = new.graph.node[0], old.graph.node[0]
         assert (node.domain, node.op_type) == ("kvmill", "GroupQueryAttention")
         assert list(node.input) == list(was.input) and list(node.output) == list(was.output)

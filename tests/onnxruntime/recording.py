@@ -17,6 +17,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+import cache_group_query
 import cache_step
 import main
 import numpy as np
@@ -114,7 +115,14 @@ def all_runs(tap: Tap, seed: int, recorder: Callable[[str], Callable]) -> None:
             model = pmx_nodes.node_model(op)
             run(recorder("PMX's nodes, caches in place")(model), pmx_nodes.node_arrays(model, 4))
 
-    def blocks() -> None:
+    for test in (threads, layers, after_last, pmx):
+        tap.run(f"recorded: {test.__name__}", test)
+
+
+def block_runs(tap: Tap, seed: int, recorder: Callable[[str], Callable]) -> None:
+    """Over caches of llama.cpp's blocks."""
+
+    def step_runs() -> None:
         rng = np.random.default_rng([seed, 7])
         for rank, kinds in ((4, ("q8_0", "q4_0")), (3, ("q4_0", "q8_0"))):
             model = cache_step.rewrite(cache_step.step_model(rank), ",".join(kinds))
@@ -122,14 +130,25 @@ def all_runs(tap: Tap, seed: int, recorder: Callable[[str], Callable]) -> None:
             for _ in range(4):
                 cache_step.run_blocks(session, cache_step.random_step(rng, "float32"), kinds, rank)
 
-    for test in (threads, layers, after_last, pmx, blocks):
-        tap.run(f"recorded: {test.__name__}", test)
+    def group_query_runs() -> None:
+        rng = np.random.default_rng([seed, 8])
+        record_model = recorder("GroupQueryAttention over caches in blocks")
+        for dtype in ("float32", "float16"):
+            for _ in range(6):
+                case = cache_group_query.blocks_case(rng, dtype, 64)
+                session = record_model(cache_group_query.rewrite_case(case))
+                cache_group_query.results(session, cache_group_query.in_blocks(case))
+
+    tap.run("recorded: steps over blocks", step_runs)
+    tap.run("recorded: GroupQueryAttention over blocks", group_query_runs)
 
 
 def record() -> int:
     tap, directory, seed = Tap(), Path(sys.argv[1]), int(os.environ.get("KVMILL_SEED", "24"))
     directory.mkdir()
-    all_runs(tap, seed, lambda test: partial(Recorder, directory, test))
+    recorder = partial(partial, Recorder, directory)
+    all_runs(tap, seed, recorder)
+    block_runs(tap, seed, recorder)
     return tap.finish()
 
 

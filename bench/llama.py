@@ -2,12 +2,12 @@
 """llama.cpp with kvmill's attention beside its own: tokens per second of prompts and of generation.
 
     llama.py ADAPTER FOLDER [MODEL.gguf] [--depths 0,4096,...] [--types f16,...] [--models NAME,...]
-             [--threads N] [--rounds N]
+             [--threads N] [--rounds N] [--prompt N]
 
 ADAPTER: libggml-kvmill.so with kernels for the specs that llama_shapes.py prints; FOLDER: where
 models with random weights are written; MODEL.gguf: a model besides, Gemma-3-270M as `make
-check-llama` assembles it.  Both contexts are of one process and take turns; a depth is reached
-once, and the other context gets that cache.  Medians of ROUNDS; time in attention is of contexts of
+check-llama` assembles it.  Both contexts are of one process and take turns.  A cache is filled with
+copies of the rows of CHUNK tokens, and the other contexts get it.  Medians of ROUNDS; time in attention is of contexts of
 their own, whose nodes are timed one by one.  Packages: tests/llama/requirements.txt.
 
 SPDX-License-Identifier: Apache-2.0
@@ -29,7 +29,7 @@ import numpy as np
 from llama_engine import ATTENTION, STORING, Context, Model, load_adapter
 from llama_shapes import SHAPES, TYPES, Shape
 
-PROMPT, GENERATED, WORDS = 512, 8, 32000
+CHUNK, GENERATED, WORDS = 512, 8, 32000
 
 
 # ---- Models with random weights ----
@@ -114,25 +114,31 @@ def generate(context: Context, depth: int) -> float:
     return statistics.median(after - before for before, after in itertools.pairwise(times))
 
 
-def prompt(context: Context, depth: int) -> float:
+def prompt(context: Context, depth: int, count: int) -> float:
     """Seconds for each token of a prompt."""
     context.rewind(depth)
     began = time.perf_counter()
-    context.evaluate([5 + i % 997 for i in range(PROMPT)])
-    return (time.perf_counter() - began) / PROMPT
+    context.evaluate([5 + i % 997 for i in range(count)])
+    return (time.perf_counter() - began) / count
 
 
-def reach(context: Context, depth: int) -> None:
-    """Tokens up to there."""
-    while context.past < depth:
-        count = min(PROMPT, depth - context.past)
-        context.evaluate([7 + (context.past + i) % 991 for i in range(count)])
+def fill(context: Context, depth: int) -> None:
+    """As many tokens as are cached at that depth, a multiple of CHUNK."""
+    context.rewind()
+    if depth > 0:
+        context.evaluate([7 + i % 491 for i in range(CHUNK)])
+        context.deepen(depth // CHUNK)
 
 
-def medians(contexts: list[Context], depth: int, rounds: int) -> list[list[float]]:
+def medians(contexts: list[Context], depth: int, options: argparse.Namespace) -> list[list[float]]:
     """Of both contexts, for a prompt's tokens and generated ones; in turn."""
-    times = [[[run(context, depth) for context in contexts] for run in (prompt, generate)]
-             for _ in range(rounds)]
+    times = [
+        [
+            [prompt(context, depth, options.prompt) for context in contexts],
+            [generate(context, depth) for context in contexts],
+        ]
+        for _ in range(options.rounds)
+    ]
     return [[statistics.median(r[what][who] for r in times) for who in (0, 1)] for what in (0, 1)]
 
 
@@ -159,16 +165,15 @@ def open_contexts(path: Path, adapter: str, cells: int, cache: str, threads: int
 
 def measure(path: Path, name: str, cache: str, options: argparse.Namespace) -> None:
     """A line for each depth."""
-    cells = max(options.depths) + PROMPT
+    cells = max(options.depths) + max(options.prompt, CHUNK)
     contexts = open_contexts(path, options.adapter, cells, cache, options.threads)
     filled = contexts[1]  # the faster one
     for depth in sorted(options.depths):
-        filled.rewind(min(filled.past, depth))
-        reach(filled, depth)
+        fill(filled, depth)
         for other in contexts:
             if other is not filled and depth > 0:
                 other.take(filled)
-        (old_prompt, new_prompt), (old, new) = medians(contexts[:2], depth, options.rounds)
+        (old_prompt, new_prompt), (old, new) = medians(contexts[:2], depth, options)
         was, now = in_attention(contexts[2], depth), in_attention(contexts[3], depth)
         filled.rewind(depth)
         print(
@@ -202,9 +207,13 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--models")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--prompt", type=int, default=512, help="tokens of a prompt, 1 to 512")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.depths = [int(depth) for depth in options.depths.split(",")]
+    for depth in options.depths:
+        if depth < 0 or depth % CHUNK != 0:
+            parser.error(f"--depths: {depth}; accepted: multiples of {CHUNK}")
     options.types = options.types.split(",")
     given = [Path(options.model).stem] if options.model else []
     options.models = options.models.split(",") if options.models else [*given, *SHAPES]

@@ -86,6 +86,54 @@ class Model:
         return list(found[:count])
 
 
+# ---- States of a sequence, as llama.cpp writes them ----
+
+
+class Reader:
+    """Little-endian numbers and bytes, one after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.place = data, 0
+
+    def take(self, size: int) -> bytes:
+        self.place += size
+        return self.data[self.place - size : self.place]
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "little")
+
+
+def repeated_rows(reader: Reader, cells: int, times: int) -> bytes:
+    """A layer's K or V: a type, the bytes of a row, the rows of all cells."""
+    kind, size = reader.take(4), reader.number(8)
+    return kind + size.to_bytes(8, "little") + reader.take(size * cells) * times
+
+
+def repeated_cache(reader: Reader, times: int) -> bytes:
+    """One cache: streams, of which there is one; cells with their positions, each of one sequence,
+    0; K and V of all layers, V not transposed, as with -fa on."""
+    streams, cells = reader.number(4), reader.number(4)
+    places = [tuple(reader.number(4) for _ in range(3)) for _ in range(cells)]
+    transposed, layers = reader.number(4), reader.number(4)
+    if streams != 1 or places != [(i, 1, 0) for i in range(cells)] or transposed:
+        raise SystemExit("llama.cpp has a state that this benchmark does not know")
+    numbers = [streams, cells * times]
+    numbers += [number for i in range(cells * times) for number in (i, 1, 0)]
+    numbers += [transposed, layers]
+    parts = [number.to_bytes(4, "little") for number in numbers]
+    parts += [repeated_rows(reader, cells, times) for _ in range(2 * layers)]
+    return b"".join(parts)
+
+
+def repeated_state(state: bytes, times: int) -> bytes:
+    """All caches: a model with windows has two."""
+    reader = Reader(state)
+    parts = [reader.take(8)]  # which state it is
+    while reader.place < len(state):
+        parts.append(repeated_cache(reader, times))
+    return b"".join(parts)
+
+
 class Context:
     """A context of a model.  k, v: types of the cache; flash: -fa on; times: seconds of nodes
     are kept by their ops and names, which costs time; attended: gets the address of each node of
@@ -174,6 +222,18 @@ class Context:
         if not llama_cpp.llama_state_seq_set_data(self.context, state, size, 0):
             raise SystemExit("llama.cpp does not take its own state")
         self.past = other.past
+
+    def deepen(self, times: int) -> None:
+        """As many copies of the cache's rows, one after the other, at positions of their own."""
+        size = llama_cpp.llama_state_seq_get_size(self.context, 0)
+        state = (ctypes.c_uint8 * size)()
+        llama_cpp.llama_state_seq_get_data(self.context, state, size, 0)
+        deep = repeated_state(bytes(state), times)
+        self.rewind()
+        taken = (ctypes.c_uint8 * len(deep)).from_buffer_copy(deep)
+        if not llama_cpp.llama_state_seq_set_data(self.context, taken, len(deep), 0):
+            raise SystemExit("llama.cpp does not take a state that is deeper than its own")
+        self.past = llama_cpp.llama_memory_seq_pos_max(self.memory, 0) + 1
 
     def close(self) -> None:
         """The context's memory is free again."""

@@ -20,7 +20,8 @@ provider   the nodes of "step" and of "gqa" in ONNX Runtime, by kvmill's provide
 kvmill's are Attention and the fused step TensorScatterAttention; for an int8 cache
 MultiHeadCacheAttention, whose scales are per row, by float32 and ("fast") integer arithmetic.  The
 ratio is that of the fastest of ONNX Runtime's to kvmill's step, even if that one stores nothing:
-above 1, kvmill is faster.
+above 1, kvmill is faster.  With the provider there are two more, of the same nodes alone and by it:
+those of "step", and GroupQueryAttention.
 
 All work on the same caches, which have no rows to spare; both sides on arrays bound beforehand.
 Contenders take turns, and each run takes the next of so many caches that none is still in the
@@ -69,6 +70,11 @@ class Row:
     @property
     def ratio(self) -> float:
         return min(self.onnxruntime.values()) / self.kvmill["step"]
+
+    def ratio_of(self, nodes: str) -> float | None:
+        """Of the same nodes alone and by the provider."""
+        ours = self.kvmill.get(f"provider {nodes}")
+        return self.onnxruntime[nodes] / ours if ours is not None else None
 
 
 # ---- kvmill ----
@@ -246,7 +252,7 @@ def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
         Contender(
             "kvmill",
             f"provider {name}",
-            onnxruntime_runs(graphs[name], sets, threads, provider={}),
+            onnxruntime_runs(graphs[name], sets, threads, provider={"math": problem.math}),
             "output" if name == "gqa" else "Y",
         )
         for name in by_provider
@@ -272,15 +278,16 @@ def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
 # ---- Reporting ----
 
 
-COLUMNS = "{:36} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7}"
+COLUMNS = "{:36} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7} {:>7} {:>7}"
 OURS = "attention", "step", "provider step", "provider gqa"
 THEIRS = "attention", "step", "gqa"
 
 
 def print_head() -> None:
-    print(COLUMNS.format("", "", "kvmill us", "", "provider", "provider", "onnxruntime us", "", "", ""))
+    whose = ["kvmill us", "", "provider", "provider", "onnxruntime us", "", "", "ratio", "ratio", "ratio"]
+    print(COLUMNS.format("", "", *whose))
     names = [name.removeprefix("provider ") for name in OURS + THEIRS]
-    print(COLUMNS.format("problem", "threads", *names, "ratio"))
+    print(COLUMNS.format("problem", "threads", *names, "kvmill", "step", "gqa"))
 
 
 def print_row(row: Row) -> None:
@@ -290,7 +297,9 @@ def print_row(row: Row) -> None:
     ours = [microseconds(row.kvmill, name) for name in OURS]
     theirs = [microseconds(row.onnxruntime, name) for name in THEIRS]
     ratio = f"{row.ratio:.2f}" + ("*" if row.disturbed > 0.25 else " ")
-    print(COLUMNS.format(row.problem, row.threads, *ours, *theirs, ratio), flush=True)
+    nodes = [row.ratio_of(name) for name in ("step", "gqa")]
+    words = ["-" if of is None else f"{of:.2f}" for of in nodes]
+    print(COLUMNS.format(row.problem, row.threads, *ours, *theirs, ratio, *words), flush=True)
 
 
 def main() -> None:

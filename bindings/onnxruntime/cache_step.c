@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../common/refuse.h"
+#include "blocks.h"
 #include "values.h"
 
 enum {
@@ -21,12 +22,12 @@ enum {
     STARTS = KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES
 };
 
-enum { SIDES = 2 /* K and V */, APART = 4 /* rank of tensors with an axis for heads */ };
+enum { SIDES = BLOCKS_SIDES, APART = 4 /* rank of tensors with an axis for heads */ };
 
 static const DLDataType bytes = {kDLUInt, 8, 1}, integer = {kDLInt, 64, 1};
 
-int cache_step_cache_of(const struct node_op *op, int tensor) {
-    bool cache = op == &cache_step_op && (tensor == PRESENT_KEY || tensor == PRESENT_VALUE);
+static int cache_of(int tensor) {
+    bool cache = tensor == PRESENT_KEY || tensor == PRESENT_VALUE;
     return cache ? tensor - PRESENT_KEY + PAST_KEY : -1;
 }
 
@@ -84,11 +85,6 @@ static kvmill_status find_heads(const struct node *node, const DLTensor *const *
 
 /* ---- Plans ---- */
 
-static const char *format_of(const struct node *node, int side) {
-    const struct attributes *said = &node->attributes;
-    return side ? said->value_cache_format : said->key_cache_format;
-}
-
 static unsigned fixed(const struct node *node, int tensor, int rank) {
     return step_op.fixed(node, tensor, rank);
 }
@@ -112,8 +108,8 @@ static kvmill_status plan(const struct node *node, const DLTensor *const *inputs
     op.T1 = inputs[Q]->dtype;
     op.mask_T1 = inputs[MASK] != NULL ? inputs[MASK]->dtype : (DLDataType){0};
     op.key_T2 = op.value_T2 = bytes;
-    op.key_cache_format = format_of(node, 0);
-    op.value_cache_format = format_of(node, 1);
+    op.key_cache_format = blocks_format(node, 0);
+    op.value_cache_format = blocks_format(node, 1);
     op.softmax_scale = said->scale;
     op.softcap = said->softcap;
     op.math = node->settings.math;
@@ -123,51 +119,12 @@ static kvmill_status plan(const struct node *node, const DLTensor *const *inputs
     return kvmill_plan_cache_attend(&op, options, plan, error);
 }
 
-/* Rows of one head each. */
-static kvmill_status plan_store(const struct node *node, const DLTensor *const *inputs, int side,
-                                const kvmill_plan_options *options, kvmill_plan **plan,
-                                kvmill_error *error) {
-    kvmill_write_rows op;
-    kvmill_write_rows_init(&op, sizeof op);
-    op.head_dim = value_last_dim(inputs[KVMILL_WRITE_ROWS_ROWS]);
-    op.T1 = inputs[KVMILL_WRITE_ROWS_ROWS]->dtype;
-    op.T2 = bytes;
-    op.cache_format = format_of(node, side);
-    return kvmill_plan_write_rows(&op, options, plan, error);
-}
-
-#define PLAN_STORE(SIDE, NUMBER)                                                                   \
-    static kvmill_status plan_store_##SIDE(const struct node *node, const DLTensor *const *inputs, \
-                                           uint64_t outputs, const kvmill_plan_options *options,   \
-                                           kvmill_plan **plan, kvmill_error *error) {              \
-        (void)outputs;                                                                             \
-        return plan_store(node, inputs, NUMBER, options, plan, error);                             \
-    }
-PLAN_STORE(key, 0)
-PLAN_STORE(value, 1)
-#undef PLAN_STORE
-
-static unsigned fixed_of_store(const struct node *node, int tensor, int rank) {
-    (void)node;
-    return tensor == KVMILL_WRITE_ROWS_ROWS ? 1u << (rank - 1) : 0;
-}
-
-static int64_t work_of_store(const DLTensor *const *given) {
-    return value_bytes(given[KVMILL_WRITE_ROWS_ROWS]) * 4;
-}
-
 static int64_t work_of_attend(const DLTensor *const *given) {
     return (value_bytes(given[KVMILL_CACHE_ATTEND_KEY]) +
             value_bytes(given[KVMILL_CACHE_ATTEND_VALUE])) *
            given[KVMILL_CACHE_ATTEND_QUERY]->shape[1];
 }
 
-/* What a run consists of. */
-#define STORE                                                                                      \
-    .name = "WriteRows", .tensors = KVMILL_WRITE_ROWS_TENSORS, .fixed = fixed_of_store,            \
-    .work = work_of_store
-static const struct node_op stores[SIDES] = {{STORE, .plan = plan_store_key},
-                                             {STORE, .plan = plan_store_value}};
 static const struct node_op attend_op = {
     .name = "CacheAttend", .tensors = KVMILL_CACHE_ATTEND_TENSORS, .work = work_of_attend};
 
@@ -307,22 +264,15 @@ static int64_t row_bytes(const struct call *call, const DLTensor *cache) {
     return value_last_dim(cache) / (cache->ndim == APART ? 1 : call->heads.kv);
 }
 
-/* The first `count` rows, each one head.  Of none the shapes are checked, and nothing is written.
- */
+/* The first `count` rows, each one head. */
 static OrtStatus *store(const struct call *call, int side, int64_t count) {
     const DLTensor *rows = call->run->given[K + side],
                    *present = call->run->given[PRESENT_KEY + side];
-    int64_t from[] = {count, 1, call->heads.dim[side]},
-            to[] = {call->batch * call->heads.kv * call->capacity, 1, row_bytes(call, present)};
-    DLTensor flat = *rows, slots = {call->slots, {kDLCPU, 0}, 1, integer, from, NULL, 0},
-             cache = *present;
-    flat.ndim = cache.ndim = 3;
-    flat.shape = from;
-    cache.shape = to;
-    const DLTensor *const given[KVMILL_WRITE_ROWS_TENSORS] = {[KVMILL_WRITE_ROWS_ROWS] = &flat,
-                                                              [KVMILL_WRITE_ROWS_SLOTS] = &slots,
-                                                              [KVMILL_WRITE_ROWS_CACHE] = &cache};
-    return node_run_op(call->run, &stores[side], given);
+    const struct block_rows fresh = {rows->data, rows->dtype, count, call->heads.dim[side],
+                                     call->slots};
+    const struct block_cache cache = {present->data, call->batch * call->heads.kv * call->capacity,
+                                      row_bytes(call, present)};
+    return blocks_store(call->run, side, &fresh, &cache);
 }
 
 static OrtStatus *store_both(struct call *call) {
@@ -409,6 +359,7 @@ const struct node_op cache_step_op = {
     .outputs = {3, {Y, PRESENT_KEY, PRESENT_VALUE}},
     .required = 1u << Q | 1u << K | 1u << V | 1u << PAST_KEY | 1u << PAST_VALUE | 1u << LENGTHS,
     .fixed = fixed,
+    .cache_of = cache_of,
     .plan = plan,
     .shape = shape,
     .work = work,

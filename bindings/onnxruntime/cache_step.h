@@ -12,7 +12,4 @@
 
 extern const struct node_op cache_step_op;
 
-/* The cache that an output is, as an input; -1: the op or the tensor is another. */
-int cache_step_cache_of(const struct node_op *op, int tensor);
-
 #endif

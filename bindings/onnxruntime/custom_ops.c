@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "cache_step.h"
+#include "group_query.h"
 #include "infer.h"
 
 /* ---- An op ---- */
@@ -41,7 +42,7 @@ static const char *get_provider(const struct ort_custom_op *op) {
 /* Caches in blocks are bytes, whatever type the op is of. */
 static unsigned get_output_type(const struct ort_custom_op *op, size_t index) {
     const struct custom_op *custom = custom_of(op);
-    bool blocks = cache_step_cache_of(custom->op, custom->op->outputs.tensor[index]) >= 0;
+    bool blocks = node_op_cache_of(custom->op, custom->op->outputs.tensor[index]) >= 0;
     return blocks ? value_type_number((DLDataType){kDLUInt, 8, 1}) : custom->type;
 }
 
@@ -195,6 +196,7 @@ static const struct custom_op kvmill_ops[] = {
     {BASE, "AttentionScores", &attention_op, 4, 1 << 0 | 1 << 3, false, 0},
     {BASE, "TensorScatterAttention", &step_op, 3, 1 << 0 | 1 << 1 | 1 << 2, false, 0},
     {BASE, "CacheStep", &cache_step_op, 3, 1 << 0 | 1 << 1 | 1 << 2, false, 0},
+    {BASE, "GroupQueryAttention", &cache_group_query_op, 3, 1 << 0 | 1 << 1 | 1 << 2, false, 0},
 };
 enum { KVMILL_OPS = sizeof kvmill_ops / sizeof *kvmill_ops };
 

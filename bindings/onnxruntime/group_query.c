@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../common/refuse.h"
+#include "blocks.h"
 #include "values.h"
 
 _Static_assert((int)GROUP_QUERY_TENSORS <= (int)MOST_TENSORS, "a node has room for its tensors");
@@ -66,12 +67,27 @@ static kvmill_status check_plain_cache(const DLTensor *const *inputs,
     return KVMILL_OK;
 }
 
+/* The format says how many bytes a row has, which a run checks. */
+static kvmill_status check_blocks(const DLTensor *const *inputs, const struct group_query *said,
+                                  kvmill_error *error) {
+    if (strcmp(said->k_quant_type, "NONE") != 0 || strcmp(said->v_quant_type, "NONE") != 0)
+        return refuse(error, "k_quant_type or v_quant_type with blocks; accepted: NONE");
+    for (int i = GROUP_QUERY_PAST_KEY; i <= GROUP_QUERY_PAST_VALUE; i++)
+        if (inputs[i] == NULL || !value_has_type(inputs[i], kDLUInt, 8))
+            return refuse(error, "a past is not there as uint8; accepted: both, for blocks");
+    return KVMILL_OK;
+}
+
 /* Codes are int8 or, two in each, uint8. */
 static kvmill_status check_cache(const DLTensor *const *inputs, const struct group_query *said,
                                  struct group_query_heads *heads, kvmill_error *error) {
     bool quantised = strcmp(said->k_quant_type, "NONE") != 0;
     const DLTensor *key = inputs[GROUP_QUERY_PAST_KEY], *value = inputs[GROUP_QUERY_PAST_VALUE];
-    heads->bits = quantised ? (int)said->kv_cache_bit_width : heads->half ? 16 : 32;
+    heads->bits = quantised && !heads->blocks ? (int)said->kv_cache_bit_width
+                  : heads->half               ? 16
+                                              : 32;
+    if (heads->blocks)
+        return check_blocks(inputs, said, error);
     if (!quantised)
         return check_plain_cache(inputs, said, heads, error);
     if (!is_scale(said->k_quant_type) || !is_scale(said->v_quant_type))
@@ -108,7 +124,8 @@ kvmill_status group_query_find_heads(const struct node *node, const DLTensor *co
     *heads = (struct group_query_heads){.heads = said->num_heads,
                                         .kv_heads = said->kv_num_heads,
                                         .half = value_has_type(query, kDLFloat, 16),
-                                        .packed = inputs[GROUP_QUERY_KEY] == NULL};
+                                        .packed = inputs[GROUP_QUERY_KEY] == NULL,
+                                        .blocks = node->op == &cache_group_query_op};
     int64_t count = heads->heads + (heads->packed ? 2 * heads->kv_heads : 0);
     if (!heads->half && !value_has_type(query, kDLFloat, 32))
         return refuse(error, "query is neither float32 nor float16; accepted: one of them");
@@ -128,10 +145,27 @@ static unsigned fixed(const struct node *node, int tensor, int rank) {
     return tensor == GROUP_QUERY_QUERY ? 1u << 2 : 0;
 }
 
+static void set_caches(kvmill_cache_attend *op, const struct node *node,
+                       const struct group_query_heads *heads) {
+    const DLDataType float32 = {kDLFloat, 32, 1}, code = {kDLInt, (uint8_t)heads->bits, 1},
+                     bytes = {kDLUInt, 8, 1};
+    op->key_T2 = group_query_is_quantised(heads) ? code : op->T1;
+    if (group_query_is_quantised(heads)) {
+        op->key_quant_bit = heads->bits;
+        op->key_quant_group = heads->dim;
+        op->key_T3 = float32;
+    }
+    if (heads->blocks) {
+        op->key_T2 = op->value_T2 = bytes;
+        op->key_cache_format = blocks_format(node, 0);
+        op->value_cache_format = blocks_format(node, 1);
+    }
+}
+
 /* Queries of quantised caches are float32: scales are multiplied into them. */
 static kvmill_cache_attend attend_of(const struct node *node, const struct group_query_heads *heads,
                                      const DLTensor *const *inputs) {
-    const DLDataType float32 = {kDLFloat, 32, 1}, code = {kDLInt, (uint8_t)heads->bits, 1};
+    const DLDataType float32 = {kDLFloat, 32, 1};
     const struct group_query *said = &node->attributes.group_query;
     kvmill_cache_attend op;
     kvmill_cache_attend_init(&op, sizeof op);
@@ -139,12 +173,7 @@ static kvmill_cache_attend attend_of(const struct node *node, const struct group
     op.num_kv_heads = heads->kv_heads;
     op.key_head_dim = heads->dim;
     op.T1 = group_query_is_quantised(heads) ? float32 : inputs[GROUP_QUERY_QUERY]->dtype;
-    op.key_T2 = group_query_is_quantised(heads) ? code : op.T1;
-    if (group_query_is_quantised(heads)) {
-        op.key_quant_bit = heads->bits;
-        op.key_quant_group = heads->dim;
-        op.key_T3 = float32;
-    }
+    set_caches(&op, node, heads);
     if (inputs[GROUP_QUERY_ATTENTION_BIAS] != NULL)
         op.mask_T1 = inputs[GROUP_QUERY_ATTENTION_BIAS]->dtype;
     op.softmax_scale = node->attributes.attention.scale;
@@ -170,17 +199,26 @@ static kvmill_status plan(const struct node *node, const DLTensor *const *inputs
 
 /* ---- Outputs ---- */
 
+/* Before a run the total is not known. */
+static int64_t capacity(const DLTensor *const *inputs) {
+    const DLTensor *given = inputs[GROUP_QUERY_TOTAL_SEQUENCE_LENGTH];
+    if (given == NULL || given->data == NULL)
+        return KVMILL_DYNAMIC;
+    int64_t total = group_query_integer(given, 0), rows = group_query_past_rows(inputs);
+    return rows > total ? rows : total;
+}
+
 static int shape(const struct node *node, const DLTensor *const *inputs, int tensor,
                  int64_t dims[MOST_RANK]) {
     const struct group_query *said = &node->attributes.group_query;
-    const DLTensor *query = inputs[GROUP_QUERY_QUERY], *past = inputs[GROUP_QUERY_PAST_KEY];
+    const DLTensor *query = inputs[GROUP_QUERY_QUERY];
+    const DLTensor *past =
+        inputs[tensor == GROUP_QUERY_PRESENT_VALUE ? GROUP_QUERY_PAST_VALUE : GROUP_QUERY_PAST_KEY];
     bool packed = inputs[GROUP_QUERY_KEY] == NULL;
     int64_t dim = query->shape[2] / (said->num_heads + (packed ? 2 * said->kv_num_heads : 0));
-    int64_t total = group_query_integer(inputs[GROUP_QUERY_TOTAL_SEQUENCE_LENGTH], 0);
-    int64_t rows = group_query_past_rows(inputs);
     dims[0] = query->shape[0];
     dims[1] = tensor == GROUP_QUERY_OUTPUT ? query->shape[1] : said->kv_num_heads;
-    dims[2] = tensor == GROUP_QUERY_OUTPUT ? dim * said->num_heads : rows > total ? rows : total;
+    dims[2] = tensor == GROUP_QUERY_OUTPUT ? dim * said->num_heads : capacity(inputs);
     dims[3] = past != NULL ? value_last_dim(past) : dim;
     return tensor == GROUP_QUERY_OUTPUT ? 3 : 4;
 }
@@ -191,27 +229,42 @@ int64_t group_query_work(const DLTensor *const *given) {
            given[GROUP_QUERY_QUERY]->shape[1];
 }
 
-/* ---- The op ---- */
+static int cache_of(int tensor) {
+    bool cache = tensor == GROUP_QUERY_PRESENT_KEY || tensor == GROUP_QUERY_PRESENT_VALUE;
+    return cache ? tensor - GROUP_QUERY_PRESENT_KEY + GROUP_QUERY_PAST_KEY : -1;
+}
+
+/* ---- The ops ---- */
+
+enum {
+    REQUIRED = 1u << GROUP_QUERY_QUERY | 1u << GROUP_QUERY_SEQLENS_K |
+               1u << GROUP_QUERY_TOTAL_SEQUENCE_LENGTH
+};
+
+#define GROUP_QUERY                                                                                \
+    .name = "GroupQueryAttention", .tensors = GROUP_QUERY_TENSORS,                                 \
+    .inputs = {17,                                                                                 \
+               {GROUP_QUERY_QUERY, GROUP_QUERY_KEY, GROUP_QUERY_VALUE, GROUP_QUERY_PAST_KEY,       \
+                GROUP_QUERY_PAST_VALUE, GROUP_QUERY_SEQLENS_K, GROUP_QUERY_TOTAL_SEQUENCE_LENGTH,  \
+                GROUP_QUERY_COS_CACHE, GROUP_QUERY_SIN_CACHE, GROUP_QUERY_POSITION_IDS,            \
+                GROUP_QUERY_ATTENTION_BIAS, GROUP_QUERY_HEAD_SINK, GROUP_QUERY_K_SCALE,            \
+                GROUP_QUERY_V_SCALE, GROUP_QUERY_Q_NORM_WEIGHT, GROUP_QUERY_K_NORM_WEIGHT,         \
+                GROUP_QUERY_QUERY_SEQLENS}},                                                       \
+    .fixed = fixed, .plan = plan, .shape = shape, .work = group_query_work, .run = group_query_run
 
 const struct node_op group_query_op = {
-    .name = "GroupQueryAttention",
+    GROUP_QUERY,
     .needs_kernels = true,
-    .tensors = GROUP_QUERY_TENSORS,
-    .inputs = {17,
-               {GROUP_QUERY_QUERY, GROUP_QUERY_KEY, GROUP_QUERY_VALUE, GROUP_QUERY_PAST_KEY,
-                GROUP_QUERY_PAST_VALUE, GROUP_QUERY_SEQLENS_K, GROUP_QUERY_TOTAL_SEQUENCE_LENGTH,
-                GROUP_QUERY_COS_CACHE, GROUP_QUERY_SIN_CACHE, GROUP_QUERY_POSITION_IDS,
-                GROUP_QUERY_ATTENTION_BIAS, GROUP_QUERY_HEAD_SINK, GROUP_QUERY_K_SCALE,
-                GROUP_QUERY_V_SCALE, GROUP_QUERY_Q_NORM_WEIGHT, GROUP_QUERY_K_NORM_WEIGHT,
-                GROUP_QUERY_QUERY_SEQLENS}},
     .outputs = {4,
                 {GROUP_QUERY_OUTPUT, GROUP_QUERY_PRESENT_KEY, GROUP_QUERY_PRESENT_VALUE,
                  GROUP_QUERY_OUTPUT_QK}},
-    .required = 1u << GROUP_QUERY_QUERY | 1u << GROUP_QUERY_SEQLENS_K |
-                1u << GROUP_QUERY_TOTAL_SEQUENCE_LENGTH,
-    .fixed = fixed,
-    .plan = plan,
-    .shape = shape,
-    .work = group_query_work,
-    .run = group_query_run,
+    .required = REQUIRED,
+};
+
+const struct node_op cache_group_query_op = {
+    GROUP_QUERY,
+    .only_here = true,
+    .outputs = {3, {GROUP_QUERY_OUTPUT, GROUP_QUERY_PRESENT_KEY, GROUP_QUERY_PRESENT_VALUE}},
+    .required = REQUIRED | 1u << GROUP_QUERY_PAST_KEY | 1u << GROUP_QUERY_PAST_VALUE,
+    .cache_of = cache_of,
 };

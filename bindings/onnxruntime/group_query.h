@@ -1,5 +1,7 @@
 /* GroupQueryAttention of com.microsoft, as ONNX Runtime's CPU provider has it: new rows of K and V
-   are rotated, quantised and stored in the cache, then kvmill attends to that (CacheAttend).
+   are rotated, quantised and stored in the cache, then kvmill attends to that (CacheAttend).  In
+   kvmill's own domain its caches are blocks of llama.cpp (attributes key_cache_format,
+   value_cache_format).
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_ONNXRUNTIME_GROUP_QUERY_H
@@ -39,7 +41,11 @@ struct group_query_heads {
     int bits;
     bool half;   /* the type of queries: float16, or float32 */
     bool packed; /* K and V are part of `query` */
+    bool blocks; /* caches are; a number of theirs has the bits of queries */
 };
+
+/* The op of kvmill's domain. */
+extern const struct node_op cache_group_query_op;
 
 /* Those of a node, from its inputs and, a bit each, the outputs that it has; or why kvmill does not
    take it. */
@@ -55,10 +61,13 @@ static inline bool group_query_is_quantised(const struct group_query_heads *head
 struct group_query_side {
     const unsigned char *past; /* NULL: none */
     unsigned char *present;
-    const unsigned char *rows;         /* the new ones */
-    int64_t row_step;                  /* from token to token, in elements */
-    const float *scale;                /* of channels; NULL: rows are not quantised */
-    int64_t scale_head, scale_channel; /* steps; 0: one for all */
+    int64_t row_bytes;         /* of a row of a head, in past and present */
+    unsigned char *fresh;      /* new rows [batch, tokens, kv heads, dim] of a cache in blocks */
+    const unsigned char *rows; /* the new ones */
+    int64_t row_step;          /* from token to token, in elements */
+    const float *scale;        /* of channels; NULL: rows are not quantised */
+    int64_t scale_head;        /* from head to head; 0: one scale for all */
+    bool by_channel;           /* each number of a head has its own */
 };
 
 /* A run. */
@@ -67,8 +76,11 @@ struct group_query_call {
     int64_t batch, tokens, past_rows, capacity;
     int64_t *lengths;   /* [batch]: keys that are there afterwards */
     int64_t *starts;    /* [batch]: the first new one */
+    int64_t *slots;     /* [batch, tokens, kv heads]: rows of a cache in blocks; -1: padding */
     int64_t *positions; /* [batch, tokens] */
     int64_t *angles;    /* [batch, tokens]: rows of cos and sin; NULL: nothing is rotated */
+    float *turns;       /* [batch, tokens, rotated]: cosines and sines of these */
+    float *numbers;     /* [batch, tokens, dim]: those of a head, of each token in turn */
     struct group_query_side key, value;
     const unsigned char *query;
     int64_t query_step;

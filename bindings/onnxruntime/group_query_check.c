@@ -42,7 +42,9 @@ static OrtStatus *check_rows(const struct group_query_call *call, const DLTensor
     const struct group_query_heads *heads = &call->heads;
     const int64_t rows[] = {call->batch, call->tokens, heads->kv_heads * heads->dim};
     const int64_t past[] = {call->batch, heads->kv_heads, call->past_rows,
-                            heads->bits == 4 ? heads->dim / 2 : heads->dim};
+                            heads->blocks      ? KVMILL_DYNAMIC
+                            : heads->bits == 4 ? heads->dim / 2
+                                               : heads->dim};
     for (int v = 0; v < 2; v++) {
         const DLTensor *fresh = given[GROUP_QUERY_KEY + v], *old = given[GROUP_QUERY_PAST_KEY + v],
                        *all = given[GROUP_QUERY_PRESENT_KEY + v];

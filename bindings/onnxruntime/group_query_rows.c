@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <string.h>
 
 #include "group_query.h"
@@ -7,15 +6,24 @@
 
 /* ---- Numbers ---- */
 
-static void set_number(void *numbers, bool half, int64_t i, float number) {
-    if (half)
-        ((uint16_t *)numbers)[i] = half_of(number);
-    else
-        ((float *)numbers)[i] = number;
-}
-
 static int64_t number_bytes(bool half) {
     return half ? 2 : 4;
+}
+
+static void set_numbers(void *to, bool half, const float *numbers, int64_t count) {
+    uint16_t *halves = to;
+    if (!half)
+        memcpy(to, numbers, (size_t)count * sizeof *numbers);
+    for (int64_t i = 0; half && i < count; i++)
+        halves[i] = half_of(numbers[i]);
+}
+
+static void get_numbers(float *numbers, const void *from, bool half, int64_t count) {
+    const uint16_t *halves = from;
+    if (!half)
+        memcpy(numbers, from, (size_t)count * sizeof *numbers);
+    for (int64_t i = 0; half && i < count; i++)
+        numbers[i] = half_value(halves[i]);
 }
 
 /* Head h of a token's row. */
@@ -27,97 +35,144 @@ static const unsigned char *head_of(const struct group_query_heads *heads,
 
 /* ---- Rotary embedding ---- */
 
-struct angle {
-    float cos, sin;
-};
-
-static struct angle angle_of(const struct group_query_call *call, int64_t token, int64_t pair) {
-    int64_t at = call->angles[token] * (call->rotated / 2) + pair;
-    return (struct angle){number_at(call->cos, call->heads.half, at),
-                          number_at(call->sin, call->heads.half, at)};
+/* A token's: cosines, then sines. */
+static void set_angles(const struct group_query_call *call, int64_t token) {
+    int64_t pairs = call->rotated / 2, place = call->angles[token] * pairs;
+    float *to = call->turns + token * call->rotated;
+    int64_t at = place * number_bytes(call->heads.half);
+    get_numbers(to, call->cos + at, call->heads.half, pairs);
+    get_numbers(to + pairs, call->sin + at, call->heads.half, pairs);
 }
 
-/* Element i of a token's head, rotated: a number of the type. */
-static float rotated_at(const struct group_query_call *call, const unsigned char *head,
-                        int64_t token, int64_t i) {
-    bool half = call->heads.half;
-    if (call->angles == NULL || i >= call->rotated)
-        return number_at(head, half, i);
+/* step: from pair to pair; apart: from a pair's first number to its second. */
+static void turn(float *numbers, const float *turns, int64_t pairs, int64_t step, int64_t apart) {
+    for (int64_t i = 0; i < pairs; i++) {
+        float cosine = turns[i], sine = turns[pairs + i];
+        float x = numbers[i * step], y = numbers[i * step + apart];
+        numbers[i * step] = x * cosine - y * sine;
+        numbers[i * step + apart] = y * cosine + x * sine;
+    }
+}
+
+/* The results are numbers of the type. */
+static void rotate(const struct group_query_call *call, int64_t token, float *numbers) {
+    const float *turns = call->turns + token * call->rotated;
     int64_t pairs = call->rotated / 2;
-    int64_t pair = call->interleaved ? i / 2 : i % pairs;
-    int64_t first = call->interleaved ? pair * 2 : pair;
-    int64_t second = call->interleaved ? first + 1 : first + pairs;
-    struct angle angle = angle_of(call, token, pair);
-    float x = number_at(head, half, first), y = number_at(head, half, second);
-    float result = i == first ? x * angle.cos - y * angle.sin : y * angle.cos + x * angle.sin;
-    return half ? half_value(half_of(result)) : result;
+    if (call->interleaved)
+        turn(numbers, turns, pairs, 2, 1);
+    else
+        turn(numbers, turns, pairs, 1, pairs);
+    for (int64_t i = 0; call->heads.half && i < call->rotated; i++)
+        numbers[i] = half_value(half_of(numbers[i]));
+}
+
+/* A token's own memory, with the numbers of a head. */
+static float *read_head(const struct group_query_call *call, const unsigned char *head,
+                        int64_t token, bool rotates) {
+    float *numbers = call->numbers + token * call->heads.dim;
+    get_numbers(numbers, head, call->heads.half, call->heads.dim);
+    if (rotates && call->angles != NULL)
+        rotate(call, token, numbers);
+    return numbers;
+}
+
+/* ---- Scales ---- */
+
+/* Those of channels. */
+static const float *scales_of(const struct group_query_side *side, int64_t head) {
+    return side->scale + head * side->scale_head;
+}
+
+static void multiply(float *numbers, const struct group_query_side *side, int64_t head,
+                     int64_t count) {
+    const float *scales = scales_of(side, head);
+    for (int64_t i = 0; side->by_channel && i < count; i++)
+        numbers[i] *= scales[i];
+    for (int64_t i = 0; !side->by_channel && i < count; i++)
+        numbers[i] *= scales[0];
+}
+
+/* The nearest whole number from -most - 1 to most, ties to even: adding 1.5 * 2^23 leaves no room
+   for fractions. */
+static inline float code_of(float number, float scale, float most) {
+    float code = number / scale, whole = 0x1.8p23f;
+    code = code > -most - 1 ? code : -most - 1;
+    code = code < most ? code : most;
+    return (code + whole) - whole;
+}
+
+static void quantise(float *numbers, const struct group_query_side *side, int64_t head,
+                     int64_t count, float most) {
+    const float *scales = scales_of(side, head);
+    for (int64_t i = 0; side->by_channel && i < count; i++)
+        numbers[i] = code_of(numbers[i], scales[i], most);
+    for (int64_t i = 0; !side->by_channel && i < count; i++)
+        numbers[i] = code_of(numbers[i], scales[0], most);
 }
 
 /* ---- Caches ---- */
 
-static int64_t row_bytes(const struct group_query_heads *heads) {
-    return heads->dim * heads->bits / 8;
+static void set_codes(unsigned char *row, const float *codes, int64_t count, int bits) {
+    for (int64_t i = 0; bits == 8 && i < count; i++)
+        row[i] = (unsigned char)(int)codes[i];
+    for (int64_t i = 0; bits == 4 && i < count; i += 2)
+        row[i / 2] = (unsigned char)(((int)codes[i] + 8) | ((int)codes[i + 1] + 8) << 4);
 }
 
-static float scale_at(const struct group_query_side *side, int64_t head, int64_t i) {
-    return side->scale[head * side->scale_head + i * side->scale_channel];
+/* The number of a token's row in the cache. */
+static int64_t slot_of(const struct group_query_call *call, int64_t token, int64_t g) {
+    int64_t b = token / call->tokens, slot = call->starts[b] + token % call->tokens;
+    return (b * call->heads.kv_heads + g) * call->capacity + slot;
 }
 
-static int code_of(const struct group_query_side *side, int64_t head, int64_t i, float number,
-                   int bits) {
-    float most = (float)((1 << (bits - 1)) - 1), code = rintf(number / scale_at(side, head, i));
-    return (int)(code >= most ? most : code > -most - 1 ? code : -most - 1);
-}
-
-static void set_element(const struct group_query_call *call, const struct group_query_side *side,
-                        unsigned char *row, int64_t head, int64_t i, float number) {
-    int bits = call->heads.bits;
-    if (side->scale == NULL) {
-        set_number(row, call->heads.half, i, number);
-        return;
-    }
-    int code = code_of(side, head, i, number, bits);
-    if (bits == 8)
-        row[i] = (unsigned char)code;
-    else if (i % 2 == 0)
-        row[i / 2] = (unsigned char)(code + 8);
-    else
-        row[i / 2] |= (unsigned char)((code + 8) << 4);
+/* Where a row goes: into the cache, or among those that become blocks of it. */
+static unsigned char *row_of(const struct group_query_call *call,
+                             const struct group_query_side *side, int64_t token, int64_t g) {
+    const struct group_query_heads *heads = &call->heads;
+    if (side->fresh != NULL)
+        return side->fresh + (token * heads->kv_heads + g) * heads->dim * number_bytes(heads->half);
+    return side->present + slot_of(call, token, g) * side->row_bytes;
 }
 
 static void store_head(const struct group_query_call *call, const struct group_query_side *side,
                        int64_t token, int64_t g, bool rotates) {
-    int64_t b = token / call->tokens, slot = call->starts[b] + token % call->tokens;
-    unsigned char *row = side->present + ((b * call->heads.kv_heads + g) * call->capacity + slot) *
-                                             row_bytes(&call->heads);
-    const unsigned char *head = head_of(&call->heads, side->rows, side->row_step, token, g);
-    bool same = side->scale == NULL && (!rotates || call->angles == NULL);
-    if (same)
-        memcpy(row, head, (size_t)row_bytes(&call->heads));
-    for (int64_t i = 0; !same && i < call->heads.dim; i++)
-        set_element(call, side, row, g, i,
-                    rotates ? rotated_at(call, head, token, i)
-                            : number_at(head, call->heads.half, i));
+    const struct group_query_heads *heads = &call->heads;
+    unsigned char *row = row_of(call, side, token, g);
+    const unsigned char *head = head_of(heads, side->rows, side->row_step, token, g);
+    if (side->scale == NULL && (!rotates || call->angles == NULL)) {
+        memcpy(row, head, (size_t)(heads->dim * number_bytes(heads->half)));
+        return;
+    }
+    float *numbers = read_head(call, head, token, rotates);
+    if (side->scale == NULL) {
+        set_numbers(row, heads->half, numbers, heads->dim);
+        return;
+    }
+    quantise(numbers, side, g, heads->dim, (float)((1 << (heads->bits - 1)) - 1));
+    set_codes(row, numbers, heads->dim, heads->bits);
 }
 
 /* Scales of keys go into the queries. */
 static void ready_head(const struct group_query_call *call, int64_t token, int64_t h) {
     const struct group_query_heads *heads = &call->heads;
-    const unsigned char *head = head_of(heads, call->query, call->query_step, token, h);
     const struct group_query_side *key = &call->key;
     bool half = heads->half && key->scale == NULL;
     unsigned char *to = call->ready + (token * heads->heads + h) * heads->dim * number_bytes(half);
-    int64_t g = h / (heads->heads / heads->kv_heads);
-    for (int64_t i = 0; i < heads->dim; i++) {
-        float number = rotated_at(call, head, token, i);
-        set_number(to, half, i, key->scale != NULL ? number * scale_at(key, g, i) : number);
-    }
+    float *numbers =
+        read_head(call, head_of(heads, call->query, call->query_step, token, h), token, true);
+    if (key->scale != NULL)
+        multiply(numbers, key, h / (heads->heads / heads->kv_heads), heads->dim);
+    set_numbers(to, half, numbers, heads->dim);
 }
 
 void group_query_store(void *data, int64_t token) {
     const struct group_query_call *call = data;
     int64_t b = token / call->tokens;
     bool is_new = call->starts[b] + token % call->tokens < call->lengths[b];
+    if (call->angles != NULL)
+        set_angles(call, token);
+    for (int64_t g = 0; call->slots != NULL && g < call->heads.kv_heads; g++)
+        call->slots[token * call->heads.kv_heads + g] = is_new ? slot_of(call, token, g) : -1;
     for (int64_t g = 0; is_new && g < call->heads.kv_heads; g++) {
         store_head(call, &call->key, token, g, true);
         store_head(call, &call->value, token, g, false);
@@ -128,7 +183,7 @@ void group_query_store(void *data, int64_t token) {
 
 static void keep_side(const struct group_query_call *call, const struct group_query_side *side,
                       int64_t part) {
-    int64_t b = part / call->heads.kv_heads, row = row_bytes(&call->heads);
+    int64_t b = part / call->heads.kv_heads, row = side->row_bytes;
     unsigned char *present = side->present + part * call->capacity * row;
     if (side->past == side->present)
         return;
@@ -147,7 +202,7 @@ void group_query_keep(void *data, int64_t part) {
 /* The runtime's codes are 8 more than the number, kvmill's have its sign: a bit is turned. */
 void group_query_decode(void *data, int64_t part) {
     const struct group_query_call *call = data;
-    int64_t row = row_bytes(&call->heads), first = part * call->capacity * row;
+    int64_t row = call->key.row_bytes, first = part * call->capacity * row;
     int64_t end = first + call->lengths[part / call->heads.kv_heads] * row;
     for (int64_t i = first; i < end; i++) {
         call->codes[0][i] = call->key.present[i] ^ 0x88;
@@ -157,9 +212,10 @@ void group_query_decode(void *data, int64_t part) {
 
 /* Scales of values, of kv head g. */
 static void finish_head(const struct group_query_call *call, int64_t first, int64_t g) {
-    for (int64_t i = 0; i < call->heads.dim; i++)
-        set_number(call->output, call->heads.half, first + i,
-                   call->results[first + i] * scale_at(&call->value, g, i));
+    const struct group_query_heads *heads = &call->heads;
+    float *results = call->results + first;
+    multiply(results, &call->value, g, heads->dim);
+    set_numbers(call->output + first * number_bytes(heads->half), heads->half, results, heads->dim);
 }
 
 void group_query_finish(void *data, int64_t token) {

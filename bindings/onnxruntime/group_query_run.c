@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "blocks.h"
 #include "group_query.h"
 #include "halves.h"
 #include "values.h"
@@ -16,6 +17,8 @@ static struct group_query_side side_of(const struct group_query *said,
                    *scale = given[GROUP_QUERY_K_SCALE + v];
     struct group_query_side side = {.past = past != NULL ? past->data : NULL,
                                     .present = given[GROUP_QUERY_PRESENT_KEY + v]->data,
+                                    .row_bytes = heads->blocks ? value_last_dim(past)
+                                                               : heads->dim * heads->bits / 8,
                                     .rows = rows->data,
                                     .row_step = value_last_dim(rows)};
     if (heads->packed)
@@ -25,7 +28,7 @@ static struct group_query_side side_of(const struct group_query *said,
     side.scale = scale->data;
     if (strcmp(v ? said->v_quant_type : said->k_quant_type, "PER_CHANNEL") == 0) {
         side.scale_head = heads->dim;
-        side.scale_channel = 1;
+        side.by_channel = true;
     }
     return side;
 }
@@ -65,6 +68,13 @@ static void *piece(struct memory *memory, int64_t bytes) {
     return start;
 }
 
+static void lay_out_rows(struct group_query_call *call, struct memory *memory, int64_t rows) {
+    int64_t bytes = rows * call->heads.dim * (call->heads.half ? 2 : 4);
+    call->slots = piece(memory, rows * 8);
+    call->key.fresh = piece(memory, bytes);
+    call->value.fresh = piece(memory, bytes);
+}
+
 /* With a base of NULL nothing but the size is told. */
 static float *lay_out(struct group_query_call *call, struct memory *memory) {
     const struct group_query_heads *heads = &call->heads;
@@ -76,12 +86,16 @@ static float *lay_out(struct group_query_call *call, struct memory *memory) {
     call->positions = piece(memory, tokens * 8);
     if (call->rotated > 0)
         call->angles = piece(memory, tokens * 8);
+    call->turns = piece(memory, tokens * call->rotated * 4);
+    call->numbers = piece(memory, tokens * heads->dim * 4);
     if (call->rotated > 0 || quantised)
         call->ready = piece(memory, numbers * 4);
     if (quantised)
         call->results = piece(memory, numbers * 4);
     for (int v = 0; heads->bits == 4 && v < 2; v++)
         call->codes[v] = piece(memory, codes);
+    if (heads->blocks)
+        lay_out_rows(call, memory, tokens * heads->kv_heads);
     return piece(memory, heads->heads * 4);
 }
 
@@ -141,7 +155,7 @@ static void add_queries(struct attend_tensors *tensors, const struct group_query
 static void add_cache(struct attend_tensors *tensors, const struct group_query_call *call,
                       const DLTensor *present, int v) {
     const struct group_query_heads *heads = &call->heads;
-    int64_t row = heads->bits == 4 ? heads->dim / 2 : heads->dim;
+    int64_t row = value_last_dim(present);
     const int64_t shape[] = {call->batch, call->capacity, heads->kv_heads, row};
     const int64_t strides[] = {heads->kv_heads * call->capacity * row, row, call->capacity * row,
                                1};
@@ -191,6 +205,24 @@ static OrtStatus *attend(const struct node_run *run, const struct group_query_ca
     return node_run_plan(run, &attend_op, plan, tensors.given);
 }
 
+/* ---- Blocks ---- */
+
+/* Rows of all heads that were made ready.  Without any it checks the shapes, and writes nothing. */
+static OrtStatus *store_blocks(const struct node_run *run, const struct group_query_call *call,
+                               int64_t count) {
+    const struct group_query_heads *heads = &call->heads;
+    int64_t all = call->batch * heads->kv_heads * call->capacity;
+    OrtStatus *status = NULL;
+    for (int v = 0; status == NULL && v < BLOCKS_SIDES; v++) {
+        const struct group_query_side *side = v ? &call->value : &call->key;
+        const struct block_rows rows = {side->fresh, run->given[GROUP_QUERY_QUERY]->dtype, count,
+                                        heads->dim, call->slots};
+        const struct block_cache cache = {side->present, all, side->row_bytes};
+        status = blocks_store(run, v, &rows, &cache);
+    }
+    return status;
+}
+
 /* ---- All of it ---- */
 
 static bool is_in_place(const struct group_query_call *call) {
@@ -205,11 +237,15 @@ static OrtStatus *run_in(const struct node_run *run, struct group_query_call *ca
     OrtStatus *status = group_query_set_lengths(call, given);
     if (status == NULL)
         status = group_query_set_positions(call, given);
+    if (status == NULL && call->heads.blocks)
+        status = store_blocks(run, call, 0);
     if (status == NULL && !is_in_place(call))
         status = node_share(run, bytes, heads, group_query_keep, call);
     if (status == NULL)
         status = node_share(run, value_bytes(given[GROUP_QUERY_QUERY]) * 4, tokens,
                             group_query_store, call);
+    if (status == NULL && call->heads.blocks)
+        status = store_blocks(run, call, tokens * call->heads.kv_heads);
     if (status == NULL && call->heads.bits == 4)
         status = node_share(run, bytes, heads, group_query_decode, call);
     if (status == NULL)

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "cache_step.h"
+#include "group_query.h"
 #include "pmx.h"
 #include "values.h"
 
@@ -60,12 +60,21 @@ static bool read_attribute(const void *node, const char *name, unsigned kind, vo
 
 /* ---- Shapes ---- */
 
+static bool has_group_query_shapes(const struct inference *inference) {
+    const struct group_query *said = &inference->node.attributes.group_query;
+    const struct known_tensor *input = inference->input;
+    return said->num_heads > 0 && said->kv_num_heads > 0 && input[GROUP_QUERY_QUERY].rank == 3 &&
+           input[GROUP_QUERY_PAST_KEY].rank == 4 && input[GROUP_QUERY_PAST_VALUE].rank == 4;
+}
+
 /* Ranks are the op's, and heads are said where they must be; more the plan checks. */
 static bool has_shapes(const struct inference *inference) {
     if (pmx_bit(inference->op) != 0)
         return inference->input[inference->op->inputs.tensor[0]].rank >= 0;
     const kvmill_attention *attention = &inference->node.attributes.attention;
     const struct known_tensor *input = inference->input;
+    if (inference->op == &cache_group_query_op)
+        return has_group_query_shapes(inference);
     if (inference->op == &tensor_scatter_op)
         return input[KVMILL_TENSOR_SCATTER_PAST_CACHE].rank >= 0;
     int rank = input[KVMILL_ATTENTION_Q].rank;
@@ -119,7 +128,7 @@ static OrtStatus *set_dims(OrtTensorTypeAndShapeInfo *info, const struct inferen
 /* ---- Outputs ---- */
 
 int infer_typed_as(const struct node_op *op, int tensor) {
-    int cache = cache_step_cache_of(op, tensor);
+    int cache = node_op_cache_of(op, tensor);
     if (cache >= 0)
         return cache;
     bool value = pmx_bit(op) == 0 && tensor == KVMILL_ATTENTION_PRESENT_VALUE;

@@ -57,6 +57,9 @@ struct node_op {
     unsigned updated;   /* inputs that a run writes to */
     unsigned copied;    /* inputs whose memory the runtime's own op makes an output of */
 
+    /* The input that an output is as a cache in blocks, bytes; -1: it is none.  NULL: none is. */
+    int (*cache_of)(int tensor);
+
     /* Dims that plans are made for, a bit each; the others are left open. */
     unsigned (*fixed)(const struct node *node, int tensor, int rank);
 
@@ -98,13 +101,18 @@ static inline bool node_op_gives(const struct node_op *op, int tensor) {
     return gives;
 }
 
+static inline int node_op_cache_of(const struct node_op *op, int tensor) {
+    return op->cache_of != NULL ? op->cache_of(tensor) : -1;
+}
+
 /* A node without places; NULL: out of memory.  node_close also takes NULL. */
 struct node *node_open(const struct node_op *op, const struct attributes *attributes,
                        const struct settings *settings);
 void node_close(struct node *node);
 
 /* Whether kvmill has a plan for a node with these inputs, by tensors, and the outputs that have
-   places, which pays: KVMILL_OK, or why not.  fast: KVMILL_E_KERNEL refuses what no pack has fast kernels for.
+   places, which pays: KVMILL_OK, or why not.  fast: KVMILL_E_KERNEL refuses what no pack has fast
+   kernels for.
  */
 kvmill_status node_try(const struct node *node, const struct known_tensor *inputs, bool fast,
                        kvmill_error *error);

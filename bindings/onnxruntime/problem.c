@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cache_step.h"
+#include "group_query.h"
 #include "infer.h"
 #include "pmx.h"
 #include "windows.h"
@@ -98,9 +99,14 @@ const struct node_op *problem_op_of(const OrtNode *node) {
     static const struct {
         const char *domain;
         const struct node_op *op;
-    } known[] = {{"", &tensor_scatter_op},  {"", &attention_op}, {"com.microsoft", &group_query_op},
-                 {"", &gather_op},          {"", &gather_nd_op}, {"", &scatter_elements_op},
-                 {"kvmill", &cache_step_op}};
+    } known[] = {{"", &tensor_scatter_op},
+                 {"", &attention_op},
+                 {"com.microsoft", &group_query_op},
+                 {"", &gather_op},
+                 {"", &gather_nd_op},
+                 {"", &scatter_elements_op},
+                 {"kvmill", &cache_step_op},
+                 {"kvmill", &cache_group_query_op}};
     const char *domain = problem_node_domain(node), *name = problem_node_op(node);
     if (strcmp(domain, "ai.onnx") == 0)
         domain = "";

@@ -26,15 +26,19 @@ static int64_t integer_of(const struct onnx_call *call, const char *name, int64_
     return known ? value : otherwise;
 }
 
-/* The words of specs are constants; NULL: it is none of them. */
-static const char *format_of(const struct onnx_call *call, int input) {
+const char *onnx_block_format(const struct onnx_call *call, int side) {
     char word[WORD];
     struct error ignored;
-    const char *name = input == VALUE ? "value_cache_format" : "key_cache_format";
+    const char *name = side ? "value_cache_format" : "key_cache_format";
     if (!onnx_word_of(call->model, call->node, name, "", word, sizeof word, &ignored))
         return NULL;
     int element = kvmill_format_of_word(word, KVMILL_SCALES_INSIDE);
     return element != 0 ? kvmill_format_parts(element)->word : NULL;
+}
+
+/* The words of specs are constants. */
+static const char *format_of(const struct onnx_call *call, int input) {
+    return onnx_block_format(call, input == VALUE);
 }
 
 /* 0: not known. */
@@ -71,16 +75,22 @@ static bool is_complete(const struct onnx_call *call, char *words, size_t size) 
 
 static const DLDataType bytes = {kDLUInt, 8, 1};
 
-static bool add_store(const struct onnx_call *call, int input, struct spec_list *list,
-                      struct error *error) {
+bool onnx_add_block_store(const struct onnx_call *call, int side, int64_t dim, DLDataType type,
+                          struct spec_list *list, struct error *error) {
     struct spec *spec = onnx_begin_spec(call, list, error);
     if (spec == NULL || !spec_begin(spec, kvmill_op_of(OP_WRITE_ROWS, 0), error))
         return false;
-    spec->write_rows.head_dim = dim_of(call, input);
-    spec->write_rows.T1 = onnx_input(call, input)->dtype;
+    spec->write_rows.head_dim = dim;
+    spec->write_rows.T1 = type;
     spec->write_rows.T2 = bytes;
-    spec->write_rows.cache_format = format_of(call, input);
+    spec->write_rows.cache_format = onnx_block_format(call, side);
     return spec_check(spec, error);
+}
+
+static bool add_store(const struct onnx_call *call, int input, struct spec_list *list,
+                      struct error *error) {
+    return onnx_add_block_store(call, input == VALUE, dim_of(call, input),
+                                onnx_input(call, input)->dtype, list, error);
 }
 
 static bool add_key_store(const struct onnx_call *call, struct spec_list *list,

@@ -1,5 +1,6 @@
-/* GroupQueryAttention of com.microsoft, the domain of ONNX Runtime.  It is no op of kvmill's: a
-   spec says what kernels bindings/onnxruntime runs a node with, those of CacheAttend.
+/* GroupQueryAttention of com.microsoft, the domain of ONNX Runtime, and of kvmill's own, over
+   caches in blocks.  It is no op of kvmill's: a spec says what kernels bindings/onnxruntime runs a
+   node with, those of CacheAttend, and of WriteRows for blocks.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -10,11 +11,19 @@
 #include "../../ops/cache_attend.h"
 #include "onnx_ops.h"
 
-enum { QUERY, KEY, PAST_KEY = 3, ATTENTION_BIAS = 10 };
+enum { QUERY, KEY, PAST_KEY = ONNX_GROUP_QUERY_PAST, ATTENTION_BIAS = 10 };
 
 bool onnx_is_group_query(const struct onnx_node *node) {
     return strcmp(node->domain, "com.microsoft") == 0 &&
            strcmp(node->op, "GroupQueryAttention") == 0;
+}
+
+bool onnx_is_cache_group_query(const struct onnx_node *node) {
+    return strcmp(node->domain, "kvmill") == 0 && strcmp(node->op, "GroupQueryAttention") == 0;
+}
+
+static bool has_blocks(const struct onnx_call *call) {
+    return onnx_is_cache_group_query(call->node);
 }
 
 /* ---- What a node says ---- */
@@ -51,6 +60,8 @@ static bool is_quantised(const struct onnx_value *past) {
  */
 static bool takes_cache(const struct onnx_call *call, const struct said *said) {
     const struct onnx_value *past = onnx_input(call, PAST_KEY);
+    if (has_blocks(call))
+        return onnx_block_format(call, 0) != NULL && onnx_block_format(call, 1) != NULL;
     if (past == NULL || kvmill_dtype_equal(past->dtype, onnx_input(call, QUERY)->dtype))
         return true;
     unsigned code = said->bits == 8 ? kDLInt : kDLUInt;
@@ -68,7 +79,7 @@ static bool is_complete(const struct onnx_call *call, char *words, size_t size) 
     snprintf(
         words, size,
         "accepted: num_heads, kv_num_heads, known types, rows of query that are so many heads, "
-        "and caches of its type, int8 or (kv_cache_bit_width 4) uint8");
+        "and caches of its type, int8 or (kv_cache_bit_width 4) uint8, or formats that kvmill has");
     return false;
 }
 
@@ -81,13 +92,18 @@ static void set_types(const struct onnx_call *call, const struct said *said,
                      float32 = kvmill_dtype_by_name("float32")->dl;
     const struct onnx_value *past = onnx_input(call, PAST_KEY),
                             *bias = onnx_input(call, ATTENTION_BIAS);
-    bool quantised = is_quantised(past);
+    bool quantised = is_quantised(past) && !has_blocks(call);
     op->T1 = quantised ? float32 : query;
     op->key_T2 = quantised ? (DLDataType){kDLInt, (uint8_t)said->bits, 1} : query;
     if (quantised) {
         op->key_quant_bit = said->bits;
         op->key_quant_group = op->key_head_dim;
         op->key_T3 = float32;
+    }
+    if (has_blocks(call)) {
+        op->key_T2 = op->value_T2 = (DLDataType){kDLUInt, 8, 1};
+        op->key_cache_format = onnx_block_format(call, 0);
+        op->value_cache_format = onnx_block_format(call, 1);
     }
     if (bias != NULL)
         op->mask_T1 = query;
@@ -112,5 +128,32 @@ static bool add(const struct onnx_call *call, struct spec_list *list, struct err
     return spec_check(spec, error);
 }
 
+static bool add_store(const struct onnx_call *call, int side, struct spec_list *list,
+                      struct error *error) {
+    struct said said;
+    return read_said(call, &said, error) &&
+           onnx_add_block_store(call, side, head_dim_of(call, &said),
+                                onnx_input(call, QUERY)->dtype, list, error);
+}
+
+static bool add_key_store(const struct onnx_call *call, struct spec_list *list,
+                          struct error *error) {
+    return add_store(call, 0, list, error);
+}
+
+static bool add_value_store(const struct onnx_call *call, struct spec_list *list,
+                            struct error *error) {
+    return add_store(call, 1, list, error);
+}
+
+static const struct onnx_op value_store = {
+    .name = "GroupQueryAttention", .spec = "WriteRows", .add = add_value_store};
+static const struct onnx_op key_store = {
+    .name = "GroupQueryAttention", .spec = "WriteRows", .add = add_key_store, .next = &value_store};
+const struct onnx_op onnx_cache_group_query = {.name = "GroupQueryAttention",
+                                               .spec = "CacheAttend",
+                                               .is_complete = is_complete,
+                                               .add = add,
+                                               .next = &key_store};
 const struct onnx_op onnx_group_query = {
     .name = "GroupQueryAttention", .spec = "CacheAttend", .is_complete = is_complete, .add = add};

@@ -109,10 +109,23 @@ bool onnx_pmx_is_misplaced(const struct onnx_node *node);
 extern const struct onnx_op onnx_group_query;
 bool onnx_is_group_query(const struct onnx_node *node);
 
+/* The same over caches in blocks, in kvmill's own domain, which `kvmill rewrite --cache` makes. */
+extern const struct onnx_op onnx_cache_group_query;
+bool onnx_is_cache_group_query(const struct onnx_node *node);
+
+/* Inputs of its past caches and outputs of its present ones, of K; those of V follow. */
+enum { ONNX_GROUP_QUERY_PAST = 3, ONNX_GROUP_QUERY_PRESENT = 1 };
+
 /* ---- Steps over caches in blocks (onnx_cache_step.c), likewise ---- */
 
 extern const struct onnx_op onnx_cache_step;
 bool onnx_is_cache_step(const struct onnx_node *node);
+
+/* What the node says of its cache of K (side 0) or V; NULL: nothing that kvmill has.  And the spec
+   of storing into it rows of that size and type. */
+const char *onnx_block_format(const struct onnx_call *call, int side);
+bool onnx_add_block_store(const struct onnx_call *call, int side, int64_t dim, DLDataType type,
+                          struct spec_list *list, struct error *error);
 
 /* ---- Gathers and scatters (onnx_windows.c) ---- */
 

@@ -48,6 +48,10 @@ static int count_outputs(const struct onnx_node *node) {
     return count;
 }
 
+static int input_of(const struct onnx_node *node, int i) {
+    return i < node->input_count ? node->inputs[i] : ONNX_ABSENT;
+}
+
 static bool has_name(const struct onnx_node *node) {
     return strcmp(node->op, "Attention") != 0 || attention_names[count_outputs(node)] != NULL;
 }
@@ -70,9 +74,37 @@ static bool judge_node(struct rewriting *rewriting, const struct onnx_call *call
     return note(rewriting, &why, "left alone");
 }
 
+static bool is_quantised(const struct rewriting *rewriting, const struct onnx_node *node,
+                         const char *name) {
+    char type[8];
+    struct error ignored;
+    return !onnx_word_of(&rewriting->model, node, name, "NONE", type, sizeof type, &ignored) ||
+           strcmp(type, "NONE") != 0;
+}
+
+/* Over caches of numbers, past and present. */
+static bool judge_group_query(struct rewriting *rewriting, const struct onnx_node *node,
+                              enum fate *fate) {
+    struct error why;
+    bool whole = input_of(node, ONNX_GROUP_QUERY_PAST) != ONNX_ABSENT &&
+                 input_of(node, ONNX_GROUP_QUERY_PAST + 1) != ONNX_ABSENT &&
+                 count_outputs(node) == ONNX_GROUP_QUERY_PRESENT + 2;
+    bool quantised = is_quantised(rewriting, node, "k_quant_type") ||
+                     is_quantised(rewriting, node, "v_quant_type");
+    *fate = whole && !quantised ? MOVES : STAYS;
+    if (*fate == MOVES)
+        return true;
+    onnx_fail(&why, &rewriting->model, node, "%s",
+              whole ? "k_quant_type or v_quant_type; accepted with --cache: NONE"
+                    : "accepted with --cache: past_key, past_value, present_key, present_value");
+    return note(rewriting, &why, "left alone");
+}
+
 static bool judge(struct rewriting *rewriting, int i) {
     const struct onnx_node *node = &rewriting->model.nodes[i];
     const struct onnx_call call = {&rewriting->model, node, onnx_op_of(node)};
+    if (rewriting->formats != NULL && onnx_is_group_query(node))
+        return judge_group_query(rewriting, node, &rewriting->fates[i]);
     bool known = call.op != NULL && (strcmp(call.op->name, "TensorScatter") == 0 ||
                                      strcmp(call.op->name, "Attention") == 0);
     return !known || (onnx_check_call(&call, rewriting->error) &&
@@ -102,10 +134,6 @@ static void set_readers(struct rewriting *rewriting) {
 }
 
 /* ---- Steps ---- */
-
-static int input_of(const struct onnx_node *node, int i) {
-    return i < node->input_count ? node->inputs[i] : ONNX_ABSENT;
-}
 
 /* The number of the TensorScatter node that stores what Attention reads, and nobody else; -1. */
 static int scatter_of(const struct rewriting *rewriting, int value) {
@@ -145,23 +173,53 @@ static char *name_of(const Onnx__Node *message, size_t i) {
     return i < message->n_input ? message->input[i] : none;
 }
 
+/* The cache of a side that an input of a node is, and an output.  heads: as of struct onnx_cache.
+ */
+static bool set_cache(struct rewriting *rewriting, int side, const struct onnx_node *node,
+                      int input, int output, int64_t heads) {
+    int past = node->inputs[input];
+    const struct onnx_cache cache = {
+        .model = &rewriting->model,
+        .node = node,
+        .past = past,
+        .present = node->outputs[output],
+        .readers = rewriting->readers[past],
+        .kv_num_heads = heads,
+        .format = rewriting->formats[side],
+    };
+    return onnx_set_cache(&cache, rewriting->message->graph, rewriting->error);
+}
+
 static bool set_caches(struct rewriting *rewriting, int attention, const int scatters[2]) {
+    const struct onnx_node *nodes = rewriting->model.nodes;
     int64_t heads;
-    bool done = onnx_integer_of(&rewriting->model, &rewriting->model.nodes[attention],
-                                "kv_num_heads", 0, &heads, rewriting->error);
-    for (int side = 0; done && rewriting->formats != NULL && side < 2; side++) {
-        const struct onnx_node *node = &rewriting->model.nodes[scatters[side]];
-        int past = node->inputs[0];
-        const struct onnx_cache cache = {
-            .model = &rewriting->model,
-            .node = node,
-            .past = past,
-            .present = node->outputs[0],
-            .readers = rewriting->readers[past],
-            .kv_num_heads = heads,
-            .format = rewriting->formats[side],
-        };
-        done = onnx_set_cache(&cache, rewriting->message->graph, rewriting->error);
+    bool done = onnx_integer_of(&rewriting->model, &nodes[attention], "kv_num_heads", 0, &heads,
+                                rewriting->error);
+    for (int side = 0; done && rewriting->formats != NULL && side < 2; side++)
+        done = set_cache(rewriting, side, &nodes[scatters[side]], 0, 0, heads);
+    return done;
+}
+
+/* Its caches have an axis for heads. */
+static bool set_group_query(struct rewriting *rewriting, const struct onnx_node *node) {
+    bool done = true;
+    for (int side = 0; done && side < 2; side++) {
+        int present = ONNX_GROUP_QUERY_PRESENT + side;
+        done = rewriting->readers[node->outputs[present]] == 0 ||
+               onnx_fail(rewriting->error, &rewriting->model, node,
+                         "the cache \"%.80s\" is read by another node; accepted: none",
+                         rewriting->model.values[node->outputs[present]].name);
+        done = done && set_cache(rewriting, side, node, ONNX_GROUP_QUERY_PAST + side, present, 0);
+    }
+    return done;
+}
+
+static bool set_group_queries(struct rewriting *rewriting) {
+    bool done = true;
+    for (int i = 0; done && i < rewriting->model.node_count; i++) {
+        const struct onnx_node *node = &rewriting->model.nodes[i];
+        if (rewriting->fates[i] == MOVES && onnx_is_group_query(node))
+            done = set_group_query(rewriting, node);
     }
     return done;
 }
@@ -228,7 +286,7 @@ static bool set_formats(struct rewriting *rewriting, Onnx__Node *node) {
 
 /* What the model's import says of an op of ONNX's own, the node says in kvmill's domain. */
 static bool set_attention(struct rewriting *rewriting, Onnx__Node *node, int outputs) {
-    if (node->op_type == cache_step_name)
+    if (rewriting->formats != NULL)
         return set_formats(rewriting, node);
     Onnx__Attribute *opset = add_attribute(rewriting, node, opset_name, ONNX_INTEGER);
     if (opset == NULL)
@@ -306,13 +364,28 @@ static bool look_at_nodes(struct rewriting *rewriting) {
     return done;
 }
 
+static bool note_past(struct rewriting *rewriting, const struct onnx_node *node) {
+    struct error why = {0};
+    if (strcmp(node->op, "Attention") != 0 || input_of(node, 4) == ONNX_ABSENT)
+        return true;
+    onnx_fail(&why, &rewriting->model, node,
+              "has past_key; accepted with --cache: TensorScatter, or GroupQueryAttention");
+    return note(rewriting, &why, "left alone");
+}
+
 /* For other caches only steps change: all else goes on with whom it was with. */
-static void leave_others(struct rewriting *rewriting) {
-    for (int i = 0; rewriting->formats != NULL && i < rewriting->model.node_count; i++) {
-        bool step = rewriting->message->graph->node[i]->op_type == cache_step_name;
-        if (!step && rewriting->fates[i] == MOVES)
-            rewriting->fates[i] = STAYS;
+static bool leave_others(struct rewriting *rewriting, bool whole) {
+    bool done = true;
+    for (int i = 0; done && rewriting->formats != NULL && i < rewriting->model.node_count; i++) {
+        const struct onnx_node *node = &rewriting->model.nodes[i];
+        bool step = rewriting->message->graph->node[i]->op_type == cache_step_name ||
+                    (whole && onnx_is_group_query(node));
+        if (step || rewriting->fates[i] != MOVES)
+            continue;
+        rewriting->fates[i] = STAYS;
+        done = note_past(rewriting, node);
     }
+    return done;
 }
 
 static bool refuse(struct rewriting *rewriting) {
@@ -320,17 +393,18 @@ static bool refuse(struct rewriting *rewriting) {
     return fail(rewriting->error, EXIT_USER, "%s: no node that kvmill takes; accepted: %s\n%s",
                 rewriting->model.file,
                 rewriting->formats != NULL
-                    ? "two linear TensorScatter, and an Attention that alone reads both"
+                    ? "two linear TensorScatter, and an Attention that alone reads both; or "
+                      "GroupQueryAttention with past and present"
                     : "TensorScatter or Attention",
                 notes != NULL ? notes : "");
 }
 
 /* Bodies of branches read values by name, which is not looked into. */
 static bool rewrite(struct rewriting *rewriting) {
-    bool done = look_at_nodes(rewriting) && (has_branches(rewriting) || set_steps(rewriting));
-    if (done)
-        leave_others(rewriting);
-    done = done && move_nodes(rewriting);
+    bool done = look_at_nodes(rewriting), whole = !has_branches(rewriting);
+    if (done && whole)
+        done = set_steps(rewriting) && (rewriting->formats == NULL || set_group_queries(rewriting));
+    done = done && leave_others(rewriting, whole) && move_nodes(rewriting);
     if (done && rewriting->out->nodes == 0)
         return refuse(rewriting);
     for (int i = 0; i < rewriting->model.value_count; i++)

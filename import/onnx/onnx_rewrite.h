@@ -22,8 +22,8 @@ struct onnx_rewritten {
    are the caller's to free, also after a failure.
 
    formats: NULL, or words of blocks for caches of K and of V.  Then only those three nodes change:
-   they become one CacheStep, with the same inputs and outputs; a cache that cannot have the format
-   is refused. */
+   they become one CacheStep, with the same inputs and outputs; and GroupQueryAttention of ONNX
+   Runtime, which goes into the domain.  A cache that cannot have the format is refused. */
 bool onnx_rewrite(const char *file, const char *const formats[2], struct onnx_rewritten *rewritten,
                   struct error *error);
 

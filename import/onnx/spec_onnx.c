@@ -109,13 +109,15 @@ static void leave_open(struct survey *survey, const struct onnx_call *call, cons
 static const struct onnx_op *op_of(const struct onnx_node *node) {
     if (onnx_is_cache_step(node))
         return &onnx_cache_step;
+    if (onnx_is_cache_group_query(node))
+        return &onnx_cache_group_query;
     return onnx_is_group_query(node) ? &onnx_group_query : onnx_op_of(node);
 }
 
 /* The runtime checks nodes of ops that are for kernels alone. */
 static bool check_call(const struct onnx_call *call, struct error *error) {
-    return call->op == &onnx_group_query || call->op == &onnx_cache_step ||
-           onnx_check_call(call, error);
+    return call->op == &onnx_group_query || call->op == &onnx_cache_group_query ||
+           call->op == &onnx_cache_step || onnx_check_call(call, error);
 }
 
 static bool add_specs(struct survey *survey, struct onnx_call call, struct error *error) {

@@ -167,21 +167,27 @@ def stored(arrays: dict[str, np.ndarray], x: str, kind: str) -> np.ndarray:
     return present
 
 
+def laid_out(arrays: dict[str, np.ndarray], rank: int) -> dict[str, np.ndarray]:
+    return {n: packed(a) if rank == 3 and a.ndim == 4 else a for n, a in arrays.items()}
+
+
+def run_blocks(session, arrays, kinds: tuple[str, str], rank: int) -> dict[str, np.ndarray]:
+    """A step over its caches in blocks."""
+    pairs = zip(("past_K", "past_V"), kinds, strict=True)
+    blocks = {name: ENCODE[kind](arrays[name]) for name, kind in pairs}
+    return run(session, laid_out(arrays | blocks, rank))
+
+
 def check_step(session, plain, arrays, kinds: tuple[str, str], rank: int, tolerance: float) -> None:
     layout = packed if rank == 3 else np.asarray
-    inputs = {n: layout(a) if a.ndim == 4 else a for n, a in arrays.items()}
-    blocks = {
-        f"past_{x}": layout(ENCODE[kind](arrays[f"past_{x}"]))
-        for x, kind in zip("KV", kinds, strict=True)
-    }
-    got = run(session, inputs | blocks)
+    got = run_blocks(session, arrays, kinds, rank)
     present = [stored(arrays, x, kind) for x, kind in zip("KV", kinds, strict=True)]
     for x, cache in zip("KV", present, strict=True):
         assert np.array_equal(got[f"present_{x}"], layout(cache)), f"other bytes of {x}"
     keys, values = (decoded(*pair) for pair in zip(present, kinds, strict=True))
     want = layout(attend(arrays["Q"], keys, values, arrays["nonpad"]))
     require_close({"Y": got["Y"].astype(np.float64)}, {"Y": want}, tolerance)
-    before = run(plain, inputs)["Y"].astype(np.float64)
+    before = run(plain, laid_out(arrays, rank))["Y"].astype(np.float64)
     most = max(DIVERGENCE[kind] for kind in kinds) * max(np.abs(before).max(), 1)
     assert np.abs(got["Y"] - before).max() <= most, "far from the model as it was"
 

@@ -10,7 +10,7 @@ Environment:
     KVMILL_BAD_PACK libold.so, a pack of another version
     KVMILL_ORT_FAULT  set: the quick ones, which notice planted faults; "group_query": those of
                     GroupQueryAttention; "pmx": those of PMX's domains; "cache_step": of caches in
-                    blocks; "windows": of gathers and scatters
+                    blocks; "cache_group_query": of GroupQueryAttention over such; "windows": of gathers and scatters
     KVMILL_SEED     seed of the random cases; default 24
 
 SPDX-License-Identifier: Apache-2.0
@@ -26,6 +26,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
+import cache_group_query
 import cache_step
 import making
 import numpy as np
@@ -328,14 +329,16 @@ def rewrite_tests(tap: Tap) -> None:
 
 
 def all_models(heads: int = 8, kv_heads: int = 2, dim: int = 64) -> onnx.ModelProto:
-    """A step with such heads, a node of ONNX Runtime's own, one of PMX's, and one over blocks."""
+    """A step with such heads, a node of ONNX Runtime's own, one of PMX's, and two over blocks."""
     step, rng = step_model(heads, kv_heads, dim), np.random.default_rng(0)
-    others = group_query_model(step_case(rng)), pmx_nodes.node_model(), cache_step.node_model()
-    for model in others:
-        model = onnx.compose.add_prefix(model, f"{model.graph.node[0].op_type}_")
+    blocks = cache_step.node_model(), cache_group_query.node_model()
+    others = [group_query_model(step_case(rng)), pmx_nodes.node_model(), *blocks]
+    for number, model in enumerate(others):
+        model = onnx.compose.add_prefix(model, f"{model.graph.node[0].op_type}{number}_")
         for field in ("node", "input", "output"):
             getattr(step.graph, field).extend(getattr(model.graph, field))
-        step.opset_import.append(helper.make_opsetid(model.graph.node[0].domain, 1))
+    for domain in {model.graph.node[0].domain for model in others}:
+        step.opset_import.append(helper.make_opsetid(domain, 1))
     return step
 
 
@@ -348,6 +351,9 @@ def quick_tests(tap: Tap, seed: int, fault: str) -> None:
         return
     if fault == "cache_step":
         cache_step.run_all(tap, seed, quick=True)
+        return
+    if fault == "cache_group_query":
+        cache_group_query.run_all(tap, seed, quick=True)
         return
     if fault == "windows":
         windows.run_all(tap, quick=True)
@@ -373,6 +379,7 @@ def all_tests(tap: Tap, seed: int) -> None:
     group_query_claim_tests(tap)
     pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"])
     cache_step.run_all(tap, seed)
+    cache_group_query.run_all(tap, seed)
     windows.run_all(tap)
     making.run(tap, all_models(5, 1, 24))
     claim_tests(tap)

@@ -17,6 +17,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+import cache_group_query
+import cache_step
 import main
 import numpy as np
 import onnx
@@ -30,6 +32,15 @@ IR_VERSION, OPSET = 10, 21  # the newest of ONNX Runtime 1.20
 numbers = count()
 
 
+def older(model: onnx.ModelProto) -> onnx.ModelProto:
+    """As the oldest runtime reads it, with every node of ONNX that kvmill knows in its domain."""
+    domains = {node.domain for node in model.graph.node}
+    if not domains & {"", "kvmill"}:  # PMX's
+        return model
+    new = onnx.load_from_string(rewritten(model)) if "" in domains else model
+    return convert_version(new, OPSET)
+
+
 class Recorder:
     """A session that keeps what it does."""
 
@@ -37,8 +48,7 @@ class Recorder:
         self, directory: Path, test: str, model: onnx.ModelProto, threads: int = 1
     ) -> None:
         self.directory, self.test, self.threads = directory, test, threads
-        is_pmx = any(node.domain for node in model.graph.node)
-        new = model if is_pmx else convert_version(onnx.load_from_string(rewritten(model)), OPSET)
+        new = older(model)
         new.ir_version = IR_VERSION
         self.session = pmx_nodes.library_session(os.environ["KVMILL_ORT"], new, threads)
         self.model = np.frombuffer(new.SerializeToString(), np.uint8)
@@ -109,10 +119,36 @@ def all_runs(tap: Tap, seed: int, recorder: Callable[[str], Callable]) -> None:
         tap.run(f"recorded: {test.__name__}", test)
 
 
+def block_runs(tap: Tap, seed: int, recorder: Callable[[str], Callable]) -> None:
+    """Over caches of llama.cpp's blocks."""
+
+    def step_runs() -> None:
+        rng = np.random.default_rng([seed, 7])
+        for rank, kinds in ((4, ("q8_0", "q4_0")), (3, ("q4_0", "q8_0"))):
+            model = cache_step.rewrite(cache_step.step_model(rank), ",".join(kinds))
+            session = recorder("steps over caches in blocks")(model)
+            for _ in range(4):
+                cache_step.run_blocks(session, cache_step.random_step(rng, "float32"), kinds, rank)
+
+    def group_query_runs() -> None:
+        rng = np.random.default_rng([seed, 8])
+        record_model = recorder("GroupQueryAttention over caches in blocks")
+        for dtype in ("float32", "float16"):
+            for _ in range(6):
+                case = cache_group_query.blocks_case(rng, dtype, 64)
+                session = record_model(cache_group_query.rewrite_case(case))
+                cache_group_query.results(session, cache_group_query.in_blocks(case))
+
+    tap.run("recorded: steps over blocks", step_runs)
+    tap.run("recorded: GroupQueryAttention over blocks", group_query_runs)
+
+
 def record() -> int:
     tap, directory, seed = Tap(), Path(sys.argv[1]), int(os.environ.get("KVMILL_SEED", "24"))
     directory.mkdir()
-    all_runs(tap, seed, lambda test: partial(Recorder, directory, test))
+    recorder = partial(partial, Recorder, directory)
+    all_runs(tap, seed, recorder)
+    block_runs(tap, seed, recorder)
     return tap.finish()
 
 

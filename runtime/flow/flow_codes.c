@@ -54,7 +54,8 @@ static float largest_half(const struct piece *piece) {
         int16_t magnitude = piece->half[i] & 0x7fff;
         largest = magnitude > largest ? magnitude : largest;
     }
-    return kvmill_load_float(piece->activation, (const unsigned char *)&largest, 0);
+    return piece->activation == KVMILL_F16 ? kvmill_f16_to_f32((uint16_t)largest)
+                                           : kvmill_bf16_to_f32((uint16_t)largest);
 }
 
 static float largest_float(const struct piece *piece) {

@@ -141,7 +141,7 @@ kvmill_status kvmill_write_rows_begin(struct call *base, const DLTensor *const *
                                       kvmill_error *error) {
     struct rows_call *call = (struct rows_call *)(void *)base;
     const DLTensor *known[KVMILL_WRITE_ROWS_TENSORS];
-    struct slots_seen seen;
+    struct slots_seen seen = {0};
     *call = (struct rows_call){.base = *base};
     kvmill_status status = check_tensors(plan_of(base), tensors, known, error);
     if (status != KVMILL_OK)

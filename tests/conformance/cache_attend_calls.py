@@ -199,7 +199,7 @@ def check_refusals() -> None:
     refused("math is \"slow\"", lambda: kvmill.CacheAttend(**FEW, math="slow"), failed)
     refused("head_dim", lambda: kvmill.CacheAttend(**FEW, head_dim=8), TypeError)
     refused("cache is not a tensor of this plan; accepted: query, ", run(cache=tensors["key"]), TypeError)
-    refused("key_T2 is 'float5'; accepted: float16, ", lambda: kvmill.CacheAttend(**FEW, key_T2="float5"), TypeError)
+    refused("key_T2 is 'float5'; accepted: float32, ", lambda: kvmill.CacheAttend(**FEW, key_T2="float5"), TypeError)
     codes = kvmill.CacheAttend(**FEW, key_quant_bit=4, key_quant_group=8)
     apart = tensors | {"key": tensors["key"].astype(ml_dtypes.int4)}
     refused("accepted for int4: uint8", lambda: codes.run(**apart), TypeError)

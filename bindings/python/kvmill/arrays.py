@@ -209,6 +209,17 @@ def _dims_of(shape: Any, elements: int) -> tuple[int, ...]:
     return dims
 
 
+def _type_of_bytes(dtype: Any) -> np.dtype:
+    accepted = "accepted: a NumPy type of 1 byte"
+    try:
+        type_ = np.dtype(dtype)
+    except (TypeError, ValueError, KeyError, SyntaxError) as error:
+        raise TypeError(f"dtype is {shown(dtype)}; {accepted}") from error
+    if type_.itemsize != 1 or type_.hasobject:
+        raise TypeError(f"dtype is {type_}; {accepted}")
+    return type_
+
+
 def unpack_nibbles(packed: np.ndarray, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     """Undo pack_nibbles.  Returns a new array of the shape and the 1-byte dtype, high nibbles 0.
 
@@ -216,11 +227,12 @@ def unpack_nibbles(packed: np.ndarray, shape: Sequence[int], dtype: np.dtype) ->
     packed = as_array(packed, "packed")
     if packed.dtype != np.uint8 or packed.ndim != 1:
         raise TypeError(f"packed has type {packed.dtype} and rank {packed.ndim}; accepted: uint8, rank 1")
+    of_bytes = _type_of_bytes(dtype)
     nibbles = np.empty(2 * packed.size, np.uint8)
     nibbles[0::2] = packed & 0x0F
     nibbles[1::2] = packed >> 4
     dims = _dims_of(shape, nibbles.size)
-    return nibbles[: math.prod(dims)].reshape(dims).view(dtype)
+    return nibbles[: math.prod(dims)].reshape(dims).view(of_bytes)
 
 
 def make_tensor(

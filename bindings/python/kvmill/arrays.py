@@ -209,7 +209,7 @@ def _dims_of(shape: Any, elements: int) -> tuple[int, ...]:
     return dims
 
 
-def _type_of_bytes(dtype: Any) -> np.dtype:
+def _type_of_bytes(dtype: Any) -> np.dtype[Any]:
     accepted = "accepted: a NumPy type of 1 byte"
     try:
         type_ = np.dtype(dtype)

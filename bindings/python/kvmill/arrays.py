@@ -212,7 +212,7 @@ def _dims_of(shape: Any, elements: int) -> tuple[int, ...]:
 def _type_of_bytes(dtype: Any) -> np.dtype[Any]:
     accepted = "accepted: a NumPy type of 1 byte"
     try:
-        type_ = np.dtype(dtype)
+        type_: np.dtype[Any] = np.dtype(dtype)
     except (TypeError, ValueError, KeyError, SyntaxError) as error:
         raise TypeError(f"dtype is {shown(dtype)}; {accepted}") from error
     if type_.itemsize != 1 or type_.hasobject:

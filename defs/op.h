@@ -153,8 +153,14 @@ static inline op_set kvmill_op_bit(const struct op *op) {
 
 /* What plans of flows do with a flow: ops on its tensors, whose attributes are those of its
    attention.  The first is what `kvmill run` does unless told otherwise. */
-enum { OP_FLOW_DECODE, OP_FLOW_APPEND, OP_FLOW_INDEX, OP_FLOW_ATTEND, OP_FLOW_SUMMARISE,
-       OP_FLOW_STEPS };
+enum {
+    OP_FLOW_DECODE,
+    OP_FLOW_APPEND,
+    OP_FLOW_INDEX,
+    OP_FLOW_ATTEND,
+    OP_FLOW_SUMMARISE,
+    OP_FLOW_STEPS
+};
 extern const struct op kvmill_flow_steps[OP_FLOW_STEPS];
 
 /* ---- Attributes ---- */

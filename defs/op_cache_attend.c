@@ -1,8 +1,8 @@
 /* CacheAttend: attention over a cache that anybody filled.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "format.h"
 #include "arithmetic.h"
+#include "format.h"
 #include "op_tables.h"
 
 /* ---- Attributes ---- */
@@ -34,8 +34,7 @@ static const struct op_member members[] = {
      .help = "Blocks of llama.cpp."},
     {MEMBER(value_quant_bit, OP_COUNT), .help = "V's quant_bit."},
     {MEMBER(value_quant_group, OP_COUNT), .help = "V's quant_group."},
-    {MEMBER(value_T2, OP_TYPE), .of_rows = true,
-     .help = "V's T2; without it V has K's format."},
+    {MEMBER(value_T2, OP_TYPE), .of_rows = true, .help = "V's T2; without it V has K's format."},
     {MEMBER(value_T3, OP_TYPE), .words = types, .help = "V's T3."},
     {MEMBER(value_cache_format, OP_WORD), .words = kvmill_block_words, .help = "V's cache_format."},
     {MEMBER(page_size, OP_COUNT), .initial = 128, .help = "Rows of a page."},
@@ -45,8 +44,9 @@ static const struct op_member members[] = {
      .help = "f32; near: errors up to 5e-4 of the largest output; fast: up to 3e-3."},
     {MEMBER(is_causal, OP_FLAG), .help = "The query at position p sees positions 0 to p."},
     {MEMBER(left_window_size, OP_INTEGER), .initial = -1, .was = "window", .was_more = 1,
-     .help = "Positions that a query sees before its own; -1: all.  Specs of version 0.1 say window, "
-             "which counts the query's own, too; 0: all."},
+     .help =
+         "Positions that a query sees before its own; -1: all.  Specs of version 0.1 say window, "
+         "which counts the query's own, too; 0: all."},
     {MEMBER(right_window_size, OP_INTEGER), .initial = -1, .was = "right_window",
      .help = "Positions that a query sees after its own, if it is not causal; -1: all.  Specs of "
              "version 0.1 say right_window."},
@@ -56,8 +56,9 @@ static const struct op_member members[] = {
     {MEMBER(alibi_first, OP_COUNT), .help = "The first of these here."},
     {MEMBER(max_bias, OP_REAL), .help = "The exponent of computed slopes; 0: 8."},
     {MEMBER(mode, OP_WORD), .words = kvmill_mode_words,
-     .help = "circular: the rows of a sequence, or of its list of pages, are a ring; lengths may be "
-             "beyond it, and the last positions are seen."},
+     .help =
+         "circular: the rows of a sequence, or of its list of pages, are a ring; lengths may be "
+         "beyond it, and the last positions are seen."},
 };
 #undef MEMBER
 
@@ -65,10 +66,10 @@ static const struct op_member members[] = {
     .name = #NAME, .offset = offsetof(kvmill_cache_attend, NAME), .ops = 1, .least = (LEAST),      \
     .most = (MOST)
 static const struct op_range ranges[] = {
-    {RANGE(num_heads, 1, OP_MOST_HEADS)},   {RANGE(num_kv_heads, 0, OP_MOST_HEADS)},
-    {RANGE(key_head_dim, 1, OP_MOST_DIM)},  {RANGE(value_head_dim, 0, OP_MOST_DIM)},
-    {RANGE(page_size, 1, INT32_MAX)},       {RANGE(left_window_size, -1, INT64_MAX)},
-    {RANGE(right_window_size, -1, INT64_MAX)},   {RANGE(alibi_heads, 0, OP_MOST_HEADS)},
+    {RANGE(num_heads, 1, OP_MOST_HEADS)},      {RANGE(num_kv_heads, 0, OP_MOST_HEADS)},
+    {RANGE(key_head_dim, 1, OP_MOST_DIM)},     {RANGE(value_head_dim, 0, OP_MOST_DIM)},
+    {RANGE(page_size, 1, INT32_MAX)},          {RANGE(left_window_size, -1, INT64_MAX)},
+    {RANGE(right_window_size, -1, INT64_MAX)}, {RANGE(alibi_heads, 0, OP_MOST_HEADS)},
     {RANGE(alibi_first, 0, OP_MOST_HEADS)},
 };
 

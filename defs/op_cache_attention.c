@@ -2,8 +2,8 @@
    with dynamic batching.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "format.h"
 #include "arithmetic.h"
+#include "format.h"
 #include "op_tables.h"
 
 /* By enum kvmill_cache_op; then the same with dynamic batching. */
@@ -52,7 +52,8 @@ static const struct op_member members[] = {
     {MEMBER(cache_layout, OP_COUNT, STORE), PMX,
      .help = "Order of the cache's dims: 0 or 1; with dynamic batching 0 to 3, paged 0 to 4."},
     {MEMBER(cache_mode, OP_COUNT, (STORE & DYNAMIC)), PMX, .help = "0: offsets, 1: pages."},
-    {MEMBER(page_size, OP_COUNT, (STORE & DYNAMIC)), PMX, .initial = 128, .help = "Slots of a page."},
+    {MEMBER(page_size, OP_COUNT, (STORE & DYNAMIC)), PMX, .initial = 128,
+     .help = "Slots of a page."},
     {MEMBER(num_repeat, OP_COUNT, CACHE), PMX, .initial = 1,
      .help = "How many times each head is read back."},
     {MEMBER(T1, OP_TYPE, ALL), PMX, .needed = ALL, .of_rows = true,
@@ -107,13 +108,13 @@ static const struct op_member members[] = {
     {MEMBER(value_quant_bit, OP_COUNT, STORE), V, .help = "V's quant_bit."},
     {MEMBER(value_quant_group, OP_COUNT, STORE), V, .help = "V's quant_group; default: K's."},
     {MEMBER(value_T2, OP_TYPE, STORE), V, .of_rows = true, .help = "V's T2."},
-    {MEMBER(value_T3, OP_TYPE, STORE), V, .of_rows = true,
-     .help = "V's T3; default: K's."},
+    {MEMBER(value_T3, OP_TYPE, STORE), V, .of_rows = true, .help = "V's T3; default: K's."},
     {MEMBER(value_cache_format, OP_WORD, STORE), V, .words = kvmill_stored_words,
      .help = "V's cache_format."},
     {MEMBER(value_view, OP_FLAG, FUSED), V,
-     .help = "V is the first value_head_dim elements of K's rows (latent attention): current_value, "
-             "value_cache and value_scale do not exist, and V has K's format."},
+     .help =
+         "V is the first value_head_dim elements of K's rows (latent attention): current_value, "
+         "value_cache and value_scale do not exist, and V has K's format."},
     {.name = "attn_mask",
      .kind = OP_OWN,
      .ops = SCORES,

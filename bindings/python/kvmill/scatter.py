@@ -197,6 +197,7 @@ class Scatter(Plan):
             )
         self._region = None if region is None else read_region(region, op.count, captures)
         self._count, self._captures = int(op.count), len(captures)
+        self._names = self._names_of_tensors()
         self._declared = _declared_types(op, self._region)
         if self._region is None:
             word = "replace" if update_computation is None else update_computation
@@ -256,15 +257,14 @@ class Scatter(Plan):
         arrays = [*lists["inputs"], indices, *lists["updates"], *written, *scalars]
         return self._tensor, numbered(arrays)
 
-    def _name_of(self, i: int) -> str:
-        """Of the i-th tensor."""
+    def _names_of_tensors(self) -> list[str]:
         n = self._count
-        names = ["inputs"] * n + ["scatter_indices"] + ["updates"] * n + ["results"] * n
-        return names[i] if i < len(names) else "captures"
+        arrays = ["inputs"] * n + ["scatter_indices"] + ["updates"] * n + ["results"] * n
+        return arrays + ["captures"] * self._captures
 
     def _tensor(self, i: int, array: np.ndarray) -> c.DLTensor:
         declared = self._declared[i] if i < len(self._declared) else None
-        return array_tensor(array, declared, self._name_of(i))
+        return array_tensor(array, declared, self._names[i])
 
     def run(
         self,

@@ -57,6 +57,11 @@ static inline bool group_query_is_quantised(const struct group_query_heads *head
     return heads->bits <= 8;
 }
 
+/* The bytes of a number: float16 or float32. */
+static inline int64_t group_query_number_bytes(bool half) {
+    return half ? 2 : 4;
+}
+
 /* Rows of K and V, or codes, of a cache's head: [batch, kv heads, capacity, dim]. */
 struct group_query_side {
     const unsigned char *past; /* NULL: none */

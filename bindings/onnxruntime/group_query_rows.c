@@ -6,10 +6,6 @@
 
 /* ---- Numbers ---- */
 
-static int64_t number_bytes(bool half) {
-    return half ? 2 : 4;
-}
-
 static void set_numbers(void *to, bool half, const float *numbers, int64_t count) {
     uint16_t *halves = to;
     if (!half)
@@ -30,7 +26,7 @@ static void get_numbers(float *numbers, const void *from, bool half, int64_t cou
 static const unsigned char *head_of(const struct group_query_heads *heads,
                                     const unsigned char *rows, int64_t step, int64_t token,
                                     int64_t h) {
-    return rows + (token * step + h * heads->dim) * number_bytes(heads->half);
+    return rows + (token * step + h * heads->dim) * group_query_number_bytes(heads->half);
 }
 
 /* ---- Rotary embedding ---- */
@@ -39,7 +35,7 @@ static const unsigned char *head_of(const struct group_query_heads *heads,
 static void set_angles(const struct group_query_call *call, int64_t token) {
     int64_t pairs = call->rotated / 2, place = call->angles[token] * pairs;
     float *to = call->turns + token * call->rotated;
-    int64_t at = place * number_bytes(call->heads.half);
+    int64_t at = place * group_query_number_bytes(call->heads.half);
     get_numbers(to, call->cos + at, call->heads.half, pairs);
     get_numbers(to + pairs, call->sin + at, call->heads.half, pairs);
 }
@@ -130,7 +126,8 @@ static unsigned char *row_of(const struct group_query_call *call,
                              const struct group_query_side *side, int64_t token, int64_t g) {
     const struct group_query_heads *heads = &call->heads;
     if (side->fresh != NULL)
-        return side->fresh + (token * heads->kv_heads + g) * heads->dim * number_bytes(heads->half);
+        return side->fresh +
+               (token * heads->kv_heads + g) * heads->dim * group_query_number_bytes(heads->half);
     return side->present + slot_of(call, token, g) * side->row_bytes;
 }
 
@@ -140,7 +137,7 @@ static void store_head(const struct group_query_call *call, const struct group_q
     unsigned char *row = row_of(call, side, token, g);
     const unsigned char *head = head_of(heads, side->rows, side->row_step, token, g);
     if (side->scale == NULL && (!rotates || call->angles == NULL)) {
-        memcpy(row, head, (size_t)(heads->dim * number_bytes(heads->half)));
+        memcpy(row, head, (size_t)(heads->dim * group_query_number_bytes(heads->half)));
         return;
     }
     float *numbers = read_head(call, head, token, rotates);
@@ -157,7 +154,8 @@ static void ready_head(const struct group_query_call *call, int64_t token, int64
     const struct group_query_heads *heads = &call->heads;
     const struct group_query_side *key = &call->key;
     bool half = heads->half && key->scale == NULL;
-    unsigned char *to = call->ready + (token * heads->heads + h) * heads->dim * number_bytes(half);
+    unsigned char *to =
+        call->ready + (token * heads->heads + h) * heads->dim * group_query_number_bytes(half);
     float *numbers =
         read_head(call, head_of(heads, call->query, call->query_step, token, h), token, true);
     if (key->scale != NULL)
@@ -215,7 +213,8 @@ static void finish_head(const struct group_query_call *call, int64_t first, int6
     const struct group_query_heads *heads = &call->heads;
     float *results = call->results + first;
     multiply(results, &call->value, g, heads->dim);
-    set_numbers(call->output + first * number_bytes(heads->half), heads->half, results, heads->dim);
+    set_numbers(call->output + first * group_query_number_bytes(heads->half), heads->half, results,
+                heads->dim);
 }
 
 void group_query_finish(void *data, int64_t token) {

@@ -22,7 +22,8 @@ static struct group_query_side side_of(const struct group_query *said,
                                     .rows = rows->data,
                                     .row_step = value_last_dim(rows)};
     if (heads->packed)
-        side.rows += (heads->heads + v * heads->kv_heads) * heads->dim * (heads->half ? 2 : 4);
+        side.rows += (heads->heads + v * heads->kv_heads) * heads->dim *
+                     group_query_number_bytes(heads->half);
     if (!group_query_is_quantised(heads))
         return side;
     side.scale = scale->data;
@@ -69,7 +70,7 @@ static void *piece(struct memory *memory, int64_t bytes) {
 }
 
 static void lay_out_rows(struct group_query_call *call, struct memory *memory, int64_t rows) {
-    int64_t bytes = rows * call->heads.dim * (call->heads.half ? 2 : 4);
+    int64_t bytes = rows * call->heads.dim * group_query_number_bytes(call->heads.half);
     call->slots = piece(memory, rows * 8);
     call->key.fresh = piece(memory, bytes);
     call->value.fresh = piece(memory, bytes);

@@ -78,6 +78,21 @@ todays() {
     echo $((${2:-$(($(date +%s) / 86400))} % $1))
 }
 
+# fault_of_today SHARES -- whether the next planted fault of a script is of today's share, of so many.  KVMILL_FAULTS_TURN says
+# another turn, or all.
+faults_seen=0
+faults_built=0
+fault_of_today() {
+    faults_seen=$((faults_seen + 1))
+    [ "${KVMILL_FAULTS_TURN:-}" = all ] || [ $((faults_seen % $1)) -eq "$(todays "$1" "${KVMILL_FAULTS_TURN:-}")" ] || return 1
+    faults_built=$((faults_built + 1))
+}
+
+# say_faults -- how many there are, and how many of them were built.
+say_faults() {
+    echo "# planted faults: $faults_built of $faults_seen are built today"
+}
+
 # Instruction sets: a test that needs one which the table lacks, or this CPU, is skipped.
 has_isa() {
     "$kvmill" isas | awk -v name="$1" '$1 == name {found = 1} END {exit !found}'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # fuzz.sh SECONDS [TARGET...] -- from a build directory: libFuzzer on every target for so long, each from its seeds, with the
-# kernels of every instruction set that this machine has. "todays" are a third of the targets, by the day. Inputs that found
+# kernels of every instruction set that this machine has. "todays" are a sixth of the targets, by the day. Inputs that found
 # something new stay in fuzz/corpus, for the next time; those that end a target are findings, in fuzz/findings: mend it, and make
 # them seeds. KVMILL_FUZZ_BUILD: a build that has been configured for it.
 set -eu
@@ -78,7 +78,7 @@ note_plans() {
 build
 targets=$("$built/tests/fuzz/fuzz" 2>&1 | sed -n 's/^KVMILL_FUZZ: accepted://p')
 [ $# -gt 0 ] || set -- $targets
-[ "$1" != todays ] || set -- $(echo "$targets" | xargs -n 1 | awk -v turn=$(($(date +%s) / 86400 % 3)) 'NR % 3 == turn')
+[ "$1" != todays ] || set -- $(echo "$targets" | xargs -n 1 | awk -v turn=$(($(date +%s) / 86400 % 6)) 'NR % 6 == turn')
 export KVMILL_DATADIR="$source"
 failed=0
 running=

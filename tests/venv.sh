@@ -12,6 +12,15 @@ skip() {
     exit 0
 }
 
+# pip_python BUILD -- prints a Python that has pip: installing pip takes longer than the rest of an environment, so that all share one.
+pip_python() {
+    pip_venv=$1/pip-venv
+    # Another test may be at it.
+    # shellcheck disable=SC2016
+    flock "$pip_venv.lock" sh -c 'test -e "$2/made" || { rm -rf "$2" && "$1" -m venv "$2" && touch "$2/made"; }' \
+        - "${PYTHON:-python3}" "$pip_venv" >"$pip_venv.log" 2>&1 && echo "$pip_venv/bin/python"
+}
+
 # The copy of the requirements is made last: it says that all of them are there.
 venv() {
     venv=$build/$1-venv
@@ -21,8 +30,9 @@ venv() {
         return
     fi
     rm -rf "$venv"
-    "${PYTHON:-python3}" -m venv "$venv" >"$venv.log" 2>&1 || skip "no virtual environment: see $venv.log"
-    "$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check -r "$2" >>"$venv.log" 2>&1 ||
+    pip=$(pip_python "$build") || skip "no virtual environment: see $build/pip-venv.log"
+    "${PYTHON:-python3}" -m venv --without-pip "$venv" >"$venv.log" 2>&1 || skip "no virtual environment: see $venv.log"
+    "$pip" -m pip --python "$venv/bin/python" install --quiet --no-compile --disable-pip-version-check -r "$2" >>"$venv.log" 2>&1 ||
         skip "the pinned packages are not to be had: see $venv.log"
     cp "$2" "$venv/installed.txt"
 }

@@ -14,8 +14,10 @@ fail() {
 # The copy of the requirements is made last: it says that all is there.
 cmp -s "$here/requirements.txt" fetched.txt && exit 0
 rm -rf venv llama_cpp_python-* ggml
-{ "$python" -m venv venv && mkdir llama_cpp_python-unpacked; } >fetch.log 2>&1 || fail "no virtual environment"
-PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1 venv/bin/python -m pip download --disable-pip-version-check --no-cache-dir --no-deps \
+mkdir llama_cpp_python-unpacked || exit 1
+"$python" -m pip --version >fetch.log 2>&1 ||
+    { "$python" -m venv venv >fetch.log 2>&1 && python=venv/bin/python; } || fail "no virtual environment"
+PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1 "$python" -m pip download --disable-pip-version-check --no-cache-dir --no-deps \
     --no-binary :all: --no-build-isolation --require-hashes -r "$here/requirements.txt" >>fetch.log 2>&1 ||
     fail "the pinned source of ggml is not to be had"
 tar xzf llama_cpp_python-*.tar.gz -C llama_cpp_python-unpacked --wildcards '*/vendor/llama.cpp/ggml/include' \

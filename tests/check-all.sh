@@ -101,9 +101,9 @@ variant() {
 configure sanitizers --enable-sanitizers=address,undefined CC=clang CFLAGS='-O1 -g1 -Werror -fsanitize=fuzzer-no-link' \
     DEFAULT_SPECS=specs/each.json PACK_OPTIMIZE='-O1 -fno-sanitize=undefined' TEST_PACK_OPTIMIZE=-O0 PACK_ISAS="$sanitized" \
     TEST_PACK_ISAS="$sanitized_all"
-# Kernels of every op: those of the fuzzers' calls, and few besides. Without shared libraries, for once.
-configure threads --enable-static --disable-shared --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2 DEFAULT_SPECS=specs/each.json \
-    TEST_SPECS=specs/fuzz.json
+# Kernels of every op: those of the fuzzers' calls, and of regions. Without shared libraries, for once.
+configure threads --enable-static --disable-shared --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2 DEFAULT_SPECS=specs/fuzz.json \
+    TEST_SPECS=specs/regions.json
 say "make check"
 tests . make --no-print-directory -j"$more" check
 wait

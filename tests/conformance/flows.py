@@ -157,9 +157,8 @@ def against_numpy(
     name: str,
     scores: Callable,
     dtype: str,
-    more: dict | None = None,
 ) -> None:
-    flow, select = flow_of(name, more, T1=dtype)
+    flow, select = flow_of(name, T1=dtype)
     pages = Pages(rng, dtype)
     fields = pages.append(flow, packs)
     query = rng.integers(-2, 3, (len(LENGTHS), HEADS, DIM)).astype(dtype)

@@ -1,5 +1,5 @@
-"""Rules of sparse flows, in NumPy: results of ops that are rounded, folds over query heads, and how many
-blocks are selected.
+"""Rules of sparse flows, in NumPy: results of ops that are rounded, folds over query heads, how many
+blocks are selected, and the scores of flows that ship.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -7,8 +7,9 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import kvmill
@@ -100,8 +101,123 @@ def budgets() -> None:
     assert counted == 3 * 3 * 2 * 3 * 3 * 17 * KV_HEADS
 
 
+# ---- The scores of flows that ship, as their sources have them ----
+
+
+def softmax_of_pages(numbers: np.ndarray) -> np.ndarray:
+    weights = np.exp(numbers - numbers.max(0))
+    return weights / weights.sum(0)
+
+
+def mean_dots(key: np.ndarray, query: np.ndarray) -> np.ndarray:
+    return key.mean(1) @ query.mean(0)
+
+
+def bounds_of(key: np.ndarray, query: np.ndarray) -> np.ndarray:
+    """Quest's, [pages, query heads]."""
+    above, below = query * key.max(1)[:, None], query * key.min(1)[:, None]
+    return np.maximum(above, below).sum(-1)
+
+
+def parts_of(key: np.ndarray, tokens: int) -> np.ndarray:
+    """[pages, parts of so many tokens, tokens, DIM]."""
+    return key.reshape(len(key), -1, tokens, DIM)
+
+
+def best_bound_of_parts(key: np.ndarray, query: np.ndarray) -> np.ndarray:
+    parts = np.moveaxis(parts_of(key, 16), 1, 0)
+    return np.max([bounds_of(part, query) for part in parts], (0, -1))
+
+
+# Of pages [candidates, tokens, DIM], their values, the query heads of a group, and the scores of the
+# step before.
+SCORES: dict[str, tuple[int, Callable[..., np.ndarray]]] = {
+    "block_sparse": (16, lambda k, v, q, before: mean_dots(k, q)),
+    "gqa_block_sparse": (
+        16,
+        lambda k, v, q, before: softmax_of_pages(0.09 * k.mean(1) @ q.T).max(-1),
+    ),
+    "gqa_quest": (16, lambda k, v, q, before: bounds_of(k, q).max(-1)),
+    "lserve_sparse": (64, lambda k, v, q, before: best_bound_of_parts(k, q)),
+    "lserve_centroid": (
+        64,
+        lambda k, v, q, before: (parts_of(k, 16).mean(2) @ q.mean(0)).max(-1),
+    ),
+    "masked_quest": (16, lambda k, v, q, before: bounds_of(k[..., 8:], q[:, 8:]).max(-1)),
+    "centered_block_sparse": (
+        16,
+        lambda k, v, q, before: mean_dots(k, q) - mean_dots(k, q).mean(),
+    ),
+    "running_avg_block_sparse": (16, lambda k, v, q, before: 0.5 * before + mean_dots(k, q)),
+    "venergy_gated_centroid": (
+        16,
+        lambda k, v, q, before: mean_dots(k, q) * np.linalg.norm(v, axis=-1).mean(1),
+    ),
+    "h2o_sparse": (
+        16,
+        lambda k, v, q, before: mean_dots(k, q) / 2
+        + bounds_of(k, q.mean(0, keepdims=True))[:, 0] / 2,
+    ),
+    "gqa_h2o": (
+        16,
+        lambda k, v, q, before: ((k.mean(1) @ q.T + bounds_of(k, q)) / 2).max(-1),
+    ),
+    "h2o_token": (
+        1,
+        lambda k, v, q, before: softmax_of_pages(k[:, 0] @ q.mean(0) / np.sqrt(128))
+        + 0.984375 * before,
+    ),
+    "gqa_h2o_token": (
+        1,
+        lambda k, v, q, before: softmax_of_pages(k[:, 0] @ q.T / np.sqrt(128)).max(-1)
+        + 0.984375 * before,
+    ),
+    "infllm": (
+        16,
+        lambda k, v, q, before: (parts_of(k, 4).mean(2) @ q.mean(0)).sum(-1),
+    ),
+}
+
+
+def shipped(rng: np.random.Generator, packs: Sequence[kvmill.Pack], name: str) -> None:
+    """Two steps, of one request of whole pages."""
+    size, score = SCORES[name]
+    select = {"topk_val": 2, "reserved_bos": 1, "reserved_eos": 1}
+    spec = json.loads((FLOWS / f"{name}.json").read_text()) | {"select": select}
+    flow, pages = kvmill.Flow(spec, **(SIZES | {"page_size": size}), T1="float32"), 9
+    key, value = (
+        rng.standard_normal((pages * size, KV_HEADS, DIM)).astype(np.float32) for _ in "kv"
+    )
+    cache, fields = np.zeros((1, 2, KV_HEADS, pages * size, DIM), np.float32), flow.fields(pages)
+    flow.plan("append", cache_pages=pages, packs=packs).run(
+        current_key=key, current_value=value, cache=cache, **fields,
+        slot_mapping=np.arange(pages * size),
+    )
+    step = flow.plan("index", batch=1, pages=pages, packs=packs)
+    before, inner = np.zeros((KV_HEADS, pages - 2)), slice(1, pages - 1)
+    for _ in range(2):
+        query = rng.standard_normal((1, HEADS, DIM)).astype(np.float32)
+        scores = np.zeros((KV_HEADS, pages), np.float32)
+        step.run(
+            query=query, cache=cache, scores=scores.reshape(-1), seq_len=[pages * size],
+            page_indptr=[0, pages], page_ids=np.arange(pages, dtype=np.int32), **fields,
+        )
+        for head in range(KV_HEADS):
+            of_pages = (
+                rows[:, head].reshape(pages, size, DIM)[inner].astype(np.float64)
+                for rows in (key, value)
+            )
+            ask = query[0, head * GROUP : (head + 1) * GROUP].astype(np.float64)
+            want = score(*of_pages, ask, before[head])
+            assert np.allclose(scores[head, inner], want, 1e-4, 1e-4), (scores[head, inner], want)
+            assert np.isnan(scores[head, [0, -1]]).all()
+            before[head] = scores[head, inner]
+
+
 def run(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
     rng = np.random.default_rng(seed)
     tap.run("a flow with temporaries in bfloat16", lambda: rounded(rng, packs))
     tap.run("folds that list other pages", lambda: folds(rng, packs))
     tap.run("counts of all short lists", budgets)
+    for name in SCORES:
+        tap.run(f"scores of {name}, as its source has them", partial(shipped, rng, packs, name))

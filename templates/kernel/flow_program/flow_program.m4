@@ -353,7 +353,8 @@ m4_dnl km_flow_head(SUMMARY) -- and the functions that programs call.
 m4_define(«km_flow_head», «km_program_head(«$1», m4_defn(«km_program»), m4_defn(«km_headers»))
 km_for_words(«FORMAT», «km_formats»,
     «_km_load_function(FORMAT)»)m4_dnl
-_km_store_function(«f16»)_km_store_function(«bf16»)km_each_step(«_km_loader»)km_values«»km_arithmetic«»km_round_function«»km_hidden_zero»)
+_km_store_function(«f16»)_km_store_function(«bf16»)km_each_step(«_km_loader»)km_values«»m4_dnl
+km_arithmetic«»km_round_function«»km_hidden_zero»)
 
 m4_dnl km_minus_0 -- which no compiler knows.
 m4_define(«km_hidden_zero», «/* -0, of which no compiler knows that it changes no sum.  */

@@ -129,8 +129,8 @@ def best_bound_of_parts(key: np.ndarray, query: np.ndarray) -> np.ndarray:
     return np.max([bounds_of(part, query) for part in parts], (0, -1))
 
 
-# Of pages [candidates, tokens, DIM], their values, the query heads of a group, and the scores of
-# the step before.
+# The tokens of a page, and the score of each candidate from its keys and values [pages, tokens, DIM],
+# the query heads of a group, and its score of the step before.
 SCORES: dict[str, tuple[int, Callable[..., np.ndarray]]] = {
     "block_sparse": (16, lambda k, v, q, before: mean_dots(k, q)),
     "gqa_block_sparse": (

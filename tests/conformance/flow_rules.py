@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 import kvmill
 import numpy as np
@@ -214,6 +215,39 @@ def shipped(rng: np.random.Generator, packs: Sequence[kvmill.Pack], name: str) -
             before[head] = scores[head, inner]
 
 
+# First blocks, the best, the last, a share of all, and tokens of a block.
+READ: dict[tuple[int, int, int, str, int], str] = {
+    (1, 29, 2, "1/16", 16): "block_sparse gqa_block_sparse gqa_quest masked_quest h2o_sparse gqa_h2o "
+    "centered_block_sparse running_avg_block_sparse venergy_gated_centroid quest_growing "
+    "quest_and_centroid",
+    (1, 29, 2, "1/16", 64): "lserve_sparse lserve_centroid",
+    (4, 1024, 64, "0", 1): "h2o_token gqa_h2o_token",
+    (8, 16, 256, "0", 16): "infllm",
+    (1, 0, 64, "0", 16): "sinks_and_window",
+    (0, 2048, 1, "0", 1): "token_index",
+    (0, 2048, 0, "0", 1): "dsa dsa_float8",
+    (0, 512, 0, "0", 1): "csa",
+    (0, 15, 1, "0", 128): "msa",
+    (0, 512, 1, "0", 4): "qsa",
+}
+
+
+def read_of(path: Path) -> tuple[int, int, int, str, int]:
+    flow = kvmill.Flow(path)._flow
+    select = flow.select
+    share = Fraction(select.ratio_numerator, select.ratio_denominator or 1)
+    block = flow.block_size or flow.attention.contents.page_size
+    return select.reserved_bos, select.topk_val, select.reserved_eos, str(share), block
+
+
+def shares() -> None:
+    """How much flows that ship read; those that read all are left."""
+    known = {name: read for read, names in READ.items() for name in names.split()}
+    found = {path.stem: read_of(path) for path in FLOWS.glob("*.json")}
+    assert found.items() >= known.items(), dict(known.items() - found.items())
+    assert found.keys() - known.keys() == {"dense", "hca"}
+
+
 def run(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
     rng = np.random.default_rng(seed)
     tap.run("a flow with temporaries in bfloat16", lambda: rounded(rng, packs))
@@ -221,3 +255,4 @@ def run(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
     tap.run("counts of all short lists", budgets)
     for name in SCORES:
         tap.run(f"scores of {name}, as its source has them", partial(shipped, rng, packs, name))
+    tap.run("how much flows that ship read", shares)

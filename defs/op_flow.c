@@ -11,6 +11,7 @@
 
 static const char *const summary_words[] = {"on_complete", "incremental", NULL};
 static const char *const layout_words[] = {"apart", "page", "head", NULL};
+static const char *const temporary_words[] = {"float32", "bfloat16", NULL};
 
 static const struct op_member members[] = {
     {MEMBER(struct_size, OP_SIZE)},
@@ -48,6 +49,10 @@ static const struct op_member members[] = {
              "beside each other; head: likewise, the pages of a kv head after each other."},
     {MEMBER(field_scales, OP_POINTER)},
     {MEMBER(powers, OP_INTEGER)},
+    {MEMBER(temporaries, OP_WORD), .ops = 1, .words = temporary_words,
+     .help =
+         "What results of ops are to the ops that read them, and to topK: float32, the default, "
+         "or bfloat16."},
 };
 #undef MEMBER
 

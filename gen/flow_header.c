@@ -128,6 +128,7 @@ static bool print_select(const kvmill_flow *flow, struct text *text) {
            print_word("select.scope", select->scope, text) &&
            print_word("summary", flow->summary, text) &&
            print_word("field_layout", flow->field_layout, text) &&
+           print_word("temporaries", flow->temporaries, text) &&
            print_number("appended", flow->appended, text) &&
            print_number("powers", flow->powers, text) &&
            print_number("block_size", flow->block_size, text);

@@ -133,6 +133,10 @@ typedef struct kvmill_flow {
        in float32, no code beyond +-most.  Scales of what is not finite are so, its codes are 0. */
     const char *const *field_scales;
     int64_t powers; /* bit i: the scales of field i are rounded up to powers of two (ue8m0) */
+    /* What the result of an op is to the ops that read it, and to topK: "float32" (NULL), or
+       "bfloat16": rounded to the nearest, half to even, as vFlow keeps it.  Fields and rows of K and
+       V are rounded as they are stored, and only so. */
+    const char *temporaries;
 } kvmill_flow;
 
 /* A fraction in lowest terms. */

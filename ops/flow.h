@@ -218,6 +218,7 @@ struct kvmill_flow_problem {
     int64_t second; /* blocks that are selected by the second score; 0: there is none */
     enum kvmill_flow_scope scope;
     bool by_score, incremental;
+    bool rounds;    /* results of ops that are not stored: to bfloat16 */
     bool writes[2]; /* the cache program: rows of K, of V */
     bool skipped;   /* the layer keeps no fields, and all rows are read whole */
 };

@@ -194,6 +194,11 @@ static bool match_folded(struct match *match, int value, int depth) {
     return true;
 }
 
+/* Kernels round nothing on the way: where results are rounded, an atom is one op. */
+static bool match_whole(struct match *match, int value) {
+    return match->problem->rounds ? match_dot(match, value) : match_folded(match, value, 0);
+}
+
 /* Fields of one type and as many rows, and a query that is the same for all pages. */
 static bool is_uniform(const struct match *match) {
     const struct kvmill_flow_atom *atom = &match->atom;
@@ -210,7 +215,7 @@ bool kvmill_flow_match_atom(const struct kvmill_flow_problem *problem, int value
         .problem = problem,
         .program = &problem->programs[KVMILL_INDEX_PROGRAM],
         .atom = {.last = problem->geometry.key.dim, .weight = -1, .value = value}};
-    bool matches = match_folded(&match, value, 0) && is_uniform(&match);
+    bool matches = match_whole(&match, value) && is_uniform(&match);
     *atom = matches ? match.atom : (struct kvmill_flow_atom){.kind = KVMILL_ATOM_NONE};
     return matches;
 }

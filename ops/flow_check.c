@@ -160,6 +160,7 @@ static kvmill_status check_words(struct checker *checker) {
     static const char *const scopes[] = {"kv_head", "query_head", "request", NULL};
     static const char *const summaries[] = {"on_complete", "incremental", NULL};
     static const char *const layouts[] = {"apart", "page", "head", NULL};
+    static const char *const temporaries[] = {"float32", "bfloat16", NULL};
     const struct {
         const char *list, *word, *accepted;
         const char *const *words;
@@ -169,9 +170,10 @@ static kvmill_status check_words(struct checker *checker) {
          scopes},
         {"summary", checker->flow->summary, "\"on_complete\", \"incremental\"", summaries},
         {"field_layout", checker->flow->field_layout, "\"apart\", \"page\", \"head\"", layouts},
+        {"temporaries", checker->flow->temporaries, "\"float32\", \"bfloat16\"", temporaries},
     };
-    int place[4];
-    for (int i = 0; i < 4; i++) {
+    int place[5];
+    for (int i = 0; i < 5; i++) {
         place[i] = place_of_word(given[i].word, given[i].words);
         stand_at(checker, given[i].list, -1);
         if (place[i] < 0)
@@ -182,6 +184,7 @@ static kvmill_status check_words(struct checker *checker) {
     checker->problem->scope = (enum kvmill_flow_scope)place[1];
     checker->problem->incremental = place[2];
     checker->problem->field_layout = (enum kvmill_field_layout)place[3];
+    checker->problem->rounds = place[4];
     stand_at(checker, "select/order", -1);
     if (place[0] && checker->problem->geometry.window > 0)
         return REFUSE(checker, ATTRIBUTE, "is \"score\"; accepted with a window: \"logical\"");

@@ -225,6 +225,8 @@ static void add_index_step(struct writer *writer, const struct kvmill_flow_step 
 
 static void add_program(struct writer *writer, enum kvmill_flow_part part) {
     const struct kvmill_flow_program *program = writer->program;
+    if (writer->problem->rounds)
+        kvmill_bounded_add(&writer->out, "; round bf16");
     for (int i = 0; i < program->value_count; i++)
         add_input(writer, i);
     if (part == KVMILL_CACHE_PROGRAM)

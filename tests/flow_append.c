@@ -194,7 +194,8 @@ static bool is_field_right(struct flow_pool *pool, int f, bool is_score) {
     int64_t count =
         pool->blocks * flow_step_field_heads(pool->step, f) * field->rows * field->columns;
     double size = is_score ? flow_step_largest(type, pool->field[f], count) : 0.01;
-    double error = type == ORACLE_F16 ? 0x1p-10 : type == ORACLE_BF16 ? 0x1p-7 : 2e-5;
+    bool rounds = type == ORACLE_BF16 || oracle_rounds(&pool->step->flow);
+    double error = rounds ? 0x1p-7 : type == ORACLE_F16 ? 0x1p-10 : 2e-5;
     const void *have = flow_step_data(pool->step, KVMILL_FLOW_FIELDS + f);
     if (pool->step->own == NULL || oracle_grows(&pool->step->flow, (size_t)f))
         return flow_step_has_bytes(pool->step, KVMILL_FLOW_FIELDS + f, pool->field[f]);

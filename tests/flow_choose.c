@@ -7,8 +7,9 @@
 /* ---- By settings ---- */
 
 static const char *word_of(const char *value) {
-    static const char *const words[] = {"kv_head",     "query_head",  "request", "logical", "score",
-                                        "incremental", "on_complete", "page",    "head"};
+    static const char *const words[] = {"kv_head", "query_head",  "request",     "logical",
+                                        "score",   "incremental", "on_complete", "page",
+                                        "head",    "bfloat16"};
     for (size_t i = 0; i < COUNT(words); i++)
         if (strcmp(words[i], value) == 0)
             return words[i];
@@ -37,6 +38,8 @@ static void set_one(struct flow_step *step, const struct setting *setting) {
         step->summary = word_of(setting->value);
     else if (strcmp(setting->name, "field_layout") == 0)
         step->field_layout = word_of(setting->value);
+    else if (strcmp(setting->name, "temporaries") == 0)
+        step->temporaries = word_of(setting->value);
     else if (strcmp(setting->name, "field") == 0)
         step->field_type = setting_type(setting->value);
     else if (strcmp(setting->name, "skipped") == 0)

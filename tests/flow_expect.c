@@ -360,9 +360,12 @@ double flow_step_largest(enum oracle_type type, const void *numbers, int64_t cou
 /* Those of Quest are exact. */
 static bool are_scores_right(struct flow_step *step) {
     int64_t count = count_scores(step);
-    return flow_step_are_near(
-        step, "scores", ORACLE_F32, flow_step_data(step, KVMILL_FLOW_SCORES), step->scores, count,
-        flow_step_largest(ORACLE_F32, step->scores, count), step->own != NULL ? 2e-5 : 0);
+    return flow_step_are_near(step, "scores", ORACLE_F32, flow_step_data(step, KVMILL_FLOW_SCORES),
+                              step->scores, count,
+                              flow_step_largest(ORACLE_F32, step->scores, count),
+                              step->own == NULL            ? 0
+                              : oracle_rounds(&step->flow) ? 0x1p-6
+                                                           : 2e-5);
 }
 
 /* A caller who counts before it runs. */

@@ -90,8 +90,10 @@ static void set_flow(struct flow_step *step) {
     if (step->own == NULL)
         step->flow.block_size = step->block_size;
     step->flow.summary = step->summary;
-    if (step->own == NULL)
+    if (step->own == NULL) {
         step->flow.field_layout = step->field_layout;
+        step->flow.temporaries = step->temporaries;
+    }
     step->flow.layers_skip = &step->attention.op.layer_idx;
     step->flow.layers_skip_count = step->skipped;
 }

@@ -27,7 +27,7 @@ struct flow_step {
        what is not appended is in the cache. */
     struct attention attention;
     kvmill_flow_select select;
-    const char *summary, *field_layout; /* field_layout: of Quest */
+    const char *summary, *field_layout, *temporaries; /* field_layout, temporaries: of Quest */
     DLDataType field_type;
     int64_t block_size;     /* of Quest; 0: a page */
     bool skipped;           /* the layer */

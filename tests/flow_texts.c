@@ -26,7 +26,8 @@ enum { CACHE, INDEX };
 struct draft {
     struct program program[2];
     const char *attention, *summary;
-    const char *layout;   /* of fields; NULL: apart */
+    const char *layout; /* of fields; NULL: apart */
+    const char *temporaries;
     int block_size;       /* 0: a page */
     bool unites;          /* ends in Union */
     bool rewrites;        /* rows of K and V */
@@ -175,7 +176,7 @@ static char *write_spec(const struct draft *draft) {
         text_print(&spec, "'block_size': %d,\n", draft->block_size);
     if (draft->layout != NULL)
         text_print(&spec, "'field_layout': '%s',\n", draft->layout);
-    text_print(&spec, "'select': {'topk_val': 1}}");
+    text_print(&spec, "'temporaries': '%s',\n'select': {'topk_val': 1}}", draft->temporaries);
     for (char *at = spec.data; (at = strchr(at, '\'')) != NULL;)
         *at = '"';
     char *json = flow_text("whole", spec.data, "");
@@ -204,6 +205,7 @@ static void begin(struct dice *dice, struct draft *draft) {
                                         "'float8e4m3fn', 'powers_of_two': true"};
     static const char *const groups[] = {"1", "'head_dim'"};
     static const char *const layouts[] = {NULL, "page", "head"};
+    static const char *const temporaries[] = {"float32", "bfloat16"};
     static const int blocks[] = {0, 0, 1, 2, 4, 8};
     *draft = (struct draft){.attention = given.attention[dice_range(dice, 0, given.attentions - 1)],
                             .summary = ANY(dice, summaries),
@@ -211,6 +213,7 @@ static void begin(struct dice *dice, struct draft *draft) {
                             .rewrites = dice_once_in(dice, 3),
                             .block_size = ANY(dice, blocks),
                             .layout = ANY(dice, layouts),
+                            .temporaries = ANY(dice, temporaries),
                             .types = {ANY(dice, types), ANY(dice, types), ANY(dice, of_tokens)},
                             .codes = ANY(dice, codes),
                             .groups = ANY(dice, groups),

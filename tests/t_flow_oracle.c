@@ -53,7 +53,7 @@ EACH_ROW(oracle_ops, 5) {
     char name[32];
     const char *more = cells[1];
     struct given x = read_given(cells[2]), y = read_given(cells[3]), wanted = read_given(cells[4]);
-    struct oracle_values values = {.count = 0};
+    struct oracle_values values = {.rounds = number_in(more, "rounds") != 0};
     sscanf(cells[1], "%31s", name);
     const kvmill_flow_op op = {
         .op = name,

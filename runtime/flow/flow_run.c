@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow_run.h"
 
+#include "../core/numbers.h"
+
 static int64_t rows_of(const struct flow_run *run, const struct kvmill_flow_value *value) {
     return value->shape.tokens ? run->rows : value->shape.rows;
 }
@@ -24,14 +26,36 @@ static struct flow_eval eval_of(const struct flow_run *run, const struct kvmill_
     return eval;
 }
 
+/* What is stored is rounded as it is. */
+static bool is_rounded(const struct flow_run *run, const struct kvmill_flow_step *step,
+                       int output) {
+    return run->problem->rounds && step->side < 0 &&
+           run->program->values[output].source == KVMILL_FLOW_RESULT;
+}
+
+static void round_numbers(float *data, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        data[i] = kvmill_round_as(KVMILL_BF16, data[i]);
+}
+
+void kvmill_flow_round_pages(const struct flow_run *run, int value, int64_t first, int64_t last) {
+    const struct kvmill_flow_shape *shape = &run->program->values[value].shape;
+    if (run->problem->rounds)
+        round_numbers(flow_place(run, value, first), (last - first) * shape->rows * shape->columns);
+}
+
 void kvmill_flow_run_step(const struct flow_run *run, const struct kvmill_flow_step *step,
                           int output, int64_t page) {
     struct flow_eval eval = eval_of(run, step, output, page);
     kvmill_flow_eval(&eval);
+    if (is_rounded(run, step, output))
+        round_numbers(eval.out, eval.rows * eval.columns);
 }
 
 void kvmill_flow_run_over_pages(const struct flow_run *run, const struct kvmill_flow_step *step) {
     struct flow_eval eval = eval_of(run, step, step->output, 0);
     int64_t taps = step->input[1] < 0 ? 1 : run->program->values[step->input[1]].shape.taps;
     kvmill_flow_eval_pages(&eval, run->pages, taps);
+    kvmill_flow_round_pages(run, step->output, 0,
+                            run->program->values[step->output].shape.ragged ? run->pages : 1);
 }

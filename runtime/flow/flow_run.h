@@ -38,6 +38,9 @@ struct flow_interpreted {
 void kvmill_flow_run_step(const struct flow_run *run, const struct kvmill_flow_step *step,
                           int output, int64_t page);
 
+/* Round what was computed of a value for pages [first, last), where results are rounded. */
+void kvmill_flow_round_pages(const struct flow_run *run, int value, int64_t first, int64_t last);
+
 /* An op over pages. */
 void kvmill_flow_run_over_pages(const struct flow_run *run, const struct kvmill_flow_step *step);
 

@@ -182,6 +182,7 @@ static void run_atom(const struct flow_run *run, const struct flow_scoring *scor
     for (int k = 0; k < (atom->kind == KVMILL_ATOM_BOUND ? 2 : 1); k++)
         pages.field[k] = flow_field_at(run->problem, cache, atom->field[k], 0, scoring->kv_head);
     kernel_of(run, scoring, i)->run(&pages, span->first, span->last);
+    kvmill_flow_round_pages(run, atom->value, span->first, span->last);
 }
 
 /* ---- The program ---- */

@@ -98,16 +98,34 @@ def attended(key: np.ndarray, value: np.ndarray, query: np.ndarray, pages: list[
     tokens = [t for p in pages for t in range(p * PAGE, min((p + 1) * PAGE, len(key)))]
     if not tokens:
         return np.zeros((GROUP, DIM))
-    scores = query @ key[tokens].T / np.sqrt(DIM)
+    return softmax(query, key[tokens]) @ value[tokens]
+
+
+def softmax(query: np.ndarray, key: np.ndarray) -> np.ndarray:
+    scores = query @ key.T / np.sqrt(DIM)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True) @ value[tokens]
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def is_lost_mass_a_bound(
+    key: np.ndarray, value: np.ndarray, query: np.ndarray, pages: list[int], output: np.ndarray
+) -> bool:
+    """No output is further from that of dense attention than twice the mass left out, times the
+    longest value."""
+    if not len(key):
+        return True
+    mass = softmax(query, key)
+    left_out = mass[:, ~np.isin(np.arange(len(key)) // PAGE, pages)].sum(-1)
+    longest = np.linalg.norm(value, axis=-1).max()
+    distance = np.linalg.norm(mass @ value - output, axis=-1)
+    return bool((distance <= 2 * left_out * longest + 1e-2).all())
 
 
 # ---- Tests ----
 
 
-def flow_of(name: str, **attention: object) -> tuple[kvmill.Flow, dict]:
-    spec = json.loads((FLOWS / f"{name}.json").read_text())
+def flow_of(name: str, more: dict | None = None, **attention: object) -> tuple[kvmill.Flow, dict]:
+    spec = json.loads((FLOWS / f"{name}.json").read_text()) | (more or {})
     spec["select"] = {"topk_val": 4, "reserved_bos": 1, "reserved_eos": 2, "topk_ratio": "1/5"}
     return kvmill.Flow(spec, **SIZES, **attention), spec["select"]
 
@@ -125,8 +143,10 @@ def check_rows(
         key, value, ask = (array.astype(np.float64) for array in rows)
         want = selected(scores, key, ask, select)
         assert lists[indptr[row] : indptr[row + 1]].tolist() == want, (b, head)
-        difference = np.abs(output[b, group].astype(np.float64) - attended(key, value, ask, want))
+        found = output[b, group].astype(np.float64)
+        difference = np.abs(found - attended(key, value, ask, want))
         assert difference.max() <= (1e-5 if output.dtype == np.float32 else 1e-2), difference.max()
+        assert is_lost_mass_a_bound(key, value, ask, want, found), (b, head)
         sparse += len(want) < pages.counts[b]
     return sparse
 

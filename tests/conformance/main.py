@@ -19,6 +19,7 @@ import cache_attend
 import cache_attend_calls
 import compressed
 import ffi
+import flow_rules
 import flows
 import indexers
 import gather
@@ -62,6 +63,7 @@ def main() -> int:
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     bytecode.run(tap, os.environ["KVMILL_COMMAND"])
     flows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
+    flow_rules.run(tap, packs, seed)
     indexers.run(tap, seed)
     compressed.run(tap, seed)
     jax_attention.run(tap, packs, seed)

@@ -298,6 +298,7 @@ static void run_op(const kvmill_flow_op *given, int64_t pages, struct oracle_val
         return;
     }
     const struct kind *kind = kind_of(&op);
+    bool rounds = values->rounds && oracle_find_value(values, given->output) == NULL;
     op.out = kind->shape(&op);
     double *next =
         oracle_add_value(values, given->output, op.out.pages, op.out.rows, op.out.columns, NULL)
@@ -305,7 +306,7 @@ static void run_op(const kvmill_flow_op *given, int64_t pages, struct oracle_val
     for (int64_t s = 0; s < op.out.pages; s++)
         for (int64_t i = 0; i < op.out.rows; i++)
             for (int64_t j = 0; j < op.out.columns; j++)
-                *next++ = kind->element(&op, s, i, j);
+                *next++ = oracle_result(rounds, kind->element(&op, s, i, j));
 }
 
 void oracle_run_ops(const kvmill_flow_op *ops, size_t count, int64_t pages,
@@ -361,7 +362,7 @@ static int64_t value_dim(const kvmill_cache_attention *attention) {
 
 void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, const double *v,
                       double *const *fields, const struct oracle_keeper *keeper) {
-    struct oracle_values values = {.count = 0};
+    struct oracle_values values = {.rounds = oracle_rounds(flow)};
     oracle_add_value(&values, "k", 1, rows, flow->attention->head_dim, k);
     oracle_add_value(&values, "v", 1, rows, value_dim(flow->attention), v);
     for (size_t i = 0; i < flow->field_count; i++) {
@@ -408,7 +409,7 @@ static void add_inputs(const kvmill_flow *flow, int64_t group, int64_t pages, co
 void oracle_score(const kvmill_flow *flow, int64_t group, int64_t pages, const double *q,
                   const double *k, const double *v, double *const *fields, double *scores,
                   double *const *saved) {
-    struct oracle_values values = {.count = 0}, states = {.count = 0};
+    struct oracle_values values = {.rounds = oracle_rounds(flow)}, states = {.count = 0};
     add_inputs(flow, group, pages, q, k, v, fields, &values);
     oracle_run_ops(flow->index, flow->index_count, pages, &values, &states);
     const struct oracle_matrix *score = oracle_find_value(&values, "topK");

@@ -29,6 +29,7 @@ enum { ORACLE_MOST_VALUES = 256 };
 struct oracle_values {
     struct oracle_value items[ORACLE_MOST_VALUES];
     int count;
+    bool rounds; /* what an op gives a new name: to bfloat16 */
 };
 
 /* A copy of data; NULL: zeros. */
@@ -62,6 +63,10 @@ struct oracle_keeper {
 };
 void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, const double *v,
                       double *const *fields, const struct oracle_keeper *keeper);
+
+/* Whether results of ops are rounded to bfloat16; one of them, if so. */
+bool oracle_rounds(const kvmill_flow *flow);
+double oracle_result(bool rounds, double x);
 
 /* Whether append puts a row of a field with each token; the field that gets a field's scales, or
    -1. */

@@ -7,6 +7,14 @@
 #include "flow.h"
 #include "numbers.h"
 
+bool oracle_rounds(const kvmill_flow *flow) {
+    return flow->temporaries != NULL && strcmp(flow->temporaries, "bfloat16") == 0;
+}
+
+double oracle_result(bool rounds, double x) {
+    return rounds ? oracle_round(ORACLE_BF16, x) : x;
+}
+
 bool oracle_grows(const kvmill_flow *flow, size_t field) {
     for (size_t i = 0; flow->field_scales != NULL && i < flow->field_count; i++)
         if (flow->field_scales[i] != NULL &&

@@ -161,7 +161,7 @@ STRUCTS = {
         ("update_elements", "pointer", 176),
         ("result_elements", "pointer", 184),
     ]),
-    "kvmill_flow": (224, [
+    "kvmill_flow": (232, [
         ("struct_size", "size", 0),
         ("attention", "pointer", 8),
         ("fields", "pointer", 16),
@@ -182,6 +182,7 @@ STRUCTS = {
         ("field_layout", "word", 200),
         ("field_scales", "pointer", 208),
         ("powers", "int64", 216),
+        ("temporaries", "word", 224),
     ]),
     "kvmill_attention": (176, [
         ("struct_size", "size", 0),

@@ -21,6 +21,11 @@ m4_define(«_km_for», «m4_ifelse(_km_count_of($2), 1, «m4_pushdef(«$1», 0)$
 $3»)»)
 m4_define(«_km_count_of», «m4_ifelse(m4_index(«$*», «rows»), -1, «m4_eval($*)», «rows»)»)
 
+m4_dnl km_round_result(VALUE) -- of a page, or of what is the same for all; km_round_pages(VALUE) -- of all pages.
+m4_define(«km_round_result», «m4_ifdef(«km_rounds», «_km_flat(«$1», «rounded(km_place(«$1»)[i])»)»)»)
+m4_define(«km_round_pages», «m4_ifdef(«km_rounds», «m4_ifdef(«_km_kept_$1»,
+    «_km_each_page(«$1», «rounded(_km_element_of(«$1»))»)», «km_round_result(«$1»)»)»)»)
+
 m4_dnl _km_reduce(VALUE, DIM, X, ACROSS, DOWN, FINISH) -- of groups of columns, or of rows.
 m4_define(«_km_group», «m4_ifelse(km_rows_of(«$2»), «rows», «rows», «m4_eval(km_rows_of(«$2») / km_rows_of(«$1»))»)»)
 m4_define(«_km_reduce», «m4_ifelse(«$2», 1, «_km_for(«i», km_rows_of(«$1»),

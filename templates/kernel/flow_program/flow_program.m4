@@ -27,7 +27,8 @@ m4_define(«_km_fact_field»,
     «_km_shape(«$1», «$3», «$4»)m4_define(«_km_type_$1», «$2»)m4_define(«_km_sharers_$1»,
     m4_ifelse(«$5», «», 1, «$5»))m4_define(«_km_page_bytes_$1», «$6»)_km_note_elements(«$2»)m4_dnl
 _km_note_store(«$2»)»)
-m4_define(«_km_fact_write», «_km_note_store(«$3»)»)
+m4_define(«_km_fact_round», «m4_define(«km_rounds»)»)
+m4_define(«_km_fact_write», «m4_define(«_km_is_written_$2»)_km_note_store(«$3»)»)
 m4_define(«_km_fact_query», «_km_shape(«$1», «$3», «$4»)_km_note_load(«$2»)»)
 m4_define(«_km_fact_constant», «_km_shape(«$1», «$3», «$4»)m4_define(«_km_taps_$1», «$2»)»)
 m4_define(«_km_fact_atom», «_km_shape(«$1», «$2», «$3»)»)
@@ -337,13 +338,23 @@ m4_define(«_km_down», «km_inline(«void»,
 }
 »)
 
+m4_dnl km_round_function -- to the nearest number of bfloat16, half to even.
+m4_define(«km_round_function», «m4_ifdef(«km_rounds», «km_inline(«float», «rounded(float x)»)
+{
+    uint32_t u = bits_of(x), is_number = x == x, is_odd = u >> 16 & 1;
+    return float_of((is_number ? u + 0x7fff + is_odd : u | 0x400000) & 0xffff0000);
+}
+
+»)»)
+
 m4_dnl ---- Text of files ----
 
 m4_dnl km_flow_head(SUMMARY) -- and the functions that programs call.
 m4_define(«km_flow_head», «km_program_head(«$1», m4_defn(«km_program»), m4_defn(«km_headers»))
 km_for_words(«FORMAT», «km_formats»,
     «_km_load_function(FORMAT)»)m4_dnl
-_km_store_function(«f16»)_km_store_function(«bf16»)km_each_step(«_km_loader»)km_values«»km_arithmetic«»km_hidden_zero»)
+_km_store_function(«f16»)_km_store_function(«bf16»)km_each_step(«_km_loader»)km_values«»m4_dnl
+km_arithmetic«»km_round_function«»km_hidden_zero»)
 
 m4_dnl km_minus_0 -- which no compiler knows.
 m4_define(«km_hidden_zero», «/* -0, of which no compiler knows that it changes no sum.  */

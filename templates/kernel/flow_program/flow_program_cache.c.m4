@@ -12,7 +12,7 @@ m4_define(«_km_store», «    km_store_floats(m4_indir(«_km_type_$1»), «km_f
 »)m4_dnl
 m4_define(«_km_code_step», «
 m4_indir(«km_op_$4», «$1», «$2», «$3», m4_shift(m4_shift(m4_shift(m4_shift($@)))))m4_ifdef(«_km_type_$1»,
-    «_km_store(«$1», «$4»)»)»)m4_dnl
+    «_km_store(«$1», «$4»)», «m4_ifdef(«_km_is_written_$1», «», «km_round_result(«$1»)»)»)»)m4_dnl
 m4_dnl Rows of K or V, too, are what was stored.
 m4_define(«_km_code_write», «m4_pushdef(«SIDE»,
     «m4_ifelse(«$1», «k», «key», «value»)»)    for (int64_t r = 0; r < $4; r++)

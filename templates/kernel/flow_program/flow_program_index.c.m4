@@ -16,10 +16,10 @@ m4_define(«_km_ask_query», «m4_ifelse(STAGE, 0, «    for (int64_t r = 0; r <
 »)»)m4_dnl
 m4_dnl Steps of a stage.
 m4_define(«_km_op», «
-m4_indir(«km_op_$4», «$1», «$2», «$3», m4_shift(m4_shift(m4_shift(m4_shift($@)))))»)m4_dnl
+m4_indir(«km_op_$4», «$1», «$2», «$3», m4_shift(m4_shift(m4_shift(m4_shift($@)))))km_round_result(«$1»)»)m4_dnl
 m4_define(«_km_begin_once», «m4_ifelse(«$1», STAGE, «_km_op(m4_shift($@))»)»)m4_dnl
 m4_define(«_km_begin_over», «m4_ifelse(«$1», STAGE, «
-m4_indir(«km_over_$5», «$2», m4_shift(m4_shift(m4_shift(m4_shift(m4_shift($@))))))»)»)m4_dnl
+m4_indir(«km_over_$5», «$2», m4_shift(m4_shift(m4_shift(m4_shift(m4_shift($@))))))km_round_pages(«$2»)»)»)m4_dnl
 m4_define(«_km_pages_page», «m4_ifelse(«$1», STAGE, «_km_op(m4_shift($@))»)»)m4_dnl
 m4_dnl Where what is kept begins.
 m4_define(«_km_all», «m4_ifdef(«_km_kept_$1»,

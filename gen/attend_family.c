@@ -63,8 +63,8 @@ static bool is(const struct kernel *kernel, const char *variant) {
 }
 
 /* Query rows of a call: those of one token; of a few tokens, to be verified or the end of a prompt;
-   of a piece of a prompt.  The last two are the same for all ratios, so that layers share kernels.
- */
+   of a piece of a prompt.  The last two are the same for all ratios, so that layers share kernels;
+   where one serves both, there is one. */
 enum { FEW_ROWS = 32, MANY_ROWS = 96, MOST_ROWS = 128 };
 
 /* ---- What an instruction set can do ---- */
@@ -331,23 +331,37 @@ static struct kernel with_constants(const struct kernel *kernel, const struct wa
 
 /* The most that serves: an extension that is not used is left out, and so is a cheaper arithmetic
    that there is none of. */
-static bool add_kernels(const struct wanted *wanted, int64_t rows, struct kernel_list *list,
-                        struct error *error) {
+static struct kernel kernel_for(const struct wanted *wanted, int64_t rows) {
     struct kernel kernel = kernel_of(wanted->shape, rows, wanted->isa);
     kernel.value[MATH] = math_of(&kernel);
     kernel.isa = isa_used(&kernel);
+    return kernel;
+}
+
+static bool add_kernels(const struct wanted *wanted, int64_t rows, struct kernel_list *list,
+                        struct error *error) {
+    const struct kernel kernel = kernel_for(wanted, rows);
     const struct kernel special = with_constants(&kernel, wanted);
     return kernel_list_add(list, &kernel, error) && kernel_list_add(list, &special, error);
+}
+
+/* Columns of more than a few rows are the same code for any number of them, with other room. */
+static bool is_served_by(const struct wanted *wanted, int64_t rows, int64_t more) {
+    const struct kernel few = kernel_for(wanted, rows), many = kernel_for(wanted, more);
+    return rows > MOST_FEW_ROWS && rows < more && wanted->constants->count == 0 &&
+           is(&few, "columns") && is(&many, "columns");
 }
 
 bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio,
                     const struct constants *constants, const struct isa *isa,
                     struct kernel_list *list, struct error *error) {
     const struct wanted wanted = {shape, ratio, isa, constants};
-    int64_t one = kvmill_min(ratio, MOST_ROWS);
-    return add_kernels(&wanted, one, list, error) &&
-           (2 * one > FEW_ROWS || add_kernels(&wanted, FEW_ROWS, list, error)) &&
-           (2 * one > MANY_ROWS || add_kernels(&wanted, MANY_ROWS, list, error));
+    const int64_t one = kvmill_min(ratio, MOST_ROWS);
+    const int64_t few = 2 * one > FEW_ROWS ? one : FEW_ROWS;
+    const int64_t many = 2 * one > MANY_ROWS ? one : MANY_ROWS;
+    return (is_served_by(&wanted, one, many) || add_kernels(&wanted, one, list, error)) &&
+           (is_served_by(&wanted, few, many) || add_kernels(&wanted, few, list, error)) &&
+           add_kernels(&wanted, many, list, error);
 }
 
 bool attend_is_approximate(const struct kernel *kernel) {

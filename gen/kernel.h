@@ -37,8 +37,11 @@ enum { FIELD_CONSTANT = 16 | FIELD_OPTIONAL };
 
 enum { MOST_FIELDS = 20, TUNING_SIZE = 80, SYMBOL_SIZE = 240 };
 
-/* Straight-line code moves at most this many units (templates: km_straight_units). */
-enum { STRAIGHT_LINE_UNITS = 8192 };
+/* Straight-line code moves at most this many units, and no more than so many loads move. */
+enum { STRAIGHT_LINE_UNITS = 8192, STRAIGHT_LINE_LOADS = 256 };
+
+/* The same as templates know it: km_straight_units. */
+int64_t straight_line_units(const struct isa *isa);
 
 struct kernel;
 struct expansion;

@@ -51,7 +51,7 @@ static bool define_kernel(struct expansion *expansion, const struct kernel *kern
                           const char *symbol) {
     bool done = define_text(expansion, "symbol", symbol) &&
                 define_text(expansion, "variant", kernel->variant) &&
-                define_integer(expansion, "straight_units", STRAIGHT_LINE_UNITS);
+                define_integer(expansion, "straight_units", straight_line_units(kernel->isa));
     for (int i = 0; done && i < kernel->family->field_count; i++)
         done = define_field(expansion, &kernel->family->fields[i], kernel->value[i]);
     return done && define_tuning(expansion, kernel->tuning) &&

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../ops/extent.h"
+
 static const char *const units[] = {"u8", "u4", NULL};
 static const char *const modes[] = {"linear", "circular", NULL};
 
@@ -24,9 +26,12 @@ enum {
 };
 
 static const struct field store_fields[] = {
-    [UNIT] = {"unit", NULL, units, FIELD_TYPE},       [HEADS] = {"heads", "h", NULL, 0},
-    [CAPACITY] = {"capacity", "m", NULL, 0}, [ROWS] = {"new_rows", "s", NULL, 0},
-    [ROW] = {"row", "d", NULL, 0},           [MODE] = {"mode", NULL, modes, 0},
+    [UNIT] = {"unit", NULL, units, FIELD_TYPE},
+    [HEADS] = {"heads", "h", NULL, 0},
+    [CAPACITY] = {"capacity", "m", NULL, 0},
+    [ROWS] = {"new_rows", "s", NULL, 0},
+    [ROW] = {"row", "d", NULL, 0},
+    [MODE] = {"mode", NULL, modes, 0},
     [PRESENT_BATCH] = {"present_stride.batch", "pb", NULL, FIELD_CONSTANT},
     [PRESENT_HEAD] = {"present_stride.head", "ph", NULL, FIELD_CONSTANT},
     [PRESENT_ROW] = {"present_stride.row", "pr", NULL, FIELD_CONSTANT},
@@ -41,8 +46,12 @@ static const char *const store_variants[] = {"line", "heads", "run", NULL};
 
 /* ---- How a shape is best stored ---- */
 
-static bool is_short(int64_t units) {
-    return units > 0 && units <= STRAIGHT_LINE_UNITS;
+int64_t straight_line_units(const struct isa *isa) {
+    return kvmill_min(STRAIGHT_LINE_UNITS, STRAIGHT_LINE_LOADS * isa->move_bytes);
+}
+
+static bool is_short(const struct kernel *kernel, int64_t units) {
+    return units > 0 && units <= straight_line_units(kernel->isa);
 }
 
 /* Most rows in straight-line code, by unit: it should stay well below an instruction cache, and
@@ -52,8 +61,8 @@ static const int64_t most_rows[] = {256, 64};
 /* Whether the rows of `heads` heads can be one stretch of straight-line code. */
 static bool is_stretch(const struct kernel *kernel, int64_t heads) {
     const int64_t *value = kernel->value;
-    return is_short(heads) && is_short(value[ROWS]) && is_short(value[ROW]) &&
-           is_short(heads * value[ROWS] * value[ROW]) &&
+    return is_short(kernel, heads) && is_short(kernel, value[ROWS]) &&
+           is_short(kernel, value[ROW]) && is_short(kernel, heads * value[ROWS] * value[ROW]) &&
            heads * value[ROWS] <= most_rows[value[UNIT]];
 }
 
@@ -76,9 +85,10 @@ static int64_t countable(int64_t count) {
 }
 
 /* Runs are walked row by row only where rows have gaps; then a short row is straight-line code. */
-static void open_for_runs(int64_t *value) {
+static void open_for_runs(struct kernel *kernel) {
+    int64_t *value = kernel->value;
     value[HEADS] = value[ROWS] = ANY_COUNT;
-    if (!value[UNIT] && !is_short(value[ROW]))
+    if (!value[UNIT] && !is_short(kernel, value[ROW]))
         value[ROW] = ANY_COUNT;
 }
 
@@ -96,7 +106,7 @@ static struct kernel store_kernel(const struct kvmill_rows_shape *shape, const s
     };
     kernel.variant = best_variant(&kernel);
     if (strcmp(kernel.variant, "run") == 0)
-        open_for_runs(kernel.value);
+        open_for_runs(&kernel);
     return kernel;
 }
 
@@ -122,16 +132,16 @@ bool rows_kernels(const struct kvmill_rows_shape *shape, const struct constants 
     if (!has_kernels(shape))
         return true;
     kernel_fix(&special, constants);
-    return (shape->rows == 0 || (kernel_list_add(list, &store, error) &&
-                                 kernel_list_add(list, &special, error))) &&
+    return (shape->rows == 0 ||
+            (kernel_list_add(list, &store, error) && kernel_list_add(list, &special, error))) &&
            kernel_list_add(list, &keep, error);
 }
 
 static bool store_is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
     return kvmill_isa_plain(kernel->isa) == kernel->isa && can_be(kernel, kernel->variant) &&
-           value[CAPACITY] != 0 && value[ROW] != 0 &&
-           (!value[UNIT] || value[ROW] % 2 == 1) && (value[MODE] || value[CAPACITY] == ANY_COUNT);
+           value[CAPACITY] != 0 && value[ROW] != 0 && (!value[UNIT] || value[ROW] % 2 == 1) &&
+           (value[MODE] || value[CAPACITY] == ANY_COUNT);
 }
 
 static bool keep_is_legal(const struct kernel *kernel) {

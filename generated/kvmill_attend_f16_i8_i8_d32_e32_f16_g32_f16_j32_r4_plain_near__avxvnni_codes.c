@@ -988,8 +988,9 @@ INLINED void
 begin(const struct kvmill_attend *p, struct work *w)
 {
     vf factor = broadcast(p->scale * log2_e);
-    memset(w->query, 0, sizeof w->query);
-    memset(w->sum, 0, sizeof w->sum);
+    const int64_t rows = (p->rows + TILE - 1) / TILE * TILE;
+    memset(w->query, 0, rows * sizeof *w->query);
+    memset(w->sum, 0, rows * sizeof *w->sum);
     for (int64_t r = 0; r < ALL_ROWS; r++) {
         w->grow[r] = 1.f;
         w->total[r] = 0.f;

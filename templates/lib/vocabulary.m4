@@ -15,7 +15,7 @@ m4_define(«km_register», «m»)
 
 m4_dnl How much is straight-line code; more is a loop.  A file has at most a few thousand lines then, which compilers
 m4_dnl take seconds for, and a loop that long waits for memory rather than for its own instructions.
-m4_dnl km_straight_units -- units of rows that are copied: STRAIGHT_LINE_UNITS of gen/kernel.h, since the generator
+m4_dnl km_straight_units -- units of rows that are copied: straight_line_units of gen/rows_family.c, since the generator
 m4_dnl decides by it;
 m4_dnl km_most_moves -- moves of all runs of bytes of a window that is gathered;
 m4_dnl km_most_vectors -- vectors of a page that is scored, for all of its blocks;

@@ -4,8 +4,12 @@ m4_dnl km_begin -- defines begin: empty sums, and the queries in float32 with al
 m4_define(«km_begin», «km_inline(«void», «begin(const struct kvmill_attend *p, struct work *w)»)
 {
     vf factor = broadcast(p->scale * log2_e);
-    memset(w->query, 0, sizeof w->query);
+km_if(km_single_tile, «    memset(w->query, 0, sizeof w->query);
     memset(w->sum, 0, sizeof w->sum);
+», «    const int64_t rows = (km_at_p(«rows») + TILE - 1) / TILE * TILE;
+    memset(w->query, 0, rows * sizeof *w->query);
+    memset(w->sum, 0, rows * sizeof *w->sum);
+»)m4_dnl
     for (int64_t r = 0; r < ALL_ROWS; r++) {
         w->grow[r] = 1.f;
         w->total[r] = 0.f;

@@ -2,6 +2,7 @@
    what the oracle says, run before and after; and what is written and refused.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../defs/op_tables.h"
 #include "../import/stablehlo/rewrite.h"
 #include "../tools/mlir_eval.h"
 #include "case_table.h"
@@ -41,32 +42,6 @@ static void print_check(FILE *stream, const char *value, const struct pair *pair
     fprintf(stream, "\n");
 }
 
-static void print_axes(FILE *stream, const char *word, const int64_t *items, int count) {
-    fprintf(stream, "%s = [", word);
-    for (int i = 0; i < count; i++)
-        fprintf(stream, "%s%" PRId64, i ? ", " : "", items[i]);
-    fprintf(stream, "], ");
-}
-
-static const char *const gather_words[] = {
-    "stablehlo.gather",      "offset_dims",     "collapsed_slice_dims",
-    "operand_batching_dims", "start_index_map", "start_indices_batching_dims",
-};
-static const char *const scatter_words[] = {
-    "stablehlo.scatter",   "update_window_dims",           "inserted_window_dims",
-    "input_batching_dims", "scatter_dims_to_operand_dims", "scatter_indices_batching_dims",
-};
-
-static void print_numbers(FILE *stream, const struct geometry *g, const char *const *words) {
-    fprintf(stream, "#%s<", words[0]);
-    print_axes(stream, words[1], g->window, g->windows);
-    print_axes(stream, words[2], g->dropped, g->droppeds);
-    print_axes(stream, words[3], g->batching, g->pairs);
-    print_axes(stream, words[4], g->map, g->components);
-    print_axes(stream, words[5], g->indices_batching, g->pairs);
-    fprintf(stream, "index_vector_dim = %d>", g->ivd);
-}
-
 /* ---- Random programs ---- */
 
 static void make_batched(struct dice *dice, bool gathers, struct geometry *g) {
@@ -97,9 +72,10 @@ static void print_gather(FILE *stream, struct dice *dice) {
     expect_gathering(&it, ORACLE_DEFINITION);
     print_constant(stream, 0, &it.operand);
     print_constant(stream, 1, &it.indices);
-    fprintf(stream, "  %%r = \"stablehlo.gather\"(%%t0, %%t1) <{dimension_numbers = ");
-    print_numbers(stream, &it.g, gather_words);
-    fprintf(stream, ", slice_sizes = array<i64");
+    fprintf(stream, "  %%r = \"stablehlo.gather\"(%%t0, %%t1) <{dimension_numbers = "
+                    "#stablehlo.gather<");
+    print_lists(stream, &kvmill_gather_op, &it.op, false);
+    fprintf(stream, "index_vector_dim = %d>, slice_sizes = array<i64", it.g.ivd);
     for (int d = 0; d < it.g.rank; d++)
         fprintf(stream, "%s%" PRId64, d ? ", " : ": ", it.g.slice[d]);
     fprintf(stream, ">%s}> : (", random_promise(dice));
@@ -154,10 +130,10 @@ static void print_scatter(FILE *stream, struct dice *dice) {
     print_constant(stream, SLOTS, &it.indices);
     fprintf(stream,
             "  %%r:2 = \"stablehlo.scatter\"(%%t0, %%t1, %%t2, %%t3, %%t4) %s "
-            "{scatter_dimension_numbers = ",
+            "{scatter_dimension_numbers = #stablehlo.scatter<",
             region);
-    print_numbers(stream, &it.g, scatter_words);
-    fprintf(stream, "%s} : (", random_promise(dice));
+    print_lists(stream, &kvmill_scatter_op, &it.op, false);
+    fprintf(stream, "index_vector_dim = %d>%s} : (", it.g.ivd, random_promise(dice));
     print_types(stream, it.tensors, 2 * SLOTS + 1);
     fprintf(stream, ") -> (");
     print_types(stream, it.inputs, SLOTS);

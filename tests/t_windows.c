@@ -2,6 +2,7 @@
    bit: random geometry, index types, strides, combiners; serially and in shuffled parts.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../defs/op_tables.h"
 #include "case_table.h"
 #include "common.h"
 #include "packs.h"
@@ -16,25 +17,13 @@
    takes the pack that was made of these, KVMILL_WINDOWS_PACK, a library's path or "linked";
    tests/windows.test says so. */
 
-static void print_dims(FILE *stream, const char *key, const kvmill_dims *dims) {
-    fprintf(stream, ", \"%s\": [", key);
-    for (size_t i = 0; i < dims->count; i++)
-        fprintf(stream, "%s%" PRId64, i ? ", " : "", dims->items[i]);
-    fprintf(stream, "]");
-}
-
 static void print_gather(FILE *stream, const kvmill_gather *op) {
     fprintf(stream, "{\"op\": \"stablehlo.gather\", \"operand\": \"");
     print_tensor_type(stream, op->operand);
     fprintf(stream, "\", \"start_indices\": \"");
     print_tensor_type(stream, op->start_indices);
     fprintf(stream, "\"");
-    print_dims(stream, "offset_dims", &op->offset_dims);
-    print_dims(stream, "collapsed_slice_dims", &op->collapsed_slice_dims);
-    print_dims(stream, "operand_batching_dims", &op->operand_batching_dims);
-    print_dims(stream, "start_indices_batching_dims", &op->start_indices_batching_dims);
-    print_dims(stream, "start_index_map", &op->start_index_map);
-    print_dims(stream, "slice_sizes", &op->slice_sizes);
+    print_lists(stream, &kvmill_gather_op, op, true);
     fprintf(stream, ", \"index_vector_dim\": %" PRId64 ", \"mode\": \"%s\"}\n",
             op->index_vector_dim, op->mode ? op->mode : "clip");
 }

@@ -331,6 +331,20 @@ void print_tensor_type(FILE *stream, const DLTensor *tensor) {
     fprintf(stream, "%s>", kvmill_element_word(tensor->dtype));
 }
 
+void print_lists(FILE *stream, const struct op *of, const void *op, bool json) {
+    const struct op_struct *part = of->parts[0];
+    for (int m = 0; m < part->member_count; m++) {
+        const struct op_member *member = &part->members[m];
+        if (member->kind != OP_DIMS || (!json && strcmp(member->name, "slice_sizes") == 0))
+            continue;
+        const kvmill_dims *dims = (const void *)((const char *)op + member->offset);
+        fprintf(stream, json ? ", \"%s\": [" : "%s = [", member->name);
+        for (size_t i = 0; i < dims->count; i++)
+            fprintf(stream, "%s%" PRId64, i ? ", " : "", dims->items[i]);
+        fprintf(stream, json ? "]" : "], ");
+    }
+}
+
 /* ---- Problems of gather ---- */
 
 void open_gathering(struct dice *dice, struct gathering *it) {

@@ -9,6 +9,7 @@
 
 #include <kvmill.h>
 
+#include "../defs/op.h"
 #include "fence.h"
 #include "oracle/windows.h"
 
@@ -64,6 +65,10 @@ void fill_indices(struct dice *dice, const struct geometry *g, DLDataType type,
    parts, where it is not NULL. */
 bool run_windows(struct dice *dice, kvmill_plan *plan, const DLTensor *const *tensors,
                  int64_t *most);
+
+/* The op's lists by their names: members of JSON, or attributes of StableHLO, which has slice_sizes
+   elsewhere. */
+void print_lists(FILE *stream, const struct op *of, const void *op, bool json);
 
 /* ---- Problems of gather ---- */
 

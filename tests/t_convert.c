@@ -3,6 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/portable/portable.h"
+#include "case_table.h"
 #include "common.h"
 #include "convert_known.h"
 #include "oracle/cache_attention.h"
@@ -416,29 +417,21 @@ static void test_portable(const struct kvmill_kernel *portable,
     test_kernel(&kernel, 25);
 }
 
-TEST(all_portable) {
-    static const struct kvmill_format formats[] = {
-        {KVMILL_F32, 33, 0, 0},           {KVMILL_F16, 64, 0, 0},
-        {KVMILL_BF16, 7, 0, 0},           {KVMILL_E4M3, 33, 0, 0},
-        {KVMILL_E5M2, 16, 0, 0},          {KVMILL_I8, 96, KVMILL_F16, 12},
-        {KVMILL_I8, 16, KVMILL_F32, 8},   {KVMILL_I8, 24, KVMILL_F16, 8},
-        {KVMILL_I8, 32, KVMILL_F32, 16},  {KVMILL_I8, 130, KVMILL_BF16, 130},
-        {KVMILL_I4, 96, KVMILL_F32, 48},  {KVMILL_I4, 16, KVMILL_F32, 8},
-        {KVMILL_I4, 24, KVMILL_F16, 8},   {KVMILL_Q8_0, 96, 0, 0},
-        {KVMILL_Q4_0, 256, 0, 0},         {KVMILL_Q5_1, 96, 0, 0},
-        {KVMILL_I8KT, 48, KVMILL_F16, 8}, {KVMILL_I4KT, 64, KVMILL_F32, 16},
-        {KVMILL_I8VT, 48, KVMILL_F16, 8}, {KVMILL_I4VT, 64, KVMILL_F32, 16},
-        {KVMILL_Q4_1, 64, 0, 0},          {KVMILL_Q5_0, 96, 0, 0},
-        {KVMILL_IQ4_NL, 64, 0, 0},        {KVMILL_Q6_0, 96, 0, 0},
-        {KVMILL_Q8_KV, 352, 0, 0}};
-    static const struct kvmill_kernel *const kernels[] = {&kvmill_portable_write_rows,
-                                                          &kvmill_portable_read_rows};
-    for (int k = 0; k < 2; k++) {
-        test_portable(kernels[k], &(struct kvmill_convert_shape){KVMILL_I8, {KVMILL_I8, 5, 0, 0}});
-        for (size_t i = 0; i < COUNT(formats); i++)
-            for (int type = KVMILL_F32; type <= KVMILL_BF16; type++)
-                test_portable(kernels[k], &(struct kvmill_convert_shape){type, formats[i]});
+/* ELEMENT DIM SCALE GROUP */
+EACH_ROW(portable_formats, 4) {
+    for (int type = KVMILL_F32; type <= KVMILL_BF16; type++) {
+        const struct kvmill_convert_shape shape = {
+            type,
+            {convert_element(cells[0]), atoi(cells[1]), convert_element(cells[2]), atoi(cells[3])}};
+        test_portable(&kvmill_portable_write_rows, &shape);
+        test_portable(&kvmill_portable_read_rows, &shape);
     }
+}
+
+TEST(copied) {
+    const struct kvmill_convert_shape shape = {KVMILL_I8, {KVMILL_I8, 5, 0, 0}};
+    test_portable(&kvmill_portable_write_rows, &shape);
+    test_portable(&kvmill_portable_read_rows, &shape);
 }
 
 TEST(cases) {

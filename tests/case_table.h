@@ -3,8 +3,8 @@
    A row's first cell says what is tested, the others are that test's; tabs, one or more, are
    between cells; "-" is an empty one.  \n and \xHH stand for their bytes.  Lines that begin with #
    are remarks.  "= NAME TEXT" defines a word: in later rows NAME(MORE) is TEXT with MORE after a
-   comma, or nothing, in the place of its "...".  A test has cells of its own; those after the last
-   are NULL.
+   comma, or nothing, in the place of its "...", or after it.  A test has cells of its own; those
+   after the last are NULL.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_CASE_TABLE_H

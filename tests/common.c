@@ -80,7 +80,7 @@ const char *source_path(const char *format, ...) {
     char rest[NAME_SIZE];
     const char *srcdir = getenv("srcdir");
     NAME_OF(format, rest);
-    return join(srcdir != NULL ? srcdir : ".", rest);
+    return join(srcdir != NULL ? srcdir : KVMILL_SOURCEDIR, rest);
 }
 
 static char scratch[PATH_SIZE];

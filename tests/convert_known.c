@@ -28,7 +28,7 @@ static struct known_block {
 } known_blocks[8];
 static size_t block_count;
 
-static int element_of(const char *name) {
+int convert_element(const char *name) {
     for (int i = 0; kvmill_format_name(i) != NULL; i++)
         if (strcmp(kvmill_format_name(i), name) == 0)
             return i;
@@ -40,9 +40,9 @@ ROWS(row, 9) {
     if (known_count > COUNT(known))
         bail_out("more than %zu known rows", COUNT(known));
     snprintf(k->name, sizeof k->name, "%s", cells[0]);
-    k->activation = element_of(cells[1]);
-    k->element = element_of(cells[2]);
-    k->scale = element_of(cells[3]);
+    k->activation = convert_element(cells[1]);
+    k->element = convert_element(cells[2]);
+    k->scale = convert_element(cells[3]);
     k->group = atoi(cells[4]);
     k->scale_bits = (uint32_t)strtoul(cells[6], NULL, 16);
     numbers_in(cells[5], 10, k->input, k->group);
@@ -54,7 +54,7 @@ ROWS(block, 4) {
     struct known_block *k = &known_blocks[block_count++];
     if (block_count > COUNT(known_blocks))
         bail_out("more than %zu known blocks", COUNT(known_blocks));
-    k->element = element_of(cells[0]);
+    k->element = convert_element(cells[0]);
     numbers_in(cells[1], 10, k->input, ORACLE_BLOCK);
     numbers_in(cells[2], 10, k->read, ORACLE_BLOCK);
     numbers_in(cells[3], 16, k->block, COUNT(k->block));

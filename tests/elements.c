@@ -100,7 +100,8 @@ struct oracle_side format_row(const struct format *format, int64_t dim, unsigned
                                 .scale = scales};
 }
 
-double attention_rounding(DLDataType type, double x) {
+/* What rounding a result of that size to its type may err: half a unit of the last place. */
+static double attention_rounding(DLDataType type, double x) {
     static const double relative[] = {
         [ORACLE_F32] = 0x1p-24, [ORACLE_F16] = 0x1p-11, [ORACLE_BF16] = 0x1p-8};
     static const double smallest[] = {

@@ -45,9 +45,6 @@ int64_t format_elements(const struct format *format, int64_t dim);
 struct oracle_side format_row(const struct format *format, int64_t dim, unsigned char *row,
                               unsigned char *scales);
 
-/* What rounding a result of that size to its type may err: half a unit of the last place. */
-double attention_rounding(DLDataType type, double x);
-
 /* A result of a type is as wanted, apart from what arithmetic errs and its own rounding. */
 bool number_is_close(DLDataType type, double have, double want, double error);
 

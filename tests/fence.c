@@ -283,13 +283,17 @@ static size_t bytes_of(DLDataType dtype, int64_t count) {
     return ((size_t)count * dtype.bits * dtype.lanes + 7) / 8;
 }
 
+static int random_misalignment(struct dice *dice) {
+    return dice_once_in(dice, 2) ? FENCE_FLUSH : (int)dice_range(dice, 0, 63);
+}
+
 /* Without elements yet. */
 static void open_blank_tensor(struct fenced_tensor *tensor, DLDataType dtype, int rank,
-                              const int64_t *shape, const int64_t *strides, struct dice *dice) {
+                              const int64_t *shape, const int64_t *strides, int misalignment,
+                              struct dice *dice) {
     *tensor = (struct fenced_tensor){.dl = {.device = {kDLCPU, 0}, .dtype = dtype}};
     set_dims(tensor, rank, shape, strides);
     struct reach reach = reach_of(rank, tensor->shape, tensor->strides);
-    int misalignment = dice_once_in(dice, 2) ? FENCE_FLUSH : (int)dice_range(dice, 0, 63);
     enum fence_side side = dice_once_in(dice, 3) ? FENCE_BELOW : FENCE_ABOVE;
     open_blank(&tensor->fence, bytes_of(dtype, reach.highest - reach.lowest + 1), misalignment,
                side);
@@ -297,10 +301,15 @@ static void open_blank_tensor(struct fenced_tensor *tensor, DLDataType dtype, in
     tensor->dl.byte_offset = bytes_of(dtype, -reach.lowest);
 }
 
+void tensor_open_at(struct fenced_tensor *tensor, DLDataType dtype, int rank, const int64_t *shape,
+                    const int64_t *strides, int misalignment, struct dice *dice) {
+    open_blank_tensor(tensor, dtype, rank, shape, strides, misalignment, dice);
+    fill_with_noise(&tensor->fence, dice);
+}
+
 void tensor_open(struct fenced_tensor *tensor, DLDataType dtype, int rank, const int64_t *shape,
                  const int64_t *strides, struct dice *dice) {
-    open_blank_tensor(tensor, dtype, rank, shape, strides, dice);
-    fill_with_noise(&tensor->fence, dice);
+    tensor_open_at(tensor, dtype, rank, shape, strides, random_misalignment(dice), dice);
 }
 
 void tensor_open_aligned(struct fenced_tensor *tensor, DLDataType dtype, int rank,
@@ -314,7 +323,7 @@ void tensor_open_aligned(struct fenced_tensor *tensor, DLDataType dtype, int ran
 void tensor_open_copy(struct fenced_tensor *copy, const struct fenced_tensor *tensor,
                       struct dice *dice) {
     open_blank_tensor(copy, tensor->dl.dtype, tensor->dl.ndim, tensor->shape, tensor->dl.strides,
-                      dice);
+                      random_misalignment(dice), dice);
     memcpy(copy->fence.data, tensor->fence.data, tensor->fence.size);
 }
 

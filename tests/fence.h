@@ -93,6 +93,10 @@ struct fenced_tensor {
 void tensor_open(struct fenced_tensor *tensor, DLDataType dtype, int rank, const int64_t *shape,
                  const int64_t *strides, struct dice *dice);
 
+/* The same, data at a place that fence_open's misalignment says. */
+void tensor_open_at(struct fenced_tensor *tensor, DLDataType dtype, int rank, const int64_t *shape,
+                    const int64_t *strides, int misalignment, struct dice *dice);
+
 /* Row-major, at a multiple of its elements; in place of one that may be open. */
 void tensor_open_aligned(struct fenced_tensor *tensor, DLDataType dtype, int rank,
                          const int64_t *shape, struct dice *dice);

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "onnx_text.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static _Noreturn void wrong(const char *what) {
-    fprintf(stderr, "onnx_text: \"%.80s\" is not understood\n", what);
-    abort();
-}
+#include "tap.h"
 
 /* ---- The wire ---- */
 
 static void append(struct text *message, const void *data, size_t length) {
-    if (!text_append(message, data, length))
-        abort();
+    must(text_append(message, data, length), "out of memory");
 }
 
 void onnx_put_varint(struct text *message, uint64_t value) {
@@ -57,16 +49,19 @@ static void put_message(struct text *message, int field, struct text *inner) {
 
 /* ---- Types ---- */
 
-static int type_of(const char *word) {
-    static const struct {
-        const char *name;
-        int number;
-    } types[] = {{"float32", 1}, {"uint8", 2}, {"int8", 3},     {"int32", 6},     {"int64", 7},
-                 {"string", 8},  {"bool", 9},  {"float16", 10}, {"bfloat16", 16}, {"int4", 22}};
+static const struct type {
+    const char *name;
+    int number, bytes; /* of an element, where they can be written */
+} types[] = {{"float32", 1, 4},   {"uint8", 2, 1},  {"int8", 3, 0}, {"int32", 6, 4},
+             {"int64", 7, 8},     {"string", 8, 0}, {"bool", 9, 0}, {"float16", 10, 0},
+             {"bfloat16", 16, 0}, {"int4", 22, 0}};
+
+/* By its name, or any other number. */
+static struct type type_of(const char *word) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcmp(types[i].name, word) == 0)
-            return types[i].number;
-    return atoi(word);
+            return types[i];
+    return (struct type){word, atoi(word), 0};
 }
 
 static bool is_number(const char *word) {
@@ -89,7 +84,7 @@ static void put_info(struct text *graph, int field, char **words, int count) {
     struct text info = {0}, type = {0}, tensor = {0}, shape = {0};
     bool typed = strcmp(words[1], "-") != 0, shaped = count < 3 || strcmp(words[2], "-") != 0;
     put_text(&info, 1, words[0]);
-    onnx_put_number(&tensor, 1, (uint64_t)type_of(words[1]));
+    onnx_put_number(&tensor, 1, (uint64_t)type_of(words[1]).number);
     for (int i = 2; shaped && i < count; i++)
         put_dim(&shape, words[i]);
     if (shaped)
@@ -103,27 +98,20 @@ static void put_info(struct text *graph, int field, char **words, int count) {
 
 /* ---- Tensors ---- */
 
-static void append_number(struct text *raw, int type, const char *word) {
+static void append_number(struct text *raw, struct type type, const char *word) {
     float real = strtof(word, NULL);
     int64_t number = strtoll(word, NULL, 10);
-    if (type == 1)
-        append(raw, &real, 4);
-    else if (type == 6)
-        append(raw, &number, 4);
-    else if (type == 7)
-        append(raw, &number, 8);
-    else if (type == 2)
-        append(raw, &number, 1);
-    else
-        wrong(word);
+    must(type.bytes > 0, type.name);
+    append(raw, type.number == 1 ? (void *)&real : (void *)&number, (size_t)type.bytes);
 }
 
 static void fill_tensor(struct text *tensor, char **words, int count) {
     struct text raw = {0};
-    int i = 2, type = type_of(words[1]);
+    const struct type type = type_of(words[1]);
+    int i = 2;
     for (; i < count && strcmp(words[i], ":") != 0; i++)
         onnx_put_number(tensor, 1, (uint64_t)strtoll(words[i], NULL, 10));
-    onnx_put_number(tensor, 2, (uint64_t)type);
+    onnx_put_number(tensor, 2, (uint64_t)type.number);
     put_text(tensor, 8, words[0]);
     for (i++; i < count; i++)
         append_number(&raw, type, words[i]);
@@ -198,7 +186,7 @@ static int fill_scalar(struct text *attribute, char *value) {
     struct text tensor = {0};
     char *colon = strchr(value, ':');
     if (colon == NULL)
-        wrong(value);
+        bail_out("onnx_text: %s", value);
     *colon = '\0';
     char *words[] = {"", value, ":", colon + 1};
     fill_tensor(&tensor, words, 4);
@@ -225,7 +213,7 @@ static void put_attribute(struct text *node, const char *key, char *value) {
 static void put_pair(struct text *node, char *word) {
     char *equals = strchr(word, '=');
     if (equals == NULL)
-        wrong(word);
+        bail_out("onnx_text: %s", word);
     *equals = '\0';
     if (strcmp(word, "name") == 0)
         put_text(node, 3, equals + 1);
@@ -279,7 +267,7 @@ static void put_line(struct text *model, struct text *graph, const char *key, ch
             kinds[i].put(kinds[i].of_model ? model : graph, kinds[i].field, words, count);
             return;
         }
-    wrong(key);
+    bail_out("onnx_text: %s", key);
 }
 
 enum { MOST_WORDS = 256 };
@@ -289,7 +277,7 @@ static int split(char *line, char **words) {
     for (char *rest = NULL, *word = strtok_r(line, " ", &rest); word != NULL;
          word = strtok_r(NULL, " ", &rest)) {
         if (count == MOST_WORDS)
-            wrong(word);
+            bail_out("onnx_text: %s", word);
         words[count++] = word;
     }
     return count;
@@ -298,8 +286,6 @@ static int split(char *line, char **words) {
 void onnx_write(const char *description, struct text *file) {
     struct text graph = {0};
     char *copy = strdup(description), *words[MOST_WORDS], *rest = NULL;
-    if (copy == NULL)
-        abort();
     onnx_put_number(file, 1, 11);
     put_text(&graph, 2, "test");
     for (char *line = strtok_r(copy, "\n;", &rest); line != NULL;

@@ -22,7 +22,7 @@
 
 #include "../base/text.h"
 
-/* The file of that text; aborts where the text is wrong.  Release with text_free. */
+/* The file of that text; bails out where the text is wrong.  Release with text_free. */
 void onnx_write(const char *description, struct text *file);
 
 /* Fields of a message, for files that are not as they should be. */

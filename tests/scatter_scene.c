@@ -41,10 +41,6 @@ static bool take_dims(struct dims *dims, const struct setting *setting) {
     return false;
 }
 
-void scene_make_in_place(struct scene *scene) {
-    scene->given[PRESENT] = scene->given[PAST];
-}
-
 static void open_indices(struct scene *scene, const struct dims *dims) {
     const int64_t step = dims->strided ? dims->strides[0] : 1;
     struct dims count = {
@@ -100,7 +96,7 @@ void scene_open(struct scene *scene, const char *settings, struct dice *dice) {
         if (no_data && scene->tensor[i].fence.size == 0)
             scene->tensor[i].dl.data = NULL;
     if (in_place)
-        scene_make_in_place(scene);
+        scene->given[PRESENT] = scene->given[PAST];
 }
 
 void *scene_bytes(const struct scene *scene, int i) {

@@ -31,7 +31,6 @@ struct scene {
 void scene_open(struct scene *scene, const char *settings, struct dice *dice);
 void scene_close(struct scene *scene);
 
-void scene_make_in_place(struct scene *scene);
 void *scene_bytes(const struct scene *scene, int tensor);
 
 /* From the tensors, or from prototypes as the scene says. */

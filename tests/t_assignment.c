@@ -3,6 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tune/assignment.h"
 #include "case_table.h"
+#include "sweeps.h"
 
 enum { SAMPLES = 21 };
 
@@ -11,14 +12,11 @@ static struct assignments assignments;
 static struct error error;
 
 static struct sweep_key key_of(const char *spec, const char *problem, int threads) {
-    return (struct sweep_key){.cpu = "Test CPU",
-                              .compiler = "cc",
-                              .flags = "-O3",
-                              .templates = "0",
-                              .isa = "avx2",
-                              .spec = (char *)spec,
-                              .problem = (char *)problem,
-                              .threads = threads};
+    struct sweep_key key = made_key(0);
+    key.spec = (char *)spec;
+    key.problem = (char *)problem;
+    key.threads = threads;
+    return key;
 }
 
 /* A candidate that is `speed` times as fast as the default; samples differ by half a per cent. */
@@ -29,16 +27,13 @@ static void add(const struct sweep_key *key, const char *candidate, double speed
         baseline[i] = 1e-3;
         samples[i] = 1e-3 / speed * (1 + 0.0025 * (i % 3 - 1));
     }
-    const struct sweep_result result = {.candidate = (char *)candidate,
-                                        .is_default = strcmp(candidate, "default") == 0,
-                                        .outcome = OUTCOME_MEASURED,
-                                        .message = "",
-                                        .samples = samples,
-                                        .baseline = speed == 1 ? NULL : baseline,
-                                        .sample_count = count,
-                                        .code_bytes = code,
-                                        .measured = 1,
-                                        .environment = ""};
+    struct sweep_result result = made_result(2, 2, 0, 0);
+    result.candidate = (char *)candidate;
+    result.is_default = strcmp(candidate, "default") == 0;
+    result.samples = samples;
+    result.baseline = speed == 1 ? NULL : baseline;
+    result.sample_count = count;
+    result.code_bytes = code;
     must(sweeps_add(&sweeps, key, &result, &error), error.text);
 }
 

@@ -3,6 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/portable/portable.h"
+#include "case_table.h"
 #include "common.h"
 #include "convert_known.h"
 #include "oracle/cache_attention.h"
@@ -141,20 +142,16 @@ static void fill_cache_row(const struct kvmill_format *format, unsigned char *da
 
 /* ---- Problems ---- */
 
-/* Rows of one tensor: row r of head h begins at r * row + h * head. */
-struct grid {
-    int64_t rows, heads, bytes; /* of one row */
-    int64_t row, head;
-    struct oracle_tiles tiles; /* rows are side by side then */
-    struct fence fence, expected;
-};
+enum { ACTIVATION, DATA, SCALE, GRIDS };
 
+/* Tensors of bytes: [rows, heads, bytes of a row]. */
 struct problem {
     const struct kvmill_kernel *kernel;
     const struct kvmill_convert_shape *shape;
     struct kvmill_convert convert;
+    struct oracle_tiles tiles; /* of data, whose rows are side by side then */
     int64_t tokens, slot[MOST_TOKENS];
-    struct grid activation, data, scale;
+    struct fenced_tensor grid[GRIDS], expected[GRIDS];
     char words[512];
 };
 
@@ -162,29 +159,36 @@ static int64_t round_up(int64_t x, int64_t to) {
     return (x + to - 1) / to * to;
 }
 
-/* With the steps that the kernel has as constants. */
-static void open_grid(struct grid *grid, bool aligned, int64_t row, int64_t head,
-                      struct dice *dice) {
-    int64_t step = grid->bytes + (dice_once_in(dice, 2) ? 0 : dice_range(dice, 0, 40));
-    bool in_tiles = grid->tiles.rows > 0, head_major = dice_once_in(dice, 2) || in_tiles;
-    step = aligned ? round_up(step, 64) : step;
-    step = in_tiles ? grid->bytes : step;
-    grid->row = head_major ? step : step * grid->heads;
-    grid->head = head_major ? step * grid->rows : step;
-    if (row > 0 || head > 0) {
-        grid->row = row > 0 ? row : head * grid->heads;
-        grid->head = head > 0 ? head : row * grid->rows;
-    }
-    int64_t size = (grid->rows - 1) * grid->row + (grid->heads - 1) * grid->head + grid->bytes;
-    int misalignment = aligned ? 0 : (int)dice_range(dice, FENCE_FLUSH, 63);
-    fence_open(&grid->fence, grid->bytes ? (size_t)size : 0, misalignment,
-               dice_once_in(dice, 3) ? FENCE_BELOW : FENCE_ABOVE, dice);
-    fence_open(&grid->expected, grid->fence.size, FENCE_FLUSH, FENCE_ABOVE, dice);
+/* From one row and one head to the next. */
+static int64_t row_step(const struct problem *problem, int grid) {
+    return problem->grid[grid].strides[0];
 }
 
-static unsigned char *row_in(const struct fence *fence, const struct grid *grid, int64_t row,
-                             int64_t head) {
-    return fence->data + row * grid->row + head * grid->head;
+static int64_t head_step(const struct problem *problem, int grid) {
+    return problem->grid[grid].strides[1];
+}
+
+/* With the steps that the kernel has as constants. */
+static void open_grid(struct problem *problem, int grid, const int64_t shape[3], bool aligned,
+                      const char *row_name, const char *head_name, struct dice *dice) {
+    int64_t rows = shape[0], heads = shape[1], bytes = shape[2];
+    int64_t row = constant_of(problem->kernel, row_name, 0);
+    int64_t head = constant_of(problem->kernel, head_name, 0);
+    int64_t step = bytes + (dice_once_in(dice, 2) ? 0 : dice_range(dice, 0, 40));
+    bool in_tiles = grid == DATA && problem->tiles.rows > 0;
+    bool head_major = dice_once_in(dice, 2) || in_tiles;
+    step = in_tiles ? bytes : aligned ? round_up(step, 64) : step;
+    int64_t strides[] = {head_major ? step : step * heads, head_major ? step * rows : step, 1};
+    if (row > 0 || head > 0) {
+        strides[0] = row > 0 ? row : head * heads;
+        strides[1] = head > 0 ? head : row * rows;
+    }
+    int misalignment = aligned ? 0 : (int)dice_range(dice, FENCE_FLUSH, 63);
+    tensor_open_at(&problem->grid[grid], u8, 3, shape, strides, misalignment, dice);
+}
+
+static unsigned char *row_in(const struct fenced_tensor *grid, int64_t row, int64_t head) {
+    return grid->fence.data + row * grid->strides[0] + head * grid->strides[1];
 }
 
 static void choose_slots(struct problem *problem, int64_t rows, struct dice *dice) {
@@ -203,8 +207,9 @@ static void describe_problem(struct problem *problem) {
              " at %d, scale steps %" PRId64 " %" PRId64 " at %d",
              problem->kernel->symbol, problem->tokens, convert->heads, convert->repeat,
              convert->stream, convert->token_stride, convert->head_stride,
-             (int)((uintptr_t)convert->activation % 64), problem->data.row, problem->data.head,
-             (int)((uintptr_t)convert->cache.data % 64), problem->scale.row, problem->scale.head,
+             (int)((uintptr_t)convert->activation % 64), row_step(problem, DATA),
+             head_step(problem, DATA), (int)((uintptr_t)convert->cache.data % 64),
+             row_step(problem, SCALE), head_step(problem, SCALE),
              (int)((uintptr_t)convert->cache.scale % 64));
 }
 
@@ -215,16 +220,6 @@ static int64_t most_heads(const struct kvmill_kernel *kernel) {
     return most > 0 && most < 4 ? most : 4;
 }
 
-static void open_grids(struct problem *problem, const struct kvmill_kernel *kernel, bool aligned,
-                       struct dice *dice) {
-    open_grid(&problem->activation, aligned, 0, constant_of(kernel, "head_stride", 0), dice);
-    open_grid(&problem->data, aligned, constant_of(kernel, "cache.row_stride", 0),
-              constant_of(kernel, "cache.head_stride", 0), dice);
-    open_grid(&problem->scale, dice_once_in(dice, 2),
-              constant_of(kernel, "cache.scale_row_stride", 0),
-              constant_of(kernel, "cache.scale_head_stride", 0), dice);
-}
-
 static void open_problem(struct problem *problem, const struct kvmill_kernel *kernel,
                          struct dice *dice) {
     const struct kvmill_convert_shape *shape = kernel->shape;
@@ -232,28 +227,29 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
     int64_t repeat = constant_of(kernel, "repeat", dice_range(dice, 1, 3));
     int64_t tokens = dice_range(dice, 0, MOST_TOKENS), rows = tokens + dice_range(dice, 1, 5);
     bool aligned = dice_once_in(dice, 2);
-    if (oracle_tiles_of(shape->format.element).rows > 0)
-        rows = round_up(rows, oracle_tiles_of(shape->format.element).rows);
     repeat = convert_is_writer(kernel) ? 1 : repeat;
-    *problem = (struct problem){.kernel = kernel, .shape = shape, .tokens = tokens};
-    problem->activation = (struct grid){
-        .rows = tokens + 1, .heads = heads * repeat, .bytes = oracle_activation_bytes(shape)};
-    problem->data = (struct grid){.rows = rows,
-                                  .heads = heads,
-                                  .bytes = oracle_data_bytes(&shape->format),
-                                  .tiles = oracle_tiles_of(shape->format.element)};
-    problem->scale =
-        (struct grid){.rows = rows, .heads = heads, .bytes = oracle_scale_bytes(&shape->format)};
-    open_grids(problem, kernel, aligned, dice);
+    *problem = (struct problem){.kernel = kernel,
+                                .shape = shape,
+                                .tiles = oracle_tiles_of(shape->format.element),
+                                .tokens = tokens};
+    rows = problem->tiles.rows > 0 ? round_up(rows, problem->tiles.rows) : rows;
+    const int64_t activation[] = {tokens + 1, heads * repeat, oracle_activation_bytes(shape)};
+    const int64_t data[] = {rows, heads, oracle_data_bytes(&shape->format)};
+    const int64_t scale[] = {rows, heads, oracle_scale_bytes(&shape->format)};
+    open_grid(problem, ACTIVATION, activation, aligned, "", "head_stride", dice);
+    open_grid(problem, DATA, data, aligned, "cache.row_stride", "cache.head_stride", dice);
+    open_grid(problem, SCALE, scale, dice_once_in(dice, 2), "cache.scale_row_stride",
+              "cache.scale_head_stride", dice);
     choose_slots(problem, rows, dice);
     problem->convert = (struct kvmill_convert){
         .shape = shape,
-        .activation = problem->activation.fence.data,
-        .token_stride = problem->activation.row,
-        .head_stride = problem->activation.head,
-        .cache = {problem->data.fence.data,
-                  shape->format.quant_group ? problem->scale.fence.data : NULL, problem->data.row,
-                  problem->data.head, problem->scale.row, problem->scale.head},
+        .activation = problem->grid[ACTIVATION].fence.data,
+        .token_stride = row_step(problem, ACTIVATION),
+        .head_stride = head_step(problem, ACTIVATION),
+        .cache = {problem->grid[DATA].fence.data,
+                  shape->format.quant_group ? problem->grid[SCALE].fence.data : NULL,
+                  row_step(problem, DATA), head_step(problem, DATA), row_step(problem, SCALE),
+                  head_step(problem, SCALE)},
         .slot = problem->slot,
         .heads = heads,
         .repeat = repeat,
@@ -262,49 +258,40 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
     describe_problem(problem);
 }
 
-static void close_grid(struct grid *grid) {
-    fence_close(&grid->fence);
-    fence_close(&grid->expected);
-}
-
 static void fill_problem(struct problem *problem, struct dice *dice) {
-    const struct grid *from = &problem->activation, *data = &problem->data,
-                      *scale = &problem->scale;
-    for (int64_t h = 0; h < from->heads; h++)
-        for (int64_t t = 0; t < from->rows && convert_is_writer(problem->kernel); t++)
-            fill_activations(problem->shape, row_in(&from->fence, from, t, h), dice);
-    for (int64_t h = 0; h < data->heads; h++)
-        for (int64_t r = 0; r < data->rows && !convert_is_writer(problem->kernel); r++)
-            fill_cache_row(&problem->shape->format, row_in(&data->fence, data, r, h),
-                           row_in(&scale->fence, scale, r, h), dice);
-    struct grid *const grids[] = {&problem->activation, &problem->data, &problem->scale};
-    for (int i = 0; i < 3; i++)
-        if (grids[i]->fence.size > 0)
-            memcpy(grids[i]->expected.data, grids[i]->fence.data, grids[i]->fence.size);
+    const struct fenced_tensor *from = &problem->grid[ACTIVATION], *data = &problem->grid[DATA];
+    for (int64_t h = 0; h < from->shape[1]; h++)
+        for (int64_t t = 0; t < from->shape[0] && convert_is_writer(problem->kernel); t++)
+            fill_activations(problem->shape, row_in(from, t, h), dice);
+    for (int64_t h = 0; h < data->shape[1]; h++)
+        for (int64_t r = 0; r < data->shape[0] && !convert_is_writer(problem->kernel); r++)
+            fill_cache_row(&problem->shape->format, row_in(data, r, h),
+                           row_in(&problem->grid[SCALE], r, h), dice);
+    tensors_keep(problem->expected, problem->grid, GRIDS, dice);
 }
 
 /* The row's bytes are taken from the tile and put back. */
 static void expect_row_of_tile(struct problem *problem, int64_t t, int64_t h, unsigned char *row,
                                unsigned char *scales) {
-    const struct grid *cache = &problem->data;
-    unsigned char data[MOST_TILED_BYTES], *head = row_in(&cache->expected, cache, 0, h);
-    oracle_take_row(&cache->tiles, head, problem->slot[t], cache->bytes, data);
+    const struct fenced_tensor *cache = &problem->expected[DATA];
+    unsigned char data[MOST_TILED_BYTES], *head = row_in(cache, 0, h);
+    oracle_take_row(&problem->tiles, head, problem->slot[t], cache->shape[2], data);
     if (convert_is_writer(problem->kernel))
         oracle_convert_write(problem->shape, row, data, scales);
     else
         oracle_convert_read(problem->shape, row, data, scales);
-    oracle_put_row(&cache->tiles, head, problem->slot[t], cache->bytes, data);
+    oracle_put_row(&problem->tiles, head, problem->slot[t], cache->shape[2], data);
 }
 
 static void expect_row(struct problem *problem, int64_t t, int64_t h, int64_t repeated) {
-    struct grid *cache = &problem->data, *scale = &problem->scale, *rows = &problem->activation;
-    unsigned char *row = row_in(&rows->expected, rows, t, h * problem->convert.repeat + repeated);
-    unsigned char *data = row_in(&cache->expected, cache, problem->slot[t], h);
-    unsigned char *scales = row_in(&scale->expected, scale, problem->slot[t], h);
+    const struct fenced_tensor *expected = problem->expected;
+    unsigned char *row = row_in(&expected[ACTIVATION], t, h * problem->convert.repeat + repeated);
+    unsigned char *data = row_in(&expected[DATA], problem->slot[t], h);
+    unsigned char *scales = row_in(&expected[SCALE], problem->slot[t], h);
     if (is_copy(problem->shape))
         memcpy(convert_is_writer(problem->kernel) ? data : row,
-               convert_is_writer(problem->kernel) ? row : data, (size_t)cache->bytes);
-    else if (cache->tiles.rows > 0)
+               convert_is_writer(problem->kernel) ? row : data, (size_t)expected[DATA].shape[2]);
+    else if (problem->tiles.rows > 0)
         expect_row_of_tile(problem, t, h, row, scales);
     else if (convert_is_writer(problem->kernel))
         oracle_convert_write(problem->shape, row, data, scales);
@@ -337,12 +324,9 @@ static void run_in_pieces(const struct problem *problem, struct dice *dice) {
 }
 
 static void protect_inputs(const struct problem *problem, bool read_only) {
-    if (convert_is_writer(problem->kernel)) {
-        fence_protect(&problem->activation.fence, read_only);
-        return;
-    }
-    fence_protect(&problem->data.fence, read_only);
-    fence_protect(&problem->scale.fence, read_only);
+    uint64_t outputs =
+        convert_is_writer(problem->kernel) ? 1u << DATA | 1u << SCALE : 1u << ACTIVATION;
+    tensors_protect(problem->grid, GRIDS, outputs, read_only);
 }
 
 /* ---- Judging ---- */
@@ -359,37 +343,21 @@ static void unify(int element, unsigned char *row, int64_t dim) {
             oracle_put(type, row, i, (double)NAN);
 }
 
-static void unify_grid(const struct grid *grid, int element, int64_t dim) {
-    for (int64_t r = 0; r < grid->rows; r++)
-        for (int64_t h = 0; h < grid->heads; h++) {
-            unify(element, row_in(&grid->fence, grid, r, h), dim);
-            unify(element, row_in(&grid->expected, grid, r, h), dim);
-        }
+static void unify_grid(const struct fenced_tensor *grid, int element, int64_t dim) {
+    for (int64_t r = 0; r < grid->shape[0]; r++)
+        for (int64_t h = 0; h < grid->shape[1]; h++)
+            unify(element, row_in(grid, r, h), dim);
 }
 
-static void unify_problem(struct problem *problem) {
+static void unify_problem(const struct problem *problem) {
     const struct kvmill_convert_shape *shape = problem->shape;
+    bool writes = convert_is_writer(problem->kernel);
+    int output = writes ? DATA : ACTIVATION;
+    int element = writes ? shape->format.element : shape->activation;
     if (is_copy(shape))
         return;
-    if (!convert_is_writer(problem->kernel))
-        unify_grid(&problem->activation, shape->activation, shape->format.dim);
-    else
-        unify_grid(&problem->data, shape->format.element, shape->format.dim);
-}
-
-static bool is_as_expected(const struct problem *problem, const struct grid *grid,
-                           const char *name) {
-    const struct fence *have = &grid->fence, *want = &grid->expected;
-    int64_t i = 0, where;
-    while (i < (int64_t)have->size && have->data[i] == want->data[i])
-        i++;
-    bool inside = i < (int64_t)have->size, intact = fence_is_intact(have, &where);
-    if (!inside && intact)
-        return true;
-    diag("%s", problem->words);
-    diag("byte %" PRId64 " of %s of %zu bytes is another%s", inside ? i : where, name, have->size,
-         inside ? "" : ", outside");
-    return false;
+    unify_grid(&problem->grid[output], element, shape->format.dim);
+    unify_grid(&problem->expected[output], element, shape->format.dim);
 }
 
 static bool run_case(const struct kvmill_kernel *kernel, struct dice *dice) {
@@ -402,12 +370,9 @@ static bool run_case(const struct kvmill_kernel *kernel, struct dice *dice) {
     run_in_pieces(&problem, dice);
     protect_inputs(&problem, false);
     unify_problem(&problem);
-    bool good = is_as_expected(&problem, &problem.activation, "activation") &&
-                is_as_expected(&problem, &problem.data, "data") &&
-                is_as_expected(&problem, &problem.scale, "scale");
-    close_grid(&problem.activation);
-    close_grid(&problem.data);
-    close_grid(&problem.scale);
+    bool good = tensors_are_kept(problem.grid, problem.expected, GRIDS, 0, problem.words);
+    tensors_close(problem.grid, GRIDS);
+    tensors_close(problem.expected, GRIDS);
     cases++;
     return good;
 }
@@ -452,29 +417,21 @@ static void test_portable(const struct kvmill_kernel *portable,
     test_kernel(&kernel, 25);
 }
 
-TEST(all_portable) {
-    static const struct kvmill_format formats[] = {
-        {KVMILL_F32, 33, 0, 0},           {KVMILL_F16, 64, 0, 0},
-        {KVMILL_BF16, 7, 0, 0},           {KVMILL_E4M3, 33, 0, 0},
-        {KVMILL_E5M2, 16, 0, 0},          {KVMILL_I8, 96, KVMILL_F16, 12},
-        {KVMILL_I8, 16, KVMILL_F32, 8},   {KVMILL_I8, 24, KVMILL_F16, 8},
-        {KVMILL_I8, 32, KVMILL_F32, 16},  {KVMILL_I8, 130, KVMILL_BF16, 130},
-        {KVMILL_I4, 96, KVMILL_F32, 48},  {KVMILL_I4, 16, KVMILL_F32, 8},
-        {KVMILL_I4, 24, KVMILL_F16, 8},   {KVMILL_Q8_0, 96, 0, 0},
-        {KVMILL_Q4_0, 256, 0, 0},         {KVMILL_Q5_1, 96, 0, 0},
-        {KVMILL_I8KT, 48, KVMILL_F16, 8}, {KVMILL_I4KT, 64, KVMILL_F32, 16},
-        {KVMILL_I8VT, 48, KVMILL_F16, 8}, {KVMILL_I4VT, 64, KVMILL_F32, 16},
-        {KVMILL_Q4_1, 64, 0, 0},          {KVMILL_Q5_0, 96, 0, 0},
-        {KVMILL_IQ4_NL, 64, 0, 0},        {KVMILL_Q6_0, 96, 0, 0},
-        {KVMILL_Q8_KV, 352, 0, 0}};
-    static const struct kvmill_kernel *const kernels[] = {&kvmill_portable_write_rows,
-                                                          &kvmill_portable_read_rows};
-    for (int k = 0; k < 2; k++) {
-        test_portable(kernels[k], &(struct kvmill_convert_shape){KVMILL_I8, {KVMILL_I8, 5, 0, 0}});
-        for (size_t i = 0; i < COUNT(formats); i++)
-            for (int type = KVMILL_F32; type <= KVMILL_BF16; type++)
-                test_portable(kernels[k], &(struct kvmill_convert_shape){type, formats[i]});
+/* ELEMENT DIM SCALE GROUP */
+EACH_ROW(portable_formats, 4) {
+    for (int type = KVMILL_F32; type <= KVMILL_BF16; type++) {
+        const struct kvmill_convert_shape shape = {
+            type,
+            {convert_element(cells[0]), atoi(cells[1]), convert_element(cells[2]), atoi(cells[3])}};
+        test_portable(&kvmill_portable_write_rows, &shape);
+        test_portable(&kvmill_portable_read_rows, &shape);
     }
+}
+
+TEST(copied) {
+    const struct kvmill_convert_shape shape = {KVMILL_I8, {KVMILL_I8, 5, 0, 0}};
+    test_portable(&kvmill_portable_write_rows, &shape);
+    test_portable(&kvmill_portable_read_rows, &shape);
 }
 
 TEST(cases) {

@@ -2,11 +2,12 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
-#include <stdarg.h>
 
 #include <kvmill_ffi.h>
 
+#include "case_table.h"
 #include "common.h"
+#include "elements.h"
 #include "plans.h"
 
 /* Those of configs/specs/handlers.json. */
@@ -84,21 +85,18 @@ static void add_buffer(struct call *call, const char *type, int rank, bool is_re
 }
 
 /* A call in words, "F32[6,4] S32[3,1] -> F32[3,4]", and the data of each buffer. */
-static void make_call(struct call *call, const char *words, ...) {
+static void make_call(struct call *call, const char *words, void *const *data) {
     char type[8];
     bool is_result = false;
-    va_list data;
     begin(call);
-    va_start(data, words);
     for (int n = 0, length; sscanf(words, " %7[A-Z0-9][%n", type, &length) == 1; n++) {
         int64_t *dims = call->dims[n];
         int rank = sscanf(words += length, "%" SCNd64 ",%" SCNd64, &dims[0], &dims[1]);
-        add_buffer(call, type, rank > 0 ? rank : 0, is_result, va_arg(data, void *));
+        add_buffer(call, type, rank > 0 ? rank : 0, is_result, data[n]);
         words = strchr(words, ']') + 1;
         is_result |= strncmp(words, " ->", 3) == 0;
         words += strncmp(words, " ->", 3) == 0 ? 3 : 0;
     }
-    va_end(data);
 }
 
 static bool succeeds(handler *run) {
@@ -154,94 +152,51 @@ TEST(layout) {
        "tasks, and nothing after them");
 }
 
-/* ---- Gather ---- */
+/* ---- Calls of handlers ---- */
 
-static float table[6][4], rows[3][4];
-static int32_t row_indices[3] = {5, -1, 2};
+enum { MOST_BYTES = 128 };
 
-static void begin_lookup(void) {
-    for (int i = 0; i < 24; i++)
-        table[i / 4][i % 4] = (float)i;
-    memset(rows, 0x7f, sizeof rows);
-    make_call(&call, "F32[6,4] S32[3,1] -> F32[3,4]", table, row_indices, rows);
+static void put_numbers(int32_t xla_type, unsigned char *to, const char *cell) {
+    double numbers[MOST_BYTES];
+    DLDataType type;
+    must(kvmill_ffi_dtype(xla_type, &type), cell);
+    type = type.code == kDLComplex ? f64 : type; /* two numbers each */
+    int64_t count = numbers_in(cell, 10, numbers, MOST_BYTES * 8 / type.bits);
+    for (int64_t i = 0; i < count; i++)
+        number_put(type, to + i * type.bits / 8, numbers[i]);
 }
 
-static bool rows_are_untouched(void) {
-    unsigned char bytes[sizeof rows];
-    memset(bytes, 0x7f, sizeof bytes);
-    return memcmp(bytes, rows, sizeof rows) == 0;
+/* NAME HANDLER CALL, and the numbers of each buffer, those that a result shall have; after "@N"
+   where it is in the memory of argument N. */
+ROWS(call, 4) {
+    static const char *const names[] = {"lookup", "filled",   "windows", "elements",
+                                        "pair",   "promoted", "nothing", "7"};
+    static handler *const handlers[] = {kvmill_handlers_ffi_lookup,  kvmill_handlers_ffi_filled,
+                                        kvmill_handlers_ffi_windows, kvmill_handlers_ffi_elements,
+                                        kvmill_handlers_ffi_pair,    kvmill_handlers_ffi_promoted,
+                                        kvmill_handlers_ffi_nothing, kvmill_handlers_ffi_7};
+    _Alignas(16) unsigned char memory[MOST][MOST_BYTES] = {{0}};
+    unsigned char wanted[MOST][MOST_BYTES] = {{0}};
+    void *data[MOST];
+    char *const *cell = cells + 3;
+    int place[MOST];
+    for (int n = 0; cell[n] != NULL; n++) {
+        place[n] = cell[n][0] == '@' ? atoi(cell[n] + 1) : n;
+        data[n] = cell[n][0] != '\0' ? memory[place[n]] : NULL;
+    }
+    make_call(&call, cells[2], data);
+    for (int n = 0; cell[n] != NULL; n++) {
+        const char *numbers = cell[n] + (cell[n][0] == '@' ? 2 : 0);
+        put_numbers(call.buffers[n].dtype, wanted[place[n]], numbers);
+        if (n < call.frame.arguments.size)
+            put_numbers(call.buffers[n].dtype, memory[n], numbers);
+    }
+    ok(succeeds(handlers[place_of(cells[1], names, COUNT(names))]) &&
+           memcmp(memory, wanted, sizeof memory) == 0,
+       "%s", cells[0]);
 }
 
-TEST(gathers) {
-    double numbers[3][2] = {{1, 2}, {3, 4}, {5, 6}}, found[2][2];
-    uint8_t indices[2] = {200, 1};
-    begin_lookup();
-    ok(succeeds(kvmill_handlers_ffi_lookup) && rows[0][0] == 20 && rows[1][3] == 3 &&
-           rows[2][1] == 9,
-       "a gather, starts clamped");
-    make_call(&call, "C128[3] U8[2] -> C128[2]", numbers, indices, found);
-    ok(succeeds(kvmill_handlers_ffi_filled) && found[0][0] == -2.5 && found[0][1] == 0 &&
-           found[1][0] == 3 && found[1][1] == 4,
-       "a gather that fills, complex numbers by unsigned indices");
-}
-
-/* ---- Scatter ---- */
-
-static void run_windows(handler *run, int32_t *given, int32_t *results) {
-    static int64_t starts[2] = {3, 0};
-    static int32_t amounts[2][2] = {{10, 20}, {30, 40}};
-    make_call(&call, "S32[4] S64[2,1] S32[2,2] -> S32[4]", given, starts, amounts, results);
-    ok(succeeds(run), "it runs");
-}
-
-static bool is(const int32_t *numbers, int32_t a, int32_t b, int32_t c, int32_t d) {
-    return numbers[0] == a && numbers[1] == b && numbers[2] == c && numbers[3] == d;
-}
-
-TEST(scatters) {
-    int32_t given[4] = {1, 2, 3, 4}, results[4] = {0};
-    run_windows(kvmill_handlers_ffi_windows, given, results);
-    ok(is(given, 1, 2, 3, 4) && is(results, 31, 42, 3, 4),
-       "inputs stay; a window that is partly outside is skipped, as XLA does");
-    run_windows(kvmill_handlers_ffi_elements, given, results);
-    ok(is(results, 31, 42, 3, 14), "by elements where the spec says so");
-    run_windows(kvmill_handlers_ffi_windows, given, given);
-    ok(is(given, 31, 42, 3, 4), "in place");
-}
-
-/* Two inputs, of which each may share its memory with its result. */
-static void check_pair(int shared) {
-    float a[3] = {1, 2, 3}, added[3], more[2] = {10, 20}, factor = 0.5f;
-    int32_t b[3] = {4, 5, 6}, most[3], other[2] = {9, 1}, indices[2] = {2, 0};
-    float *sums = shared & 1 ? a : added;
-    int32_t *maxima = shared & 2 ? b : most;
-    make_call(&call, "F32[3] S32[3] S32[2,1] F32[2] S32[2] F32[] -> F32[3] S32[3]", a, b, indices,
-              more, other, &factor, sums, maxima);
-    ok(succeeds(kvmill_handlers_ffi_pair) && sums[0] == 11 && sums[1] == 2 && sums[2] == 8 &&
-           maxima[0] == 4 && maxima[1] == 5 && maxima[2] == 9,
-       "a region of two inputs and a captured scalar, %s in place",
-       (const char *[]){"none", "the first", "the second", "both"}[shared]);
-    ok(((shared & 1) || (a[0] == 1 && a[2] == 3)) && ((shared & 2) || b[2] == 6),
-       "and what is not in place stays");
-}
-
-TEST(pairs) {
-    for (int shared = 0; shared < 4; shared++)
-        check_pair(shared);
-}
-
-TEST(types) {
-    int8_t small[2] = {100, 100}, more[2] = {100, 100}, stored[2] = {-3, 5}, one[1] = {7}, sums[2];
-    int32_t wide[2], both[2] = {0, 0}, last[1] = {1};
-    make_call(&call, "S8[2] S32[2,1] S8[2] -> S32[2]", small, both, more, wide);
-    ok(succeeds(kvmill_handlers_ffi_promoted) && wide[0] == 300 && wide[1] == 100,
-       "results wider than inputs");
-    make_call(&call, "S8[2] S32[1,1] S8[1] -> S8[2]", stored, last, one, sums);
-    ok(succeeds(kvmill_handlers_ffi_7) && sums[0] == -3 && sums[1] == 15,
-       "quantized numbers are their storage: 4 + 5 = 9");
-    make_call(&call, "F16[3,0] S32[0,1] F16[0,0] -> F16[3,0]", NULL, NULL, NULL, NULL);
-    ok(succeeds(kvmill_handlers_ffi_nothing), "tensors without elements or memory");
-}
+TABLE(ffi);
 
 /* ---- Errors ---- */
 
@@ -270,6 +225,20 @@ static const struct {
     {AT(dims[2][1]), 5, "result has shape [3, 5]; accepted: [3, 4]"},
     {AT(buffers[0].data), 0, "the data of operand is NULL"},
 };
+
+static float table[6][4], rows[3][4];
+static int32_t row_indices[3] = {5, -1, 2};
+
+static void begin_lookup(void) {
+    memset(rows, 0x7f, sizeof rows);
+    make_call(&call, "F32[6,4] S32[3,1] -> F32[3,4]", (void *[]){table, row_indices, rows});
+}
+
+static bool rows_are_untouched(void) {
+    unsigned char bytes[sizeof rows];
+    memset(bytes, 0x7f, sizeof bytes);
+    return memcmp(bytes, rows, sizeof rows) == 0;
+}
 
 TEST(refusals) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
@@ -330,7 +299,7 @@ static void call_often(void *context, int64_t thread) {
     struct call call;
     (void)context;
     for (int i = 0; i < ROUNDS; i++) {
-        make_call(&call, "S32[4,1] S32[1,1] -> S32[1,1]", numbers, &index, &found);
+        make_call(&call, "S32[4,1] S32[1,1] -> S32[1,1]", (void *[]){numbers, &index, &found});
         if (kvmill_ffi_call(&shared_op, &call.frame) == NULL && found == 10 * index)
             __atomic_fetch_add(&good_calls, 1, __ATOMIC_RELAXED);
     }
@@ -397,7 +366,7 @@ static void begin_large(const kvmill_ffi_api *with) {
             from[r][c] = r * COLUMNS + c;
     }
     memset(to, 0, sizeof to);
-    make_call(&call, "S32[256,4096] S32[256,1] -> S32[256,4096]", from, backwards, to);
+    make_call(&call, "S32[256,4096] S32[256,1] -> S32[256,4096]", (void *[]){from, backwards, to});
     call.frame.api = with;
 }
 

@@ -41,13 +41,12 @@ static int replay(const struct fuzz_target *target, const char *path) {
 static int replay_all(const struct fuzz_target *target, const char *pattern) {
     glob_t found = {0};
     int runs = 0;
-    char *path = fuzz_tree_file(pattern);
+    const char *path = source_path("%s", pattern);
     if (glob(path, 0, NULL, &found) != 0)
         bail_out("%s: no seeds", path);
     for (size_t i = 0; i < found.gl_pathc; i++)
         runs += replay(target, found.gl_pathv[i]);
     globfree(&found);
-    free(path);
     return runs;
 }
 

@@ -4,7 +4,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,26 +13,22 @@
 #include "onnx_text.h"
 #include "settings.h"
 
-/* A file of these bytes, by a name that reads it from its beginning each time. */
-struct file {
-    int descriptor;
-    char name[64];
-};
+/* A file in memory, whose name reads it from its beginning each time. */
+static int descriptor;
+static char file_name[64];
 
-static void open_file(struct file *file, const void *data, size_t length) {
-    file->descriptor = memfd_create("model", 0);
-    must(file->descriptor >= 0 && write(file->descriptor, data, length) == (ssize_t)length,
-         "cannot make a file in memory");
-    snprintf(file->name, sizeof file->name, "/proc/self/fd/%d", file->descriptor);
+static void write_file(const void *data, size_t length) {
+    must(ftruncate(descriptor, 0) == 0 && pwrite(descriptor, data, length, 0) == (ssize_t)length,
+         "cannot write a file in memory");
 }
 
 static struct { int64_t read, refused, specs, constants; } seen;
 
 /* Elements of constants are all there, or it is known that they are not. */
-static void copy_constants(const char *name) {
+static void copy_constants(void) {
     struct onnx_model model;
     struct error error;
-    bool done = onnx_read(name, &model, &error);
+    bool done = onnx_read(file_name, &model, &error);
     for (int i = 0; done && i < model.value_count; i++) {
         const struct onnx_value *value = &model.values[i];
         int64_t bytes;
@@ -55,12 +50,10 @@ struct result {
 };
 
 static void read_bytes(const void *data, size_t length, struct result *result) {
-    struct file file;
     *result = (struct result){0};
-    open_file(&file, data, length);
-    result->done = specs_of_onnx(file.name, &result->specs, &result->error);
-    copy_constants(file.name);
-    close(file.descriptor);
+    write_file(data, length);
+    result->done = specs_of_onnx(file_name, &result->specs, &result->error);
+    copy_constants();
 }
 
 static void read_model(const char *description, struct result *result) {
@@ -72,7 +65,8 @@ static void read_model(const char *description, struct result *result) {
 
 /* A message has a file and says what is accepted. */
 static bool says_enough(const char *message) {
-    return strncmp(message, "/proc/self/fd/", 14) == 0 && strstr(message, "accepted") != NULL;
+    return strncmp(message, file_name, strlen(file_name)) == 0 &&
+           strstr(message, "accepted") != NULL;
 }
 
 /* ---- The table ---- */
@@ -140,35 +134,18 @@ static bool reads_or_refuses(const void *data, size_t length) {
     return told;
 }
 
-/* All there is in a model. */
-static const char rich[] =
-    "opset 18\nopset 3 com.x\nfunction\ninput d float32 4 5\ninput i int64 3\ninput s float16 n 2 "
-    "-1\n"
-    "initial c float32 2 2 : 1 2 3 4\ninitial k int64 2 : 0 -1\nexternal e float32 9\nsparse z\n"
-    "initial b uint8 3 : 1 2 3\n"
-    "node Constant - n value_ints=[1,2,3]\nnode Constant - f value_floats=[1.5,2.5]\n"
-    "node Constant - t tensor=int64:7\nnode Constant - w value_string=word\n"
-    "node Gather d,i g axis=1 name=first\nnode GatherElements c,c2 h\nnode If d x then_branch=abc\n"
-    "node ScatterElements c,k2,c q reduction=add axis=0\nnode ScatterND d,m,u r name=last\n"
-    "node GatherND d,m v batch_dims=0\noutput g float32 4 3\noutput v -\ninfo r float32 ? ?\n";
+/* Texts of tests/tables/onnx_random.tsv: all there is in models; alternatives of which few make
+   sense. */
+static char *rich, *alternatives;
 
-static const char pmx[] =
-    "input pq float16 B 2 4 8\ninput pk float16 B 2 2 8\ninput pa int64\ninput pc int8 B 3 2 M 2 "
-    "8\n"
-    "input ps float32 B 3 2 M 2 1\ninput pm float16 2 M\n"
-    "node MultiHeadCacheAttention pq,pk,pk,pa,pc,ps,pm po domain=opmx num_heads=4 head_dim=8 "
-    "num_kv_heads=2 layer_idx=1 quant_bit=8\n"
-    "node KeyValueCache pk,pk,pa,pc,ps pl,pv domain=pmx layer_idx=2 quant_bit=8\n"
-    "input gq float16 B S 64\ninput gc int8 B 2 M 8\ninput gn int32 B\n"
-    "node GroupQueryAttention gq,-,-,gc,gc,gn,gn go,gk,gv domain=com.microsoft num_heads=4 "
-    "kv_num_heads=2 kv_cache_bit_width=8\n";
+static void keep_text(char *const *cells) {
+    *(strcmp(cells[0], "rich") == 0 ? &rich : &alternatives) = strdup(cells[1]);
+}
 
-static void write_rich(struct text *file) {
-    char description[4096];
-    snprintf(description, sizeof description, "%s%s%s",
-             "input c2 int64 2 2\ninput k2 int32 2 2\ninput m int64 2 1\ninput u float32 2 5\n",
-             rich, pmx);
-    onnx_write(description, file);
+void before_tests(void) {
+    each_row("onnx_random", 2, keep_text);
+    descriptor = memfd_create("model", 0);
+    snprintf(file_name, sizeof file_name, "/proc/self/fd/%d", descriptor);
 }
 
 /* Bits, bytes that are the ends of lengths and numbers, spans that go or come twice, an end. */
@@ -206,7 +183,7 @@ static bool goes_on(int64_t round, int64_t rounds, time_t begin) {
 static void make_mutant(struct dice *dice, struct text *file) {
     enum { ROOM = 1 << 14 };
     static unsigned char data[ROOM];
-    write_rich(file);
+    onnx_write(rich, file);
     size_t length = file->length;
     memcpy(data, file->data, length);
     for (int64_t k = dice_range(dice, 1, 4); k > 0; k--)
@@ -215,40 +192,9 @@ static void make_mutant(struct dice *dice, struct text *file) {
     text_append(file, (const char *)data, length);
 }
 
-/* ---- Models that make no sense: alternatives in braces, as settings.h has them ---- */
-
-#define NAME   ",{a|b|c|d|e|f|-}"
-#define NAMES3 NAME NAME NAME
-#define DIM    " {0|1|2|2|2|3|4|5|?|n|-1|-9|9223372036854775807|4611686018427387904}"
-#define DIMS   "{|" DIM "|" DIM DIM "|" DIM DIM DIM "|" DIM DIM DIM DIM "}"
-#define TYPE                                                                                       \
-    " {float32|float32|float32|int64|int64|int64|int32|float16|uint8|string|bool|27|99|0|int4|-}"
-#define VALUE(OWN) "{input|input|input|initial} " OWN TYPE DIMS "\n"
-#define ATTRIBUTE                                                                                  \
-    " {axis={0|1|-1|-9223372036854775808|1.5|word}|batch_dims={1|-1}|reduction={add|min|}|"        \
-    "mode=circular|value_int=3|value_ints=[1,2]|value_floats=[0.5]|tensor=int64:5|branch=xx|"      \
-    "name=x|domain={ai.onnx|com.x}}"
-#define NODE(OUTPUT)                                                                               \
-    "node {Gather|GatherElements|GatherND|ScatterElements|ScatterND|TensorScatter|Attention|"      \
-    "Constant|Add} a" NAME "{|" NAME "} " OUTPUT "{|" ATTRIBUTE "|" ATTRIBUTE ATTRIBUTE "}\n"
-#define PMX_ATTRIBUTE                                                                              \
-    " {num_layer=2|layer_idx={1|-1}|quant_bit={8|4|3}|quant_group={4|0}|cache_layout={1|3}|"       \
-    "cache_mode=1|page_size=0|is_causal=0|is_alibi=7|num_kv_heads={0|9223372036854775807}|"        \
-    "num_repeat={3|1.5}|sinks=1}"
-#define PMX_NODE(OUTPUT)                                                                           \
-    "node {KeyValueCache|Multi{Head|HeadCache}Attention} a" NAME "{|" NAME "}{|" NAMES3            \
-    "}{|" NAMES3 NAMES3 "}{|" NAME "} " OUTPUT "{|||,-} domain={op|p}mx{|.dynamic_batching|.x}"    \
-    "{| num_heads={0|1|2|3|4} head_dim=" DIM_OF_HEADS "}{|" PMX_ATTRIBUTE                          \
-    "|" PMX_ATTRIBUTE PMX_ATTRIBUTE "}\n"
-#define DIM_OF_HEADS     "{0|1|2|4|?|n|-1|9223372036854775807}"
-#define ANY_NODE(OUTPUT) "{" NODE(OUTPUT) "|" PMX_NODE(OUTPUT) "}"
-
 static void make_model(struct dice *dice, struct text *file) {
-    static const char models[] = "opset {1|2}{0|1|2|3|4|5|6|7|8|9}\n" VALUE("a") VALUE("b")
-        VALUE("c") VALUE("d") VALUE("e") VALUE("{f|f|f|f|f|f|f|f|a}") ANY_NODE("o0") "{|" ANY_NODE(
-            "o1") "{|" ANY_NODE("o2") "}}{|||info o1 float32 2 2\noutput o0 int64\n}";
     char model[2048];
-    setting_choose(models, setting_roll, dice, model, sizeof model);
+    setting_choose(alternatives, setting_roll, dice, model, sizeof model);
     onnx_write(model, file);
 }
 
@@ -275,7 +221,7 @@ static void fuzz(const char *what, void make(struct dice *dice, struct text *fil
 TEST(truncations) {
     struct text file = {0};
     bool right = true;
-    write_rich(&file);
+    onnx_write(rich, &file);
     for (size_t length = 0; length < file.length; length += is_slow_run() ? 17 : 1)
         right = reads_or_refuses(file.data, length) && right;
     ok(right, "files that end too early are read or refused");
@@ -359,13 +305,9 @@ TEST(files) {
        "a file that is not there: %s", error.text);
     ok(!specs_of_onnx("/tmp", &specs, &error) && strstr(error.text, "regular") != NULL,
        "a directory: %s", error.text);
-    struct file large;
-    open_file(&large, "", 0);
-    ok(ftruncate(large.descriptor, ((off_t)2 << 30) + 1) == 0 &&
-           !specs_of_onnx(large.name, &specs, &error) &&
+    ok(ftruncate(descriptor, ((off_t)2 << 30) + 1) == 0 && !specs_of_onnx(file_name, &specs, &error) &&
            strstr(error.text, "2147483649 bytes; accepted: at most 2 GiB") != NULL,
        "a file of more than 2 GiB is refused before it is read");
-    close(large.descriptor);
 }
 
 TEST(extremes) {

@@ -32,21 +32,11 @@ static kvmill_status read_flow(const char *text, const kvmill_flow **read, kvmil
 }
 
 /* A flow that has one of everything; its dims follow from attention and words. */
-#define ATTENTION                                                                                  \
-    "\"attention\": {\"num_heads\": 8, \"num_kv_heads\": 2, \"head_dim\": 32, \"page_size\": 16, " \
-    "\"T1\": \"float32\"}"
-#define WHOLE                                                                                      \
-    "{\"op\": \"flow\", " ATTENTION ", \"dims\": {\"best\": 5}, \"layers_skip\": [0, 3],\n"        \
-    " \"fields\": [{\"name\": \"mean\", \"shape\": [1, \"head_dim\"], \"dtype\": \"float16\"}],\n" \
-    " \"constants\": [{\"name\": \"w\", \"shape\": [1, \"head_dim/16\"], \"values\": [0.5, "       \
-    "2]}],\n"                                                                                      \
-    " \"cache\": [{\"op\": \"Mean\", \"inputs\": [\"k\"], \"dim\": 1, \"output\": \"mean\"}],\n"   \
-    " \"index\": [{\"op\": \"GeMM\", \"inputs\": [\"q\", \"mean\"], \"output\": \"s\"},\n"         \
-    "  {\"op\": \"Sum\", \"inputs\": [\"w\"], \"dim\": 2, \"output\": \"t\"},\n"                   \
-    "  {\"op\": \"Max\", \"inputs\": [\"s\"], \"dim\": 2, \"output\": \"m\"},\n"                   \
-    "  {\"op\": \"Add\", \"inputs\": [\"m\", \"t\"], \"alpha\": 0.25, \"output\": \"x\"},\n"       \
-    "  {\"op\": \"topK\", \"inputs\": [\"x\"]}],\n"                                                \
-    " \"select\": {\"topk_val\": \"best\", \"topk_ratio\": \"1/8\", \"order\": \"score\"}}"
+static char *whole;
+
+void before_tests(void) {
+    whole = read_bytes(source_path("tests/whole_flow.json"), NULL);
+}
 
 static bool is_whole(const kvmill_flow *flow) {
     const kvmill_cache_attention *op = flow->attention;
@@ -69,7 +59,7 @@ TEST(flow) {
     kvmill_flow_limits limits;
     kvmill_flow_limits_init(&limits, sizeof limits);
     limits.batch = limits.pages = 4;
-    if (!ok_status(read_flow(WHOLE, &flow, &error), KVMILL_OK, &error, NULL, "a flow is read"))
+    if (!ok_status(read_flow(whole, &flow, &error), KVMILL_OK, &error, NULL, "a flow is read"))
         return;
     ok(is_whole(flow), "  every member is what the text says, or its default");
     kvmill_status status = kvmill_plan_flow_decode(flow, &limits, NULL, &plan, &error);
@@ -264,7 +254,7 @@ TEST(language) {
         skip_test("a language with decimal commas: none is installed");
         return;
     }
-    bool done = read_flow(WHOLE, &flow, NULL) == KVMILL_OK && is_whole(flow) &&
+    bool done = read_flow(whole, &flow, NULL) == KVMILL_OK && is_whole(flow) &&
                 kvmill_read_element_type(text, strlen(text), &element, NULL) == KVMILL_OK &&
                 element.scale == 0.25;
     kvmill_free_flow(flow);
@@ -276,7 +266,7 @@ static void read_one(void *context, int64_t i) {
     const kvmill_flow *own;
     const kvmill_region *replaced;
     int *right = context;
-    bool done = read_flow(WHOLE, &own, NULL) == KVMILL_OK && is_whole(own);
+    bool done = read_flow(whole, &own, NULL) == KVMILL_OK && is_whole(own);
     done &= read_region(HEAD " stablehlo.return %b : tensor<f32>", 1, NULL, 0, &replaced, NULL) ==
                 KVMILL_OK &&
             replaced->results[0] == 1;

@@ -2,29 +2,21 @@
    what the oracle says, run before and after; and what is written and refused.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../defs/op_tables.h"
 #include "../import/stablehlo/rewrite.h"
-#include "../ops/element.h"
 #include "../tools/mlir_eval.h"
 #include "case_table.h"
 #include "common.h"
-#include "oracle/windows.h"
 #include "windows_case.h"
 
 enum { PROGRAMS = 120, SLOTS = 2 };
 
 /* ---- Text of programs ---- */
 
-static void print_type(FILE *stream, const DLTensor *tensor) {
-    fprintf(stream, "tensor<");
-    for (int d = 0; d < tensor->ndim; d++)
-        fprintf(stream, "%" PRId64 "x", tensor->shape[d]);
-    fprintf(stream, "%s>", kvmill_element_word(tensor->dtype));
-}
-
 static void print_types(FILE *stream, const DLTensor *const *tensors, int count) {
     for (int i = 0; i < count; i++) {
         fprintf(stream, "%s", i ? ", " : "");
-        print_type(stream, tensors[i]);
+        print_tensor_type(stream, tensors[i]);
     }
 }
 
@@ -35,7 +27,7 @@ static void print_literal(FILE *stream, const struct pair *pair) {
     for (int64_t i = 0; i < bytes; i++)
         fprintf(stream, "%02x", pair->dense[i]);
     fprintf(stream, "%s> : ", bytes ? "\"" : "");
-    print_type(stream, &pair->fenced.dl);
+    print_tensor_type(stream, &pair->fenced.dl);
 }
 
 static void print_constant(FILE *stream, int number, const struct pair *pair) {
@@ -50,32 +42,6 @@ static void print_check(FILE *stream, const char *value, const struct pair *pair
     fprintf(stream, "\n");
 }
 
-static void print_axes(FILE *stream, const char *word, const int64_t *items, int count) {
-    fprintf(stream, "%s = [", word);
-    for (int i = 0; i < count; i++)
-        fprintf(stream, "%s%" PRId64, i ? ", " : "", items[i]);
-    fprintf(stream, "], ");
-}
-
-static const char *const gather_words[] = {
-    "stablehlo.gather",      "offset_dims",     "collapsed_slice_dims",
-    "operand_batching_dims", "start_index_map", "start_indices_batching_dims",
-};
-static const char *const scatter_words[] = {
-    "stablehlo.scatter",   "update_window_dims",           "inserted_window_dims",
-    "input_batching_dims", "scatter_dims_to_operand_dims", "scatter_indices_batching_dims",
-};
-
-static void print_numbers(FILE *stream, const struct geometry *g, const char *const *words) {
-    fprintf(stream, "#%s<", words[0]);
-    print_axes(stream, words[1], g->window, g->windows);
-    print_axes(stream, words[2], g->dropped, g->droppeds);
-    print_axes(stream, words[3], g->batching, g->pairs);
-    print_axes(stream, words[4], g->map, g->components);
-    print_axes(stream, words[5], g->indices_batching, g->pairs);
-    fprintf(stream, "index_vector_dim = %d>", g->ivd);
-}
-
 /* ---- Random programs ---- */
 
 static void make_batched(struct dice *dice, bool gathers, struct geometry *g) {
@@ -84,25 +50,9 @@ static void make_batched(struct dice *dice, bool gathers, struct geometry *g) {
     while (g->pairs == 0);
 }
 
-static void open_dense(struct dice *dice, DLDataType type, int rank, const int64_t *dims,
-                       struct pair *pair) {
-    pair->is_dense = true;
-    open_pair(dice, type, rank, dims, pair);
-}
-
-static void open_indices(struct dice *dice, const struct geometry *g, struct pair *indices) {
+static DLDataType index_type(struct dice *dice) {
     bool narrow = dice_once_in(dice, 4); /* -2 to 1: fewer than most batches */
-    DLDataType type = narrow ? (DLDataType){kDLInt, 2, 1} : random_index_type(dice);
-    open_dense(dice, type, g->indices_rank, g->indices_dims, indices);
-    fill_indices(dice, g, type, indices);
-}
-
-static void judge_gather(const struct geometry *g, const struct pair *tensors) {
-    kvmill_gather op = gather_of_geometry(g);
-    op.operand = &tensors[0].fenced.dl;
-    op.start_indices = &tensors[1].fenced.dl;
-    op.result = &tensors[2].fenced.dl;
-    oracle_gather(ORACLE_DEFINITION, &op, tensors[0].dense, tensors[1].dense, tensors[2].dense);
+    return narrow ? (DLDataType){kDLInt, 2, 1} : random_index_type(dice);
 }
 
 /* A promise in all the ways of writing it; it is not true, and nobody relies on it. */
@@ -114,30 +64,27 @@ static const char *random_promise(struct dice *dice) {
 
 static void print_gather(FILE *stream, struct dice *dice) {
     static const DLDataType types[] = {{kDLUInt, 8, 1}, {kDLInt, 16, 1}, {kDLInt, 64, 1}};
-    struct geometry g;
-    struct pair tensors[3] = {0};
-    make_batched(dice, true, &g);
-    DLDataType type = types[dice_range(dice, 0, COUNT(types) - 1)];
-    open_dense(dice, type, g.rank, g.dims, &tensors[0]);
-    open_indices(dice, &g, &tensors[1]);
-    open_dense(dice, type, g.windowed_rank, g.windowed_dims, &tensors[2]);
-    random_bytes(dice, &tensors[0]);
-    judge_gather(&g, tensors);
-    for (int i = 0; i < 2; i++)
-        print_constant(stream, i, &tensors[i]);
-    fprintf(stream, "  %%r = \"stablehlo.gather\"(%%t0, %%t1) <{dimension_numbers = ");
-    print_numbers(stream, &g, gather_words);
-    fprintf(stream, ", slice_sizes = array<i64");
-    for (int d = 0; d < g.rank; d++)
-        fprintf(stream, "%s%" PRId64, d ? ", " : ": ", g.slice[d]);
+    struct gathering it = {.type = types[dice_range(dice, 0, COUNT(types) - 1)],
+                           .index_type = index_type(dice),
+                           .is_dense = true};
+    make_batched(dice, true, &it.g);
+    open_gathering(dice, &it);
+    expect_gathering(&it, ORACLE_DEFINITION);
+    print_constant(stream, 0, &it.operand);
+    print_constant(stream, 1, &it.indices);
+    fprintf(stream, "  %%r = \"stablehlo.gather\"(%%t0, %%t1) <{dimension_numbers = "
+                    "#stablehlo.gather<");
+    print_lists(stream, &kvmill_gather_op, &it.op, false);
+    fprintf(stream, "index_vector_dim = %d>, slice_sizes = array<i64", it.g.ivd);
+    for (int d = 0; d < it.g.rank; d++)
+        fprintf(stream, "%s%" PRId64, d ? ", " : ": ", it.g.slice[d]);
     fprintf(stream, ">%s}> : (", random_promise(dice));
-    print_types(stream, (const DLTensor *[]){&tensors[0].fenced.dl, &tensors[1].fenced.dl}, 2);
+    print_types(stream, it.tensors, 2);
     fprintf(stream, ") -> ");
-    print_type(stream, &tensors[2].fenced.dl);
+    print_tensor_type(stream, it.op.result);
     fprintf(stream, "\n");
-    print_check(stream, "%r", &tensors[2]);
-    for (int i = 0; i < 3; i++)
-        close_pair(&tensors[i]);
+    print_check(stream, "%r", &it.result);
+    close_gathering(&it);
 }
 
 /* The first input becomes three times itself plus its update, so that the order of updates shows;
@@ -166,52 +113,34 @@ static void combine(void *context, unsigned char *const *accumulators,
         memcpy(accumulators[i], &after[i], sizeof after[i]);
 }
 
-/* Inputs, indices, updates; the inputs become the results. */
-static void judge_scatter(const struct geometry *g, const struct pair *tensors) {
-    const DLTensor *inputs[] = {&tensors[0].fenced.dl, &tensors[1].fenced.dl};
-    const DLTensor *updates[] = {&tensors[3].fenced.dl, &tensors[4].fenced.dl};
-    const unsigned char *data[] = {tensors[3].dense, tensors[4].dense};
-    unsigned char *results[] = {tensors[0].dense, tensors[1].dense};
-    kvmill_scatter op = scatter_of_geometry(g);
-    op.count = SLOTS;
-    op.inputs = inputs;
-    op.scatter_indices = &tensors[2].fenced.dl;
-    op.updates = updates;
-    oracle_scatter(ORACLE_DEFINITION, &op, tensors[2].dense, data, results, (int64_t[]){4, 4},
-                   combine, NULL);
-}
-
 static void print_scatter(FILE *stream, struct dice *dice) {
-    struct geometry g;
-    struct pair tensors[2 * SLOTS + 1] = {0};
-    const DLTensor *types[2 * SLOTS + 1];
-    make_batched(dice, false, &g);
+    static const kvmill_element_type types[SLOTS] = {{.dtype = {kDLInt, 32, 1}},
+                                                     {.dtype = {kDLInt, 32, 1}}};
+    static const kvmill_region of_two = {.arguments = types};
+    static const struct joint joint = {SLOTS, &of_two, combine};
+    struct scattering it = {.joint = &joint, .index_type = index_type(dice), .is_dense = true};
+    make_batched(dice, false, &it.g);
+    open_scattering(dice, &it);
+    expect_scattering(&it, ORACLE_DEFINITION,
+                      (unsigned char *[]){it.input[0].dense, it.input[1].dense});
     for (int i = 0; i < SLOTS; i++) {
-        open_dense(dice, i32, g.rank, g.dims, &tensors[i]);
-        open_dense(dice, i32, g.windowed_rank, g.windowed_dims, &tensors[SLOTS + 1 + i]);
-        random_bytes(dice, &tensors[i]);
-        random_bytes(dice, &tensors[SLOTS + 1 + i]);
+        print_constant(stream, i, &it.input[i]);
+        print_constant(stream, SLOTS + 1 + i, &it.update[i]);
     }
-    open_indices(dice, &g, &tensors[SLOTS]);
-    for (int i = 0; i < 2 * SLOTS + 1; i++) {
-        print_constant(stream, i, &tensors[i]);
-        types[i] = &tensors[i].fenced.dl;
-    }
-    judge_scatter(&g, tensors);
+    print_constant(stream, SLOTS, &it.indices);
     fprintf(stream,
             "  %%r:2 = \"stablehlo.scatter\"(%%t0, %%t1, %%t2, %%t3, %%t4) %s "
-            "{scatter_dimension_numbers = ",
+            "{scatter_dimension_numbers = #stablehlo.scatter<",
             region);
-    print_numbers(stream, &g, scatter_words);
-    fprintf(stream, "%s} : (", random_promise(dice));
-    print_types(stream, types, 2 * SLOTS + 1);
+    print_lists(stream, &kvmill_scatter_op, &it.op, false);
+    fprintf(stream, "index_vector_dim = %d>%s} : (", it.g.ivd, random_promise(dice));
+    print_types(stream, it.tensors, 2 * SLOTS + 1);
     fprintf(stream, ") -> (");
-    print_types(stream, types, SLOTS);
+    print_types(stream, it.inputs, SLOTS);
     fprintf(stream, ")\n");
-    print_check(stream, "%r#0", &tensors[0]);
-    print_check(stream, "%r#1", &tensors[1]);
-    for (int i = 0; i < 2 * SLOTS + 1; i++)
-        close_pair(&tensors[i]);
+    print_check(stream, "%r#0", &it.result[0]);
+    print_check(stream, "%r#1", &it.result[1]);
+    close_scattering(&it);
 }
 
 static void print_programs(FILE *stream) {

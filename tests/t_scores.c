@@ -139,6 +139,12 @@ static void put_column(unsigned char *rows, int element, int64_t count, int64_t 
         kvmill_store_float(element, rows, r * dim + 5 % dim, number);
 }
 
+/* So many of four bytes, which end or begin where memory does. */
+static void *open_numbers(struct fence *fence, int64_t count, bool at_end, struct dice *dice) {
+    fence_open(fence, (size_t)count * 4, FENCE_FLUSH, at_end ? FENCE_ABOVE : FENCE_BELOW, dice);
+    return fence->data;
+}
+
 /* ---- A problem ---- */
 
 struct scene {
@@ -151,9 +157,7 @@ struct scene {
 };
 
 static void open_ids(struct scene *scene, int64_t pages, struct dice *dice) {
-    fence_open(&scene->ids, (size_t)pages * sizeof(int32_t), FENCE_FLUSH,
-               dice_once_in(dice, 2) ? FENCE_ABOVE : FENCE_BELOW, dice);
-    int32_t *ids = (int32_t *)(void *)scene->ids.data;
+    int32_t *ids = open_numbers(&scene->ids, pages, dice_once_in(dice, 2), dice);
     scene->listed = take(scene->pool, sizeof *scene->listed);
     for (int64_t i = 0; i < pages; i++) {
         ids[i] = (int32_t)dice_range(dice, 0, scene->pool - 1);
@@ -192,24 +196,21 @@ static void shorten(unsigned char *query, int64_t count, int element, struct dic
 static void open_query(struct scene *scene, struct dice *dice, int strange) {
     const struct kvmill_score_shape *shape = scene->problem.shape;
     int64_t count = (int64_t)shape->heads * shape->dim;
-    fence_open(&scene->query, (size_t)count * sizeof(float), FENCE_FLUSH,
-               dice_once_in(dice, 2) ? FENCE_ABOVE : FENCE_BELOW, dice);
+    scene->problem.query = open_numbers(&scene->query, count, dice_once_in(dice, 2), dice);
     fill_page(scene->query.data, KVMILL_F32, count, dice, strange);
     if (dice_once_in(dice, 2))
         shorten(scene->query.data, count, dice_once_in(dice, 2) ? KVMILL_F16 : KVMILL_BF16, dice);
     if (scene->meets)
         put_column(scene->query.data, KVMILL_F32, shape->heads, shape->dim, 0);
-    scene->problem.query = (float *)(void *)scene->query.data;
 }
 
 /* NULL where there are none. */
 static void open_weight(struct scene *scene, struct dice *dice, int strange) {
     bool has = scene->problem.shape->kind >= KVMILL_SCORE_WEIGHTED;
     int64_t count = has ? scene->problem.shape->heads : 0;
-    fence_open(&scene->weight, (size_t)count * sizeof(float), FENCE_FLUSH,
-               dice_once_in(dice, 2) ? FENCE_ABOVE : FENCE_BELOW, dice);
+    float *weight = open_numbers(&scene->weight, count, dice_once_in(dice, 2), dice);
     fill_page(scene->weight.data, KVMILL_F32, count, dice, strange);
-    scene->problem.weight = has ? (float *)(void *)scene->weight.data : NULL;
+    scene->problem.weight = has ? weight : NULL;
 }
 
 static void scene_open(struct scene *scene, const struct kvmill_score_shape *shape,
@@ -227,9 +228,7 @@ static void scene_open(struct scene *scene, const struct kvmill_score_shape *sha
     scene->left = 0;
     if (pages > 0)
         scene->left = expected_page(&scene->problem, scene->problem.ids[0], page);
-    fence_open(&scene->score, (size_t)(pages * scene->left) * sizeof(float), FENCE_FLUSH,
-               FENCE_ABOVE, dice);
-    scene->problem.score = (float *)(void *)scene->score.data;
+    scene->problem.score = open_numbers(&scene->score, pages * scene->left, true, dice);
 }
 
 static void scene_close(struct scene *scene) {
@@ -307,20 +306,19 @@ static int compare_ranked(const void *a, const void *b) {
     return x->page < y->page ? -1 : x->page > y->page;
 }
 
-static int compare_pages(const void *a, const void *b) {
-    const int32_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 static int32_t *expected_list(const float *score, int64_t count, int64_t wanted) {
     struct ranked *ranked = take(count, sizeof *ranked);
-    int32_t *list = take(wanted, sizeof *list);
+    int32_t *list = take(wanted, sizeof *list), *end = list;
+    bool *chosen = take(count, sizeof *chosen);
     for (int64_t i = 0; i < count; i++)
         ranked[i] = (struct ranked){score[i] == score[i] ? score[i] : -INFINITY, (int32_t)i};
     qsort(ranked, (size_t)count, sizeof *ranked, compare_ranked);
     for (int64_t i = 0; i < wanted; i++)
-        list[i] = ranked[i].page;
-    qsort(list, (size_t)wanted, sizeof *list, compare_pages);
+        chosen[ranked[i].page] = true;
+    for (int32_t page = 0; page < count; page++)
+        if (chosen[page])
+            *end++ = page;
+    free(chosen);
     free(ranked);
     return list;
 }
@@ -328,14 +326,11 @@ static int32_t *expected_list(const float *score, int64_t count, int64_t wanted)
 static bool is_selection_right(const struct kvmill_kernel *kernel, const float *score,
                                int64_t count, int64_t wanted, struct dice *dice) {
     struct fence scores, list, keys;
-    fence_open(&scores, (size_t)count * sizeof(float), FENCE_FLUSH, FENCE_ABOVE, dice);
-    fence_open(&list, (size_t)wanted * sizeof(int32_t), FENCE_FLUSH, FENCE_ABOVE, dice);
-    fence_open(&keys, (size_t)(count + KVMILL_SELECT_PADDING) * sizeof(int32_t), FENCE_FLUSH,
-               FENCE_ABOVE, dice);
+    struct kvmill_select_pages problem = {.count = count, .wanted = wanted};
+    problem.score = open_numbers(&scores, count, true, dice);
+    problem.list = open_numbers(&list, wanted, true, dice);
+    problem.keys = open_numbers(&keys, count + KVMILL_SELECT_PADDING, true, dice);
     memcpy(scores.data, score, scores.size);
-    const struct kvmill_select_pages problem = {(const float *)(const void *)scores.data, count,
-                                                wanted, (int32_t *)(void *)list.data,
-                                                (int32_t *)(void *)keys.data};
     int32_t *expected = expected_list(score, count, wanted);
     kernel->run(&problem, 0, 1);
     bool right = memcmp(list.data, expected, list.size) == 0 && fence_is_intact(&list, NULL) &&

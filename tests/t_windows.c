@@ -2,6 +2,7 @@
    bit: random geometry, index types, strides, combiners; serially and in shuffled parts.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../defs/op_tables.h"
 #include "case_table.h"
 #include "common.h"
 #include "packs.h"
@@ -10,44 +11,89 @@
 #include "walk.h"
 #include "windows_case.h"
 
+/* ---- Kernels made for random gathers ---- */
+
+/* One run tells their specs, to the file KVMILL_WINDOWS_SPECS, a later one, from the same seed,
+   takes the pack that was made of these, KVMILL_WINDOWS_PACK, a library's path or "linked";
+   tests/windows.test says so. */
+
+static void print_gather(FILE *stream, const kvmill_gather *op) {
+    fprintf(stream, "{\"op\": \"stablehlo.gather\", \"operand\": \"");
+    print_tensor_type(stream, op->operand);
+    fprintf(stream, "\", \"start_indices\": \"");
+    print_tensor_type(stream, op->start_indices);
+    fprintf(stream, "\"");
+    print_lists(stream, &kvmill_gather_op, op, true);
+    fprintf(stream, ", \"index_vector_dim\": %" PRId64 ", \"mode\": \"%s\"}\n",
+            op->index_vector_dim, op->mode ? op->mode : "clip");
+}
+
+static void tell_gather(const kvmill_gather *op) {
+    const char *path = getenv("KVMILL_WINDOWS_SPECS");
+    FILE *stream = path ? fopen(path, "a") : NULL;
+    if (stream == NULL)
+        return;
+    print_gather(stream, op);
+    fclose(stream);
+}
+
+enum { MOST_KERNELS = 1000 };
+
+static int64_t counted;
+static bool taken[MOST_KERNELS];
+
+/* Where it is linked: static programs cannot load. */
+extern const kvmill_pack kvmill_pack_windows __attribute__((weak));
+
+/* Options with the pack; NULL: there is none. */
+static const kvmill_plan_options *made_kernels(void) {
+    static const kvmill_pack *made[1];
+    static const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = made, .pack_count = 1};
+    const char *path = getenv("KVMILL_WINDOWS_PACK");
+    if (path == NULL)
+        return NULL;
+    if (made[0] == NULL)
+        made[0] = strcmp(path, "linked") == 0 ? &kvmill_pack_windows
+                                              : loaded_pack(path, "kvmill_pack_windows");
+    if (made[0]->count > MOST_KERNELS)
+        bail_out("%s: %d kernels", path, (int)made[0]->count);
+    return &options;
+}
+
+static void note_taken(const char *description) {
+    const kvmill_pack *pack = made_kernels()->packs[0];
+    for (uint32_t i = 0; i < pack->count; i++) {
+        const char *symbol = pack->kernels[i]->symbol, *found = strstr(description, symbol);
+        taken[i] |= found != NULL && found[strlen(symbol)] == ' ';
+    }
+}
+
+static void count_taken(const kvmill_plan *plan) {
+    if (!plan_says(plan, "(pack windows)"))
+        return;
+    counted++;
+    note_taken(plan_text(plan));
+}
+
+static void test_all_taken(void) {
+    const kvmill_pack *pack = made_kernels()->packs[0];
+    int best = 0, kernels = 0, missed = 0;
+    for (uint32_t i = 0; i < pack->count; i++)
+        if (isa_is_allowed(pack->kernels[i]->isa) && isa_rank(pack->kernels[i]->isa) > best)
+            best = isa_rank(pack->kernels[i]->isa);
+    for (uint32_t i = 0; i < pack->count; i++) {
+        kernels += isa_rank(pack->kernels[i]->isa) == best;
+        missed += isa_rank(pack->kernels[i]->isa) == best && !taken[i];
+    }
+    ok(kernels > 0 && missed == 0, "%d of the pack's %d kernels for %s ran", kernels - missed,
+       kernels, kvmill_isa_name((size_t)best));
+}
+
 /* ---- Gather ---- */
 
-struct gathering {
-    struct geometry g;
-    DLDataType type, index_type;
-    struct pair operand, indices, result;
-    unsigned char fill[16];
-    const DLTensor *tensors[3];
-    kvmill_gather op;
-};
-
-static void open_gathering(struct dice *dice, struct gathering *it, bool is_dense) {
-    const struct geometry *g = &it->g;
-    it->operand.is_dense = it->indices.is_dense = it->result.is_dense = is_dense;
-    open_pair(dice, it->type, g->rank, g->dims, &it->operand);
-    open_pair(dice, it->index_type, g->indices_rank, g->indices_dims, &it->indices);
-    open_pair(dice, it->type, g->windowed_rank, g->windowed_dims, &it->result);
-    random_bytes(dice, &it->operand);
-    fill_indices(dice, g, it->index_type, &it->indices);
-    put_pair(&it->operand);
-    put_pair(&it->indices);
-    for (int i = 0; i < 16; i++)
-        it->fill[i] = (unsigned char)dice_bits(dice);
-}
-
-static void close_gathering(struct gathering *it) {
-    close_pair(&it->operand);
-    close_pair(&it->indices);
-    close_pair(&it->result);
-}
-
 static void set_gather(struct dice *dice, struct gathering *it) {
-    it->op = gather_of_geometry(&it->g);
     it->op.indices_are_sorted = dice_once_in(dice, 4);
-    it->op.fill_value = it->fill;
-    it->op.operand = it->tensors[0] = &it->operand.fenced.dl;
-    it->op.start_indices = it->tensors[1] = &it->indices.fenced.dl;
-    it->op.result = it->tensors[2] = &it->result.fenced.dl;
     it->op.mode = dice_once_in(dice, 3) ? "fill" : NULL;
     seen.gathers++;
     seen.filled += it->op.mode != NULL;
@@ -57,8 +103,8 @@ static void set_gather(struct dice *dice, struct gathering *it) {
 static bool run_gathering(struct dice *dice, struct gathering *it) {
     kvmill_plan *plan;
     kvmill_error error;
-    if (kvmill_plan_gather(&it->op, windows_options(), &plan, &error) == KVMILL_OK) {
-        windows_count(plan);
+    if (kvmill_plan_gather(&it->op, made_kernels(), &plan, &error) == KVMILL_OK) {
+        count_taken(plan);
         return run_windows(dice, plan, it->tensors, NULL);
     }
     diag("%s", error.message);
@@ -68,21 +114,20 @@ static bool run_gathering(struct dice *dice, struct gathering *it) {
 static bool is_gathered(struct dice *dice, struct gathering *it) {
     bool right = run_gathering(dice, it);
     for (int form = 0; right && form < ORACLE_FORMS; form++) {
-        oracle_gather((enum oracle_form)form, &it->op, it->operand.dense, it->indices.dense,
-                      it->result.dense);
+        expect_gathering(it, (enum oracle_form)form);
         right = is_as_dense(&it->result, it->type);
     }
     return right;
 }
 
 static bool gathers_right(struct dice *dice, bool large) {
-    struct gathering it;
+    struct gathering it = {.is_dense = false};
     make_geometry(dice, large, true, &it.g);
     it.type = copied_types[dice_range(dice, 0, 6)];
     it.index_type = random_index_type(dice);
-    open_gathering(dice, &it, false);
+    open_gathering(dice, &it);
     set_gather(dice, &it);
-    windows_tell_gather(&it.op);
+    tell_gather(&it.op);
     bool right = is_gathered(dice, &it);
     close_gathering(&it);
     return right;
@@ -131,12 +176,13 @@ static void test_long_gather(const struct long_gather *by, const char *mode) {
     struct dice dice = dice_for(by->name);
     struct gathering it = {.g = long_geometry(by),
                            .type = setting_type(by->type),
-                           .index_type = setting_type(by->index)};
-    open_gathering(&dice, &it, true);
+                           .index_type = setting_type(by->index),
+                           .is_dense = true};
+    open_gathering(&dice, &it);
     fill_long_indices(&dice, by, &it.indices);
     set_gather(&dice, &it);
     it.op.mode = mode;
-    windows_tell_gather(&it.op);
+    tell_gather(&it.op);
     fence_explain_traps(by->name);
     ok(is_gathered(&dice, &it) && (is_slowest_run() || is_gathered(&dice, &it)), "%s, %s", by->name,
        mode);
@@ -242,7 +288,8 @@ static bool kernel_repeats_right(struct dice *dice, const struct kvmill_kernel *
     struct one_kernel one;
     const kvmill_plan_options *options = one_kernel(&one, kernel);
     struct scattering it = choose_for(dice, kernel->shape);
-    make_repeated(dice, &it.g);
+    const int64_t dims[] = {dice_range(dice, 3, 9), dice_range(dice, 30, 90)};
+    it.g = geometry_along(2, dims, 1, dice_range(dice, 20, 700));
     open_scattering(dice, &it);
     fill_repeated(dice, &it);
     return applies_right(dice, &it, options);
@@ -284,18 +331,8 @@ static int64_t parts_of_points(struct dice *dice, bool unique) {
     struct scattering it = {.combiner = {f32, ADD},
                             .index_type = i64,
                             .unique = unique,
-                            .g = {.rank = 1,
-                                  .space_rank = 1,
-                                  .indices_rank = 2,
-                                  .windowed_rank = 1,
-                                  .dims = {MANY},
-                                  .slice = {1},
-                                  .indices_dims = {MANY, 1},
-                                  .windowed_dims = {MANY},
-                                  .droppeds = 1,
-                                  .components = 1,
-                                  .ivd = 1}};
-    it.input->is_dense = it.update->is_dense = it.result->is_dense = it.indices.is_dense = true;
+                            .is_dense = true,
+                            .g = geometry_along(1, (int64_t[]){MANY}, 0, MANY)};
     open_scattering(dice, &it);
     dice_order(dice, (int64_t *)(void *)it.indices.dense, MANY);
     put_pair(&it.indices);
@@ -303,7 +340,7 @@ static int64_t parts_of_points(struct dice *dice, bool unique) {
 }
 
 TEST(unique) {
-    if (windows_options() != NULL) /* a pack for gathers */
+    if (made_kernels() != NULL) /* a pack for gathers */
         return;
     struct dice dice = dice_for("unique");
     int64_t few = parts_of_points(&dice, false), many = parts_of_points(&dice, true);
@@ -319,19 +356,7 @@ static bool ties_are_right(struct dice *dice, DLDataType type, int64_t elements)
     uint16_t half = type.code == kDLBfloat ? 0x3b80 : 0x1000;
     struct scattering it = {.combiner = {type, ADD},
                             .index_type = {kDLInt, 16, 1},
-                            .g = {.rank = 2,
-                                  .space_rank = 1,
-                                  .indices_rank = 2,
-                                  .windowed_rank = 2,
-                                  .dims = {1, elements},
-                                  .slice = {1, elements},
-                                  .indices_dims = {1, 1},
-                                  .windowed_dims = {1, elements},
-                                  .window = {1},
-                                  .windows = 1,
-                                  .droppeds = 1,
-                                  .components = 1,
-                                  .ivd = 1}};
+                            .g = geometry_along(2, (int64_t[]){1, elements}, 0, 1)};
     open_scattering(dice, &it);
     for (int64_t i = 0; i < elements; i++) {
         uint16_t number = (uint16_t)((one + i % 2) | (i & 2 ? sign : 0));
@@ -347,7 +372,7 @@ static bool ties_are_right(struct dice *dice, DLDataType type, int64_t elements)
 }
 
 TEST(ties) {
-    if (windows_options() != NULL) /* a pack for gathers */
+    if (made_kernels() != NULL) /* a pack for gathers */
         return;
     struct dice dice = dice_for("ties");
     for (int64_t elements = 5; elements <= 40; elements += 35)
@@ -379,10 +404,9 @@ TEST(walks) {
     walk("scatter", scatters_right, cases, false);
     walk("gather", gathers_right, large_cases, true);
     walk("scatter", scatters_right, large_cases, true);
-    if (windows_options() != NULL) {
-        ok(windows_counted() > cases / 2, "kernels were made for them: %" PRId64,
-           windows_counted());
-        windows_test_all_taken();
+    if (made_kernels() != NULL) {
+        ok(counted > cases / 2, "kernels were made for them: %" PRId64, counted);
+        test_all_taken();
         return;
     }
     walk("scatter with packs", packs_scatter_right, cases / 2, false);
@@ -417,7 +441,7 @@ TEST(seen) {
         {"several inputs in several parts", seen.region_parts - 1},
     };
     int rare = 2; /* the last ones, which a slow run hardly has */
-    if (windows_cases(0) != 0 || windows_options() != NULL) /* a few need not be of all kinds */
+    if (windows_cases(0) != 0 || made_kernels() != NULL) /* a few need not be of all kinds */
         return;
     for (size_t i = 0; i < COUNT(ways) - (is_slow_run() ? rare : 0); i++)
         ok(ways[i].count > 0, "cases with %s: %" PRId64, ways[i].name, ways[i].count);

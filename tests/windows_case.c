@@ -7,7 +7,6 @@
 #include "common.h"
 #include "elements.h"
 #include "plans.h"
-#include "walk.h"
 
 struct ways seen;
 
@@ -62,18 +61,17 @@ static void choose_map(struct dice *dice, bool large, struct geometry *g) {
 }
 
 static void choose_indices(struct dice *dice, bool large, struct geometry *g) {
-    int64_t order[MOST_DIMS];
-    int extra = (int)dice_range(dice, 0, 2);
-    g->space_rank = g->pairs + extra;
-    dice_order(dice, order, g->space_rank);
-    for (int j = 0; j < g->space_rank; j++)
-        g->space[order[j]] =
+    int64_t order[MOST_DIMS], space[MOST_DIMS];
+    int rank = g->pairs + (int)dice_range(dice, 0, 2);
+    dice_order(dice, order, rank);
+    for (int j = 0; j < rank; j++)
+        space[order[j]] =
             j < g->pairs ? g->dims[g->batching[j]] : random_extent(dice, large && j == g->pairs);
     bool implicit = g->components == 1 && dice_once_in(dice, 3);
-    g->ivd = implicit ? g->space_rank : (int)dice_range(dice, 0, g->space_rank);
-    g->indices_rank = g->space_rank + !implicit;
-    for (int j = 0; j < g->space_rank; j++)
-        g->indices_dims[j < g->ivd ? j : j + 1] = g->space[j];
+    g->ivd = implicit ? rank : (int)dice_range(dice, 0, rank);
+    g->indices_rank = rank + !implicit;
+    for (int j = 0; j < rank; j++)
+        g->indices_dims[j < g->ivd ? j : j + 1] = space[j];
     if (!implicit)
         g->indices_dims[g->ivd] = g->components;
     for (int i = 0; i < g->pairs; i++)
@@ -83,22 +81,21 @@ static void choose_indices(struct dice *dice, bool large, struct geometry *g) {
 static void choose_windowed(struct dice *dice, struct geometry *g) {
     int64_t order[MOST_DIMS], place = 0;
     bool is_window[MOST_DIMS] = {false};
-    int next = 0, point = 0;
-    g->windowed_rank = g->space_rank + g->windows;
+    int windows = 0, point = 0;
+    g->windowed_rank = g->indices_rank - (g->ivd < g->indices_rank) + g->windows;
     dice_order(dice, order, g->windowed_rank);
     for (int i = 0; i < g->windows; i++)
         is_window[order[i]] = true;
-    g->windows = 0;
     for (int r = 0; r < g->windowed_rank; r++) {
         if (!is_window[r]) {
-            g->windowed_dims[r] = g->space[point++];
+            point += point == g->ivd;
+            g->windowed_dims[r] = g->indices_dims[point++];
             continue;
         }
         while (is_in(g->dropped, g->droppeds, place) || is_in(g->batching, g->pairs, place))
             place++;
         g->windowed_dims[r] = g->slice[place++];
-        g->window[next++] = r;
-        g->windows++;
+        g->window[windows++] = r;
     }
 }
 
@@ -142,19 +139,24 @@ void make_geometry(struct dice *dice, bool large, bool gathers, struct geometry 
     count_geometry(g);
 }
 
-void make_repeated(struct dice *dice, struct geometry *g) {
-    *g = (struct geometry){.rank = 2,
-                           .space_rank = 1,
-                           .indices_rank = 2,
-                           .windowed_rank = 2,
-                           .windows = 1,
-                           .droppeds = 1,
-                           .components = 1,
-                           .ivd = 1};
-    g->dims[0] = g->slice[0] = g->windowed_dims[0] = dice_range(dice, 3, 9);
-    g->dims[1] = dice_range(dice, 30, 90);
-    g->space[0] = g->indices_dims[0] = g->windowed_dims[1] = dice_range(dice, 20, 700);
-    g->slice[1] = g->indices_dims[1] = g->map[0] = g->dropped[0] = 1;
+struct geometry geometry_along(int rank, const int64_t *dims, int axis, int64_t points) {
+    struct geometry g = {.rank = rank,
+                         .indices_rank = 2,
+                         .windowed_rank = rank,
+                         .indices_dims = {points, 1},
+                         .dropped = {axis},
+                         .map = {axis},
+                         .droppeds = 1,
+                         .components = 1,
+                         .ivd = 1};
+    for (int d = 0; d < rank; d++) {
+        g.dims[d] = dims[d];
+        g.slice[d] = d == axis ? 1 : dims[d];
+        g.windowed_dims[d] = d == axis ? points : dims[d];
+        if (d != axis)
+            g.window[g.windows++] = d;
+    }
+    return g;
 }
 
 /* ---- Tensors ---- */
@@ -173,23 +175,23 @@ static DLDataType bytes_of(DLDataType type) {
     return (DLDataType){kDLUInt, (uint8_t)(oracle_element_bytes(type) * 8), 1};
 }
 
-void open_elements(struct fenced_tensor *tensor, DLDataType type, int rank, const int64_t *dims,
-                   const int64_t *strides, struct dice *dice) {
-    tensor_open(tensor, bytes_of(type), rank, dims, strides, dice);
-    tensor->dl.dtype = type;
-}
-
-void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims,
-               struct pair *pair) {
+void open_elements(struct dice *dice, DLDataType type, int rank, const int64_t *dims, bool is_dense,
+                   struct fenced_tensor *tensor) {
     int64_t strides[MOST_DIMS];
     /* Kernels are for dense ones. */
-    bool strided = !pair->is_dense && dice_once_in(dice, windows_cases(0) ? 8 : 3);
+    bool strided = !is_dense && dice_once_in(dice, windows_cases(0) ? 8 : 3);
+    choose_strides(dice, rank, dims, strides);
+    tensor_open(tensor, bytes_of(type), rank, dims, strided ? strides : NULL, dice);
+    tensor->dl.dtype = type;
+    seen.strided += strided;
+}
+
+void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims, bool is_dense,
+               struct pair *pair) {
     pair->bytes = oracle_element_bytes(type);
     pair->count = product(dims, rank);
-    pair->dense = calloc((size_t)(pair->count * pair->bytes) + 1, 1);
-    choose_strides(dice, rank, dims, strides);
-    open_elements(&pair->fenced, type, rank, dims, strided ? strides : NULL, dice);
-    seen.strided += strided;
+    pair->dense = take(pair->count, (size_t)pair->bytes);
+    open_elements(dice, type, rank, dims, is_dense, &pair->fenced);
 }
 
 /* Every element, whatever its type, as its bytes. */
@@ -322,61 +324,63 @@ void random_bytes(struct dice *dice, struct pair *pair) {
         pair->dense[i] = (unsigned char)dice_bits(dice);
 }
 
-/* ---- Kernels made for random gathers ---- */
+void print_tensor_type(FILE *stream, const DLTensor *tensor) {
+    fprintf(stream, "tensor<");
+    for (int d = 0; d < tensor->ndim; d++)
+        fprintf(stream, "%" PRId64 "x", tensor->shape[d]);
+    fprintf(stream, "%s>", kvmill_element_word(tensor->dtype));
+}
+
+void print_lists(FILE *stream, const struct op *of, const void *op, bool json) {
+    const struct op_struct *part = of->parts[0];
+    for (int m = 0; m < part->member_count; m++) {
+        const struct op_member *member = &part->members[m];
+        if (member->kind != OP_DIMS || (!json && strcmp(member->name, "slice_sizes") == 0))
+            continue;
+        const kvmill_dims *dims = (const void *)((const char *)op + member->offset);
+        fprintf(stream, json ? ", \"%s\": [" : "%s = [", member->name);
+        for (size_t i = 0; i < dims->count; i++)
+            fprintf(stream, "%s%" PRId64, i ? ", " : "", dims->items[i]);
+        fprintf(stream, json ? "]" : "], ");
+    }
+}
+
+/* ---- Problems of gather ---- */
+
+void open_gathering(struct dice *dice, struct gathering *it) {
+    const struct geometry *g = &it->g;
+    open_pair(dice, it->type, g->rank, g->dims, it->is_dense, &it->operand);
+    open_pair(dice, it->index_type, g->indices_rank, g->indices_dims, it->is_dense, &it->indices);
+    open_pair(dice, it->type, g->windowed_rank, g->windowed_dims, it->is_dense, &it->result);
+    random_bytes(dice, &it->operand);
+    fill_indices(dice, g, it->index_type, &it->indices);
+    put_pair(&it->operand);
+    put_pair(&it->indices);
+    for (int i = 0; i < 16; i++)
+        it->fill[i] = (unsigned char)dice_bits(dice);
+    it->op = gather_of_geometry(g);
+    it->op.fill_value = it->fill;
+    it->op.operand = it->tensors[0] = &it->operand.fenced.dl;
+    it->op.start_indices = it->tensors[1] = &it->indices.fenced.dl;
+    it->op.result = it->tensors[2] = &it->result.fenced.dl;
+}
+
+void expect_gathering(struct gathering *it, enum oracle_form form) {
+    oracle_gather(form, &it->g, &it->op, it->operand.dense, it->indices.dense, it->result.dense);
+}
+
+void close_gathering(struct gathering *it) {
+    close_pair(&it->operand);
+    close_pair(&it->indices);
+    close_pair(&it->result);
+}
+
+/* ---- What the environment says ---- */
 
 int windows_cases(int usual) {
     const char *cases = getenv("KVMILL_WINDOWS_CASES");
     return cases ? atoi(cases) : usual;
 }
-
-/* ---- Specs ---- */
-
-static void print_dims(FILE *stream, const char *key, const kvmill_dims *dims) {
-    fprintf(stream, ", \"%s\": [", key);
-    for (size_t i = 0; i < dims->count; i++)
-        fprintf(stream, "%s%" PRId64, i ? ", " : "", dims->items[i]);
-    fprintf(stream, "]");
-}
-
-static void print_type(FILE *stream, const char *key, const DLTensor *tensor) {
-    fprintf(stream, ", \"%s\": \"tensor<", key);
-    for (int d = 0; d < tensor->ndim; d++)
-        fprintf(stream, "%" PRId64 "x", tensor->shape[d]);
-    fprintf(stream, "%s>\"", kvmill_element_word(tensor->dtype));
-}
-
-static void print_gather(FILE *stream, const kvmill_gather *op) {
-    fprintf(stream, "{\"op\": \"stablehlo.gather\"");
-    print_type(stream, "operand", op->operand);
-    print_type(stream, "start_indices", op->start_indices);
-    print_dims(stream, "offset_dims", &op->offset_dims);
-    print_dims(stream, "collapsed_slice_dims", &op->collapsed_slice_dims);
-    print_dims(stream, "operand_batching_dims", &op->operand_batching_dims);
-    print_dims(stream, "start_indices_batching_dims", &op->start_indices_batching_dims);
-    print_dims(stream, "start_index_map", &op->start_index_map);
-    print_dims(stream, "slice_sizes", &op->slice_sizes);
-    fprintf(stream, ", \"index_vector_dim\": %" PRId64 ", \"mode\": \"%s\"}\n",
-            op->index_vector_dim, op->mode ? op->mode : "clip");
-}
-
-void windows_tell_gather(const kvmill_gather *op) {
-    const char *path = getenv("KVMILL_WINDOWS_SPECS");
-    FILE *stream = path ? fopen(path, "a") : NULL;
-    if (stream == NULL)
-        return;
-    print_gather(stream, op);
-    fclose(stream);
-}
-
-/* ---- The pack ---- */
-
-enum { MOST_KERNELS = 1000 };
-
-static int64_t counted;
-static bool taken[MOST_KERNELS];
-
-/* Where it is linked: static programs cannot load. */
-extern const kvmill_pack kvmill_pack_windows __attribute__((weak));
 
 const kvmill_pack *loaded_pack(const char *path, const char *name) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -384,56 +388,4 @@ const kvmill_pack *loaded_pack(const char *path, const char *name) {
     if (pack == NULL)
         bail_out("%s: no %s", path, name);
     return pack;
-}
-
-const kvmill_plan_options *windows_options(void) {
-    static const kvmill_pack *packs[1];
-    static const kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = packs, .pack_count = 1};
-    const char *path = getenv("KVMILL_WINDOWS_PACK");
-    if (path == NULL)
-        return NULL;
-    if (packs[0] == NULL)
-        packs[0] = strcmp(path, "linked") == 0 ? &kvmill_pack_windows
-                                               : loaded_pack(path, "kvmill_pack_windows");
-    if (packs[0]->count > MOST_KERNELS)
-        bail_out("%s: %d kernels", path, (int)packs[0]->count);
-    return &options;
-}
-
-static const kvmill_pack *pack_in_use(void) {
-    return windows_options()->packs[0];
-}
-
-static void note_taken(const char *description) {
-    const kvmill_pack *pack = pack_in_use();
-    for (uint32_t i = 0; i < pack->count; i++) {
-        const char *symbol = pack->kernels[i]->symbol, *found = strstr(description, symbol);
-        taken[i] |= found != NULL && found[strlen(symbol)] == ' ';
-    }
-}
-
-void windows_count(const kvmill_plan *plan) {
-    if (!plan_says(plan, "(pack windows)"))
-        return;
-    counted++;
-    note_taken(plan_text(plan));
-}
-
-void windows_test_all_taken(void) {
-    const kvmill_pack *pack = pack_in_use();
-    int best = 0, kernels = 0, missed = 0;
-    for (uint32_t i = 0; i < pack->count; i++)
-        if (isa_is_allowed(pack->kernels[i]->isa) && isa_rank(pack->kernels[i]->isa) > best)
-            best = isa_rank(pack->kernels[i]->isa);
-    for (uint32_t i = 0; i < pack->count; i++) {
-        kernels += isa_rank(pack->kernels[i]->isa) == best;
-        missed += isa_rank(pack->kernels[i]->isa) == best && !taken[i];
-    }
-    ok(kernels > 0 && missed == 0, "%d of the pack's %d kernels for %s ran", kernels - missed,
-       kernels, kvmill_isa_name((size_t)best));
-}
-
-int64_t windows_counted(void) {
-    return counted;
 }

@@ -1,12 +1,15 @@
 /* Random problems of gather and scatter: geometry, tensors with strides and fences, indices; runs
-   of them, and what the oracles say; kernels that are made for them.
+   of them, and what the oracles say.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_WINDOWS_CASE_H
 #define KVMILL_TESTS_WINDOWS_CASE_H
 
+#include <stdio.h>
+
 #include <kvmill.h>
 
+#include "../defs/op.h"
 #include "fence.h"
 #include "oracle/windows.h"
 
@@ -17,36 +20,27 @@ extern struct ways {
     int64_t region_parts, slot_kernels, empty_dropped, empty_batching;
 } seen;
 
-struct geometry {
-    int rank, space_rank, indices_rank, windowed_rank;
-    int64_t dims[MOST_DIMS], slice[MOST_DIMS], space[MOST_DIMS];
-    int64_t indices_dims[MOST_DIMS], windowed_dims[MOST_DIMS];
-    int64_t window[MOST_DIMS], dropped[MOST_DIMS], batching[MOST_DIMS];
-    int64_t indices_batching[MOST_DIMS], map[MOST_DIMS];
-    int windows, droppeds, pairs, components, ivd;
-};
-
 /* An op's dimension numbers; its tensors and the rest are the caller's to set. */
 kvmill_gather gather_of_geometry(const struct geometry *g);
 kvmill_scatter scatter_of_geometry(const struct geometry *g);
 
 void make_geometry(struct dice *dice, bool large, bool gathers, struct geometry *g);
 
-/* Rows that the same points are applied to: [rows, dim] takes [rows, points] at columns. */
-void make_repeated(struct dice *dice, struct geometry *g);
+/* Points of an axis of these dims, with all of the other axes. */
+struct geometry geometry_along(int rank, const int64_t *dims, int axis, int64_t points);
 
 /* Dense data for the oracle, and the same with strides and fences. */
 struct pair {
-    bool is_dense; /* the tensor, too */
     unsigned char *dense;
     int64_t count, bytes;
     struct fenced_tensor fenced;
 };
 
-/* Elements of less than a byte take one. */
-void open_elements(struct fenced_tensor *tensor, DLDataType type, int rank, const int64_t *dims,
-                   const int64_t *strides, struct dice *dice);
-void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims,
+/* Elements of less than a byte take one.  With any strides, unless the tensor is to be dense, too.
+ */
+void open_elements(struct dice *dice, DLDataType type, int rank, const int64_t *dims, bool is_dense,
+                   struct fenced_tensor *tensor);
+void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims, bool is_dense,
                struct pair *pair);
 void close_pair(struct pair *pair);
 
@@ -59,6 +53,9 @@ bool is_same_element(DLDataType type, const unsigned char *a, const unsigned cha
 
 void random_bytes(struct dice *dice, struct pair *pair);
 
+/* "tensor<2x3xf32>" */
+void print_tensor_type(FILE *stream, const DLTensor *tensor);
+
 /* Indices: any of their types; some outside, some at the ends of 64 bits. */
 DLDataType random_index_type(struct dice *dice);
 void fill_indices(struct dice *dice, const struct geometry *g, DLDataType type,
@@ -68,6 +65,28 @@ void fill_indices(struct dice *dice, const struct geometry *g, DLDataType type,
    parts, where it is not NULL. */
 bool run_windows(struct dice *dice, kvmill_plan *plan, const DLTensor *const *tensors,
                  int64_t *most);
+
+/* The op's lists by their names: members of JSON, or attributes of StableHLO, which has slice_sizes
+   elsewhere. */
+void print_lists(FILE *stream, const struct op *of, const void *op, bool json);
+
+/* ---- Problems of gather ---- */
+
+struct gathering {
+    struct geometry g;
+    DLDataType type, index_type;
+    bool is_dense;
+    struct pair operand, indices, result;
+    unsigned char fill[16];
+    const DLTensor *tensors[3];
+    kvmill_gather op;
+};
+
+/* Tensors of its geometry and types, filled, and an op that clips; the oracle's result becomes the
+   dense one. */
+void open_gathering(struct dice *dice, struct gathering *it);
+void expect_gathering(struct gathering *it, enum oracle_form form);
+void close_gathering(struct gathering *it);
 
 /* ---- Problems of scatter, judged by the oracles ---- */
 
@@ -88,7 +107,7 @@ struct scattering {
     const struct joint *joint; /* or NULL: one input, and the combiner */
     struct combiner combiner;
     DLDataType index_type;
-    bool in_place, unique;
+    bool is_dense, in_place, unique;
     int slots;
     int64_t parts; /* that its plan says a run has, at most */
     struct pair input[MOST_SLOTS], update[MOST_SLOTS], result[MOST_SLOTS], indices;
@@ -100,8 +119,14 @@ struct scattering {
 kvmill_scatter scatter_of(const struct scattering *it, const DLTensor *const *inputs,
                           const DLTensor *indices, const DLTensor *const *updates);
 
-/* Tensors of its geometry and types, filled; run and judge them, which closes them; both. */
+/* Tensors of its geometry and types, filled, and their op; what an oracle makes of the inputs,
+   which `originals` hold, becomes the results' dense data. */
 void open_scattering(struct dice *dice, struct scattering *it);
+void expect_scattering(struct scattering *it, enum oracle_form form,
+                       unsigned char *const *originals);
+void close_scattering(struct scattering *it);
+
+/* Run and judge them, which closes them; after opening them. */
 bool applies_right(struct dice *dice, struct scattering *it, const kvmill_plan_options *options);
 bool scatters_so(struct dice *dice, struct scattering *it, const kvmill_plan_options *options);
 
@@ -109,29 +134,12 @@ bool scatters_so(struct dice *dice, struct scattering *it, const kvmill_plan_opt
 bool scatters_with(struct dice *dice, bool large, const struct joint *joint,
                    const kvmill_plan_options *options);
 
-/* ---- Kernels made for random gathers ---- */
-
-/* One run of a test tells their specs, a later one, from the same seed, takes the pack that was
-   made of these; tests/windows.test says so by the environment. */
+/* ---- What the environment says ---- */
 
 /* Cases of a kind, KVMILL_WINDOWS_CASES; or `usual`. */
 int windows_cases(int usual);
 
-/* Write the spec to the file KVMILL_WINDOWS_SPECS, if there is to be one. */
-void windows_tell_gather(const kvmill_gather *op);
-
-/* Plan with the pack KVMILL_WINDOWS_PACK, a library's path or "linked", if there is one; else NULL.
- */
-const kvmill_plan_options *windows_options(void);
-
 /* The pack of that name in a library. */
 const kvmill_pack *loaded_pack(const char *path, const char *name);
-
-/* Remember the pack's kernel that the plan takes, if any; how many plans took one. */
-void windows_count(const kvmill_plan *plan);
-int64_t windows_counted(void);
-
-/* One test: the pack's kernels for the best instruction set that is allowed have all been taken. */
-void windows_test_all_taken(void);
 
 #endif

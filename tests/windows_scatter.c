@@ -131,33 +131,6 @@ static struct pair *output_of(struct scattering *it, int slot) {
     return it->in_place ? &it->input[slot] : &it->result[slot];
 }
 
-void open_scattering(struct dice *dice, struct scattering *it) {
-    const struct geometry *g = &it->g;
-    it->slots = it->joint != NULL ? it->joint->slots : 1;
-    for (int i = 0; i < it->slots; i++) {
-        DLDataType type = type_of(it, i);
-        open_pair(dice, type, g->rank, g->dims, &it->input[i]);
-        open_pair(dice, type, g->windowed_rank, g->windowed_dims, &it->update[i]);
-        open_pair(dice, type, g->rank, g->dims, &it->result[i]);
-        random_numbers(dice, type, &it->input[i]);
-        random_numbers(dice, type, &it->update[i]);
-        put_pair(&it->input[i]);
-        put_pair(&it->update[i]);
-    }
-    open_pair(dice, it->index_type, g->indices_rank, g->indices_dims, &it->indices);
-    fill_indices(dice, g, it->index_type, &it->indices);
-    put_pair(&it->indices);
-}
-
-static void close_scattering(struct scattering *it) {
-    for (int i = 0; i < it->slots; i++) {
-        close_pair(&it->input[i]);
-        close_pair(&it->update[i]);
-        close_pair(&it->result[i]);
-    }
-    close_pair(&it->indices);
-}
-
 kvmill_scatter scatter_of(const struct scattering *it, const DLTensor *const *inputs,
                           const DLTensor *indices, const DLTensor *const *updates) {
     kvmill_scatter op = scatter_of_geometry(&it->g);
@@ -170,7 +143,7 @@ kvmill_scatter scatter_of(const struct scattering *it, const DLTensor *const *in
     return op;
 }
 
-static void set_op(struct dice *dice, struct scattering *it) {
+static void list_tensors(struct scattering *it) {
     static float captured = 0.75f;
     static const DLTensor capture = {
         .data = &captured, .device = {kDLCPU, 0}, .dtype = {kDLFloat, 32, 1}};
@@ -182,7 +155,38 @@ static void set_op(struct dice *dice, struct scattering *it) {
     }
     it->tensors[n] = &it->indices.fenced.dl;
     it->tensors[3 * n + 1] = &capture;
-    it->op = scatter_of(it, it->inputs, it->tensors[n], it->updates);
+}
+
+void open_scattering(struct dice *dice, struct scattering *it) {
+    const struct geometry *g = &it->g;
+    it->slots = it->joint != NULL ? it->joint->slots : 1;
+    for (int i = 0; i < it->slots; i++) {
+        DLDataType type = type_of(it, i);
+        open_pair(dice, type, g->rank, g->dims, it->is_dense, &it->input[i]);
+        open_pair(dice, type, g->windowed_rank, g->windowed_dims, it->is_dense, &it->update[i]);
+        open_pair(dice, type, g->rank, g->dims, it->is_dense, &it->result[i]);
+        random_numbers(dice, type, &it->input[i]);
+        random_numbers(dice, type, &it->update[i]);
+        put_pair(&it->input[i]);
+        put_pair(&it->update[i]);
+    }
+    open_pair(dice, it->index_type, g->indices_rank, g->indices_dims, it->is_dense, &it->indices);
+    fill_indices(dice, g, it->index_type, &it->indices);
+    put_pair(&it->indices);
+    list_tensors(it);
+    it->op = scatter_of(it, it->inputs, it->tensors[it->slots], it->updates);
+}
+
+void close_scattering(struct scattering *it) {
+    for (int i = 0; i < it->slots; i++) {
+        close_pair(&it->input[i]);
+        close_pair(&it->update[i]);
+        close_pair(&it->result[i]);
+    }
+    close_pair(&it->indices);
+}
+
+static void set_op(struct dice *dice, struct scattering *it) {
     it->op.unique_indices = it->unique;
     it->op.indices_are_sorted = dice_once_in(dice, 4);
     it->op.window_out_of_bounds = dice_once_in(dice, 3) ? "skip_window" : NULL;
@@ -216,12 +220,11 @@ static bool run_scattering(struct dice *dice, struct scattering *it,
     return right;
 }
 
-static bool is_as_oracle_says(struct scattering *it, enum oracle_form form,
-                              unsigned char *const *originals) {
+void expect_scattering(struct scattering *it, enum oracle_form form,
+                       unsigned char *const *originals) {
     const unsigned char *updates[MOST_SLOTS];
     unsigned char *results[MOST_SLOTS];
     int64_t bytes[MOST_SLOTS];
-    bool right = true;
     for (int i = 0; i < it->slots; i++) {
         const struct pair *input = &it->input[i];
         bytes[i] = input->bytes;
@@ -229,11 +232,8 @@ static bool is_as_oracle_says(struct scattering *it, enum oracle_form form,
         results[i] = output_of(it, i)->dense;
         memcpy(results[i], originals[i], (size_t)(input->count * input->bytes));
     }
-    oracle_scatter(form, &it->op, it->indices.dense, updates, results, bytes,
+    oracle_scatter(form, &it->g, &it->op, it->indices.dense, updates, results, bytes,
                    it->joint != NULL ? it->joint->combine : oracle_combine_elements, &it->combiner);
-    for (int i = 0; i < it->slots; i++)
-        right = right && is_as_dense(output_of(it, i), type_of(it, i));
-    return right;
 }
 
 static bool is_as_oracles_say(struct scattering *it) {
@@ -244,8 +244,11 @@ static bool is_as_oracles_say(struct scattering *it) {
         originals[i] = malloc(size + 1);
         memcpy(originals[i], it->input[i].dense, size);
     }
-    for (int form = 0; right && form < ORACLE_FORMS; form++)
-        right = is_as_oracle_says(it, (enum oracle_form)form, originals);
+    for (int form = 0; right && form < ORACLE_FORMS; form++) {
+        expect_scattering(it, (enum oracle_form)form, originals);
+        for (int i = 0; i < it->slots; i++)
+            right = right && is_as_dense(output_of(it, i), type_of(it, i));
+    }
     for (int i = 0; i < it->slots; i++)
         free(originals[i]);
     return right;

@@ -22,7 +22,7 @@ enum {
 static struct dice dice;
 static int round_number;
 
-static int below(int n) {
+int below(int n) {
     return (int)dice_range(&dice, 0, n - 1);
 }
 
@@ -53,7 +53,7 @@ static float some_float(void) {
                        : (float)(below(513) - 256) / 2;
 }
 
-static int32_t some_word(void) {
+int32_t some_word(void) {
     static const int32_t edges[] = {0,    1,    -1,   INT32_MAX, INT32_MIN, 127, 128,
                                     -127, -128, -129, 7,         8,         -7,  -8,
                                     -9,   255,  256,  65535,     0x7f800000};
@@ -71,18 +71,8 @@ static uint16_t some_half(int i, int lanes) {
 
 /* ---- Arguments that may not be just any ---- */
 
-static void every_float(union value *v, int lanes, float (*make)(void)) {
-    for (int i = 0; i < lanes; i++)
-        v->floats[i] = make();
-}
-
-static float moderate_float(void) {
+float moderate_float(void) {
     return ldexpf((float)(below(2000001) - 1000000), -20);
-}
-
-void moderate(union value *v, int lanes) {
-    for (int k = 1; k < 5; k++)
-        every_float(&v[k], lanes, moderate_float);
 }
 
 static float exponent(void) {
@@ -90,48 +80,20 @@ static float exponent(void) {
 }
 
 /* Also what makes 0. */
-static float any_exponent(void) {
+float any_exponent(void) {
     static const float least[] = {-127, -200, -INFINITY};
     return below(10) == 0 ? least[below(3)] : exponent();
 }
 
-void exponents(union value *v, int lanes) {
-    every_float(&v[1], lanes, any_exponent);
-}
-
 /* Zeros have either sign. */
-static float beyond_half(void) {
+float beyond_half(void) {
     float x = exponent();
     return fabsf(x) <= 0.5f ? 1 : x;
 }
 
-void beyond_halves(union value *v, int lanes) {
-    every_float(&v[1], lanes, beyond_half);
-}
-
-static float mantissa(void) {
-    return 0.5f + (float)below(1500001) / 1000000;
-}
-
-static float power(void) {
-    return (float)(below(252) - 125);
-}
-
-void mantissa_and_power(union value *v, int lanes) {
-    every_float(&v[1], lanes, mantissa);
-    every_float(&v[2], lanes, power);
-    for (int i = 0; i < lanes; i++)
-        if (below(10) == 0)
-            v[1].floats[i] = 1, v[2].floats[i] = -127;
-}
-
-static float near_integer(void) {
+float near_integer(void) {
     float x = (float)(below(2) ? below(300) - 150 : below(1 << 23) - (1 << 22)) / 2;
     return below(2) ? x : nextafterf(x, below(2) ? INFINITY : -INFINITY);
-}
-
-void near_integers(union value *v, int lanes) {
-    every_float(&v[1], lanes, near_integer);
 }
 
 /* A number of a type with so many bits less. */
@@ -139,103 +101,12 @@ static float shortened(float x, int bits) {
     return kvmill_float_of_bits(kvmill_bits_of_float(x) & ~((1u << bits) - 1));
 }
 
-static void quotient(union value *v, int lanes, int bits) {
-    for (int i = 0; i < lanes; i++) {
-        float scale =
-            shortened(ldexpf(1 + (float)below(1 << 23) / (1 << 23), below(16) - 12), bits);
-        float codes = (float)(below(254001) - 127000) / 1000;
-        v[1].floats[i] = shortened(scale * codes, bits);
-        v[2].floats[i] = scale;
-        v[3].floats[i] = 1 / scale;
-    }
-}
-
-void quotient_of_floats(union value *v, int lanes) {
-    quotient(v, lanes, 0);
-}
-
-void quotient_of_halves(union value *v, int lanes) {
-    quotient(v, lanes, 13);
-}
-
-void quotient_of_brains(union value *v, int lanes) {
-    quotient(v, lanes, 16);
-}
-
-void below_65536(union value *v, int lanes) {
-    for (int i = 0; i < lanes; i++)
-        v[1].words[i] = some_half(i, lanes);
-}
-
-void least_of_several(union value *v, int lanes) {
-    v[2].words[0] = below(2) ? v[1].words[below(lanes)] : some_word();
-    v[2].words[0] += v[2].words[0] == INT32_MIN;
-}
-
-void lanes_of_mask(union value *v, int lanes) {
-    v[2].bits[0] &= (1u << lanes) - 1;
-}
-
-void step_of_quads(union value *v, int lanes) {
-    (void)lanes;
-    v[2].wide = 4 + below(13);
-}
-
-void nibble_shift(union value *v, int lanes) {
-    (void)lanes;
-    v[3].count = below(2) ? 4 : 0;
-}
-
-void even_count(union value *v, int lanes) {
-    (void)lanes;
-    v[2].count &= ~(size_t)1;
-}
-
-void small_sums(union value *v, int lanes) {
-    for (int i = 0; i < lanes; i++)
-        v[1].words[i] /= 4;
-}
-
-static void every_word(union value *v, int lanes, int32_t mask) {
-    for (int k = 1; k <= 4; k++)
-        for (int i = 0; i < lanes; i++)
-            v[k].words[i] &= mask;
-}
-
-void magnitudes_of_16(union value *v, int lanes) {
-    every_word(v, lanes, 0x7fff7fff);
-}
-
-void magnitudes_of_32(union value *v, int lanes) {
-    every_word(v, lanes, 0x7fffffff);
-}
-
-/* That of one of 32 elements, which others have with either sign. */
-void magnitude_of_16(union value *v, int lanes) {
-    uint16_t *x = v[1].pointer, magnitude = x[below(32)] & 0x7fff;
-    (void)lanes;
-    for (int k = below(4); k > 0; k--)
-        x[below(32)] = (uint16_t)(magnitude | below(2) << 15);
-    v[2].words[0] = magnitude;
-}
-
-void magnitude_of_32(union value *v, int lanes) {
-    uint32_t *x = v[1].pointer, magnitude = x[below(32)] & 0x7fffffff;
-    (void)lanes;
-    for (int k = below(4); k > 0; k--)
-        x[below(32)] = magnitude | (uint32_t)below(2) << 31;
-    v[2].bits[0] = magnitude;
-}
-
-void codes_of_4(union value *v, int lanes) {
-    for (int k = 2; k <= 5; k++)
-        for (int i = 0; i < lanes; i++)
-            v[k].words[i] = below(15) - 7;
-}
-
-void group_of_halves(union value *v, int lanes) {
-    (void)lanes;
-    v[2].count = (size_t)1 << below(6);
+void make_quotient(union value *v, int i, int bits) {
+    float scale = shortened(ldexpf(1 + (float)below(1 << 23) / (1 << 23), below(16) - 12), bits);
+    float codes = (float)(below(254001) - 127000) / 1000;
+    v[1].floats[i] = shortened(scale * codes, bits);
+    v[2].floats[i] = scale;
+    v[3].floats[i] = 1 / scale;
 }
 
 /* ---- A case ---- */
@@ -251,7 +122,7 @@ static void make_vector(union value *v, char kind, int lanes) {
         if (kind == 'v')
             v->floats[i] = some_float();
         else
-            v->words[i] = some_word();
+            v->words[i] = kind == 'k' ? some_half(i, lanes) : some_word();
     for (int i = 0; (kind == 'h' && i < lanes) || (kind == 'x' && i < 2 * lanes); i++)
         v->halves[i] = some_half(i, lanes);
 }
@@ -312,14 +183,14 @@ static void make_written(struct scene *scene) {
 static void make_case(const struct word *word, union value *v, struct scene *scene, int lanes) {
     memset(v, 0, MOST_VALUES * sizeof *v);
     for (int k = 0; word->parameters[k] != '\0'; k++)
-        if (strchr("vwhx", word->parameters[k]) != NULL)
+        if (strchr("vwkhx", word->parameters[k]) != NULL)
             make_vector(&v[k + 1], word->parameters[k], lanes);
         else if (strchr("pqa", word->parameters[k]) == NULL)
             make_number(&v[k + 1], word->parameters[k], lanes);
     if (word->read_elements >= 0)
         make_read(word, v, scene, lanes);
-    if (word->given != NULL)
-        word->given(v, lanes);
+    if (word->fit != NULL)
+        word->fit(v, lanes);
     if (word->read_elements < 0)
         make_read(word, v, scene, lanes);
     if (writes(word))
@@ -414,8 +285,7 @@ static void show(const struct word *word, const union value *got, const union va
 
 /* All halves come where there are any. */
 static int rounds_of(const struct word *word) {
-    bool has_halves = strpbrk(word->parameters, "hx") != NULL || word->read_bits == 16 ||
-                      word->given == below_65536;
+    bool has_halves = strpbrk(word->parameters, "khx") != NULL || word->read_bits == 16;
     return has_halves ? 65536 / lanes_of_isa : writes(word) ? WRITTEN_ROUNDS : ROUNDS;
 }
 

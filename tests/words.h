@@ -4,6 +4,7 @@
 #ifndef KVMILL_TESTS_WORDS_H
 #define KVMILL_TESTS_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,17 +20,14 @@ union value {
     void *pointer;
 } __attribute__((aligned(64)));
 
-/* Makes arguments that may not be just any. */
-typedef void arguments(union value *v, int lanes);
-
-/* Kinds: v floats, w integers, h halves, x float16, f float, i int, u unsigned, l int64_t, b
-   uint64_t, n a count, p what is read, q what is written, a a matrix, - nothing. */
+/* Kinds: v floats, w integers, k all below 65536, h halves, x float16, f float, i int, u unsigned,
+   l int64_t, b uint64_t, n a count, p what is read, q what is written, a a matrix, - nothing. */
 struct word {
     const char *name;
     char result;
     const char *parameters;
-    void (*call)(union value *v); /* v[0] from v[1] ... */
-    arguments *given;
+    void (*call)(union value *v);           /* v[0] from v[1] ... */
+    void (*fit)(union value *v, int lanes); /* arguments that may not be just any, or NULL */
     int read_bits, read_elements;
     float tolerance;
 };
@@ -37,9 +35,15 @@ struct word {
 extern const struct word words_of_isa[], words_meant[];
 extern const int lanes_of_isa, lanes_meant;
 
-arguments moderate, exponents, beyond_halves, mantissa_and_power, near_integers, quotient_of_floats,
-    quotient_of_halves, quotient_of_brains, below_65536, least_of_several, lanes_of_mask,
-    step_of_quads, nibble_shift, even_count, small_sums, magnitudes_of_16, magnitudes_of_32,
-    magnitude_of_16, magnitude_of_32, codes_of_4, group_of_halves;
+/* ---- For what makes arguments fit ---- */
+
+/* 0 to n - 1. */
+int below(int n);
+
+float moderate_float(void), beyond_half(void), any_exponent(void), near_integer(void);
+int32_t some_word(void);
+
+/* v[1] is a code of scale v[2], whose inverse is v[3], in a type with so many bits less. */
+void make_quotient(union value *v, int i, int bits);
 
 #endif

@@ -208,13 +208,23 @@ def refusals(handlers: Handlers, number: int, case: Case) -> None:
     refused("argument 0 has XLA's element type number 21", lambda: call(packed, i))
 
 
+def write_layout(table: str, header: str) -> None:
+    """The rows of the table as calls of macros."""
+    with open(table, encoding="utf-8") as rows, open(header, "w", encoding="utf-8") as macros:
+        for row in rows:
+            if not row.startswith("#"):
+                name, *arguments = row.rstrip("\n").split("\t")
+                macros.write(f"{name}({', '.join(arguments)})\n")
+
+
 def check_header(tap: Tap) -> None:
     """kvmill_ffi.h against the header of the jaxlib that is installed."""
     here = os.path.dirname(os.path.abspath(__file__))
     compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
     with tempfile.TemporaryDirectory() as directory:
         program = os.path.join(directory, "ffi_abi")
-        source = [os.path.join(here, "ffi_abi.c"), "-I", os.path.join(here, "..", "..", "include")]
+        write_layout(os.path.join(here, "ffi_layout.tsv"), os.path.join(directory, "ffi_layout.h"))
+        source = [os.path.join(here, "ffi_abi.c"), "-I", directory, "-I", os.path.join(here, "..", "..", "include")]
         library = ["-L", os.path.dirname(os.environ["KVMILL_LIBRARY"]), "-lkvmill"]
         compiled = subprocess.run(
             [*compiler.split(), "-std=c11", *source, "-isystem", jax.ffi.include_dir(), "-o", program, *library],

@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include "../../base/hash.h"
-#include "../../base/output.h"
-#include "../../tools/remove_tree.h"
 
 enum { KIB = 1024 };
 
@@ -60,8 +58,6 @@ unsigned fuzz_number(const unsigned char *data, size_t size) {
     return (unsigned)(hash_bytes(HASH_START, data, size) >> 32);
 }
 
-/* ---- Files ---- */
-
 const char *fuzz_file(int which, const void *data, size_t size) {
     static int files[2] = {-1, -1};
     static char names[2][32];
@@ -72,28 +68,4 @@ const char *fuzz_file(int which, const void *data, size_t size) {
                      pwrite(files[which], data, size, 0) == (ssize_t)size,
                  "no file in memory");
     return names[which];
-}
-
-static char directory[256];
-
-static void remove_directory(void) {
-    remove_tree(directory);
-}
-
-const char *fuzz_directory(void) {
-    const char *below = getenv("TMPDIR");
-    if (directory[0] != '\0')
-        return directory;
-    snprintf(directory, sizeof directory, "%s/kvmill-fuzz.XXXXXX",
-             below && *below ? below : P_tmpdir);
-    fuzz_require(mkdtemp(directory) != NULL, "%s: cannot make it", directory);
-    atexit(remove_directory);
-    return directory;
-}
-
-char *fuzz_tree_file(const char *name) {
-    const char *tree = getenv("srcdir");
-    char *path = path_join(tree ? tree : KVMILL_SOURCEDIR, name);
-    fuzz_require(path != NULL, "out of memory");
-    return path;
 }

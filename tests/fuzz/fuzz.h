@@ -36,12 +36,6 @@ const struct fuzz_target *fuzz_target_of(const char *name);
  */
 const char *fuzz_file(int which, const void *data, size_t size);
 
-/* A directory of the process, below $TMPDIR. Removed when it exits. */
-const char *fuzz_directory(void);
-
-/* A file of the tree: "configs/models/llama-3.1-8b.json". The text is the caller's to free. */
-char *fuzz_tree_file(const char *name);
-
 /* A number that any byte of the input changes. */
 unsigned fuzz_number(const unsigned char *data, size_t size);
 

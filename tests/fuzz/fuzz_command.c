@@ -10,8 +10,8 @@ int kvmill_main(int argc, char **argv);
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "../../base/output.h"
 #include "../../tools/remove_tree.h"
+#include "../common.h"
 #include "fuzz.h"
 
 enum { MOST_WORDS = 64 };
@@ -30,12 +30,6 @@ static const struct {
     {"empty.db", ""},
 };
 
-static void make_file(const char *name, const void *data, size_t size) {
-    FILE *stream = fopen(name, "wb");
-    fuzz_require(stream != NULL && fwrite(data, 1, size, stream) == size && fclose(stream) == 0,
-                 "%s: cannot write", name);
-}
-
 /* Bytes of that shape. */
 static void make_array(const char *name, const char *shape, int count) {
     char bytes[256];
@@ -46,12 +40,12 @@ static void make_array(const char *name, const char *shape, int count) {
                  0, shape);
     memset(bytes + length, ' ', 127 - (size_t)length);
     bytes[127] = '\n';
-    make_file(name, bytes, 128 + (size_t)count);
+    write_bytes(name, bytes, 128 + (size_t)count);
 }
 
 static void make_files(void) {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        make_file(files[i].name, files[i].text, strlen(files[i].text));
+        write_text(files[i].name, files[i].text);
     make_array("past.npy", "1, 4, 3", 12);
     make_array("update.npy", "1, 1, 3", 3);
 }
@@ -60,8 +54,8 @@ static void make_files(void) {
 static void enter_directory(void) {
     static char *path;
     if (path == NULL) {
-        path = path_join(fuzz_directory(), "command");
-        setenv("XDG_CACHE_HOME", fuzz_directory(), 1);
+        path = strdup(scratch_path("command"));
+        setenv("XDG_CACHE_HOME", scratch_folder(), 1);
         setenv("KVMILL_M4", "/nonexistent/m4", 1);
         setenv("KVMILL_MAKE", "/nonexistent/make", 1);
         setenv("CC", "/nonexistent/cc", 1);

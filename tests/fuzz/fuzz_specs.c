@@ -8,6 +8,7 @@
 #include "../../defs/arithmetic.h"
 #include "../../gen/spec.h"
 #include "../../import/gguf/gguf.h"
+#include "../common.h"
 #include "fuzz.h"
 
 static void check_symbol(const struct kernel *kernel) {
@@ -138,9 +139,8 @@ static const struct model *model_of_tree(void) {
     if (model.layers != NULL)
         return &model;
     struct text notes = {0};
-    char *name = fuzz_tree_file("configs/models/llama-3.2-1b.json");
+    const char *name = source_path("configs/models/llama-3.2-1b.json");
     fuzz_require(model_read(name, &model, &notes, &error), "%s", error.text);
-    free(name);
     return &model;
 }
 

@@ -2,15 +2,10 @@
    read, checked, added to.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "../../base/output.h"
 #include "../../tune/database.h"
 #include "../../tune/ranking.h"
 #include "../../tune/sweep_text.h"
+#include "../common.h"
 #include "../sweeps.h"
 #include "fuzz.h"
 
@@ -46,17 +41,6 @@ void fuzz_tune(const unsigned char *data, size_t size) {
     sweeps_free(&sweeps);
 }
 
-/* SQLite opens files of a name alone. */
-static const char *write_database(const unsigned char *data, size_t size) {
-    static char *path;
-    if (path == NULL)
-        path = path_join(fuzz_directory(), "database");
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    fuzz_require(file >= 0 && write(file, data, size) == (ssize_t)size && close(file) == 0,
-                 "%s: cannot write", path);
-    return path;
-}
-
 static void read_all(struct database *database) {
     struct sweeps sweeps = {0};
     struct error error = {0};
@@ -82,7 +66,9 @@ static void open_as(const char *path, enum database_use use, void (*work)(struct
 }
 
 void fuzz_database(const unsigned char *data, size_t size) {
-    const char *path = write_database(data, size);
+    /* SQLite opens files of a name alone. */
+    const char *path = scratch_path("database");
+    write_bytes(path, data, size);
     open_as(path, DATABASE_READ, read_all);
     open_as(path, DATABASE_WRITE, add_one);
 }

@@ -6,33 +6,22 @@
 
 typedef __int128 wide; /* no sum of an index and an offset leaves it */
 
-enum { MOST_AXES = 80 }; /* the old form adds components */
-
-struct list {
-    int count;
-    int64_t items[MOST_AXES];
-};
-
-/* Either op, in one vocabulary. */
+/* Either op. */
 struct problem {
-    struct list window, dropped, batching, indices_batching, map;
-    int ivd, rank, indices_rank, windowed_rank;
-    int64_t dims[MOST_AXES], indices_dims[MOST_AXES], windowed_dims[MOST_AXES];
+    struct geometry g;
     wide *indices; /* as numbers */
 };
 
-static struct list list_of(kvmill_dims dims) {
-    struct list list = {.count = (int)dims.count};
-    for (size_t i = 0; i < dims.count; i++)
-        list.items[i] = dims.items[i];
-    return list;
-}
-
-static int place_in(const struct list *list, int64_t item) {
-    for (int i = 0; i < list->count; i++)
-        if (list->items[i] == item)
+static int place_in(const int64_t *list, int count, int64_t item) {
+    for (int i = 0; i < count; i++)
+        if (list[i] == item)
             return i;
     return -1;
+}
+
+/* The operand's axis, that is. */
+static bool is_of_window(const struct geometry *g, int d) {
+    return place_in(g->dropped, g->droppeds, d) < 0 && place_in(g->batching, g->pairs, d) < 0;
 }
 
 /* ---- Indices as numbers ---- */
@@ -57,11 +46,12 @@ static int64_t product(const int64_t *dims, int rank) {
     return count;
 }
 
-static void read_indices(struct problem *problem, DLDataType type, const void *data) {
-    int64_t count = product(problem->indices_dims, problem->indices_rank);
-    problem->indices = malloc((size_t)(count + 1) * sizeof *problem->indices);
+static wide *read_indices(const struct geometry *g, DLDataType type, const void *data) {
+    int64_t count = product(g->indices_dims, g->indices_rank);
+    wide *indices = malloc((size_t)(count + 1) * sizeof *indices);
     for (int64_t i = 0; i < count; i++)
-        problem->indices[i] = number_at(type, data, i);
+        indices[i] = number_at(type, data, i);
+    return indices;
 }
 
 /* ---- Places ---- */
@@ -80,18 +70,22 @@ static int64_t place_of(const int64_t *dims, int rank, const int64_t *at) {
     return i;
 }
 
-/* Component k of the index vector for a place in the windowed tensor. */
-static wide component(const struct problem *problem, const int64_t *at, int k) {
-    int64_t index[MOST_AXES];
+/* Coordinates of a place of the windowed tensor among the indices; its vector's axis is left out.
+ */
+static void find_index(const struct geometry *g, const int64_t *at, int64_t *index) {
     int next = 0;
-    for (int r = 0; r < problem->windowed_rank; r++)
-        if (place_in(&problem->window, r) < 0) {
-            next += next == problem->ivd;
+    for (int r = 0; r < g->windowed_rank; r++)
+        if (place_in(g->window, g->windows, r) < 0) {
+            next += next == g->ivd;
             index[next++] = at[r];
         }
-    if (problem->ivd < problem->indices_rank)
-        index[problem->ivd] = k;
-    return problem->indices[place_of(problem->indices_dims, problem->indices_rank, index)];
+}
+
+static wide component(const struct problem *problem, int64_t *index, int k) {
+    const struct geometry *g = &problem->g;
+    if (g->ivd < g->indices_rank)
+        index[g->ivd] = k;
+    return problem->indices[place_of(g->indices_dims, g->indices_rank, index)];
 }
 
 /* Start, batch coordinate and window coordinate of operand axis d. */
@@ -100,151 +94,120 @@ struct sum {
 };
 
 static struct sum sum_of(const struct problem *problem, const int64_t *at, int d) {
+    const struct geometry *g = &problem->g;
     struct sum sum = {0, 0, 0};
-    int batching = place_in(&problem->batching, d), k = place_in(&problem->map, d), rank = 0;
+    int64_t index[MOST_AXES + 1] = {0};
+    int pair = place_in(g->batching, g->pairs, d), k = place_in(g->map, g->components, d), rank = 0;
+    find_index(g, at, index);
+    if (pair >= 0)
+        sum.batch = index[g->indices_batching[pair]];
     if (k >= 0)
-        sum.start = component(problem, at, k);
-    if (batching >= 0) {
-        int64_t axis = problem->indices_batching.items[batching], seen = 0;
-        for (int r = 0; r < problem->windowed_rank; r++) {
-            if (place_in(&problem->window, r) >= 0)
-                continue;
-            seen += seen == problem->ivd;
-            if (seen++ == axis)
-                sum.batch = at[r];
-        }
-        return sum;
-    }
-    if (place_in(&problem->dropped, d) >= 0)
-        return sum;
+        sum.start = component(problem, index, k);
     for (int e = 0; e < d; e++)
-        rank += place_in(&problem->dropped, e) < 0 && place_in(&problem->batching, e) < 0;
-    sum.offset = at[problem->window.items[rank]];
+        rank += is_of_window(g, e);
+    if (is_of_window(g, d))
+        sum.offset = at[g->window[rank]];
     return sum;
 }
 
 /* ---- The old form ---- */
 
-static int compare_items(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The index vector becomes explicit and last; batching dims are dropped dims with an iota in front.
  */
 static void make_old(struct problem *problem) {
-    struct problem old = *problem;
-    int pairs = problem->batching.count, components = problem->map.count;
-    int64_t at[MOST_AXES], index[MOST_AXES];
-    old.indices_rank = 0;
-    for (int d = 0; d < problem->indices_rank; d++)
-        if (d != problem->ivd)
-            old.indices_dims[old.indices_rank++] = problem->indices_dims[d];
-    old.ivd = old.indices_rank;
+    const struct geometry *g = &problem->g;
+    struct geometry old = *g;
+    int64_t index[MOST_AXES + 1] = {0}, at[MOST_AXES];
+    int pairs = g->pairs, vector = pairs + g->components;
+    old.ivd = 0;
+    for (int d = 0; d < g->indices_rank; d++)
+        if (d != g->ivd)
+            old.indices_dims[old.ivd++] = g->indices_dims[d];
     int64_t points = product(old.indices_dims, old.ivd);
-    old.indices_dims[old.indices_rank++] = pairs + components;
-    old.indices = malloc((size_t)(points * (pairs + components) + 1) * sizeof *old.indices);
+    old.indices_dims[old.ivd] = vector;
+    old.indices_rank = old.ivd + 1;
+    wide *indices = malloc((size_t)(points * vector + 1) * sizeof *indices);
     for (int64_t p = 0; p < points; p++) {
         coordinates(old.indices_dims, old.ivd, p, at);
-        for (int d = 0; d < problem->indices_rank; d++)
-            if (d != problem->ivd)
-                index[d] = at[d < problem->ivd ? d : d - 1];
-        wide *vector = old.indices + p * (pairs + components);
-        for (int i = 0; i < pairs; i++)
-            vector[i] = index[problem->indices_batching.items[i]];
-        for (int k = 0; k < components; k++) {
-            if (problem->ivd < problem->indices_rank)
-                index[problem->ivd] = k;
-            vector[pairs + k] =
-                problem->indices[place_of(problem->indices_dims, problem->indices_rank, index)];
-        }
+        for (int d = 0; d < old.ivd; d++)
+            index[d < g->ivd ? d : d + 1] = at[d];
+        for (int i = 0; i < vector; i++)
+            indices[p * vector + i] =
+                i < pairs ? index[g->indices_batching[i]] : component(problem, index, i - pairs);
     }
-    for (int i = 0; i < pairs; i++) {
-        old.dropped.items[old.dropped.count++] = problem->batching.items[i];
-        old.map.items[i] = problem->batching.items[i];
-    }
-    for (int k = 0; k < components; k++)
-        old.map.items[pairs + k] = problem->map.items[k];
-    qsort(old.dropped.items, (size_t)old.dropped.count, sizeof old.dropped.items[0], compare_items);
-    old.map.count = pairs + components;
-    old.batching.count = old.indices_batching.count = 0;
+    for (int i = 0; i < vector; i++)
+        old.map[i] = i < pairs ? g->batching[i] : g->map[i - pairs];
+    for (int i = 0; i < pairs; i++)
+        old.dropped[old.droppeds++] = g->batching[i];
+    old.components = vector;
+    old.pairs = 0;
     free(problem->indices);
-    *problem = old;
+    *problem = (struct problem){old, indices};
+}
+
+static struct problem problem_of(enum oracle_form form, const struct geometry *g, DLDataType type,
+                                 const void *indices) {
+    struct problem problem = {*g, read_indices(g, type, indices)};
+    if (form == ORACLE_OLD_FORM)
+        make_old(&problem);
+    return problem;
 }
 
 /* ---- The ops ---- */
 
-static void set_dims(int64_t *dims, int *rank, const DLTensor *tensor) {
-    *rank = tensor->ndim;
-    for (int d = 0; d < tensor->ndim; d++)
-        dims[d] = tensor->shape[d];
-}
-
-/* An axis that the result does not have is read once, even where its slice size is 0. */
-static int64_t extent_read(const struct problem *problem, const int64_t *slice_sizes, int d) {
-    bool is_window = place_in(&problem->dropped, d) < 0 && place_in(&problem->batching, d) < 0;
-    return is_window ? slice_sizes[d] : 1;
-}
-
 /* Elements along the result's last axis that come from one window, and how far apart these lie in
  * the operand. */
-static int64_t run_of(const struct problem *problem, int64_t *step) {
-    int last = problem->windowed_rank - 1, axis = problem->rank - 1;
-    if (place_in(&problem->window, last) < 0)
+static int64_t run_of(const struct geometry *g, int64_t *step) {
+    int last = g->windowed_rank - 1, axis = g->rank - 1;
+    if (place_in(g->window, g->windows, last) < 0)
         return 1;
-    while (place_in(&problem->dropped, axis) >= 0 || place_in(&problem->batching, axis) >= 0)
+    while (!is_of_window(g, axis))
         axis--;
-    *step = product(problem->dims + axis + 1, problem->rank - axis - 1);
-    return problem->windowed_dims[last];
+    *step = product(g->dims + axis + 1, g->rank - axis - 1);
+    return g->windowed_dims[last];
 }
 
-void oracle_gather(enum oracle_form form, const kvmill_gather *op, const void *operand,
-                   const void *start_indices, void *result) {
-    struct problem problem = {
-        .window = list_of(op->offset_dims),
-        .dropped = list_of(op->collapsed_slice_dims),
-        .batching = list_of(op->operand_batching_dims),
-        .indices_batching = list_of(op->start_indices_batching_dims),
-        .map = list_of(op->start_index_map),
-        .ivd = (int)op->index_vector_dim,
-    };
-    int64_t at[MOST_AXES], from[MOST_AXES], step = 0;
-    int64_t bytes = (op->operand->dtype.bits + 7) / 8;
-    set_dims(problem.dims, &problem.rank, op->operand);
-    set_dims(problem.indices_dims, &problem.indices_rank, op->start_indices);
-    set_dims(problem.windowed_dims, &problem.windowed_rank, op->result);
-    read_indices(&problem, op->start_indices->dtype, start_indices);
-    if (form == ORACLE_OLD_FORM)
-        make_old(&problem);
-    int64_t count = product(problem.windowed_dims, problem.windowed_rank);
-    for (int64_t i = 0, run = run_of(&problem, &step); i < count; i += run) {
-        bool outside = false;
-        coordinates(problem.windowed_dims, problem.windowed_rank, i, at);
-        for (int d = 0; d < problem.rank; d++) {
-            struct sum sum = sum_of(&problem, at, d);
-            wide most = problem.dims[d] - extent_read(&problem, op->slice_sizes.items, d);
-            wide start = sum.start < 0 ? 0 : sum.start > most ? most : sum.start;
-            outside |= start != sum.start;
-            from[d] = (int64_t)(start + sum.batch + sum.offset);
-        }
+/* The operand's element for a place of the result; whether its window had to be moved. */
+static int64_t place_read(const struct problem *problem, const int64_t *at, bool *outside) {
+    const struct geometry *g = &problem->g;
+    int64_t from[MOST_AXES];
+    *outside = false;
+    for (int d = 0; d < g->rank; d++) {
+        struct sum sum = sum_of(problem, at, d);
+        /* An axis that the result does not have is read once, even where its slice size is 0. */
+        wide most = g->dims[d] - (is_of_window(g, d) ? g->slice[d] : 1);
+        wide start = sum.start < 0 ? 0 : sum.start > most ? most : sum.start;
+        *outside |= start != sum.start;
+        from[d] = (int64_t)(start + sum.batch + sum.offset);
+    }
+    return place_of(g->dims, g->rank, from);
+}
+
+void oracle_gather(enum oracle_form form, const struct geometry *g, const kvmill_gather *op,
+                   const void *operand, const void *start_indices, void *result) {
+    struct problem problem = problem_of(form, g, op->start_indices->dtype, start_indices);
+    int64_t bytes = (op->operand->dtype.bits + 7) / 8, step = 0, at[MOST_AXES];
+    int64_t count = product(g->windowed_dims, g->windowed_rank);
+    bool fills = op->mode != NULL && strcmp(op->mode, "fill") == 0, outside;
+    for (int64_t i = 0, run = run_of(g, &step); i < count; i += run) {
+        coordinates(g->windowed_dims, g->windowed_rank, i, at);
         const unsigned char *source =
-            (const unsigned char *)operand + place_of(problem.dims, problem.rank, from) * bytes;
-        bool filled = outside && op->mode != NULL && strcmp(op->mode, "fill") == 0;
+            (const unsigned char *)operand + place_read(&problem, at, &outside) * bytes;
         for (int64_t n = 0; n < run; n++)
             memcpy((unsigned char *)result + (i + n) * bytes,
-                   filled ? op->fill_value : source + n * step * bytes, (size_t)bytes);
+                   outside && fills ? op->fill_value : source + n * step * bytes, (size_t)bytes);
     }
     free(problem.indices);
 }
 
 /* All of the window lies inside. */
 static bool is_whole(const struct problem *problem, const int64_t *at) {
+    const struct geometry *g = &problem->g;
     int next = 0;
-    for (int d = 0; d < problem->rank; d++) {
+    for (int d = 0; d < g->rank; d++) {
         struct sum sum = sum_of(problem, at, d);
-        bool is_window = place_in(&problem->dropped, d) < 0 && place_in(&problem->batching, d) < 0;
-        int64_t extent = is_window ? problem->windowed_dims[problem->window.items[next++]] : 1;
-        if (sum.start < 0 || sum.start > problem->dims[d] - extent)
+        int64_t extent = is_of_window(g, d) ? g->windowed_dims[g->window[next++]] : 1;
+        if (sum.start < 0 || sum.start > g->dims[d] - extent)
             return false;
     }
     return true;
@@ -252,39 +215,28 @@ static bool is_whole(const struct problem *problem, const int64_t *at) {
 
 /* The element of the operand that update i goes to; -1: it is skipped. */
 static int64_t place_of_update(const struct problem *problem, int64_t i, bool whole) {
+    const struct geometry *g = &problem->g;
     int64_t at[MOST_AXES], to[MOST_AXES];
-    coordinates(problem->windowed_dims, problem->windowed_rank, i, at);
+    coordinates(g->windowed_dims, g->windowed_rank, i, at);
     if (whole && !is_whole(problem, at))
         return -1;
-    for (int d = 0; d < problem->rank; d++) {
+    for (int d = 0; d < g->rank; d++) {
         struct sum sum = sum_of(problem, at, d);
         wide place = sum.start + sum.batch + sum.offset;
-        if (place < 0 || place >= problem->dims[d])
+        if (place < 0 || place >= g->dims[d])
             return -1;
         to[d] = (int64_t)place;
     }
-    return place_of(problem->dims, problem->rank, to);
+    return place_of(g->dims, g->rank, to);
 }
 
-void oracle_scatter(enum oracle_form form, const kvmill_scatter *op, const void *scatter_indices,
-                    const unsigned char *const *updates, unsigned char *const *results,
-                    const int64_t *result_bytes, oracle_combine combine, void *context) {
-    struct problem problem = {
-        .window = list_of(op->update_window_dims),
-        .dropped = list_of(op->inserted_window_dims),
-        .batching = list_of(op->input_batching_dims),
-        .indices_batching = list_of(op->scatter_indices_batching_dims),
-        .map = list_of(op->scatter_dims_to_operand_dims),
-        .ivd = (int)op->index_vector_dim,
-    };
+void oracle_scatter(enum oracle_form form, const struct geometry *g, const kvmill_scatter *op,
+                    const void *scatter_indices, const unsigned char *const *updates,
+                    unsigned char *const *results, const int64_t *result_bytes,
+                    oracle_combine combine, void *context) {
+    struct problem problem = problem_of(form, g, op->scatter_indices->dtype, scatter_indices);
     bool whole = op->window_out_of_bounds && strcmp(op->window_out_of_bounds, "skip_window") == 0;
-    set_dims(problem.dims, &problem.rank, op->inputs[0]);
-    set_dims(problem.indices_dims, &problem.indices_rank, op->scatter_indices);
-    set_dims(problem.windowed_dims, &problem.windowed_rank, op->updates[0]);
-    read_indices(&problem, op->scatter_indices->dtype, scatter_indices);
-    if (form == ORACLE_OLD_FORM)
-        make_old(&problem);
-    int64_t count = product(problem.windowed_dims, problem.windowed_rank);
+    int64_t count = product(g->windowed_dims, g->windowed_rank);
     for (int64_t i = 0; i < count; i++) {
         unsigned char *accumulators[16];
         const unsigned char *values[16];

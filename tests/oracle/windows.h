@@ -13,11 +13,23 @@
 
 #include <kvmill.h>
 
+/* Dimension numbers and shapes of either op: `window` are the axes of the result or the updates
+   that windows have, `dropped` those of the operand that they lack; pairs of batching axes; `map`,
+   the operand's axes that components of index vectors are for; ivd, the axis of these vectors. */
+enum { MOST_AXES = 8 };
+struct geometry {
+    int rank, indices_rank, windowed_rank;
+    int64_t dims[MOST_AXES], slice[MOST_AXES], indices_dims[MOST_AXES], windowed_dims[MOST_AXES];
+    int64_t window[MOST_AXES], dropped[MOST_AXES], batching[MOST_AXES];
+    int64_t indices_batching[MOST_AXES], map[MOST_AXES];
+    int windows, droppeds, pairs, components, ivd;
+};
+
 enum oracle_form { ORACLE_DEFINITION, ORACLE_OLD_FORM, ORACLE_FORMS };
 
-/* Data of op's prototypes: operand, start_indices, result. */
-void oracle_gather(enum oracle_form form, const kvmill_gather *op, const void *operand,
-                   const void *start_indices, void *result);
+/* Data of op's prototypes: operand, start_indices, result.  Types and the mode are the op's. */
+void oracle_gather(enum oracle_form form, const struct geometry *g, const kvmill_gather *op,
+                   const void *operand, const void *start_indices, void *result);
 
 /* One update: all accumulators take all updates; data of results and updates of one element each.
  */
@@ -25,9 +37,10 @@ typedef void (*oracle_combine)(void *context, unsigned char *const *accumulators
                                const unsigned char *const *updates);
 
 /* results hold the inputs, in the result types of `result_bytes` each. */
-void oracle_scatter(enum oracle_form form, const kvmill_scatter *op, const void *scatter_indices,
-                    const unsigned char *const *updates, unsigned char *const *results,
-                    const int64_t *result_bytes, oracle_combine combine, void *context);
+void oracle_scatter(enum oracle_form form, const struct geometry *g, const kvmill_scatter *op,
+                    const void *scatter_indices, const unsigned char *const *updates,
+                    unsigned char *const *results, const int64_t *result_bytes,
+                    oracle_combine combine, void *context);
 
 /* ---- TensorScatter ---- */
 

@@ -159,37 +159,44 @@ static int64_t dims[] = {1, 2, 4, 8};
 static const DLTensor cache = {
     .device = {kDLCPU, 0}, .ndim = 4, .dtype = {kDLFloat, 32, 1}, .shape = dims};
 
-/* OP ATTRIBUTE VALUE STATUS WORDS: of an op without tensors. */
-ROWS(refused, 5) {
-    const char *value = cells[2];
-    kvmill_named_attribute attribute = {.name = cells[1][0] != '\0' ? cells[1] : NULL};
-    kvmill_plan *plan = (kvmill_plan *)(void *)&dice;
+static kvmill_named_attribute attribute_of(const struct setting *setting) {
+    const char *value = setting->value;
+    kvmill_named_attribute attribute = {.name = setting->name[0] != '\0' ? setting->name : NULL};
     if (isalpha((unsigned char)value[0]))
         attribute.word = value;
     else if ((attribute.is_real = strchr(value, '.') != NULL))
         attribute.real = strtod(value, NULL);
     else
         attribute.integer = atoll(value);
-    kvmill_status status = kvmill_plan_named(cells[0], &attribute, 1, NULL, 0, NULL, &plan, &error);
-    ok_status(status, status_named(cells[3]), &error, cells[4], "refused: %s", cells[4]);
-    ok(plan == NULL, "  without a plan");
+    return attribute;
 }
 
-static kvmill_status with_tensor(const char *name, const DLTensor *tensor) {
-    const kvmill_named_tensor tensors[] = {{"past_cache", &cache}, {name, tensor}};
-    kvmill_plan *plan;
-    return kvmill_plan_named("TensorScatter", NULL, 0, tensors, 2, NULL, &plan, &error);
+/* OP SETTINGS STATUS WORDS TENSORS: those that are given, all alike. */
+ROWS(refused, 4) {
+    struct setting settings[8], given[2];
+    struct named named = {.differs = false};
+    const char *said = cells[1], *names = cells[4] != NULL ? cells[4] : "";
+    kvmill_plan *plan = (kvmill_plan *)(void *)&dice;
+    for (size_t *n = &named.attribute_count; setting_next(&said, &settings[*n]); ++*n)
+        named.attributes[*n] = attribute_of(&settings[*n]);
+    for (size_t *n = &named.tensor_count; setting_next(&names, &given[*n]); ++*n)
+        named.tensors[*n] = (kvmill_named_tensor){given[*n].name, &cache};
+    kvmill_status status =
+        kvmill_plan_named(cells[0], named.attributes, named.attribute_count, named.tensors,
+                          named.tensor_count, NULL, &plan, &error);
+    ok_status(status, status_named(cells[2]), &error, cells[3], "refused: %s", cells[3]);
+    ok(plan == NULL, "  without a plan");
 }
 
 TABLE(named);
 
 TEST(tensors) {
-    ok(with_tensor("new", &cache) == KVMILL_E_ATTRIBUTE &&
-           strcmp(error.message, "TensorScatter has no tensor \"new\"; accepted: past_cache, "
-                                 "update, write_indices, present_cache") == 0,
-       "a tensor of no such name");
-    ok(with_tensor("update", NULL) == KVMILL_E_NULL && with_tensor(NULL, &cache) == KVMILL_E_NULL,
-       "a tensor that is NULL, a name that is NULL");
+    kvmill_plan *plan;
+    static const kvmill_named_tensor none[] = {{"update", NULL}, {NULL, &cache}};
+    for (int i = 0; i < 2; i++)
+        ok(kvmill_plan_named("TensorScatter", NULL, 0, &none[i], 1, NULL, &plan, &error) ==
+               KVMILL_E_NULL,
+           "a tensor, or its name, is NULL");
     ok(kvmill_named_place("TensorScatter", "write_indices", &place, &error) == KVMILL_OK &&
            place.only_int64 &&
            kvmill_named_place("CacheAttend", "lengths", &place, &error) == KVMILL_OK &&
@@ -200,34 +207,6 @@ TEST(tensors) {
     ok(kvmill_named_place("MultiHeadAttention", "cache", &place, &error) == KVMILL_E_ATTRIBUTE &&
            kvmill_named_place("none", "cache", &place, NULL) == KVMILL_E_ATTRIBUTE,
        "no place of a tensor that the op has not");
-}
-
-TEST(fraction) {
-    const kvmill_named_attribute attributes[] = {
-        {.name = "num_heads", .integer = 2},    {.name = "num_kv_heads", .integer = 2},
-        {.name = "key_head_dim", .integer = 8}, {.name = "T1", .word = "float32"},
-        {.name = "key_T2", .word = "float32"},  {.name = "softcap", .real = -0.5, .is_real = true},
-    };
-    kvmill_plan *plan = NULL;
-    ok(kvmill_plan_named("CacheAttend", attributes, COUNT(attributes), NULL, 0, NULL, &plan,
-                         &error) == KVMILL_E_ATTRIBUTE &&
-           strstr(error.message, "softcap is -0.5; accepted: 0 or more") != NULL,
-       "a real number keeps its fraction: %s", error.message);
-}
-
-/* K's tensors tell its type, V's do not. */
-TEST(values) {
-    const kvmill_named_attribute attributes[] = {
-        {.name = "num_kv_heads", .integer = 2},    {.name = "head_dim", .integer = 8},
-        {.name = "value_head_dim", .integer = 16}, {.name = "T1", .word = "float32"},
-        {.name = "T2", .word = "float32"},
-    };
-    const kvmill_named_tensor tensors[] = {{"value_cache", &cache}};
-    kvmill_plan *plan = NULL;
-    ok_status(kvmill_plan_named("KeyValueCache", attributes, COUNT(attributes), tensors, 1, NULL,
-                                &plan, &error),
-              KVMILL_E_DTYPE, &error, "value_T2 is an unknown type", "V's type has to be said");
-    kvmill_plan_destroy(plan);
 }
 
 TEST(null) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attend_problem.h"
 
+#include "../defs/op_tables.h"
 #include "common.h"
 #include "settings.h"
 
@@ -69,17 +70,21 @@ static void give_list(struct problem *p, int which, int64_t count, const int64_t
     give(p, which, 1, &count, numbers);
 }
 
-/* Attributes in words, with alternatives; their names may lack a prefix. */
+/* Those of formats lack a prefix. */
+struct saying {
+    kvmill_cache_attend *op;
+    const char *prefix;
+};
+
+static bool say_one(void *to, const struct setting *setting) {
+    const struct saying *saying = to;
+    struct setting whole = *setting;
+    snprintf(whole.name, sizeof whole.name, "%s%.30s", saying->prefix, setting->name);
+    return setting_apply(&whole, kvmill_cache_attend_op.parts[0], saying->op);
+}
+
 static void say(kvmill_cache_attend *op, const char *prefix, const char *settings) {
-    char chosen[512];
-    const char *text = chosen;
-    setting_choose(settings, setting_roll, dice, chosen, sizeof chosen);
-    for (struct setting setting, whole; setting_next(&text, &setting);) {
-        whole = setting;
-        snprintf(whole.name, sizeof whole.name, "%s%.30s", prefix, setting.name);
-        if (!setting_apply(&whole, kvmill_op_by_name("CacheAttend")->parts[0], op))
-            bail_out("CacheAttend has no %s", whole.name);
-    }
+    setting_say(settings, dice, &(struct saying){op, prefix}, say_one);
 }
 
 static void choose_op(struct problem *p) {

@@ -21,6 +21,7 @@ struct attention {
     enum cache_op which;
     kvmill_cache_attention op;
     int64_t sequences, tokens[MOST_SEQUENCES], start[MOST_SEQUENCES]; /* static: all the same */
+    /* In the order of attention_scenes.c's names: */
     int64_t spare_batch, spare_rows; /* of the cache, more than needed */
     int64_t rows;                    /* of the cache, if not 0 */
     int64_t decoding, decoding_rank; /* rank of all inputs that are one number */
@@ -30,8 +31,8 @@ struct attention {
     int64_t mask_one_batch, has_sinks, sinks_are_activations, share_prefix; /* flags */
     int64_t ring;           /* slots of each sequence's, whole pages of them; 0: no ring */
     int64_t lists_of_heads; /* each has pages of its own, where it attends to pages */
-    bool whole_pages;       /* at multiples of their size, and all rows exist */
     int64_t query_size;
+    bool whole_pages; /* at multiples of their size, and all rows exist */
     enum spread spread;
 
     /* Made by it. */

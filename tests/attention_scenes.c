@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention_scenes.h"
 
+#include "../defs/op_tables.h"
 #include "settings.h"
 
 /* ---- What is wanted, in words ---- */
 
-static const struct wanted_setting wanted[] = {WANTED(struct attention, spare_batch),
-                                               WANTED(struct attention, spare_rows),
-                                               WANTED(struct attention, rows),
-                                               WANTED(struct attention, ring),
-                                               WANTED(struct attention, decoding),
-                                               WANTED(struct attention, decoding_rank),
-                                               WANTED(struct attention, max_slack),
-                                               WANTED(struct attention, mask_padding),
-                                               WANTED(struct attention, mask_one_batch),
-                                               WANTED(struct attention, sinks_are_activations),
-                                               WANTED(struct attention, share_prefix),
-                                               WANTED(struct attention, lists_of_heads),
-                                               WANTED(struct attention, query_size),
-                                               {"batch", offsetof(struct attention, sequences)},
-                                               {"mask", offsetof(struct attention, mask_rank)},
-                                               {"sinks", offsetof(struct attention, has_sinks)},
-                                               {NULL, 0}};
+static const struct wanted_settings wanted[] = {
+    {"batch", offsetof(struct attention, sequences), SETTING_INTEGER},
+    {"spare_batch spare_rows rows decoding decoding_rank max_slack mask mask_padding "
+     "mask_one_batch sinks sinks_are_activations share_prefix ring lists_of_heads query_size",
+     offsetof(struct attention, spare_batch), SETTING_INTEGER},
+    {.names = NULL}};
 
 /* A number for all sequences, or one for each. */
 static void set_lengths(struct attention *a, int64_t *lengths, const char *value) {
@@ -29,13 +19,21 @@ static void set_lengths(struct attention *a, int64_t *lengths, const char *value
     a->sequences = count > 1 ? count : a->sequences;
 }
 
+static bool say_one(void *to, const struct setting *setting) {
+    struct attention *a = to;
+    bool is_lengths = strcmp(setting->name, "start") == 0 || strcmp(setting->name, "tokens") == 0;
+    if (is_lengths)
+        set_lengths(a, setting->name[0] == 's' ? a->start : a->tokens, setting->value);
+    return is_lengths || setting_want(setting, wanted, a) >= 0 ||
+           setting_apply(setting, &kvmill_cache_attention_attributes, &a->op);
+}
+
 void attention_say(struct attention *a, const char *settings) {
-    const struct op_struct *part = kvmill_op_by_name("MultiHeadCacheAttention")->parts[0];
-    for (struct setting setting; setting_next(&settings, &setting);)
-        if (strcmp(setting.name, "start") == 0 || strcmp(setting.name, "tokens") == 0)
-            set_lengths(a, setting.name[0] == 's' ? a->start : a->tokens, setting.value);
-        else if (!setting_want(&setting, wanted, a) && !setting_apply(&setting, part, &a->op))
-            bail_out("attention has no %s", setting.name);
+    setting_say(settings, NULL, a, say_one);
+}
+
+void attention_choose(struct attention *a, const char *settings, struct dice *dice) {
+    setting_say(settings, dice, a, say_one);
 }
 
 /* ---- Scenes ---- */

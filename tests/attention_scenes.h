@@ -14,8 +14,9 @@ enum { S = 1, D = 2, KS = 4, KD = 8, MS = 16, MD = 32, K = KS | KD, M = MS | MD,
 
 /* Attributes and what else is wanted, in words: "num_heads=6 T1=float16 batch=2 start=7 tokens=3".
    start and tokens are of all sequences, or a list, which says how many there are; mask is its
-   rank, sinks are given, rows are those of the cache. */
+   rank, sinks are given, rows are those of the cache.  choose: any of alternatives. */
 void attention_say(struct attention *attention, const char *settings);
+void attention_choose(struct attention *attention, const char *settings, struct dice *dice);
 
 /* A sequence of one new token in float32, unless the settings say more. */
 struct attention attention_scene(unsigned op, const char *settings);

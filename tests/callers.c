@@ -75,29 +75,24 @@ kvmill_flow callers_flow;
 kvmill_flow_limits callers_limits = {
     .struct_size = sizeof callers_limits, .batch = 4, .pages = 4, .cache_pages = 4};
 
-/* With defaults, and what settings say. */
-static void set(const struct op_struct *part, void *base, const char *words) {
-    kvmill_op_init(part, base);
-    for (struct setting setting; setting_next(&words, &setting);)
-        must(setting_apply(&setting, part, base), setting.name);
-}
-
 void callers_open(void) {
 #define HEADS "num_heads=4 num_kv_heads=2 head_dim=8 T1=float32 T2=float32"
-    set(&kvmill_cache_attention_attributes, &cache_attention, HEADS);
-    set(&kvmill_cache_attention_attributes, &flow_attention, HEADS " cache_mode=1 page_size=4");
+    setting_fill(&kvmill_cache_attention_attributes, &cache_attention, HEADS, NULL);
+    setting_fill(&kvmill_cache_attention_attributes, &flow_attention,
+                 HEADS " cache_mode=1 page_size=4", NULL);
     flow_attention.dynamic_batching = 1;
-    set(kvmill_cache_attend_op.parts[0], &cache_attend,
-        "num_heads=4 key_head_dim=8 T1=float32 key_T2=float32");
-    set(kvmill_write_rows_op.parts[0], &write_rows, "head_dim=8 T1=float32 T2=float32");
-    set(kvmill_attention_ops[0].parts[0], &attention, "");
+    setting_fill(kvmill_cache_attend_op.parts[0], &cache_attend,
+                 "num_heads=4 key_head_dim=8 T1=float32 key_T2=float32", NULL);
+    setting_fill(kvmill_write_rows_op.parts[0], &write_rows, "head_dim=8 T1=float32 T2=float32",
+                 NULL);
+    setting_fill(kvmill_attention_ops[0].parts[0], &attention, "", NULL);
     step_attention = attention;
     attention.Q = step_attention.Q = &query;
     attention.K = attention.V = &key;
     step_attention.K = step_attention.V = &fresh;
     step_attention.past_key = step_attention.past_value = &cache;
     step_attention.present_key = step_attention.present_value = &cache;
-    set(kvmill_flow_op_def.parts[0], &callers_flow, "");
+    setting_fill(kvmill_flow_op_def.parts[0], &callers_flow, "", NULL);
     callers_flow.attention = &flow_attention;
     callers_flow.fields = fields;
     callers_flow.constants = constants;

@@ -75,7 +75,7 @@ void scene_start(struct scene *scene, const struct op *op, const struct describe
                  struct dice *dice);
 
 /* Set an attribute or a type; false where there is none of that name. */
-bool scene_apply(struct scene *scene, const struct setting *setting);
+bool scene_apply(void *scene, const struct setting *setting);
 
 /* Give up to three attributes other values that their ranges and words allow. */
 void scene_draw_members(struct scene *scene);

@@ -186,24 +186,20 @@ const struct op *described_op(const struct described_case *by) {
     return kvmill_op_by_name(by->name);
 }
 
-bool scene_apply(struct scene *scene, const struct setting *setting) {
-    static const struct wanted_setting of_flows[] = {
-        {"batch", offsetof(struct scene, limits.batch)},
-        {"pages", offsetof(struct scene, limits.pages)},
-        WANTED(struct scene, topk_val),
-        WANTED(struct scene, dense_below),
-        {"cache_pages", offsetof(struct scene, limits.cache_pages)},
-        {.name = NULL}};
+bool scene_apply(void *to, const struct setting *setting) {
+    struct scene *scene = to;
+    static const struct wanted_settings of_flows[] = {
+        {"batch pages cache_pages", offsetof(struct scene, limits.batch), SETTING_INTEGER},
+        {"topk_val dense_below", offsetof(struct scene, topk_val), SETTING_INTEGER},
+        {.names = NULL}};
     const struct op_struct *types = kvmill_op_types(scene->op), *step = scene->op->parts[2];
     return setting_apply(setting, scene_attributes(scene), &scene->base) ||
-           (scene->op->family == OP_FLOW && setting_want(setting, of_flows, scene)) ||
+           (scene->op->family == OP_FLOW && setting_want(setting, of_flows, scene) >= 0) ||
            (types->name == NULL && setting_apply(setting, types, scene->types)) ||
            (step != NULL && setting_apply(setting, step, &scene->step));
 }
 
 static void start_attributes(struct scene *scene) {
-    char chosen[512];
-    const char *settings = chosen;
     kvmill_op_init(scene_attributes(scene), &scene->base);
     scene->limits = (kvmill_flow_limits){sizeof scene->limits, 4, 4, 16};
     scene->topk_val = 1;
@@ -211,9 +207,7 @@ static void start_attributes(struct scene *scene) {
         kvmill_op_init(scene->op->parts[2], &scene->step);
     if (scene->attributes->family == OP_CACHE_ATTENTION)
         scene->base.cache.dynamic_batching = scene->attributes->dynamic;
-    setting_choose(scene->by->settings, setting_roll, scene->dice, chosen, sizeof chosen);
-    for (struct setting setting; setting_next(&settings, &setting);)
-        must(scene_apply(scene, &setting), setting.name);
+    setting_say(scene->by->settings, scene->dice, scene, scene_apply);
 }
 
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,

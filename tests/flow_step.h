@@ -30,10 +30,10 @@ struct flow_step {
     const char *summary, *field_layout, *temporaries; /* field_layout, temporaries: of Quest */
     DLDataType field_type;
     int64_t block_size;     /* of Quest; 0: a page */
-    bool skipped;           /* the layer */
+    int64_t skipped;        /* the layer; a flag */
+    int64_t few_kinds;      /* of the numbers of fields, so that scores are equal; 0: many */
     const kvmill_flow *own; /* a flow in place of Quest's: its fields and programs; all of its
                                tokens are new, none of them padding */
-    int64_t few_kinds;      /* of the numbers of fields, so that scores are equal; 0: many */
     bool has_topk;          /* requests say themselves how many pages are selected: */
     int64_t topk[MOST_SEQUENCES];
 

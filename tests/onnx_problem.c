@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "onnx_problem.h"
 
+#include "../defs/op_tables.h"
 #include "plans.h"
 #include "settings.h"
 
@@ -19,61 +20,40 @@ enum {
 
 /* ---- What is wanted, in words ---- */
 
-static const struct wanted_setting wanted[] = {
-    WANTED(struct onnx_problem, step),
-    WANTED(struct onnx_problem, circular),
-    WANTED(struct onnx_problem, packed),
-    WANTED(struct onnx_problem, batch),
-    WANTED(struct onnx_problem, heads),
-    WANTED(struct onnx_problem, kv_heads),
-    WANTED(struct onnx_problem, queries),
-    WANTED(struct onnx_problem, dim),
-    WANTED(struct onnx_problem, value_dim),
-    WANTED(struct onnx_problem, past),
-    WANTED(struct onnx_problem, keys),
-    WANTED(struct onnx_problem, mask_rank),
-    WANTED(struct onnx_problem, hidden_in),
-    WANTED(struct onnx_problem, qk),
-    WANTED(struct onnx_problem, in_place),
-    WANTED(struct onnx_problem, grown),
-    {"left", offsetof(struct onnx_problem, op.left_window_size)},
-    {"right", offsetof(struct onnx_problem, op.right_window_size)},
-    {NULL, 0}};
+static const char integers[] = "step circular packed batch heads kv_heads queries dim value_dim "
+                               "past keys mask_rank hidden_in qk in_place grown";
+static const struct wanted_settings wanted[] = {
+    {integers, offsetof(struct onnx_problem, step), SETTING_INTEGER},
+    {"left right", offsetof(struct onnx_problem, op.left_window_size), SETTING_INTEGER},
+    {"T1 T2 U", offsetof(struct onnx_problem, T1), SETTING_TYPE},
+    {.names = NULL}};
 
-/* What is not one integer. */
-static bool say_more(struct onnx_problem *problem, const struct setting *setting) {
-    const char *name = setting->name;
-    if (strcmp(name, "T1") == 0 || strcmp(name, "T2") == 0)
-        *(name[1] == '1' ? &problem->T1 : &problem->T2) = setting_type(setting->value);
-    else if (strcmp(name, "U") == 0)
-        problem->U = setting_type(setting->value);
-    else if (strcmp(name, "nonpad") == 0) {
+static bool say_one(void *to, const struct setting *setting) {
+    struct onnx_problem *problem = to;
+    if (strcmp(setting->name, "nonpad") == 0) {
         problem->has_nonpad = true;
         setting_spread(setting->value, problem->nonpad, problem->batch);
-    } else if (strcmp(name, "starts") == 0) {
+    } else if (strcmp(setting->name, "starts") == 0) {
         problem->has_starts = true;
         setting_spread(setting->value, problem->starts, problem->batch);
-    } else if (strcmp(name, "mask") == 0) {
+    } else if (strcmp(setting->name, "mask") == 0) {
         problem->mask_rank = 1;
         problem->mask_dims[0] = setting_integer(setting->value);
     } else
-        return false;
+        return setting_want(setting, wanted, problem) >= 0 ||
+               setting_apply(setting, kvmill_attention_ops[0].parts[0], &problem->op);
     return true;
 }
 
-void onnx_say(struct onnx_problem *problem, const char *settings) {
-    const struct op_struct *part = kvmill_op_by_name("Attention")->parts[0];
-    for (struct setting setting; setting_next(&settings, &setting);)
-        if (!say_more(problem, &setting) && !setting_want(&setting, wanted, problem) &&
-            !setting_apply(&setting, part, &problem->op))
-            bail_out("a problem has no %s", setting.name);
+void onnx_say(struct onnx_problem *problem, const char *settings, struct dice *dice) {
+    setting_say(settings, dice, problem, say_one);
 }
 
 struct onnx_problem onnx_problem(const char *settings) {
     struct onnx_problem problem = {.batch = 1};
     kvmill_attention_init(&problem.op, sizeof problem.op);
-    onnx_say(&problem, "T1=float32 T2=float32 opset=24");
-    onnx_say(&problem, settings);
+    onnx_say(&problem, "T1=float32 T2=float32 opset=24", NULL);
+    onnx_say(&problem, settings, NULL);
     return problem;
 }
 
@@ -235,10 +215,13 @@ static void put_into_words(struct onnx_problem *p) {
         p->packed ? ", packed" : "", p->T1.code, p->T1.bits, p->T2.code, p->T2.bits,
         (int)p->mask_rank, p->U.code, p->U.bits, (int)p->op.is_causal, p->op.softcap,
         p->qk ? (int)p->op.qk_matmul_output_mode : -1);
-    size_t length = strlen(p->words);
-    for (const struct wanted_setting *w = wanted; w->name != NULL; w++, length = strlen(p->words))
-        snprintf(p->words + length, sizeof p->words - length, " %s=%" PRId64, w->name,
-                 *(const int64_t *)(const void *)((const char *)p + w->offset));
+    const int64_t *value = &p->step;
+    for (const char *name = integers; *name != '\0'; name += strspn(name, " ")) {
+        int length = (int)strcspn(name, " ");
+        size_t at = strlen(p->words);
+        snprintf(p->words + at, sizeof p->words - at, " %.*s=%" PRId64, length, name, *value++);
+        name += length;
+    }
 }
 
 void onnx_open(struct onnx_problem *problem, struct dice *dice) {

@@ -13,18 +13,19 @@ enum { ONNX_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, MOST_ENTRIES = 8 
 
 struct onnx_problem {
     /* For onnx_open: what is wanted. */
-    kvmill_attention op;                    /* its attributes */
-    int64_t step, circular, packed, spread; /* flags */
+    kvmill_attention op; /* its attributes */
     DLDataType T1, T2, U;
+    /* In the order of onnx_problem.c's names; some are flags: */
+    int64_t step, circular, packed;
     int64_t batch, heads, kv_heads, queries, dim, value_dim;
-    int64_t past, keys;             /* past: in a step the capacity */
-    int64_t has_nonpad, has_starts; /* flags, too */
-    int64_t nonpad[MOST_ENTRIES], starts[MOST_ENTRIES];
-    int64_t mask_rank; /* 0: none */
-    int64_t mask_dims[4];
-    int64_t hidden_in;                /* one in so many elements of the mask is hidden; 0: none */
-    int64_t present[2], qk, in_place; /* flags, too */
+    int64_t past, keys; /* past: in a step the capacity */
+    int64_t mask_rank;  /* 0: none */
+    int64_t hidden_in;  /* one in so many elements of the mask is hidden; 0: none */
+    int64_t qk, in_place;
     int64_t grown; /* the past is the first rows of a present that is given, K and V its last */
+    int64_t mask_dims[4];
+    int64_t spread, present[2], has_nonpad, has_starts; /* flags */
+    int64_t nonpad[MOST_ENTRIES], starts[MOST_ENTRIES];
 
     /* Made by it.  Numbers are in the oracle's order. */
     struct fenced_tensor tensor[ONNX_TENSORS];
@@ -40,9 +41,9 @@ struct onnx_problem {
 
 /* A batch of one in float32 with as many heads as kv heads, unless the settings say more.  They are
    the op's attributes, left and right its windows, and the members above by their names; nonpad and
-   starts, for each entry or for all; mask: a number of columns. */
+   starts, for each entry or for all; mask: a number of columns.  Dice choose from alternatives. */
 struct onnx_problem onnx_problem(const char *settings);
-void onnx_say(struct onnx_problem *problem, const char *settings);
+void onnx_say(struct onnx_problem *problem, const char *settings, struct dice *dice);
 
 /* A tensor's data may be changed after onnx_open by onnx_put; q, mask, k and fresh follow in
    onnx_expect. */

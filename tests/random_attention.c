@@ -7,12 +7,6 @@
 
 /* ---- Types and formats ---- */
 
-static void say_one_of(struct attention *a, const char *settings, struct dice *dice) {
-    char chosen[512];
-    setting_choose(settings, setting_roll, dice, chosen, sizeof chosen);
-    attention_say(a, chosen);
-}
-
 /* V's attributes by the names of K's. */
 static void say_of_values(struct attention *a, const char *settings) {
     char text[96];
@@ -65,7 +59,7 @@ static void choose_heads(struct attention *a, struct dice *dice) {
 static void choose_types(struct attention *a, struct dice *dice) {
     kvmill_cache_attention *op = &a->op;
     char value[256];
-    say_one_of(a, "T1=" FLOATS " head_dim=" DIMS " " FORMAT, dice);
+    attention_choose(a, "T1=" FLOATS " head_dim=" DIMS " " FORMAT, dice);
     mend_format(op->head_dim, &op->quant_bit, &op->quant_group, &op->T2, &op->cache_format);
     if (dice_once_in(dice, 4)) {
         setting_choose("head_dim={0|" DIMS "} " FORMAT, setting_roll, dice, value, sizeof value);
@@ -95,13 +89,14 @@ static void choose_place(struct attention *a, struct dice *dice) {
     static const char *const layouts[] = {
         "cache_layout={0|1}", "{cache_layout={0|1|2|3}|cache_mode=1 cache_layout={0|1|2|3|4}}"};
     a->op.dynamic_batching = (int32_t)dice_range(dice, 0, 1);
-    say_one_of(a, layouts[a->op.dynamic_batching], dice);
-    say_one_of(a,
-               "{num_layer=1|num_layer=2 layer_idx={0|1}|num_layer=3 layer_idx={0|1|2}} "
-               "page_size={1|3|16|128} spare_batch={0|1} spare_rows={0|1|5} share_prefix={0|0|1} "
-               "lists_of_heads={0|0|1} ring={0|0|0|{1|2|7|16|40|64|130|300}} "
-               "decoding_rank={0|1} max_slack={0|0|17}",
-               dice);
+    attention_choose(a, layouts[a->op.dynamic_batching], dice);
+    attention_choose(
+        a,
+        "{num_layer=1|num_layer=2 layer_idx={0|1}|num_layer=3 layer_idx={0|1|2}} "
+        "page_size={1|3|16|128} spare_batch={0|1} spare_rows={0|1|5} share_prefix={0|0|1} "
+        "lists_of_heads={0|0|1} ring={0|0|0|{1|2|7|16|40|64|130|300}} "
+        "decoding_rank={0|1} max_slack={0|0|17}",
+        dice);
     a->spread = dice_once_in(dice, 3) && a->op.cache_layout < 4 ? SPREAD : DENSE;
 }
 
@@ -134,18 +129,19 @@ static void choose_order(struct attention *a, struct dice *dice) {
 }
 
 static void choose_mask_shape(struct attention *a, struct dice *dice) {
-    say_one_of(a,
-               a->op.dynamic_batching ? "mask={2|3} mask_padding={0|1|13}"
-                                      : "mask={2|3|4} mask_padding={0|1|13} mask_one_batch={0|1}",
-               dice);
+    attention_choose(a,
+                     a->op.dynamic_batching
+                         ? "mask={2|3} mask_padding={0|1|13}"
+                         : "mask={2|3|4} mask_padding={0|1|13} mask_one_batch={0|1}",
+                     dice);
 }
 
 static void choose_sinks(struct attention *a, struct dice *dice) {
-    say_one_of(a, "sinks=1 sinks_are_activations={0|1}", dice);
+    attention_choose(a, "sinks=1 sinks_are_activations={0|1}", dice);
 }
 
 static void choose_alibi(struct attention *a, struct dice *dice) {
-    say_one_of(a, "is_alibi=1 alibi_scale={0|0|0|0.5} alibi_first={0|1|2|3}", dice);
+    attention_choose(a, "is_alibi=1 alibi_scale={0|0|0|0.5} alibi_first={0|1|2|3}", dice);
     if (dice_once_in(dice, 3))
         a->op.alibi_heads = a->op.num_heads + a->op.alibi_first + 1;
     else
@@ -153,11 +149,11 @@ static void choose_alibi(struct attention *a, struct dice *dice) {
 }
 
 static void choose_scores(struct attention *a, struct dice *dice) {
-    say_one_of(a,
-               "is_causal={0|1|1|1} softmax_scale={0|0|0|0|0|0.13} softcap={0|0|0|3} "
-               "left_window_size={-1|-1|-1|{0|1|6|63|4095}} math={-|-|f32|near|fast} "
-               "partial={0|0|0|0|0|1} empty_is_nan={0|0|1} query_size={1|1|3|6}",
-               dice);
+    attention_choose(a,
+                     "is_causal={0|1|1|1} softmax_scale={0|0|0|0|0|0.13} softcap={0|0|0|3} "
+                     "left_window_size={-1|-1|-1|{0|1|6|63|4095}} math={-|-|f32|near|fast} "
+                     "partial={0|0|0|0|0|1} empty_is_nan={0|0|1} query_size={1|1|3|6}",
+                     dice);
     if (dice_once_in(dice, 4))
         choose_alibi(a, dice);
     if (dice_once_in(dice, 3))

@@ -53,6 +53,8 @@ DLDataType setting_type(const char *value) {
 static const char *keep(const char *word) {
     static char kept[64][16];
     static int last;
+    if (strcmp(word, "-") == 0)
+        return NULL;
     last = (last + 1) % 64;
     snprintf(kept[last], sizeof *kept, "%.15s", word);
     return kept[last];
@@ -69,7 +71,7 @@ bool setting_apply(const struct setting *setting, const struct op_struct *part, 
     else if (member->kind == OP_TYPE)
         *(DLDataType *)at = setting_type(value);
     else if (member->kind == OP_WORD)
-        *(const char **)at = strcmp(value, "-") == 0 ? NULL : keep(value);
+        *(const char **)at = keep(value);
     else if (member->kind == OP_FLAG)
         *(int32_t *)at = (int32_t)setting_integer(value);
     else if (member->kind == OP_COUNT || member->kind == OP_INTEGER || member->kind == OP_AXIS)
@@ -79,17 +81,45 @@ bool setting_apply(const struct setting *setting, const struct op_struct *part, 
     return true;
 }
 
-bool setting_want(const struct setting *setting, const struct wanted_setting *wanted, void *base) {
-    for (; wanted->name != NULL; wanted++)
-        if (strcmp(wanted->name, setting->name) == 0) {
-            *(int64_t *)(void *)((char *)base + wanted->offset) = setting_integer(setting->value);
-            return true;
-        }
-    return false;
+enum { MOST = 16 }; /* integers of a list */
+
+/* The place of a word among those of a text; -1: it is none of them. */
+static int place_among(const char *words, const char *word) {
+    size_t length = strlen(word);
+    for (int place = 0; *words != '\0'; place++) {
+        size_t other = strcspn(words, " ");
+        if (other == length && memcmp(words, word, length) == 0)
+            return place;
+        words += other + (words[other] == ' ');
+    }
+    return -1;
+}
+
+static int put(const struct setting *setting, int kind, void *at) {
+    if (kind == SETTING_LIST)
+        return setting_integers(setting->value, at, MOST);
+    if (kind == SETTING_TYPE)
+        *(DLDataType *)at = setting_type(setting->value);
+    else if (kind == SETTING_WORD)
+        *(const char **)at = keep(setting->value);
+    else
+        *(int64_t *)at = setting_integer(setting->value);
+    return 1;
+}
+
+int setting_want(const struct setting *setting, const struct wanted_settings *wanted, void *base) {
+    static const size_t sizes[] = {sizeof(int64_t), MOST * sizeof(int64_t), sizeof(DLDataType),
+                                   sizeof(char *)};
+    for (; wanted->names != NULL; wanted++) {
+        int place = place_among(wanted->names, setting->name);
+        if (place >= 0)
+            return put(setting, wanted->kind,
+                       (char *)base + wanted->offset + (size_t)place * sizes[wanted->kind]);
+    }
+    return -1;
 }
 
 int setting_spread(const char *value, int64_t *integers, int64_t count) {
-    enum { MOST = 16 };
     int given = setting_integers(value, integers, MOST);
     for (int64_t i = 1; i < count && given == 1; i++)
         integers[i] = integers[0];
@@ -140,6 +170,32 @@ void setting_choose(const char *settings, int64_t (*pick)(void *context, int64_t
 
 int64_t setting_roll(void *dice, int64_t alternatives) {
     return dice_range(dice, 0, alternatives - 1);
+}
+
+void setting_say(const char *settings, struct dice *dice, void *to,
+                 bool (*say)(void *to, const struct setting *setting)) {
+    char chosen[1024];
+    const char *text = chosen;
+    setting_choose(settings, setting_roll, dice, chosen, sizeof chosen);
+    for (struct setting setting; setting_next(&text, &setting);)
+        if (!say(to, &setting))
+            bail_out("nothing has a %s", setting.name);
+}
+
+struct filled {
+    const struct op_struct *part;
+    void *base;
+};
+
+static bool fill_one(void *to, const struct setting *setting) {
+    const struct filled *filled = to;
+    return setting_apply(setting, filled->part, filled->base);
+}
+
+void setting_fill(const struct op_struct *part, void *base, const char *settings,
+                  struct dice *dice) {
+    kvmill_op_init(part, base);
+    setting_say(settings, dice, &(struct filled){part, base}, fill_one);
 }
 
 /* ---- Tensors that are not as they were ---- */

@@ -34,14 +34,25 @@ void setting_choose(const char *settings, int64_t (*pick)(void *context, int64_t
 /* A `pick` by dice. */
 int64_t setting_roll(void *dice, int64_t alternatives);
 
-/* Integers of a struct that settings say by their names; the last has none. */
-struct wanted_setting {
-    const char *name;
-    size_t offset; /* of an int64_t */
+/* `say` gets all settings of a text, of whose alternatives dice choose; one that it does not know
+   ends the program. */
+void setting_say(const char *settings, struct dice *dice, void *to,
+                 bool (*say)(void *to, const struct setting *setting));
+
+/* The same of attributes alone, others of which have their defaults. */
+void setting_fill(const struct op_struct *part, void *base, const char *settings,
+                  struct dice *dice);
+
+/* Names that settings have for members of a struct, as many as lie one after the other; the last
+   has none. */
+struct wanted_settings {
+    const char *names;
+    size_t offset;                                                           /* of the first */
+    enum { SETTING_INTEGER, SETTING_LIST, SETTING_TYPE, SETTING_WORD } kind; /* int64_t, or 16 */
 };
-#define WANTED(STRUCT, NAME)                                                                       \
-    { #NAME, offsetof(STRUCT, NAME) }
-bool setting_want(const struct setting *setting, const struct wanted_setting *wanted, void *base);
+
+/* How many values the setting has; -1: nobody wants it. */
+int setting_want(const struct setting *setting, const struct wanted_settings *wanted, void *base);
 
 /* One integer for all of so many, or a list; how many the value has. */
 int setting_spread(const char *value, int64_t *integers, int64_t count);

@@ -26,12 +26,6 @@ static struct {
 
 /* ---- Choosing ---- */
 
-static void say_one_of(struct onnx_problem *problem, const char *settings, struct dice *dice) {
-    char chosen[512];
-    setting_choose(settings, setting_roll, dice, chosen, sizeof chosen);
-    onnx_say(problem, chosen);
-}
-
 #define TYPE "{float32|float16|bfloat16|float64}"
 #define DIM  "{1|2|5|16|17|40}"
 
@@ -39,27 +33,26 @@ static void choose_types(struct onnx_problem *problem, struct dice *dice) {
     int64_t T1 = dice_range(dice, 0, TYPES - 1);
     problem->T1 = problem->T2 = types[T1];
     problem->U = mask_types[dice_range(dice, 0, MASK_TYPES - 1)];
-    say_one_of(problem, "{|| T2=" TYPE "}", dice);
+    onnx_say(problem, "{|| T2=" TYPE "}", dice);
     seen.types[T1]++;
 }
 
 /* Heads and dims that the packs of the tests have kernels for, and others. */
 static void choose_heads(struct onnx_problem *problem, struct dice *dice) {
-    say_one_of(
-        problem,
-        "{{heads=6 kv_heads=2 dim=24 value_dim=10|heads=4 kv_heads=4 dim=7 value_dim=7|"
-        "heads=5 kv_heads=1 dim=33 value_dim=32|heads=8 kv_heads=2 dim=64 value_dim=64}|"
-        "{kv_heads=1 heads={1|2|3|4}|kv_heads=2 heads={2|4|6|8}|kv_heads=3 heads={3|6|9|12}} "
-        "dim=" DIM " value_dim=" DIM "}",
-        dice);
+    onnx_say(problem,
+             "{{heads=6 kv_heads=2 dim=24 value_dim=10|heads=4 kv_heads=4 dim=7 value_dim=7|"
+             "heads=5 kv_heads=1 dim=33 value_dim=32|heads=8 kv_heads=2 dim=64 value_dim=64}|"
+             "{kv_heads=1 heads={1|2|3|4}|kv_heads=2 heads={2|4|6|8}|kv_heads=3 heads={3|6|9|12}} "
+             "dim=" DIM " value_dim=" DIM "}",
+             dice);
 }
 
 static void choose_attributes(struct onnx_problem *problem, struct dice *dice) {
-    say_one_of(problem, problem->step ? "opset={24|25}" : "opset={23|24|25}", dice);
-    say_one_of(problem,
-               "is_causal={0|1} scale={0|0|0.3} softcap={0|0|1.5} qk_matmul_output_mode={0|1|2|3} "
-               "softmax_precision={0|0|0|{0|1|10|11|16}}",
-               dice);
+    onnx_say(problem, problem->step ? "opset={24|25}" : "opset={23|24|25}", dice);
+    onnx_say(problem,
+             "is_causal={0|1} scale={0|0|0.3} softcap={0|0|1.5} qk_matmul_output_mode={0|1|2|3} "
+             "softmax_precision={0|0|0|{0|1|10|11|16}}",
+             dice);
     if (problem->op.opset == 25 && dice_once_in(dice, 2)) {
         problem->op.left_window_size = dice_range(dice, -1, 12);
         problem->op.right_window_size = dice_range(dice, -1, 5);

@@ -57,7 +57,7 @@ static double expected(const char *seen) {
 static bool is_view(char *const *cell, bool portable) {
     struct onnx_problem problem = onnx_problem("heads=2 kv_heads=1 dim=3 value_dim=1 U=bool");
     const char *seen = cell[2];
-    onnx_say(&problem, cell[1]);
+    onnx_say(&problem, cell[1], NULL);
     onnx_open(&problem, &dice);
     set_rows(&problem, KVMILL_ATTENTION_K, problem.keys,
              problem.step ? start_of(&problem) : problem.past);
@@ -155,7 +155,7 @@ TEST(rounding) {
 
 static bool run_sized(const char *type, const char *settings) {
     struct onnx_problem problem = some_problem(type, "batch=1 heads=4 kv_heads=2 hidden_in=5");
-    onnx_say(&problem, settings);
+    onnx_say(&problem, settings, NULL);
     const int64_t dims[] = {1, 4, problem.queries, problem.past + problem.keys};
     for (int d = 0; d < problem.mask_rank; d++)
         problem.mask_dims[d] = dims[4 - problem.mask_rank + d];
@@ -192,7 +192,7 @@ TEST(far_starts) {
     for (int i = 0; i < 4; i++) {
         struct onnx_problem problem =
             some_problem("float32", "step=1 circular=1 queries=3 keys=3 past=5 starts=0");
-        onnx_say(&problem, rows[i]);
+        onnx_say(&problem, rows[i], NULL);
         problem.starts[0] = 5 + INT64_MAX % 5;
         problem.starts[1] = 5 + ((int64_t)1 << 62) % 5;
         onnx_open(&problem, &dice);

@@ -126,11 +126,8 @@ ROWS(tensor, 5) {
         [OP_ABSENT] = "absent", [OP_OPTIONAL] = "optional", [OP_IGNORED] = "ignored"};
     const struct op *op = kvmill_op_by_name(cells[0]);
     const struct op_tensor *tensor = op->tensors;
-    const char *settings = cells[1];
     kvmill_cache_attention base;
-    kvmill_op_init(op->parts[0], &base);
-    for (struct setting setting; setting_next(&settings, &setting);)
-        must(setting_apply(&setting, op->parts[0], &base), setting.name);
+    setting_fill(op->parts[0], &base, cells[1], NULL);
     while (strcmp(tensor->name, cells[2]) != 0)
         tensor++;
     enum op_presence presence = kvmill_op_presence(op, &base, tensor);

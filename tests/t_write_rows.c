@@ -59,14 +59,8 @@ static void open_tensors(struct problem *p, bool apart) {
 static void open_problem(struct problem *p, int64_t rows) {
     static const char settings[] =
         "T1={float32|float16|bfloat16} head_dim={32|64|96|128} {" FORMATS_OF_BYTES "}";
-    const struct op_struct *part = kvmill_op_by_name("WriteRows")->parts[0];
-    char chosen[256];
-    const char *text = chosen;
     memset(p, 0, sizeof *p);
-    kvmill_write_rows_init(&p->op, sizeof p->op);
-    setting_choose(settings, setting_roll, &dice, chosen, sizeof chosen);
-    for (struct setting setting; setting_next(&text, &setting);)
-        must(setting_apply(&setting, part, &p->op), setting.name);
+    setting_fill(kvmill_op_by_name("WriteRows")->parts[0], &p->op, settings, &dice);
     p->format = format_of(p->op.cache_format, p->op.T2, p->op.T3, p->op.quant_group);
     p->heads = dice_range(&dice, 1, MOST_HEADS);
     p->rows = rows;

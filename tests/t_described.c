@@ -4,6 +4,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 
+#include "case_table.h"
 #include "common.h"
 #include "described.h"
 #include "elements.h"
@@ -146,39 +147,30 @@ static void test_ranges(const struct op *op, const struct described_case *by,
 /* ---- Tensors that are not as described ---- */
 
 struct bend {
-    const char *words;       /* of tests/settings.h */
+    char words[40];          /* of tests/settings.h */
     kvmill_status status[2]; /* one of them; 0: any */
     bool any;                /* the message may be about another tensor of the call */
+    bool of_runs;            /* plans do not look at it */
 };
 
-/* The first ones are of runs alone. */
-enum { OF_RUNS = 7 };
-static const struct bend bends[] = {
-    {"no-data", {KVMILL_E_NULL}, false},
-    {"device", {KVMILL_E_DEVICE}, false},
-    {"offset=-1", {KVMILL_E_OVERFLOW}, false},
-    {"offset=-64", {KVMILL_E_OVERFLOW}, false},
-    {"offset=min", {KVMILL_E_OVERFLOW}, false},
-    {"type=float64", {KVMILL_E_DTYPE}, false},
-    {"more", {KVMILL_E_SHAPE}, false},
-    {"rank=1073741824", {KVMILL_E_SHAPE}, false},
-    {"rank=2147483647", {KVMILL_E_SHAPE}, false},
-    {"rank=-1", {KVMILL_E_SHAPE}, false},
-    {"rank=-2147483648", {KVMILL_E_SHAPE}, false},
-    {"rank=1073741824 no-shape", {KVMILL_E_SHAPE}, false},
-    {"no-shape", {KVMILL_E_NULL}, false},
-    {"dims=max", {KVMILL_E_SHAPE, KVMILL_E_OVERFLOW}, true},
-    {"dims=min", {KVMILL_E_SHAPE}, true},
-    {"dims=-2", {KVMILL_E_SHAPE}, true},
-    {"stride=max", {KVMILL_E_OVERFLOW, KVMILL_E_STRIDE}, false},
-    {"stride=min", {KVMILL_E_OVERFLOW, KVMILL_E_STRIDE}, false},
-    {"type=99.0.1", {KVMILL_E_DTYPE}, false},
-    {"type=255.255.65535", {KVMILL_E_DTYPE}, false},
-};
-static const struct bend absence = {"NULL", {KVMILL_E_NULL}, false},
-                         extent = {"an extent less", {KVMILL_OK}, false},
-                         first_extent = {"a first extent less", {KVMILL_OK}, true},
-                         surplus = {"too many", {KVMILL_E_SHAPE}, false};
+static struct bend bends[32];
+static size_t bend_count;
+
+/* WORDS STATUS OR-STATUS WHAT-ELSE */
+static void add_bend(char *const *cells) {
+    struct bend *bend = &bends[bend_count++];
+    must(bend_count <= COUNT(bends), "too many bends");
+    snprintf(bend->words, sizeof bend->words, "%s", cells[0]);
+    bend->status[0] = status_named(cells[1]);
+    bend->status[1] = *cells[2] != '\0' ? status_named(cells[2]) : KVMILL_OK;
+    bend->any = strstr(cells[3], "any tensor") != NULL;
+    bend->of_runs = strstr(cells[3], "runs") != NULL;
+}
+
+static const struct bend absence = {"NULL", {KVMILL_E_NULL}, false, false},
+                         extent = {"an extent less", {KVMILL_OK}, false, false},
+                         first_extent = {"a first extent less", {KVMILL_OK}, true, false},
+                         surplus = {"too many", {KVMILL_E_SHAPE}, false, false};
 
 /* A tensor of a call that somebody bent, or took away. */
 struct bending {
@@ -282,7 +274,7 @@ static bool is_demanded(const struct bending *bent) {
 
 static void bend_tensor(struct bending *bent, bool required, struct counts *counts) {
     const DLTensor *good = bent->scene->tensors[bent->tensor->index];
-    for (size_t i = 0; i < COUNT(bends); i++) {
+    for (size_t i = 0; i < bend_count; i++) {
         bend_by(&bent->bent, good, bends[i].words);
         if (has_effect(good, bends[i].words))
             expect_refusal(bent, &bent->bent.dl, &bends[i], counts);
@@ -346,8 +338,8 @@ static void bend_prototypes(struct scene *scene, struct counts *counts) {
         const DLTensor *good = member->kind == OP_TENSOR
                                    ? *(DLTensor *const *)kvmill_member_at(member, &scene->base)
                                    : NULL;
-        for (size_t b = OF_RUNS; good != NULL && b < COUNT(bends); b++)
-            if (has_effect(good, bends[b].words))
+        for (size_t b = 0; good != NULL && b < bend_count; b++)
+            if (!bends[b].of_runs && has_effect(good, bends[b].words))
                 bend_prototype(scene, member, &bends[b], counts);
     }
 }
@@ -468,6 +460,7 @@ static bool has_words(const struct op *op) {
 
 TEST(ops) {
     fence_explain_traps(doing);
+    each_row("bends", 4, add_bend);
     for (int i = 0; kvmill_ops[i] != NULL; i++)
         if (kvmill_ops[i]->family != OP_FLOW && has_words(kvmill_ops[i]))
             test_op(kvmill_ops[i]);

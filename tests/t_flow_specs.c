@@ -2,10 +2,12 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/dtype.h"
+#include "../defs/op_tables.h"
 #include "../ops/flow_atom.h"
 #include "case_table.h"
 #include "common.h"
 #include "flow_file.h"
+#include "settings.h"
 
 /* ---- What ships ---- */
 
@@ -179,46 +181,20 @@ TEST(whole) {
 
 /* ---- Fields and ratios ---- */
 
-static void make_attention(kvmill_cache_attention *attention, int64_t page, int64_t dim) {
-    kvmill_cache_attention_init(attention, sizeof *attention);
-    attention->dynamic_batching = 1;
-    attention->cache_mode = 1;
-    attention->num_heads = attention->num_kv_heads = 1;
-    attention->head_dim = dim;
-    attention->page_size = page;
-    attention->T1 = attention->T2 = bf16;
-}
-
-static bool field_is(const kvmill_flow *flow, size_t i, const char *name, int64_t rows,
-                     int64_t columns, DLDataType type) {
+/* ATTENTION MORE WANTED: fields in their order, then K and V. */
+ROWS(listed, 3) {
+    struct spec_list specs;
+    struct text words = {0};
     kvmill_flow_field field;
-    return kvmill_flow_field_at(flow, i, &field) && strcmp(field.name, name) == 0 &&
-           field.rows == rows && field.columns == columns && kvmill_dtype_equal(field.dtype, type);
-}
-
-TEST(fields) {
-    kvmill_cache_attention attention;
-    kvmill_flow flow;
-    kvmill_flow_field field;
-    const kvmill_flow_field fields[] = {{"b", 1, 128, bf16}, {"a", 4, 2, f32}};
-    make_attention(&attention, 16, 128);
-    attention.value_differs = 1;
-    attention.value_head_dim = 64;
-    attention.value_T2 = f32;
-    kvmill_flow_init(&flow, sizeof flow);
-    flow.attention = &attention;
-    flow.fields = fields;
-    flow.field_count = 2;
-    ok(field_is(&flow, 0, "b", 1, 128, bf16) && field_is(&flow, 1, "a", 4, 2, f32),
-       "fields are in their order");
-    ok(field_is(&flow, 2, "k", 16, 128, bf16) && field_is(&flow, 3, "v", 16, 64, f32),
-       "then k and v, of the cache's dims and types");
-    ok(!kvmill_flow_field_at(&flow, 4, &field), "and none after them");
-    flow.field_count = 0;
-    ok(field_is(&flow, 0, "k", 16, 128, bf16), "without fields k is the first");
-    attention.value_view = 1;
-    attention.value_T2 = (DLDataType){0};
-    ok(field_is(&flow, 1, "v", 16, 64, bf16), "and v that is a view of it has its type");
+    char *text = flow_text("listed", cells[0], cells[1]);
+    const kvmill_flow *flow = flow_open(text, &specs);
+    for (size_t i = 0; kvmill_flow_field_at(flow, i, &field); i++)
+        text_print(&words, "%s%s %dx%d %s", i > 0 ? ", " : "", field.name, (int)field.rows,
+                   (int)field.columns, kvmill_dtype_name(field.dtype));
+    ok_text(words.data, cells[2], "fields: %s", cells[2]);
+    text_free(&words);
+    spec_list_free(&specs);
+    free(text);
 }
 
 /* The layout of a flow that was checked; fields of one element type. */
@@ -275,7 +251,11 @@ static void make_own(struct own *own) {
                         .index = {{.op = "GeMM", .inputs = {"q", "c"}, .output = "s"},
                                   {.op = "topK", .inputs = {"s"}}},
                         .layout = {.struct_size = sizeof own->layout}};
-    make_attention(&own->attention, 4, 8);
+    setting_fill(&kvmill_cache_attention_attributes, &own->attention,
+                 "cache_mode=1 num_heads=1 num_kv_heads=1 head_dim=8 page_size=4 T1=bfloat16 "
+                 "T2=bfloat16",
+                 NULL);
+    own->attention.dynamic_batching = 1;
     kvmill_flow_init(&own->flow, sizeof own->flow);
     own->flow.attention = &own->attention;
     own->flow.fields = own->fields;

@@ -159,15 +159,7 @@ static void give_tensors(struct scene *scene, int64_t optional_once_in) {
 }
 
 void scene_set_prototypes(struct scene *scene) {
-    const struct op_struct *part = scene->op->parts[0];
-    for (int i = 0; i < part->member_count; i++)
-        for (int t = 0; t < scene->op->tensor_count; t++) {
-            const struct op_tensor *tensor = &scene->op->tensors[t];
-            if (part->members[i].kind == OP_TENSOR && tensor->index < scene->by->count &&
-                strcmp(tensor->name, part->members[i].name) == 0)
-                *(const DLTensor **)kvmill_member_at(&part->members[i], &scene->base) =
-                    scene->tensors[tensor->index];
-        }
+    setting_tensors(scene->op, &scene->base, scene->tensors, scene->by->count);
 }
 
 /* ---- A scene ---- */

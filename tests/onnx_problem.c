@@ -350,18 +350,7 @@ void onnx_expect(struct onnx_problem *problem, struct dice *dice) {
 
 static kvmill_attention op_of(const struct onnx_problem *problem) {
     kvmill_attention op = problem->op;
-    const DLTensor *const *given = problem->given;
-    op.Q = given[Q];
-    op.K = given[K];
-    op.V = given[V];
-    op.attn_mask = given[MASK];
-    op.past_key = given[PAST];
-    op.past_value = given[PAST + 1];
-    op.nonpad_kv_seqlen = given[NONPAD];
-    op.Y = given[Y];
-    op.present_key = given[PRESENT];
-    op.present_value = given[PRESENT + 1];
-    op.qk_matmul_output = given[QK];
+    setting_tensors(&kvmill_attention_ops[0], &op, problem->given, KVMILL_ATTENTION_TENSORS);
     if (problem->packed) {
         op.q_num_heads = problem->heads;
         op.kv_num_heads = problem->kv_heads;

@@ -81,6 +81,16 @@ bool setting_apply(const struct setting *setting, const struct op_struct *part, 
     return true;
 }
 
+void setting_tensors(const struct op *op, void *base, const DLTensor *const *tensors, int count) {
+    const struct op_struct *part = op->parts[0];
+    for (int i = 0; i < part->member_count; i++)
+        for (int t = 0; t < op->tensor_count; t++)
+            if (part->members[i].kind == OP_TENSOR && op->tensors[t].index < count &&
+                strcmp(op->tensors[t].name, part->members[i].name) == 0)
+                *(const DLTensor **)kvmill_member_at(&part->members[i], base) =
+                    tensors[op->tensors[t].index];
+}
+
 enum { MOST = 16 }; /* integers of a list */
 
 /* The place of a word among those of a text; -1: it is none of them. */

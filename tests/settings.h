@@ -43,6 +43,9 @@ void setting_say(const char *settings, struct dice *dice, void *to,
 void setting_fill(const struct op_struct *part, void *base, const char *settings,
                   struct dice *dice);
 
+/* Attributes that are tensors become those of a call, which has so many. */
+void setting_tensors(const struct op *op, void *base, const DLTensor *const *tensors, int count);
+
 /* Names that settings have for members of a struct, as many as lie one after the other; the last
    has none. */
 struct wanted_settings {

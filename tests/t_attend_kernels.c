@@ -66,13 +66,6 @@ static void open_rows(struct rows *rows, const struct kvmill_format *format, int
     spread(&rows->scale, scale_bytes, rows->scale_stride, &rows->scale_of_call, dice);
 }
 
-static void close_rows(struct rows *rows) {
-    fence_close(&rows->data);
-    fence_close(&rows->scale);
-    fence_close(&rows->data_of_call);
-    fence_close(&rows->scale_of_call);
-}
-
 /* ---- Attention ---- */
 
 struct problem {
@@ -114,11 +107,12 @@ static void open_problem(struct problem *p, const struct kvmill_kernel *kernel, 
 }
 
 static void close_problem(struct problem *p) {
-    close_rows(&p->key);
-    close_rows(&p->value);
-    fence_close(&p->query);
-    fence_close(&p->output);
-    fence_close(&p->workspace);
+    struct fence *const fences[] = {
+        &p->key.data,   &p->key.scale,   &p->key.data_of_call,   &p->key.scale_of_call,
+        &p->value.data, &p->value.scale, &p->value.data_of_call, &p->value.scale_of_call,
+        &p->query,      &p->output,      &p->workspace};
+    for (size_t i = 0; i < COUNT(fences); i++)
+        fence_close(fences[i]);
 }
 
 /* The extents have so many rows more than the call. */

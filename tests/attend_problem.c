@@ -166,13 +166,14 @@ static void choose_pages(struct problem *p) {
             count = dice_range(dice, count > 0, count < pages ? count : pages);
         dice_order(dice, order, pages);
         memcpy(ids + total, order, (size_t)count * sizeof *ids);
-        for (int64_t g = 0; g < o->kv_heads; g++)
+        for (int64_t g = b * o->kv_heads; g < (b + 1) * o->kv_heads; g++) {
+            if (p->place == PAGES_OF_HEADS && g != n)
+                continue;
             for (int64_t j = 0; j < length; j++)
-                if (p->place != PAGES_OF_HEADS || g == n % o->kv_heads)
-                    o->cells[b * o->kv_heads + g][j] = order[j / size % count] * size + j % size;
-        for (int64_t g = 0; o->rings != NULL && g < o->kv_heads; g++)
-            if (p->place != PAGES_OF_HEADS || g == n % o->kv_heads)
-                o->rings[b * o->kv_heads + g] = count * size;
+                o->cells[g][j] = order[j / size % count] * size + j % size;
+            if (o->rings != NULL)
+                o->rings[g] = count * size;
+        }
         starts[n + 1] = total += count;
     }
     give_list(p, KVMILL_CACHE_ATTEND_PAGE_IDS, total, ids);

@@ -25,6 +25,12 @@ void attention_refresh(struct attention *a, int i) {
     tensor_move(&a->tensor[i], a->dense[i], false);
 }
 
+void attention_refresh_caches(struct attention *a) {
+    for (int i = KVMILL_CACHE_ATTENTION_CACHE; i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++)
+        if (tensor_is_open(&a->tensor[i]))
+            attention_refresh(a, i);
+}
+
 void attention_set(struct attention *a, int i, int64_t number, double x) {
     if (a->tensor[i].dl.dtype.bits == 64)
         memcpy(a->dense[i] + number * 8, &(int64_t){(int64_t)x}, 8);
@@ -282,10 +288,7 @@ static void fill_past(struct attention *a, bool value, struct dice *dice) {
     for (int64_t b = 0; b < a->sequences; b++)
         for (int64_t j = 0; j < a->start[b]; j++)
             for (int64_t h = 0; h < problem.kv_heads; h++)
-                fill_row(side,
-                         oracle_row(&problem.cache, b, problem.layer,
-                                    value && problem.cache.sides == 2,
-                                    oracle_slot(&problem, b, h, j), h),
+                fill_row(side, oracle_row_of(&problem, value, b, oracle_slot(&problem, b, h, j), h),
                          dice);
 }
 
@@ -297,9 +300,7 @@ static void open_cache(struct attention *a, struct dice *dice) {
     fill_past(a, false, dice);
     if (!has_value_view(a))
         fill_past(a, true, dice);
-    for (int i = KVMILL_CACHE_ATTENTION_CACHE; i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++)
-        if (tensor_is_open(&a->tensor[i]))
-            attention_refresh(a, i);
+    attention_refresh_caches(a);
 }
 
 /* ---- Activations ---- */
@@ -442,6 +443,13 @@ static void put_into_words(struct attention *a) {
                        a->start[b]);
 }
 
+/* What the op must leave alone. */
+static void open_idle(struct attention *a, int i, DLDataType type, int64_t count,
+                      struct dice *dice) {
+    if (count > 0)
+        open_tensor(a, i, type, 1, &(int64_t){count - 1}, dice);
+}
+
 void attention_open(struct attention *a, struct dice *dice) {
     set_ring(a);
     sum_lengths(a);
@@ -450,6 +458,8 @@ void attention_open(struct attention *a, struct dice *dice) {
     open_keys(a, dice);
     if (has_query(a))
         open_scores(a, dice);
+    open_idle(a, KVMILL_CACHE_ATTENTION_SCALE, f16, a->idle_scale, dice);
+    open_idle(a, KVMILL_CACHE_ATTENTION_ATTN_MASK, a->op.T1, a->idle_mask, dice);
 }
 
 void attention_close(struct attention *a) {

@@ -32,7 +32,8 @@ struct attention {
     int64_t ring;           /* slots of each sequence's, whole pages of them; 0: no ring */
     int64_t lists_of_heads; /* each has pages of its own, where it attends to pages */
     int64_t query_size;
-    bool whole_pages; /* at multiples of their size, and all rows exist */
+    int64_t idle_scale, idle_mask; /* of one element fewer, where the op has none; 0: none */
+    bool whole_pages;              /* at multiples of their size, and all rows exist */
     enum spread spread;
 
     /* Made by it. */
@@ -46,7 +47,6 @@ struct attention {
     /* Made by attention_expect. */
     struct fenced_tensor before[TENSORS], expected[TENSORS];
     struct oracle_result result;
-    double largest; /* of the output's magnitudes */
     char words[700];
 };
 
@@ -60,6 +60,7 @@ double attention_get(const struct attention *attention, int tensor, int64_t numb
 
 /* The dense arrays into the tensors' memory, when a test has written there. */
 void attention_refresh(struct attention *attention, int tensor);
+void attention_refresh_caches(struct attention *attention);
 
 /* The problem over the dense arrays. */
 struct oracle_attention attention_problem(const struct attention *attention);
@@ -76,8 +77,10 @@ kvmill_plan *attention_plan_and_run(const struct attention *attention,
                                     const kvmill_plan_options *options, int threads,
                                     struct dice *dice);
 
-/* All tensors are as the oracle says, and untouched elsewhere. */
+/* All tensors are as the oracle says, and untouched elsewhere; and of a run of its own. */
 bool attention_is_right(struct attention *attention);
+bool attention_runs_right(struct attention *attention, const kvmill_plan_options *options,
+                          int threads, struct dice *dice);
 
 /* "cache", ... */
 const char *attention_tensor_name(int tensor);

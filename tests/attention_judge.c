@@ -3,13 +3,10 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "attention.h"
 
+#include "../defs/op.h"
+
 const char *attention_tensor_name(int tensor) {
-    static const char *const names[TENSORS] = {
-        "query",       "current_key", "current_value", "key",         "value",
-        "start_pos",   "seqstarts",   "kvstarts",      "cachestarts", "decoding_batches",
-        "max_seqlen",  "max_kvlen",   "cache",         "scale",       "value_cache",
-        "value_scale", "attn_mask",   "sinks",         "attn_output", "lse"};
-    return names[tensor];
+    return kvmill_op_tensor(kvmill_op_by_name("MultiHeadCacheAttention"), tensor)->name;
 }
 
 /* ---- The oracle's problem ---- */
@@ -141,13 +138,23 @@ static void allocate_result(struct attention *a) {
                                calloc(rows, sizeof(double)), calloc(rows, sizeof(double))};
 }
 
-static double find_largest(const struct attention *a) {
-    int64_t count = tensor_count(&a->tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT].dl);
-    double largest = 0;
+/* The share of the largest output that kinds of arithmetic may err by; 0: no promise, float32's is
+ * derived. */
+static double promise_of(const char *math) {
+    bool near = math != NULL && strcmp(math, "near") == 0;
+    return near ? 5e-4 : math != NULL && strcmp(math, "fast") == 0 ? 3e-3 : 0;
+}
+
+/* Scores err no more of theirs than is promised of outputs. */
+static void promise(struct attention *a) {
+    double share = promise_of(a->op.math), largest = 0;
+    int64_t rows = a->seqstarts[a->sequences] * a->op.num_heads, count = rows * value_dim(a);
     for (int64_t i = 0; i < count; i++)
-        if (fabs(a->result.output[i]) > largest)
-            largest = fabs(a->result.output[i]);
-    return largest;
+        largest = fabs(a->result.output[i]) > largest ? fabs(a->result.output[i]) : largest;
+    for (int64_t i = 0; share > 0 && i < count; i++)
+        a->result.output_error[i] = share * largest;
+    for (int64_t i = 0; share > 0 && i < rows; i++)
+        a->result.lse_error[i] = share * fmax(3, fabs(a->result.lse[i]));
 }
 
 /* The dense arrays change with the oracle; the tensors keep what they had. */
@@ -161,7 +168,7 @@ static void ask_oracle(struct attention *a) {
     }
     allocate_result(a);
     (has_cache(a) ? oracle_step : oracle_attend)(&problem, &a->result);
-    a->largest = find_largest(a);
+    promise(a);
 }
 
 void attention_expect(struct attention *a, struct dice *dice) {
@@ -207,42 +214,17 @@ kvmill_plan *attention_plan_and_run(const struct attention *a, const kvmill_plan
 
 /* ---- Judging ---- */
 
-/* The share of the largest output that kinds of arithmetic may err by; 0: no promise, float32's is
- * derived. */
-static double promise_of(const char *math) {
-    bool near = math != NULL && strcmp(math, "near") == 0;
-    return near ? 5e-4 : math != NULL && strcmp(math, "fast") == 0 ? 3e-3 : 0;
-}
-
-/* What arithmetic may err, and then the rounding of the result.  Scores err no more of theirs than
-   is promised of outputs. */
-static bool is_close(const struct attention *a, int i, int64_t number, double have) {
-    bool lse = i == KVMILL_CACHE_ATTENTION_LSE;
-    double promise = promise_of(a->op.math);
-    double want = lse ? a->result.lse[number] : a->result.output[number];
-    double error = lse ? a->result.lse_error[number] : a->result.output_error[number];
-    if (promise > 0)
-        error = promise * (lse ? fmax(3, fabs(want)) : a->largest);
-    return number_is_close(a->tensor[i].dl.dtype, have, want, error);
-}
-
 /* Elements that are right though not the same bits are made the same. */
 static bool absorb_close(struct attention *a, int i) {
-    struct fenced_tensor *tensor = &a->tensor[i];
-    enum oracle_type type = attention_type(tensor->dl.dtype);
-    int64_t count = tensor_count(&tensor->dl), size = (int64_t)tensor_bytes(&tensor->dl, 1);
-    for (int64_t n = 0; n < count; n++) {
-        unsigned char *at = tensor_element(tensor, n);
-        double have = oracle_get(type, at, 0);
-        if (!is_close(a, i, n, have)) {
-            bool lse = i == KVMILL_CACHE_ATTENTION_LSE;
-            diag("%s[%" PRId64 "]: have %.9g, want %.9g +- %.3g", attention_tensor_name(i), n, have,
-                 lse ? a->result.lse[n] : a->result.output[n],
-                 lse ? a->result.lse_error[n] : a->result.output_error[n]);
-            return false;
-        }
-        memcpy(tensor_element(&a->expected[i], n), at, (size_t)size);
-    }
+    const struct fenced_tensor *tensor = &a->tensor[i];
+    bool lse = i == KVMILL_CACHE_ATTENTION_LSE;
+    if (!tensor_is_close(tensor, lse ? a->result.lse : a->result.output,
+                         lse ? a->result.lse_error : a->result.output_error,
+                         attention_tensor_name(i), a->words))
+        return false;
+    for (int64_t n = 0; n < tensor_count(&tensor->dl); n++)
+        memcpy(tensor_element(&a->expected[i], n), tensor_element(tensor, n),
+               tensor_bytes(&tensor->dl, 1));
     return true;
 }
 
@@ -273,4 +255,14 @@ bool attention_is_right(struct attention *a) {
             absorb_nans(a, i);
     }
     return tensors_are_kept(a->tensor, a->expected, TENSORS, 0, a->words);
+}
+
+bool attention_runs_right(struct attention *a, const kvmill_plan_options *options, int threads,
+                          struct dice *dice) {
+    kvmill_plan *plan = attention_plan_and_run(a, options, threads, dice);
+    bool right = plan != NULL && attention_is_right(a);
+    if (plan != NULL && !right)
+        diag("%s, %s", a->words, plan_text(plan));
+    kvmill_plan_destroy(plan);
+    return right;
 }

@@ -9,7 +9,8 @@
 static const struct wanted_settings wanted[] = {
     {"batch", offsetof(struct attention, sequences), SETTING_INTEGER},
     {"spare_batch spare_rows rows decoding decoding_rank max_slack mask mask_padding "
-     "mask_one_batch sinks sinks_are_activations share_prefix ring lists_of_heads query_size",
+     "mask_one_batch sinks sinks_are_activations share_prefix ring lists_of_heads query_size "
+     "idle_scale idle_mask",
      offsetof(struct attention, spare_batch), SETTING_INTEGER},
     {.names = NULL}};
 

@@ -21,10 +21,4 @@ void attention_choose(struct attention *attention, const char *settings, struct 
 /* A sequence of one new token in float32, unless the settings say more. */
 struct attention attention_scene(unsigned op, const char *settings);
 
-/* ---- attention_checklist.c ---- */
-
-/* The opened scene with and without packs, on one thread and on some, against the oracle; leaves
-   the outputs of the last run. */
-bool attention_runs(struct attention *attention, struct dice *dice);
-
 #endif

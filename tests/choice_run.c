@@ -60,22 +60,15 @@ static kvmill_pack watched(void) {
 
 /* ---- A run ---- */
 
-static void run(struct attention *a, const kvmill_pack *pack, int threads, struct dice *dice) {
-    kvmill_plan_options options = {
-        .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = 2};
-    kvmill_plan *plan = attention_plan_and_run(a, &options, threads, dice);
-    must(plan != NULL, "no run");
-    kvmill_plan_destroy(plan);
-}
-
 static bool is_right(struct attention *a, const kvmill_pack *pack, struct dice *dice) {
+    const kvmill_plan_options options = {
+        .struct_size = sizeof options, .packs = &pack, .pack_count = 1, .threads = 2};
     bool right = true;
     attention_open(a, dice);
     attention_expect(a, dice);
     for (int threads = 0; right && threads <= 2; threads += 2) {
         tensors_restore(a->tensor, a->before, TENSORS);
-        run(a, pack, threads, dice);
-        right = attention_is_right(a);
+        right = attention_runs_right(a, &options, threads, dice);
     }
     attention_close(a);
     return right;

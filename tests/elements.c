@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "elements.h"
 
-#include <math.h>
-#include <string.h>
+#include "tap.h"
 
 int64_t tensor_count(const DLTensor *tensor) {
     int64_t count = 1;
@@ -115,6 +114,19 @@ bool number_is_close(DLDataType type, double have, double want, double error) {
     if (isnan(want) || isinf(want))
         return isnan(want) ? isnan(have) != 0 : have == want;
     return fabs(have - want) <= error + attention_rounding(type, fabs(want) + error);
+}
+
+bool tensor_is_close(const struct fenced_tensor *tensor, const double *want, const double *error,
+                     const char *name, const char *words) {
+    for (int64_t n = 0; n < tensor_count(&tensor->dl); n++) {
+        double have = number_get(tensor->dl.dtype, tensor_element(tensor, n));
+        if (number_is_close(tensor->dl.dtype, have, want[n], error[n]))
+            continue;
+        diag("%s[%" PRId64 "]: have %.9g, want %.9g +- %.3g; %s", name, n, have, want[n], error[n],
+             words);
+        return false;
+    }
+    return true;
 }
 
 double dice_between(struct dice *dice, double least, double most) {

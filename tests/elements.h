@@ -48,6 +48,10 @@ struct oracle_side format_row(const struct format *format, int64_t dim, unsigned
 /* A result of a type is as wanted, apart from what arithmetic errs and its own rounding. */
 bool number_is_close(DLDataType type, double have, double want, double error);
 
+/* All numbers of a tensor, in row-major order, likewise; else one that is not, and `words`. */
+bool tensor_is_close(const struct fenced_tensor *tensor, const double *want, const double *error,
+                     const char *name, const char *words);
+
 /* Row-major with gaps at random, between elements of the last dim only if that is said. */
 void spread_strides(int rank, const int64_t *dims, bool last_too, int64_t *strides,
                     struct dice *dice);

@@ -22,24 +22,9 @@ void flow_pool_close(struct flow_pool *pool) {
 
 /* ---- Rows ---- */
 
-static int64_t number_of(const struct oracle_attention *problem, int v, int64_t slot,
-                         int64_t head) {
-    return oracle_row(&problem->cache, 0, problem->layer, v && problem->cache.sides == 2, slot,
-                      head);
-}
-
-void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t slot, int64_t head,
-                        double *numbers) {
-    bool is_view = v && problem->value_view;
-    const struct oracle_side *side = v && !is_view ? &problem->value : &problem->key;
-    double row[1024];
-    oracle_read_row_exact(side, number_of(problem, v, slot, head), row);
-    memcpy(numbers, row, (size_t)(v ? problem->value.dim : problem->key.dim) * sizeof *row);
-}
-
 void flow_step_read_floats(const struct oracle_attention *problem, int v, int64_t slot,
                            int64_t head, double *numbers) {
-    flow_step_read_row(problem, v, slot, head, numbers);
+    oracle_see_row(problem, v, 0, slot, head, numbers);
     for (int64_t i = 0; i < (v ? problem->value.dim : problem->key.dim); i++)
         numbers[i] = (float)numbers[i];
 }
@@ -108,7 +93,8 @@ static void keep_rows(const struct oracle_keeper *keeper, int v, double *numbers
         for (int64_t i = 0; i < side->dim; i++)
             numbers[i] = oracle_round(known->problem->activation, numbers[i]);
         oracle_write_row(side, known->problem->activation,
-                         number_of(known->problem, v, known->slot + r, known->head), numbers);
+                         oracle_row_of(known->problem, v, 0, known->slot + r, known->head),
+                         numbers);
         flow_step_read_floats(known->problem, v, known->slot + r, known->head, numbers);
     }
 }
@@ -177,9 +163,8 @@ static bool are_rows_right(struct flow_step *step) {
     for (int i = 0; i < CACHES; i++)
         have[i] = flow_step_copy(step, KVMILL_CACHE_ATTENTION_CACHE + i);
     flow_step_restore(step);
+    attention_refresh_caches(&step->attention);
     for (int i = 0; i < CACHES; i++) {
-        if (have[i] != NULL)
-            attention_refresh(&step->attention, KVMILL_CACHE_ATTENTION_CACHE + i);
         right = flow_step_has_bytes(step, KVMILL_CACHE_ATTENTION_CACHE + i, have[i]) && right;
         free(have[i]);
     }

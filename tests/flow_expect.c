@@ -238,8 +238,8 @@ static int64_t see(struct flow_step *step, const struct oracle_attention *proble
             continue;
         int64_t slot = flow_step_block(step, request, step->list[i / size]) * size + i % size;
         double *k = rows, *v = k + problem->key.dim;
-        flow_step_read_row(problem, 0, slot, kv_head, k);
-        flow_step_read_row(problem, 1, slot, kv_head, v);
+        oracle_see_row(problem, 0, 0, slot, kv_head, k);
+        oracle_see_row(problem, 1, 0, slot, kv_head, v);
         rows = v + problem->value.dim;
         double bias = oracle_alibi(problem, head, distance);
         keys[count++] = (struct oracle_key){.k = k, .v = v, .bias = bias, .size = fabs(bias)};
@@ -392,34 +392,12 @@ bool flow_step_lists_are_right(struct flow_step *step) {
     return right && are_scores_right(step) && is_count_right(step);
 }
 
-static bool is_close(struct flow_step *step, int which, const int64_t place[3], double want,
-                     double error) {
-    DLDataType type = flow_step_tensor(step, which)->dl.dtype;
-    double have = oracle_get(attention_type(type),
-                             flow_step_element(step, which, place[0], place[1], place[2]), 0);
-    bool close = number_is_close(type, have, want, error);
-    if (!close)
-        diag("%s of request %" PRId64 ", head %" PRId64 ", %" PRId64
-             ": %.9g, wanted %.9g +- %.3g; %s",
-             attention_tensor_name(which), place[0], place[1], place[2], have, want, error,
-             step->attention.words);
-    return close;
-}
-
 bool flow_step_output_is_right(struct flow_step *step) {
-    int64_t dim = step->value_dim;
-    for (int64_t row = 0; row < step->attention.sequences * step->attention.op.num_heads; row++) {
-        int64_t place[] = {row / step->attention.op.num_heads, row % step->attention.op.num_heads,
-                           0};
-        if (step->attention.op.partial &&
-            !is_close(step, KVMILL_CACHE_ATTENTION_LSE, place, step->result.lse[row],
-                      step->result.lse_error[row]))
-            return false;
-        for (; place[2] < dim; place[2]++)
-            if (!is_close(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, place,
-                          step->result.output[row * dim + place[2]],
-                          step->result.output_error[row * dim + place[2]]))
-                return false;
-    }
-    return true;
+    const struct oracle_result *result = &step->result;
+    const char *words = step->attention.words;
+    return (!step->attention.op.partial ||
+            tensor_is_close(flow_step_tensor(step, KVMILL_CACHE_ATTENTION_LSE), result->lse,
+                            result->lse_error, "lse", words)) &&
+           tensor_is_close(flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT),
+                           result->output, result->output_error, "attn_output", words);
 }

@@ -65,12 +65,6 @@ static uint64_t outputs_of(const struct flow_step *step, int kind) {
 
 /* ---- Running ---- */
 
-kvmill_status flow_step_plan(const struct flow_step *step, int kind,
-                             const kvmill_plan_options *options, kvmill_plan **plan,
-                             kvmill_error *error) {
-    return plan_flow_step(kind, &step->flow, &step->limits, options, plan, error);
-}
-
 static void protect_inputs(struct flow_step *step, int kind, bool read_only) {
     const uint64_t outputs = outputs_of(step, kind);
     tensors_protect(step->attention.tensor, TENSORS, outputs, read_only);
@@ -96,7 +90,7 @@ static kvmill_status run_plan(struct flow_step *step, int kind, const kvmill_pla
 kvmill_status flow_step_run(struct flow_step *step, int kind, const kvmill_plan_options *options,
                             int threads, struct dice *dice, kvmill_error *error) {
     kvmill_plan *plan;
-    kvmill_status status = flow_step_plan(step, kind, options, &plan, error);
+    kvmill_status status = plan_flow_step(kind, &step->flow, &step->limits, options, &plan, error);
     if (status != KVMILL_OK)
         return status;
     status = run_plan(step, kind, plan, threads, dice, error);

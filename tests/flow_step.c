@@ -139,12 +139,9 @@ unsigned char *flow_step_element(struct flow_step *step, int which, int64_t b, i
 }
 
 static void fill_query(struct flow_step *step, struct dice *dice) {
-    enum oracle_type type = attention_type(step->attention.op.T1);
-    for (int64_t b = 0; b < step->attention.sequences; b++)
-        for (int64_t h = 0; h < heads(step); h++)
-            for (int64_t i = 0; i < step->attention.op.head_dim; i++)
-                oracle_put(type, flow_step_element(step, KVMILL_CACHE_ATTENTION_QUERY, b, h, i), 0,
-                           (double)dice_range(dice, -3, 3));
+    const struct fenced_tensor *query = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_QUERY);
+    for (int64_t n = 0; n < tensor_count(&query->dl); n++)
+        number_put(query->dl.dtype, tensor_element(query, n), (double)dice_range(dice, -3, 3));
 }
 
 static void open_scores(struct flow_step *step, struct dice *dice) {

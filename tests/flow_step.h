@@ -138,10 +138,6 @@ void flow_step_expect_output(struct flow_step *step);
 /* The expected lists into the tensors, as a caller's own. */
 void flow_step_put_lists(struct flow_step *step);
 
-kvmill_status flow_step_plan(const struct flow_step *step, int kind,
-                             const kvmill_plan_options *options, kvmill_plan **plan,
-                             kvmill_error *error);
-
 /* Plan and run, in parts as run_in_parts has them; traps writes to inputs. */
 kvmill_status flow_step_run(struct flow_step *step, int kind, const kvmill_plan_options *options,
                             int threads, struct dice *dice, kvmill_error *error);
@@ -179,9 +175,7 @@ bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *option
 /* Fields are as the pool has them; of scores: within what sums of their size may err. */
 bool flow_pool_fields_are_right(struct flow_pool *pool, bool are_scores);
 
-/* A row of K or V from the dense arrays; as float32 arithmetic sees it. */
-void flow_step_read_row(const struct oracle_attention *problem, int v, int64_t slot, int64_t head,
-                        double *numbers);
+/* A row of K or V from the dense arrays as float32 arithmetic sees it. */
 void flow_step_read_floats(const struct oracle_attention *problem, int v, int64_t slot,
                            int64_t head, double *numbers);
 

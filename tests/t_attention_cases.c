@@ -22,6 +22,71 @@ enum {
 
 #define ONE "num_heads=1 num_kv_heads=1 "
 
+static const char ops[] = "SsKkMm"; /* in the order of their bits */
+
+/* The opened scene with and without packs, on one thread and on some, against the oracle; leaves
+   the outputs of the last run. */
+static bool attention_runs(struct attention *a) {
+    bool good = true;
+    attention_expect(a, &dice);
+    for (int i = 0; good && i < 4; i++) {
+        tensors_restore(a->tensor, a->before, TENSORS);
+        good = attention_runs_right(a, &two_threads[i / 2], i % 2 ? 3 : 0, &dice);
+    }
+    return good;
+}
+
+/* ---- Parameters, item by item: each value in each op that has it ---- */
+
+/* Which combination is wanted, and how many there are so far. */
+struct combination {
+    int64_t number, count;
+};
+
+static int64_t pick(void *context, int64_t alternatives) {
+    struct combination *combination = context;
+    int64_t picked = combination->number / combination->count % alternatives;
+    combination->count *= alternatives;
+    return picked;
+}
+
+/* One of the combinations; how many there are. */
+static int64_t choose(const char *settings, int64_t number, char chosen[256]) {
+    struct combination combination = {number, 1};
+    setting_choose(settings, pick, &combination, chosen, 256);
+    return combination.count;
+}
+
+static bool agrees(unsigned op, const char *settings) {
+    static const char usual[] = "num_heads=6 num_kv_heads=2 head_dim=16 num_layer=2 layer_idx=1 "
+                                "page_size=4";
+    struct attention a = attention_scene(op, usual);
+    attention_say(&a,
+                  op & (D | KD | MD) ? "start=7,0,12 tokens=3,5,1" : "batch=2 start=7 tokens=3");
+    attention_say(&a, settings);
+    attention_open(&a, &dice);
+    bool good = attention_runs(&a);
+    attention_close(&a);
+    return good;
+}
+
+/* ROW: name, ops, settings.  Slow runs take one combination in each op, another in the next one. */
+EACH_ROW(cache_attention, 3) {
+    char chosen[256];
+    bool good = true;
+    int64_t count = choose(cells[2], 0, chosen);
+    for (int op = 0; op < OPS; op++)
+        for (int64_t n = 0; n < count && good && strchr(cells[1], ops[op]) != NULL; n++) {
+            if (is_slow_run() && n != op % count)
+                continue;
+            choose(cells[2], n, chosen);
+            good = agrees(1u << op, chosen);
+            if (!good)
+                diag("%s", chosen);
+        }
+    ok(good, "checklist %s", cells[0]);
+}
+
 /* ---- Numbers ---- */
 
 static bool are_near(const struct attention *a, int tensor, int64_t first, int64_t count,
@@ -88,11 +153,10 @@ static bool has_numbers(const struct attention *a, const char *said, double tole
 }
 
 ROWS(numbers, 6) {
-    static const char letters[] = "SsKkMm"; /* in the order of their bits */
-    struct attention a = attention_scene(1u << (strchr(letters, cells[1][0]) - letters), cells[2]);
+    struct attention a = attention_scene(1u << (strchr(ops, cells[1][0]) - ops), cells[2]);
     attention_open(&a, &dice);
     set_numbers(&a, cells[3]);
-    ok(attention_runs(&a, &dice) && has_numbers(&a, cells[4], atof(cells[5])), "%s", cells[0]);
+    ok(attention_runs(&a) && has_numbers(&a, cells[4], atof(cells[5])), "%s", cells[0]);
     attention_close(&a);
 }
 
@@ -111,7 +175,7 @@ TEST(pages) {
         attention_set(&a, CACHE, i, (double)(i / 8)); /* every row knows its number */
     for (int64_t i = 0; i < 12; i++)
         attention_set(&a, NEW_KEY, i, (double)stored[i / 4]);
-    good = good && attention_runs(&a, &dice);
+    good = good && attention_runs(&a);
     for (int64_t j = 0; j < 11; j++)
         good = good && attention_get(&a, KEY, j * 4) == (double)loaded[j];
     for (int64_t row = 0; row < 14; row++)
@@ -131,7 +195,7 @@ ROWS(slopes, 1) {
     int64_t heads = a.op.num_heads = numbers_in(cells[0], 10, exponent, MOST);
     bool good = true;
     attention_open(&a, &dice);
-    good = good && attention_runs(&a, &dice);
+    good = good && attention_runs(&a);
     for (int64_t h = 0; h < heads && good; h++) {
         double slope = pow(2, exponent[h]), want = log(1 + exp(-slope));
         good = oracle_alibi_slope(heads, h) == slope && are_near(&a, LSE, h, 1, &want, 3e-7);
@@ -154,9 +218,7 @@ static void open_attention(struct attention *a, const char *settings) {
     oracle_write_row(&problem.key, ORACLE_F32, oracle_row(&problem.cache, 0, 1, 0, 0, 0), row);
     row[0] = 1;
     oracle_write_row(&problem.value, ORACLE_F32, oracle_row(&problem.cache, 0, 1, 1, 0, 0), row);
-    attention_refresh(a, CACHE);
-    if (a->op.quant_bit != 0)
-        attention_refresh(a, KVMILL_CACHE_ATTENTION_SCALE);
+    attention_refresh_caches(a);
     for (int64_t t = 0; t < 2; t++)
         for (int64_t i = 0; i < dim; i++) {
             attention_set(a, NEW_KEY, t * dim + i, i == 0 ? ln2 * (double)(t + 1) : 0);
@@ -172,7 +234,7 @@ ROWS(attention, 4) {
     const char *said = cells[3];
     open_attention(&a, cells[1]);
     set_numbers(&a, cells[2]);
-    bool good = attention_runs(&a, &dice);
+    bool good = attention_runs(&a);
     for (struct setting row; setting_next(&said, &row);)
         good =
             good && numbers_in(row.value, 10, want, MOST) == 4 &&
@@ -208,7 +270,7 @@ TEST(descriptions) {
     ok(describes("head_dim=44", 1, "portable", true),
        "a pack of other geometry: the portable kernels, and the description says so");
     attention_open(&a, &dice);
-    ok(attention_runs(&a, &dice), "and they are right");
+    ok(attention_runs(&a), "and they are right");
     attention_close(&a);
     ok(describes("math=fast", 0, none, true) && describes("math=fast head_dim=44", 1, none, true),
        "math fast: without packs, or of another geometry, no kernel has it");

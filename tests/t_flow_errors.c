@@ -13,12 +13,11 @@ static const char *name_of_step(int kind) {
     return kvmill_flow_steps[kind].name;
 }
 
-/* "query", ... "kmin". */
 static const char *name_of(int which) {
-    static const char *const names[] = {"seq_len",    "page_indptr", "page_ids",  "slot_mapping",
-                                        "sel_indptr", "sel",         "block_ids", "scores",
-                                        "topk_vals",  "kmax",        "kmin"};
-    return which < TENSORS ? attention_tensor_name(which) : names[which - TENSORS];
+    if (which >= KVMILL_FLOW_FIELDS)
+        return step.fields[which - KVMILL_FLOW_FIELDS].name;
+    return which < TENSORS ? attention_tensor_name(which)
+                           : kvmill_op_tensor(&kvmill_flow_steps[0], which)->name;
 }
 
 /* ---- A valid step ---- */
@@ -111,13 +110,11 @@ TEST(fields) {
 /* ---- Overlaps ---- */
 
 static bool is_output(int kind, int which) {
-    bool is_cache =
-        which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
-    bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_SCORES;
-    if (kind == OP_FLOW_APPEND || kind == OP_FLOW_SUMMARISE)
-        return which >= KVMILL_FLOW_FIELDS || (kind == OP_FLOW_APPEND && is_cache);
-    return which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || which == KVMILL_CACHE_ATTENTION_LSE ||
-           (is_list && kind != OP_FLOW_ATTEND);
+    const struct op *op = &kvmill_flow_steps[kind];
+    if (which >= KVMILL_FLOW_FIELDS)
+        return kind == OP_FLOW_APPEND || kind == OP_FLOW_SUMMARISE;
+    const struct op_tensor *tensor = kvmill_op_tensor(op, which);
+    return kind != OP_FLOW_SUMMARISE && tensor != NULL && tensor->out & kvmill_op_bit(op);
 }
 
 /* The smaller of the two in the memory of the other. */
@@ -261,7 +258,8 @@ static kvmill_status run_on_views(const char *layout, int kind, const struct wro
                                   kvmill_error *error) {
     struct flow_beside beside;
     kvmill_plan *plan = NULL;
-    must(flow_step_plan(&step, kind, NULL, &plan, error) == KVMILL_OK, error->message);
+    must(plan_flow_step(kind, &step.flow, &step.limits, NULL, &plan, error) == KVMILL_OK,
+         error->message);
     flow_step_give(&step, kind, true);
     flow_step_keep(&step, &dice);
     flow_beside_open(&beside, layout, step.given + KVMILL_FLOW_FIELDS, FLOW_STEP_FIELDS, &dice);

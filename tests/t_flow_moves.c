@@ -8,23 +8,21 @@
 
 /* ---- What a run gives ---- */
 
-/* Lists and output of decode; the latter of each request and query head, without gaps. */
+/* Lists and output of decode; the latter without gaps. */
 struct decoded {
     int64_t *starts;
     int32_t *list;
     unsigned char *output;
-    size_t row; /* bytes of a head's output */
+    size_t bytes; /* of a request's output */
 };
 
-static void copy_output(struct flow_step *step, struct decoded *decoded) {
-    const struct fenced_tensor *tensor = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
-    int64_t heads = tensor->shape[1], count = tensor->shape[0] * heads;
-    decoded->row = (size_t)(tensor->shape[2] * tensor->dl.dtype.bits / 8);
-    decoded->output = take(count, decoded->row);
-    for (int64_t n = 0; n < count; n++)
-        memcpy(decoded->output + (size_t)n * decoded->row,
-               flow_step_element(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, n / heads, n % heads, 0),
-               decoded->row);
+/* A tensor without gaps, to be freed; bytes of each entry of the batch. */
+static unsigned char *gather(const struct fenced_tensor *tensor, size_t *bytes) {
+    int64_t batch = tensor->shape[0], count = tensor_count(&tensor->dl);
+    unsigned char *dense = take(count, tensor->dl.dtype.bits / 8);
+    tensor_move(tensor, dense, true);
+    *bytes = tensor_bytes(&tensor->dl, batch > 0 ? count / batch : 0);
+    return dense;
 }
 
 static bool decode(struct flow_step *step, const kvmill_plan_options *options,
@@ -33,7 +31,8 @@ static bool decode(struct flow_step *step, const kvmill_plan_options *options,
     bool ran = flow_step_runs(step, OP_FLOW_DECODE, options, (int)dice_range(dice, 0, 3), dice);
     decoded->starts = flow_step_copy(step, KVMILL_FLOW_SEL_INDPTR);
     decoded->list = flow_step_copy(step, KVMILL_FLOW_SEL);
-    copy_output(step, decoded);
+    decoded->output =
+        gather(flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT), &decoded->bytes);
     return ran;
 }
 
@@ -46,8 +45,8 @@ static void decoded_close(struct decoded *decoded) {
 /* Request a of one is request b of the other. */
 static bool is_same_request(const struct flow_step *step, const struct decoded *x, int64_t a,
                             const struct decoded *y, int64_t b) {
-    size_t bytes = (size_t)step->attention.op.num_heads * x->row;
-    bool same = memcmp(x->output + (size_t)a * bytes, y->output + (size_t)b * bytes, bytes) == 0;
+    bool same =
+        memcmp(x->output + (size_t)a * x->bytes, y->output + (size_t)b * x->bytes, x->bytes) == 0;
     for (int64_t r = 0; same && r < step->rows; r++) {
         const int64_t *first = &x->starts[a * step->rows + r],
                       *second = &y->starts[b * step->rows + r];
@@ -73,20 +72,12 @@ static struct part part_of(const struct oracle_attention *problem, int which, in
                            int64_t head) {
     const struct oracle_side *side = which % 2 ? &problem->value : &problem->key;
     int64_t groups = side->group ? side->dim / side->group : 0;
-    int64_t row = oracle_row(&problem->cache, 0, problem->layer,
-                             which % 2 && problem->cache.sides == 2, slot, head);
+    int64_t row = oracle_row_of(problem, which % 2, 0, slot, head);
     int64_t bytes = which < 2 ? oracle_bytes(side->type, side->dim)
                     : groups  ? oracle_bytes(side->scale_type, groups)
                               : 0;
     unsigned char *rows = which < 2 || groups == 0 ? side->data : side->scale;
     return (struct part){rows + row * bytes, (size_t)bytes};
-}
-
-/* Caches, from the dense arrays that a test has written to. */
-static void refresh_caches(struct flow_step *step) {
-    for (int i = KVMILL_CACHE_ATTENTION_CACHE; i <= KVMILL_CACHE_ATTENTION_VALUE_SCALE; i++)
-        if (step->attention.tensor[i].fence.pages != NULL)
-            attention_refresh(&step->attention, i);
 }
 
 /* ---- Pages elsewhere ---- */
@@ -123,7 +114,7 @@ static void move_all(struct flow_step *step, struct dice *dice) {
     move_fields(step, place);
     for (int64_t n = 0; n < PARTS * problem.kv_heads; n++)
         move_part(step, &problem, (int)(n % PARTS), n / PARTS, place);
-    refresh_caches(step);
+    attention_refresh_caches(&step->attention);
     for (int64_t b = 0; b < step->attention.sequences; b++)
         for (int64_t p = 0; p < flow_step_pages(step, b); p++)
             *flow_step_page(step, b, p) = (int32_t)place[*flow_step_page(step, b, p)];
@@ -165,7 +156,7 @@ static int poison_rest(struct flow_step *step, const struct decoded *decoded) {
             }
             poisoned++;
         }
-    refresh_caches(step);
+    attention_refresh_caches(&step->attention);
     return poisoned;
 }
 
@@ -174,22 +165,21 @@ static int poison_rest(struct flow_step *step, const struct decoded *decoded) {
 /* Request order[b] becomes request b; several may be the same one. */
 static void order_requests(struct flow_step *step, const int64_t *order) {
     const struct fenced_tensor *query = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_QUERY);
-    unsigned char *rows = flow_step_copy(step, KVMILL_CACHE_ATTENTION_QUERY);
+    size_t bytes;
+    unsigned char *old = gather(query, &bytes), *rows = gather(query, &bytes);
     int32_t *ids = flow_step_copy(step, KVMILL_FLOW_PAGE_IDS);
     int64_t *length = flow_step_data(step, KVMILL_FLOW_SEQ_LEN);
     int64_t *indptr = flow_step_data(step, KVMILL_FLOW_PAGE_INDPTR);
-    int64_t row = (query->shape[1] - 1) * query->strides[1] + query->shape[2];
     for (int64_t b = 0; b < step->attention.sequences; b++) {
         int64_t from = order[b], pages = flow_step_pages(step, from);
-        const unsigned char *old =
-            flow_step_element(step, KVMILL_CACHE_ATTENTION_QUERY, from, 0, 0);
-        memcpy(flow_step_element(step, KVMILL_CACHE_ATTENTION_QUERY, b, 0, 0),
-               rows + (old - query->fence.data), (size_t)row * query->dl.dtype.bits / 8);
+        memcpy(rows + (size_t)b * bytes, old + (size_t)from * bytes, bytes);
         length[b] = step->length[from];
         indptr[b + 1] = indptr[b] + pages;
         memcpy((int32_t *)flow_step_data(step, KVMILL_FLOW_PAGE_IDS) + indptr[b],
                ids + step->indptr[from], (size_t)pages * sizeof *ids);
     }
+    tensor_move(query, rows, false);
+    free(old);
     free(rows);
     free(ids);
 }

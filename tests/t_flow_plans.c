@@ -230,7 +230,9 @@ TEST(any_lists) {
 static kvmill_plan *plan_of(const struct flow_step *step, int kind) {
     kvmill_plan *plan;
     kvmill_error error;
-    must(flow_step_plan(step, kind, &two_threads[0], &plan, &error) == 0, error.message);
+    must(plan_flow_step(kind, &step->flow, &step->limits, &two_threads[0], &plan, &error) ==
+             KVMILL_OK,
+         error.message);
     return plan;
 }
 

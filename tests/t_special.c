@@ -117,14 +117,10 @@ static bool is_wanted(const struct attention *a, const struct kvmill_kernel *ker
     return has_layout(a) && alike == same;
 }
 
-static bool attention_runs_right(struct attention *a, struct dice *dice) {
+static bool attention_is_right_with(struct attention *a, struct dice *dice) {
     attention_open(a, dice);
     attention_expect(a, dice);
-    kvmill_plan *plan = attention_plan_and_run(a, &setting.options, 0, dice);
-    bool right = plan != NULL && attention_is_right(a);
-    if (!right)
-        diag("%s", a->words);
-    kvmill_plan_destroy(plan);
+    bool right = attention_runs_right(a, &setting.options, 0, dice);
     attention_close(a);
     return right;
 }
@@ -134,7 +130,7 @@ static bool rows_are_right(const struct kvmill_kernel *kernel, bool same, struct
         struct attention a = {0};
         random_fit(&a, kernel, dice);
         if (is_wanted(&a, kernel, same))
-            return attention_runs_right(&a, dice);
+            return attention_is_right_with(&a, dice);
     }
     diag("%s: no problem for it", kernel->symbol);
     return false;

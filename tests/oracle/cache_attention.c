@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Store and load ---- */
 
@@ -19,11 +20,16 @@ int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, in
            position % problem->page_size;
 }
 
+int64_t oracle_row_of(const struct oracle_attention *problem, bool value, int64_t sequence,
+                      int64_t slot, int64_t kv_head) {
+    return oracle_row(&problem->cache, sequence, problem->layer, value && problem->cache.sides == 2,
+                      slot, kv_head);
+}
+
 static int64_t row_at(const struct oracle_attention *problem, bool value, int64_t sequence,
                       int64_t position, int64_t kv_head) {
-    int64_t side = value && problem->cache.sides == 2;
-    return oracle_row(&problem->cache, sequence, problem->layer, side,
-                      oracle_slot(problem, sequence, kv_head, position), kv_head);
+    return oracle_row_of(problem, value, sequence,
+                         oracle_slot(problem, sequence, kv_head, position), kv_head);
 }
 
 static void get_row(enum oracle_type type, const unsigned char *array, int64_t row, int64_t dim,
@@ -40,9 +46,7 @@ void oracle_store_row(const struct oracle_attention *problem, int64_t sequence, 
         get_row(problem->activation, v ? problem->current_value : problem->current_key,
                 t * problem->kv_heads + kv_head, side->dim, numbers);
         oracle_write_row(side, problem->activation,
-                         oracle_row(&problem->cache, sequence, problem->layer,
-                                    v && problem->cache.sides == 2, slot, kv_head),
-                         numbers);
+                         oracle_row_of(problem, v, sequence, slot, kv_head), numbers);
         free(numbers);
     }
 }
@@ -195,24 +199,25 @@ static void attend_row(const struct oracle_attention *problem, const struct quer
     result->lse_error[row] = answer.lse_error;
 }
 
-static double *read_rows(const struct oracle_attention *problem, bool value, int64_t sequence,
-                         int64_t kv_head) {
-    const struct oracle_side *side = value ? &problem->value : &problem->key;
-    int64_t length = length_of(problem, sequence);
-    double *numbers = malloc((size_t)(length * side->dim + 1) * sizeof *numbers);
-    for (int64_t j = 0; j < length; j++)
-        oracle_read_row_exact(side, row_at(problem, value, sequence, j, kv_head),
-                              numbers + j * side->dim);
-    return numbers;
+void oracle_see_row(const struct oracle_attention *problem, bool value, int64_t sequence,
+                    int64_t slot, int64_t kv_head, double *numbers) {
+    const struct oracle_side *side =
+        value && !problem->value_view ? &problem->value : &problem->key;
+    int64_t dim = value ? problem->value.dim : problem->key.dim;
+    double *row = malloc((size_t)side->dim * sizeof *row);
+    oracle_read_row_exact(side, oracle_row_of(problem, value, sequence, slot, kv_head), row);
+    memcpy(numbers, row, (size_t)dim * sizeof *row);
+    free(row);
 }
 
-/* The first elements of each row of keys. */
-static double *view_rows(const struct oracle_attention *problem, int64_t sequence,
-                         const double *key) {
-    int64_t length = length_of(problem, sequence), dim = problem->value.dim;
+static double *read_rows(const struct oracle_attention *problem, bool value, int64_t sequence,
+                         int64_t kv_head) {
+    int64_t length = length_of(problem, sequence);
+    int64_t dim = value ? problem->value.dim : problem->key.dim;
     double *numbers = malloc((size_t)(length * dim + 1) * sizeof *numbers);
-    for (int64_t i = 0; i < length * dim; i++)
-        numbers[i] = key[i / dim * problem->key.dim + i % dim];
+    for (int64_t j = 0; j < length; j++)
+        oracle_see_row(problem, value, sequence, oracle_slot(problem, sequence, kv_head, j),
+                       kv_head, numbers + j * dim);
     return numbers;
 }
 
@@ -233,8 +238,7 @@ static void attend_group(const struct oracle_attention *problem, int64_t sequenc
                          int64_t first, int64_t last, const struct oracle_result *result) {
     int64_t length = length_of(problem, sequence), ratio = problem->heads / problem->kv_heads;
     double *key = read_rows(problem, false, sequence, kv_head);
-    double *value = problem->value_view ? view_rows(problem, sequence, key)
-                                        : read_rows(problem, true, sequence, kv_head);
+    double *value = read_rows(problem, true, sequence, kv_head);
     struct query query = {.sequence = sequence,
                           .length = length,
                           .numbers = malloc((size_t)problem->key.dim * sizeof *query.numbers),

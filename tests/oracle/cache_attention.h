@@ -100,6 +100,12 @@ struct oracle_attention {
 int64_t oracle_slot(const struct oracle_attention *problem, int64_t sequence, int64_t kv_head,
                     int64_t position);
 
+/* The number of a row of K or V; and that row as attention sees it, V's as a view of K's, too. */
+int64_t oracle_row_of(const struct oracle_attention *problem, bool value, int64_t sequence,
+                      int64_t slot, int64_t kv_head);
+void oracle_see_row(const struct oracle_attention *problem, bool value, int64_t sequence,
+                    int64_t slot, int64_t kv_head, double *numbers);
+
 /* K and V of new token t, among all, into a row of the cache. */
 void oracle_store_row(const struct oracle_attention *problem, int64_t sequence, int64_t t,
                       int64_t kv_head, int64_t slot);

@@ -100,12 +100,12 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
         set_value(op, dim_for(op, dice_range(dice, 0, 6)));
 }
 
-/* A divisor of the page, often without a word. */
-static int64_t choose_block(int64_t page_size, struct dice *dice) {
+/* A divisor of the page, in three of six cases, with packs or without; else there is no word. */
+static int64_t choose_block(int64_t page_size, int64_t number, struct dice *dice) {
     int64_t block = dice_range(dice, 1, page_size);
     while (page_size % block != 0)
         block++;
-    return dice_once_in(dice, 2) ? 0 : page_size > 8 && block < 4 ? 4 : block;
+    return number / 3 % 2 != 0 ? 0 : page_size > 8 && block < 4 ? 4 : block;
 }
 
 /* Pages' ends, one page, none, and many. */
@@ -133,7 +133,7 @@ void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice)
     setting_say(ANY(scopes, number), NULL, step, say_one);
     setting_say(all_else, dice, step, say_one);
     choose_attention(&a->op, number, dice);
-    step->block_size = choose_block(a->op.page_size, dice);
+    step->block_size = choose_block(a->op.page_size, number, dice);
     step->select.dense_below = dice_once_in(dice, 3) ? 9 * a->op.page_size : 0;
     if (a->op.left_window_size >= 0)
         step->select.order = "logical";

@@ -16,8 +16,7 @@ static void open_tensor(struct attention *a, int i, DLDataType dtype, int rank, 
     tensor_open(tensor, dtype, rank, dims, spread ? strides : NULL, dice);
     tensor->dl.data = (unsigned char *)tensor->dl.data - shift;
     tensor->dl.byte_offset += (uint64_t)shift;
-    a->dense[i] = malloc(tensor_bytes(&tensor->dl, tensor_count(&tensor->dl)) + 1);
-    tensor_move(tensor, a->dense[i], true);
+    a->dense[i] = tensor_gather(tensor);
     a->given[i] = &tensor->dl;
 }
 
@@ -40,10 +39,8 @@ void attention_set(struct attention *a, int i, int64_t number, double x) {
 }
 
 double attention_get(const struct attention *a, int i, int64_t number) {
-    const struct fenced_tensor *tensor = &a->tensor[i];
-    unsigned char *dense = malloc(tensor_bytes(&tensor->dl, tensor_count(&tensor->dl)) + 1);
-    tensor_move(tensor, dense, true);
-    double x = oracle_get(attention_type(tensor->dl.dtype), dense, number);
+    unsigned char *dense = tensor_gather(&a->tensor[i]);
+    double x = oracle_get(attention_type(a->tensor[i].dl.dtype), dense, number);
     free(dense);
     return x;
 }

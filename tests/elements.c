@@ -43,6 +43,12 @@ void tensor_move(const struct fenced_tensor *tensor, unsigned char *dense, bool 
     }
 }
 
+unsigned char *tensor_gather(const struct fenced_tensor *tensor) {
+    unsigned char *dense = take((int64_t)tensor_bytes(&tensor->dl, tensor_count(&tensor->dl)), 1);
+    tensor_move(tensor, dense, true);
+    return dense;
+}
+
 enum oracle_type attention_type(DLDataType type) {
     if (type.code == kDLInt)
         return type.bits == 4 ? ORACLE_I4 : ORACLE_I8;

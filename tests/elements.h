@@ -18,6 +18,9 @@ unsigned char *tensor_element(const struct fenced_tensor *tensor, int64_t number
 /* From a tensor into an array without gaps, or back. */
 void tensor_move(const struct fenced_tensor *tensor, unsigned char *dense, bool gather);
 
+/* Its elements without gaps, to be freed. */
+unsigned char *tensor_gather(const struct fenced_tensor *tensor);
+
 /* The library's type as the oracle's: of numbers of at most 32 bits, int8 and int4. */
 enum oracle_type attention_type(DLDataType type);
 

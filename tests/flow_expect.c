@@ -13,15 +13,12 @@ struct scorer {
 };
 
 static double *query_of(struct flow_step *step, const struct scorer *scorer) {
-    int64_t dim = step->attention.op.head_dim;
+    const struct fenced_tensor *tensor = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_QUERY);
+    int64_t dim = step->attention.op.head_dim, heads = step->attention.op.num_heads;
+    int64_t first = (scorer->request * heads + scorer->first_head) * dim;
     double *query = take(scorer->group * dim, sizeof *query);
-    for (int64_t g = 0; g < scorer->group; g++)
-        for (int64_t i = 0; i < dim; i++)
-            query[g * dim + i] =
-                oracle_get(attention_type(step->attention.op.T1),
-                           flow_step_element(step, KVMILL_CACHE_ATTENTION_QUERY, scorer->request,
-                                             scorer->first_head + g, i),
-                           0);
+    for (int64_t i = 0; i < scorer->group * dim; i++)
+        query[i] = number_get(tensor->dl.dtype, tensor_element(tensor, first + i));
     return query;
 }
 

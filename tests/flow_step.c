@@ -130,14 +130,6 @@ static void open_rows(struct flow_step *step, int which, DLDataType type, int64_
     tensor_open(&step->tensor[which], type, dim ? 3 : 2, shape, strides, dice);
 }
 
-/* Where element i of head h of request b is in memory. */
-unsigned char *flow_step_element(struct flow_step *step, int which, int64_t b, int64_t h,
-                                 int64_t i) {
-    const struct fenced_tensor *tensor = flow_step_tensor(step, which);
-    int64_t number = b * tensor->strides[0] + h * tensor->strides[1] + i;
-    return (unsigned char *)flow_step_data(step, which) + number * tensor->dl.dtype.bits / 8;
-}
-
 static void fill_query(struct flow_step *step, struct dice *dice) {
     const struct fenced_tensor *query = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_QUERY);
     for (int64_t n = 0; n < tensor_count(&query->dl); n++)

@@ -96,11 +96,8 @@ int64_t flow_step_page_blocks(const struct flow_step *step);
 int64_t flow_step_blocks(const struct flow_step *step, int64_t request);
 int64_t flow_step_block(struct flow_step *step, int64_t request, int64_t block);
 
-/* Element 0 of a tensor; element i of head h of request b, of query or output; a field of a block.
- */
+/* Element 0 of a tensor; a field of a block. */
 void *flow_step_data(struct flow_step *step, int which);
-unsigned char *flow_step_element(struct flow_step *step, int which, int64_t b, int64_t h,
-                                 int64_t i);
 unsigned char *flow_step_field(const struct flow_step *step, int i, int64_t block, int64_t kv_head);
 
 /* Row t of kv head h of new tokens' rows for a field; the matrix of an input. */

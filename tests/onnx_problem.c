@@ -67,11 +67,10 @@ static int64_t dim_of(const struct onnx_problem *problem, int tensor) {
 static unsigned char *element(const struct onnx_problem *problem, int tensor, int64_t b, int64_t h,
                               int64_t r, int64_t d) {
     const struct fenced_tensor *t = &problem->tensor[tensor];
-    int64_t flat = h * dim_of(problem, tensor) + d;
-    int64_t at = t->dl.ndim == 4
-                     ? b * t->strides[0] + h * t->strides[1] + r * t->strides[2] + d * t->strides[3]
-                     : b * t->strides[0] + r * t->strides[1] + flat * t->strides[2];
-    return (unsigned char *)t->dl.data + t->dl.byte_offset + at * (t->dl.dtype.bits / 8);
+    int64_t dim = dim_of(problem, tensor);
+    if (t->dl.ndim == 4)
+        return tensor_element(t, ((b * t->shape[1] + h) * t->shape[2] + r) * t->shape[3] + d);
+    return tensor_element(t, (b * t->shape[1] + r) * t->shape[2] + h * dim + d);
 }
 
 double onnx_get(const struct onnx_problem *problem, int tensor, int64_t b, int64_t h, int64_t r,
@@ -114,10 +113,8 @@ static void open_rows(struct onnx_problem *problem, int i, DLDataType type, bool
 static void open_numbers(struct onnx_problem *problem, int i, const int64_t *numbers,
                          struct dice *dice) {
     open_tensor(problem, i, (DLDataType){kDLInt, 64, 1}, 1, &problem->batch, dice);
-    struct fenced_tensor *t = &problem->tensor[i];
     for (int64_t b = 0; b < problem->batch; b++)
-        memcpy((unsigned char *)t->dl.data + t->dl.byte_offset + b * t->strides[0] * 8, &numbers[b],
-               8);
+        memcpy(tensor_element(&problem->tensor[i], b), &numbers[b], 8);
 }
 
 /* Rows of a present, from one on. */

@@ -16,13 +16,8 @@ struct decoded {
     size_t bytes; /* of a request's output */
 };
 
-/* A tensor without gaps, to be freed; bytes of each entry of the batch. */
-static unsigned char *gather(const struct fenced_tensor *tensor, size_t *bytes) {
-    int64_t batch = tensor->shape[0], count = tensor_count(&tensor->dl);
-    unsigned char *dense = take(count, tensor->dl.dtype.bits / 8);
-    tensor_move(tensor, dense, true);
-    *bytes = tensor_bytes(&tensor->dl, batch > 0 ? count / batch : 0);
-    return dense;
+static size_t bytes_of_request(const struct fenced_tensor *tensor) {
+    return tensor_bytes(&tensor->dl, tensor->shape[1] * tensor->shape[2]);
 }
 
 static bool decode(struct flow_step *step, const kvmill_plan_options *options,
@@ -31,8 +26,9 @@ static bool decode(struct flow_step *step, const kvmill_plan_options *options,
     bool ran = flow_step_runs(step, OP_FLOW_DECODE, options, (int)dice_range(dice, 0, 3), dice);
     decoded->starts = flow_step_copy(step, KVMILL_FLOW_SEL_INDPTR);
     decoded->list = flow_step_copy(step, KVMILL_FLOW_SEL);
-    decoded->output =
-        gather(flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT), &decoded->bytes);
+    const struct fenced_tensor *output = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+    decoded->output = tensor_gather(output);
+    decoded->bytes = bytes_of_request(output);
     return ran;
 }
 
@@ -165,8 +161,8 @@ static int poison_rest(struct flow_step *step, const struct decoded *decoded) {
 /* Request order[b] becomes request b; several may be the same one. */
 static void order_requests(struct flow_step *step, const int64_t *order) {
     const struct fenced_tensor *query = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_QUERY);
-    size_t bytes;
-    unsigned char *old = gather(query, &bytes), *rows = gather(query, &bytes);
+    size_t bytes = bytes_of_request(query);
+    unsigned char *old = tensor_gather(query), *rows = tensor_gather(query);
     int32_t *ids = flow_step_copy(step, KVMILL_FLOW_PAGE_IDS);
     int64_t *length = flow_step_data(step, KVMILL_FLOW_SEQ_LEN);
     int64_t *indptr = flow_step_data(step, KVMILL_FLOW_PAGE_INDPTR);

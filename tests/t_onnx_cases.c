@@ -179,7 +179,7 @@ ROWS(sized, 3) {
 
 static void set_number(struct onnx_problem *problem, int i, int64_t b, int64_t value) {
     struct fenced_tensor *tensor = &problem->tensor[i];
-    unsigned char *at = (unsigned char *)tensor->dl.data + tensor->dl.byte_offset + b * 8;
+    unsigned char *at = tensor_element(tensor, b);
     memcpy(at, &value, 8);
     memcpy(problem->before[i].fence.data + (at - tensor->fence.data), &value, 8);
 }

@@ -155,7 +155,8 @@ bool spec_read(const struct json_place *place, struct spec_list *list, struct er
 enum { GGML_KEY, GGML_VALUE, GGML_TYPES };
 struct cache_choice {
     const struct kvmill_format_parts *activations; /* NULL: the model's */
-    const struct kvmill_format_parts *type;        /* NULL: the model's */
+    const struct kvmill_format_parts *type;        /* of K; NULL: the model's */
+    const struct kvmill_format_parts *value_type;  /* of V; NULL: K's */
     int layout;          /* 0 and 2 token-major, 1 and 3 head-major; 2 and 3 are those of
                             dynamic batching; -1: rows in both, attention in 0 */
     int64_t quant_group; /* 0: 8 */

@@ -108,7 +108,8 @@ static void choose_op(struct problem *p) {
         "T1={float32|float16|bfloat16} output_T1={none|none|float32} "
         "mask_T1={none|{bool|float16|bfloat16|float32}} page_size={1|2|3|4|5|6|7|8|9} "
         "softcap={0|0|0|3} is_causal={0|1} left_window_size={-1|-1|{0|1|5|17|39}} "
-        "right_window_size={-1|-1|-1|{0|1|5}} is_alibi={0|0|1}");
+        "right_window_size={-1|-1|-1|{0|1|5}} softmax_scale={0|0|0.3} "
+        "is_alibi={0|0|1} {||alibi_heads=80 alibi_first={0|3|9} max_bias={0|4}}");
     if (p->kind == PLAIN)
         say(op, "", "mask_T1=none is_causal=0 left_window_size=-1 right_window_size=-1 is_alibi=0");
     op->alibi_of_mask = op->is_alibi && op->mask_T1.bits && !dice_once_in(dice, 4);
@@ -298,9 +299,12 @@ static void choose_terms(struct problem *p) {
     if (p->op.is_alibi && dice_once_in(dice, 2))
         o->slopes = choose_heads(p, KVMILL_CACHE_ATTEND_ALIBI_SLOPES, f32);
     else if (p->op.is_alibi) {
+        int64_t whole = p->op.alibi_heads ? p->op.alibi_heads : o->heads;
+        double power = p->op.max_bias > 0 ? p->op.max_bias / 8 : 1;
         o->slopes = take(o->heads, sizeof *o->slopes);
         for (int64_t h = 0; h < o->heads; h++)
-            o->slopes[h] = (double)(float)oracle_alibi_slope(o->heads, h);
+            o->slopes[h] =
+                (double)(float)pow(oracle_alibi_slope(whole, p->op.alibi_first + h), power);
     }
     if (dice_once_in(dice, 4)) {
         o->positions = take(o->queries, sizeof *o->positions);
@@ -449,7 +453,8 @@ void problem_open(struct problem *p, enum problem_kind kind, struct dice *proble
     o->is_causal = p->op.is_causal, o->window = p->op.left_window_size + 1;
     o->right_window = p->op.right_window_size;
     o->together = p->ragged, o->slopes_of_mask = p->op.alibi_of_mask;
-    o->scale = 1 / sqrt((double)o->dim), o->softcap = p->op.softcap;
+    o->scale = p->op.softmax_scale > 0 ? p->op.softmax_scale : 1 / sqrt((double)o->dim);
+    o->softcap = p->op.softcap;
     open_caches(p);
     open_queries(p);
     snprintf(p->words, sizeof p->words,

@@ -21,18 +21,30 @@
 static const char *const own_caches[] = {"activations", "cache", "quant-group", "cache-layout",
                                          "math",        "flow",  NULL};
 
+static const struct kvmill_format_parts *find_format(const char *text, size_t length) {
+    char word[40];
+    snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word), text);
+    return kvmill_format_parts(kvmill_format_of_word(word, KVMILL_ANY_SCALES));
+}
+
+/* "K", or "K,V". */
 static bool read_cache_type(const struct options *options, struct cache_choice *choice,
                             struct error *error) {
-    const char *name = option_value(options, "cache"), *words[KVMILL_MOST_FORMATS + 1];
+    const char *given = option_value(options, "cache"), *words[KVMILL_MOST_FORMATS + 1];
     char accepted[KVMILL_WORDS_SIZE];
-    if (name == NULL)
+    if (given == NULL)
         return true;
-    choice->type = kvmill_format_parts(kvmill_format_of_word(name, KVMILL_ANY_SCALES));
-    if (choice->type != NULL)
+    const char *comma = strchrnul(given, ',');
+    const struct kvmill_format_parts *key = find_format(given, (size_t)(comma - given));
+    const struct kvmill_format_parts *value =
+        *comma == ',' ? find_format(comma + 1, strlen(comma + 1)) : key;
+    choice->type = key;
+    choice->value_type = value == key ? NULL : value;
+    if (key != NULL && value != NULL)
         return true;
     kvmill_format_words(KVMILL_ANY_SCALES, words);
-    return fail(error, EXIT_USER, "--cache: \"%.40s\"; accepted: %s", name,
-                kvmill_list_words(words, "", accepted));
+    return fail(error, EXIT_USER, "--cache: \"%.80s\"; accepted: one or two, with a comma, of %s",
+                given, kvmill_list_words(words, "", accepted));
 }
 
 static bool read_activations(const struct options *options, struct cache_choice *choice,
@@ -49,13 +61,17 @@ static bool read_activations(const struct options *options, struct cache_choice 
                 kvmill_list_words(words, "", accepted));
 }
 
+static bool has_groups(const struct kvmill_format_parts *type) {
+    return type != NULL && type->scales == KVMILL_SCALES_OF_GROUPS;
+}
+
 /* A group is one of int8 or int4; whether it divides the heads' size is for the specs to say. */
 static bool read_group(const struct options *options, struct cache_choice *choice,
                        struct error *error) {
     long group = 0;
     if (!option_integer(options, "quant-group", 1, 65536, &group, error))
         return false;
-    if (group != 0 && (choice->type == NULL || choice->type->scales != KVMILL_SCALES_OF_GROUPS))
+    if (group != 0 && !has_groups(choice->type) && !has_groups(choice->value_type))
         return fail(error, EXIT_USER, "--quant-group goes with --cache int8 or int4");
     choice->quant_group = group;
     return true;

@@ -18,8 +18,9 @@
         {"activations", "TYPE",                                                                    \
          "type of queries and results: float32, float16, bfloat16 (default: the model's)",         \
          &activation_values},                                                                      \
-        {"cache", "TYPE",                                                                          \
-         "type or format of the cache, see kvmill(1) (default: the model's type)", &cache_values}, \
+        {"cache", "K[,V]",                                                                         \
+         "types or formats of the cache, see kvmill(1) (default: the model's type)",               \
+         &cache_values},                                                                           \
         {"quant-group", "N", "elements that share a scale in int8 and int4 (default 8)", NULL},    \
         {"cache-layout", "N", "0 or 2 for token-major, 1 or 3 for head-major (default: both)",     \
          &layout_values},                                                                          \

@@ -46,12 +46,15 @@ static void print_layer(const struct layer *layer, const struct cache_choice *ch
 static void write_type(const struct cache_choice *choice, const char *own, char *type,
                        size_t size) {
     const struct kvmill_format_parts *const *ggml = choice->ggml;
-    if (ggml[GGML_KEY] == NULL)
-        snprintf(type, size, "%s", choice->type == NULL ? own : choice->type->word);
-    else if (ggml[GGML_KEY] == ggml[GGML_VALUE])
-        snprintf(type, size, "%s", ggml[GGML_KEY]->word);
+    const struct kvmill_format_parts *key = choice->type, *value = choice->value_type;
+    if (ggml[GGML_KEY] != NULL)
+        key = ggml[GGML_KEY], value = ggml[GGML_VALUE];
+    if (key == NULL)
+        snprintf(type, size, "%s", own);
+    else if (value == NULL || value == key)
+        snprintf(type, size, "%s", key->word);
     else
-        snprintf(type, size, "%s, %s", ggml[GGML_KEY]->word, ggml[GGML_VALUE]->word);
+        snprintf(type, size, "%s, %s", key->word, value->word);
 }
 
 void print_layers(const struct model *model, const struct cache_choice *choice) {

@@ -14,7 +14,8 @@
 struct cache_part {
     const char *name; /* "key", "value", "key and value", "latent" */
     int64_t heads, row;
-    int64_t ring; /* slots of a circular cache; 0 = linear */
+    int64_t ring;                           /* slots of a circular cache; 0 = linear */
+    const struct kvmill_format_parts *type; /* NULL: the model's */
 };
 
 /* Layouts as in `--cache-layout`. */
@@ -68,16 +69,18 @@ static bool add_part(struct spec_list *list, const struct cache_part *part, DLDa
 }
 
 /* K and V of one layer; one part where they are alike. */
-static int parts_of_layer(const struct layer *layer, struct cache_part parts[2]) {
-    struct cache_part key = {"key", layer->kv_heads, layer->key_dim, layer->window};
-    struct cache_part value = {"value", layer->kv_heads, layer->value_dim, layer->window};
+static int parts_of_layer(const struct layer *layer, const struct cache_choice *choice,
+                          struct cache_part parts[2]) {
+    const struct kvmill_format_parts *type = choice->value_type ? choice->value_type : choice->type;
+    struct cache_part key = {"key", layer->kv_heads, layer->key_dim, layer->window, choice->type};
+    struct cache_part value = {"value", layer->kv_heads, layer->value_dim, layer->window, type};
     if (layer->kind == LAYER_NONE)
         return 0;
     parts[0] = key;
     parts[1] = value;
     if (layer_has_view(layer))
         parts[0].name = "latent";
-    else if (key.row == value.row)
+    else if (key.row == value.row && key.type == value.type)
         parts[0].name = "key and value";
     else
         return 2;
@@ -89,10 +92,11 @@ static bool same_part(const struct cache_part *a, const struct cache_part *b) {
            a->ring == b->ring;
 }
 
-static bool is_new(const struct model *model, int layer, const struct cache_part *part) {
+static bool is_new(const struct model *model, int layer, const struct cache_choice *choice,
+                   const struct cache_part *part) {
     struct cache_part earlier[2];
     for (int i = 0; i < layer; i++) {
-        int count = parts_of_layer(&model->layers[i], earlier);
+        int count = parts_of_layer(&model->layers[i], choice, earlier);
         for (int j = 0; j < count; j++)
             if (same_part(part, &earlier[j]))
                 return false;
@@ -114,8 +118,8 @@ static DLDataType activations_dtype(const struct model *model, const struct cach
     return choice->activations ? choice->activations->dtype : model->dtype->dl;
 }
 
-static DLDataType cache_dtype(const struct model *model, const struct cache_choice *choice) {
-    return choice->type ? choice->type->dtype : model->dtype->dl;
+static DLDataType cache_dtype(const struct model *model, const struct kvmill_format_parts *type) {
+    return type != NULL ? type->dtype : model->dtype->dl;
 }
 
 /* ---- Rows ---- */
@@ -125,10 +129,10 @@ static bool add_rows(const struct model *model, const struct cache_choice *choic
                      struct spec_list *list, struct error *error) {
     struct cache_part parts[2];
     for (int i = 0; i < model->layer_count; i++) {
-        int count = parts_of_layer(&model->layers[i], parts);
+        int count = parts_of_layer(&model->layers[i], choice, parts);
         for (int j = 0; j < count; j++)
-            if (is_new(model, i, &parts[j]) &&
-                !add_part(list, &parts[j], cache_dtype(model, choice), choice, error))
+            if (is_plain(parts[j].type) && is_new(model, i, choice, &parts[j]) &&
+                !add_part(list, &parts[j], cache_dtype(model, parts[j].type), choice, error))
                 return false;
     }
     return true;
@@ -248,20 +252,39 @@ static void set_ring(kvmill_cache_attention *op, const struct layer *layer, bool
     op->capacity = op->dynamic_batching ? (layer->window + tile - 1) / tile * tile : 0;
 }
 
+static bool is_in_tiles(const struct kvmill_format_parts *type) {
+    return type != NULL && type->tile > 0;
+}
+
+static int64_t quant_bit_of(const struct kvmill_format_parts *type) {
+    return type != NULL && type->scales == KVMILL_SCALES_OF_GROUPS ? type->bits : 0;
+}
+
+static const char *cache_format_of(const struct kvmill_format_parts *type) {
+    if (is_in_tiles(type))
+        return KVMILL_TILES_WORD;
+    return type != NULL && (type->scales & KVMILL_SCALES_INSIDE) != 0 ? type->word : NULL;
+}
+
+static void set_value_type(kvmill_cache_attention *op, const struct kvmill_format_parts *type) {
+    op->value_differs = true;
+    op->value_T2 = type->dtype;
+    op->value_quant_bit = quant_bit_of(type);
+    op->value_cache_format = cache_format_of(type);
+}
+
 static void set_cache(kvmill_cache_attention *op, const struct layer *layer,
                       const struct cache_choice *choice, DLDataType T2) {
-    bool in_tiles = choice->type != NULL && choice->type->tile > 0; /* of a head's rows */
+    bool in_tiles = is_in_tiles(choice->type) || is_in_tiles(choice->value_type);
     set_ring(op, layer, in_tiles);
     op->cache_layout = choice->layout >= 0 ? choice->layout : in_tiles;
     op->T2 = T2;
     if (choice->quant_group != 0)
         op->quant_group = choice->quant_group;
-    if (choice->type != NULL && choice->type->scales == KVMILL_SCALES_OF_GROUPS)
-        op->quant_bit = choice->type->bits;
-    if (choice->type != NULL && (choice->type->scales & KVMILL_SCALES_INSIDE) != 0)
-        op->cache_format = choice->type->word;
-    if (in_tiles)
-        op->cache_format = KVMILL_TILES_WORD;
+    op->quant_bit = quant_bit_of(choice->type);
+    op->cache_format = cache_format_of(choice->type);
+    if (choice->value_type != NULL)
+        set_value_type(op, choice->value_type);
 }
 
 static void begin_attention(struct spec *spec, const struct model *model, const struct layer *layer,
@@ -270,7 +293,7 @@ static void begin_attention(struct spec *spec, const struct model *model, const 
     attention_spec_begin(spec, KVMILL_MULTI_HEAD_CACHE_ATTENTION, choice->layout > 1);
     set_scores(op, model, layer, choice->math);
     op->T1 = activations_dtype(model, choice);
-    set_cache(op, layer, choice, cache_dtype(model, choice));
+    set_cache(op, layer, choice, cache_dtype(model, choice->type));
     spec->attention.masked = false;
     attention_spec_complete(spec);
 }
@@ -354,9 +377,7 @@ bool specs_of_model(const struct model *model, const struct cache_choice *choice
                     struct spec_list *list, struct error *error) {
     if (choice->ggml[GGML_KEY] != NULL)
         return specs_for_ggml(model, choice, list, error);
-    if (is_plain(choice->type) && !add_rows(model, choice, list, error))
-        return false;
-    return add_attention(model, choice, list, error) &&
+    return add_rows(model, choice, list, error) && add_attention(model, choice, list, error) &&
            (list->count > 0 ||
             fail(error, EXIT_USER, "no layer of this model has a key/value cache"));
 }

@@ -147,6 +147,13 @@ bool mlir_parse_element(struct mlir_reader *reader, kvmill_element_type *element
 
 /* ---- Tensor types ---- */
 
+static bool take_x(struct mlir_reader *reader) {
+    if (mlir_peek(reader) != 'x')
+        return mlir_refuse(reader, "an extent without x after it; accepted: tensor<2x3xf32>");
+    reader->at++;
+    return true;
+}
+
 static bool parse_dim(struct mlir_reader *reader, int64_t *dim, bool *is_dim) {
     struct mlir_file *file = reader->file;
     int c = mlir_peek(reader);
@@ -169,10 +176,7 @@ static bool parse_dim(struct mlir_reader *reader, int64_t *dim, bool *is_dim) {
         }
         *dim = value;
     }
-    if (mlir_peek(reader) != 'x')
-        return mlir_refuse(reader, "an extent without x after it; accepted: tensor<2x3xf32>");
-    reader->at++;
-    return true;
+    return take_x(reader);
 }
 
 static bool parse_dims(struct mlir_reader *reader, struct mlir_type *type) {
@@ -212,8 +216,9 @@ static bool parse_tensor(struct mlir_reader *reader, struct mlir_type *type) {
     type->is_tensor = true;
     if (!mlir_expect(reader, "<"))
         return false;
-    type->is_unranked = mlir_accept(reader, "*x") || mlir_accept(reader, "*");
-    if (!parse_dims(reader, type) || !parse_element(reader, type) || !check_size(reader, type))
+    type->is_unranked = mlir_accept(reader, "*");
+    if ((type->is_unranked && !take_x(reader)) || !parse_dims(reader, type) ||
+        !parse_element(reader, type) || !check_size(reader, type))
         return false;
     type->has_encoding = mlir_accept(reader, ",");
     return type->has_encoding ? mlir_skip_balanced(reader, '<', '>') : mlir_expect(reader, ">");

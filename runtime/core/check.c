@@ -20,7 +20,7 @@ static const char *type_word(const struct tensor_rule *rule, DLDataType type) {
 static kvmill_status check_type(const struct given_tensors *given, int which,
                                 const DLTensor *tensor) {
     const struct tensor_rule *rule = &given->rules[which];
-    bool has_other = rule->or_type.bits != 0;
+    bool has_other = rule->or_type.bits != 0 && !kvmill_dtype_equal(rule->type, rule->or_type);
     char accepted[64];
     if (kvmill_dtype_equal(tensor->dtype, rule->type) ||
         (has_other && kvmill_dtype_equal(tensor->dtype, rule->or_type)))

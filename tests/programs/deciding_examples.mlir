@@ -180,3 +180,14 @@ func.func @slice_of_an_empty_axis() {
   check.expect_eq_const %r, dense<> : tensor<0x3xi32>
   func.return
 }
+
+// The most axes that there are.
+func.func @rank_32() {
+  %a = stablehlo.constant dense<[1, 2, 3, 4, 5, 6]> : tensor<6xi32>
+  %b = stablehlo.reshape %a : (tensor<6xi32>) -> tensor<1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x2x3xi32>
+  %i = stablehlo.constant dense<[[1], [0]]> : tensor<2x1xi8>
+  %r = "stablehlo.gather"(%b, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30],
+    start_index_map = [30], index_vector_dim = 1>, slice_sizes = array<i64: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3>}> : (tensor<1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x2x3xi32>, tensor<2x1xi8>) -> tensor<2x3xi32>
+  check.expect_eq_const %r, dense<[[4, 5, 6], [1, 2, 3]]> : tensor<2x3xi32>
+  func.return
+}

@@ -15,8 +15,7 @@
 extern "C" {
 #endif
 
-#define KVMILL_KERNEL_ABI 7
-
+#define KVMILL_KERNEL_ABI 8
 /* The oldest that the runtime can use.  Packs of kvmill 0.1 have 3 and less. */
 #define KVMILL_OLDEST_KERNEL_ABI 6
 
@@ -190,7 +189,8 @@ struct kvmill_extent {
 
 /* The problem of ATTEND: rows [0, rows) attend positions [first, first + count), which lie in the rows
    of extent[0], then those of extent[1] and so on, up to an extent without rows; rows after `count`
-   are those that the next call will read.  The addresses are those of row 0 of a kv head.  Calls
+   are those that the next call will read.  The addresses are those of row 0 of a kv head, `after` is
+   the next call's; after_key NULL: the same (since ABI 8).  Calls
    with one workspace continue each other: `begin` on the first, `end` on the last.  At the end row r
    goes to its output: sum / total, or `empty` where it saw nothing; or, where partial is not NULL, to
    partial + r * (2 + value.dim) floats: the largest score, the total of exp (score - largest), then
@@ -210,6 +210,7 @@ struct kvmill_attend {
     int32_t begin, end;
     float *partial;
     void *workspace;
+    const unsigned char *after_key, *after_value, *after_key_scale, *after_value_scale;
 };
 
 /* ---- Gathering windows ---- */
@@ -482,8 +483,7 @@ struct kvmill_measured {
     struct kvmill_call_size size;
 };
 
-/* A pack: kernels generated together.  A value; immutable; may be shared by threads.  abi, count and
-   name are where they are in every ABI. */
+/* Kernels generated together.  Immutable; threads may share it.  abi, count and name never move. */
 struct kvmill_pack {
     uint32_t abi;
     uint32_t count;

@@ -21,6 +21,7 @@ struct attend_plan kvmill_attend_plan_of(const struct kvmill_cache_geometry *geo
         .query = geometry->activation,
         .output = geometry->activation,
         .threads = threads,
+        .heads_together = kvmill_min(geometry->kv_heads, MOST_HEADS_TOGETHER),
         .read_streams = kvmill_calibration()->read_streams,
         .scale = (float)geometry->scale,
         .softcap = (float)geometry->softcap,
@@ -80,6 +81,14 @@ static int64_t kernel_room(const struct tiles *tiles, int i) {
     return room;
 }
 
+static int64_t most_rows(const struct attend_plan *plan) {
+    int64_t rows = 0;
+    for (int m = 0; m < 2; m++)
+        for (int i = 0; i < plan->tiles[m].selection.count; i++)
+            rows = kvmill_max(rows, plan->tiles[m].rows[i]);
+    return rows;
+}
+
 static int64_t mask_room(const struct attend_plan *plan, int64_t rows) {
     int64_t bytes = kvmill_activation_bytes(plan->activation);
     return plan->converts ? whole_lines(rows * KVMILL_MASK_POSITIONS * bytes) : 0;
@@ -95,29 +104,38 @@ static int64_t query_room(const struct attend_plan *plan, int64_t rows) {
     return plan->query != plan->activation ? whole_lines(rows * bytes) : 0;
 }
 
-static void lay_slot_out(struct attend_plan *plan, int64_t rows, int64_t kernel) {
-    struct workspace_layout *layout = &plan->layout;
-    int64_t partial = whole_lines(rows * partial_floats(plan) * (int64_t)sizeof(float));
-    layout->kernel = SLOT_HEAD;
-    layout->rows = layout->kernel + whole_lines(kernel);
-    layout->extents = layout->rows + whole_lines(rows * (int64_t)sizeof(struct kvmill_query_row));
-    layout->partial =
-        layout->extents + whole_lines(MOST_EXTENTS * (int64_t)sizeof(struct kvmill_extent));
-    layout->masks = layout->partial + partial;
-    layout->slots = layout->masks + mask_room(plan, rows);
-    layout->queries = layout->slots + slot_room(plan);
-    layout->size = layout->queries + query_room(plan, rows);
+static struct tile_layout lay_tile_out(const struct attend_plan *plan, int64_t rows,
+                                       int64_t kernel) {
+    struct tile_layout layout = {.kernel = 0, .rows = whole_lines(kernel)};
+    layout.partial = layout.rows + whole_lines(rows * (int64_t)sizeof(struct kvmill_query_row));
+    layout.queries =
+        layout.partial + whole_lines(rows * partial_floats(plan) * (int64_t)sizeof(float));
+    layout.size = layout.queries + query_room(plan, rows);
+    return layout;
+}
+
+/* For the first `count` sizes of tiles, or as many as there are. */
+static struct tile_layout lay_tiles_out(const struct attend_plan *plan, int count) {
+    int64_t rows = 0, kernel = 0;
+    for (int m = 0; m < 2; m++)
+        for (int i = 0; i < plan->tiles[m].selection.count && i < count; i++) {
+            rows = kvmill_max(rows, plan->tiles[m].rows[i]);
+            kernel = kvmill_max(kernel, kernel_room(&plan->tiles[m], i));
+        }
+    return lay_tile_out(plan, rows, kernel);
 }
 
 size_t kvmill_attend_lay_out(struct attend_plan *plan) {
     struct workspace_layout *layout = &plan->layout;
-    int64_t rows = 0, kernel = 0;
-    for (int m = 0; m < 2; m++)
-        for (int i = 0; i < plan->tiles[m].selection.count; i++) {
-            rows = kvmill_max(rows, plan->tiles[m].rows[i]);
-            kernel = kvmill_max(kernel, kernel_room(&plan->tiles[m], i));
-        }
-    lay_slot_out(plan, rows, kernel);
+    layout->any_tile = lay_tiles_out(plan, MOST_TILES);
+    layout->small_tile = lay_tiles_out(plan, 1);
+    layout->extents = SLOT_HEAD;
+    layout->masks =
+        layout->extents + whole_lines(MOST_EXTENTS * (int64_t)sizeof(struct kvmill_extent));
+    layout->slots = layout->masks + mask_room(plan, most_rows(plan));
+    layout->tiles = layout->slots + slot_room(plan);
+    layout->size = layout->tiles + kvmill_max(layout->any_tile.size,
+                                              layout->small_tile.size * plan->heads_together);
     layout->shared = layout->size * plan->threads;
     layout->more = layout->shared + PARTIAL_ROOM;
     return (size_t)layout->more;

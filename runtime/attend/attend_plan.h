@@ -21,13 +21,21 @@ static inline const struct kvmill_attend_shape *tile_shape(const struct tiles *t
     return tiles->selection.portable ? &tiles->wanted : kernel->shape;
 }
 
+/* Where a tile has its own things, from where they begin. */
+struct tile_layout {
+    int64_t kernel, rows, partial, queries;
+    int64_t size;
+};
+
 /* Where things are in the workspace: for every thread a slot, then the partial results that are
-   merged.  A slot begins with the flag that says who has it. */
+   merged.  A slot begins with the flag that says who has it.  It has room for one tile of any
+   size, or for small tiles of heads_together kv heads, one after the other. */
 struct workspace_layout {
-    int64_t kernel, rows, extents, partial, masks, slots, queries; /* in a thread's slot */
-    int64_t size;                                                  /* of a thread's slot */
-    int64_t shared;                                                /* partial results */
-    int64_t more;                                                  /* after them */
+    int64_t extents, masks, slots, tiles; /* in a thread's slot */
+    struct tile_layout any_tile, small_tile;
+    int64_t size;   /* of a thread's slot */
+    int64_t shared; /* partial results */
+    int64_t more;   /* after them */
 };
 
 /* Bytes of all partial results. */
@@ -36,13 +44,17 @@ enum { PARTIAL_ROOM = 4 << 20 };
 /* Most positions of a kernel's call, and how many of the next it is told. */
 enum { MOST_POSITIONS = 2048, AHEAD = 128, MOST_EXTENTS = MOST_POSITIONS + AHEAD + 1 };
 
+/* Most kv heads that a thread attends in turn, where a token's rows of all heads lie together. */
+enum { MOST_HEADS_TOGETHER = 4 };
+
 struct attend_plan {
     int64_t heads, kv_heads, ratio;
     int64_t key_dim, value_dim;
     int activation;    /* of kernels */
     int query, output; /* elements of tensors */
     int threads;
-    int64_t read_streams; /* where positions may be read in any order */
+    int64_t heads_together; /* kv heads that one thread attends in turn, at most */
+    int64_t read_streams;   /* where positions may be read in any order */
     float scale, softcap, empty;
     bool converts;         /* masks, or may */
     struct tiles tiles[2]; /* [1]: with a mask */

@@ -9,6 +9,10 @@
 #include "results.h"
 #include "work.h"
 
+/* Positions after which it is the next head's turn: it finds the pages of the one before, whose
+   addresses the processor still knows. */
+enum { TURN = 64 };
+
 /* Least positions of each of the places that are read from in turn. */
 enum { LEAST_STREAM = 64 };
 
@@ -40,7 +44,7 @@ static const unsigned char *query_of(const struct attend_work *work, int64_t i) 
     if (plan->query == plan->activation)
         return query;
     int64_t bytes = plan->key_dim * kvmill_activation_bytes(plan->activation);
-    unsigned char *to = work->slot + plan->layout.queries + i * bytes;
+    unsigned char *to = work->own + work->layout->queries + i * bytes;
     for (int64_t d = 0; d < plan->key_dim; d++)
         kvmill_store_float(plan->activation, to, d, kvmill_load_float(plan->query, query, d));
     return to;
@@ -66,18 +70,34 @@ static const unsigned char *plus(const unsigned char *data, int64_t offset) {
     return data != NULL ? data + offset : NULL;
 }
 
-/* Where a piece of memory is. */
-static void set_addresses(struct attend_work *work, int piece) {
+/* Where row 0 of a kv head is. */
+struct head_rows {
+    const unsigned char *key, *value, *key_scale, *value_scale;
+};
+
+/* The rows of the tile's head in a piece of memory. */
+static struct head_rows rows_in(const struct attend_work *work, int piece) {
     const struct cache_side *key = &work->view->side[piece][0], *value = key + 1;
     int64_t b = work->tile->b, head = work->tile->kv_head;
+    return (struct head_rows){
+        key->rows.data + b * key->batch + head * key->rows.head_stride,
+        value->rows.data + b * value->batch + head * value->rows.head_stride,
+        plus(key->rows.scale, b * key->scale_batch + head * key->rows.scale_head_stride),
+        plus(value->rows.scale, b * value->scale_batch + head * value->rows.scale_head_stride),
+    };
+}
+
+static void set_addresses(struct attend_work *work, int piece) {
+    const struct head_rows rows = rows_in(work, piece);
     struct kvmill_attend *problem = &work->problem;
-    problem->key = key->rows.data + b * key->batch + head * key->rows.head_stride;
-    problem->value = value->rows.data + b * value->batch + head * value->rows.head_stride;
-    problem->key_scale =
-        plus(key->rows.scale, b * key->scale_batch + head * key->rows.scale_head_stride);
-    problem->value_scale =
-        plus(value->rows.scale, b * value->scale_batch + head * value->rows.scale_head_stride);
-    set_row_strides(key, problem);
+    problem->key = rows.key, problem->value = rows.value;
+    problem->key_scale = rows.key_scale, problem->value_scale = rows.value_scale;
+    set_row_strides(work->view->side[piece], problem);
+}
+
+static void set_after(struct kvmill_attend *problem, struct head_rows rows) {
+    problem->after_key = rows.key, problem->after_value = rows.value;
+    problem->after_key_scale = rows.key_scale, problem->after_value_scale = rows.value_scale;
 }
 
 static struct kvmill_attend problem_of(const struct attend_work *work) {
@@ -90,7 +110,7 @@ static struct kvmill_attend problem_of(const struct attend_work *work) {
         .scale = plan->scale,
         .softcap = plan->softcap,
         .empty = plan->empty,
-        .workspace = work->slot + plan->layout.kernel,
+        .workspace = work->own + work->layout->kernel,
     };
 }
 
@@ -150,29 +170,32 @@ static void set_origins(struct attend_work *work, int64_t position) {
 }
 
 /* What a call of the kernel takes of [at, last): positions of one piece of memory. */
-static struct span span_from(const struct attend_work *work, int64_t at, int64_t last) {
+static struct span span_from(const struct attend_work *work, int64_t heads, int64_t at,
+                             int64_t last) {
     int64_t joint = work->tile->sequence.joint;
-    int64_t room = work->converts ? KVMILL_MASK_POSITIONS : MOST_POSITIONS;
+    int64_t room = work->converts ? KVMILL_MASK_POSITIONS : heads > 1 ? TURN : MOST_POSITIONS;
     int64_t end = at < joint ? kvmill_min(joint, last) : last;
     if (at < last && counts_left_out(work))
         end = kvmill_end_of_run(&work->tile->sequence.pages[0], at, end);
     return (struct span){at, at + kvmill_min(room, end - at)};
 }
 
-/* A call for a span; the one after it is `next`. */
-static void call_kernel(struct attend_work *work, const struct span *span, const struct span *next,
-                        int64_t last) {
+/* A call for a span; the one after it is for `next`, of another head or the same. */
+static void call_kernel(struct attend_work *work, const struct span *span,
+                        const struct attend_work *other, const struct span *next, int64_t last) {
     struct kvmill_attend *problem = &work->problem;
     int64_t joint = work->tile->sequence.joint, count = next->last - next->first;
-    bool follows = next->first < last && (span->first >= joint || next->first < joint);
-    if (span->first >= joint)
+    int piece = span->first >= joint;
+    if (piece == 1)
         set_addresses(work, 1);
     problem->first = span->first;
     problem->count = span->last - span->first;
-    problem->end = next->first == last;
+    problem->end = span->last == last;
     struct kvmill_extent *end = list_rows(work, span, problem->count, extents_of(work));
-    if (follows)
-        end = list_rows(work, next, kvmill_min(AHEAD, count), end);
+    if (next->first < last && piece == (next->first >= joint)) {
+        end = list_rows(other, next, kvmill_min(AHEAD, count), end);
+        set_after(problem, rows_in(other, piece));
+    }
     *end = (struct kvmill_extent){0};
     if (work->converts)
         kvmill_set_masks(work);
@@ -182,15 +205,19 @@ static void call_kernel(struct attend_work *work, const struct span *span, const
     problem->begin = 0;
 }
 
-/* All calls for [first, last); false if there is none. */
-static bool call_kernels(struct attend_work *work, int64_t first, int64_t last) {
-    struct span span = span_from(work, first, last);
-    work->problem.begin = 1;
+/* All calls for [first, last) of the tiles of some heads, which take turns; false if there is none.
+ */
+static bool call_kernels(struct attend_work *work, int64_t heads, int64_t first, int64_t last) {
+    struct span span = span_from(work, heads, first, last);
+    for (int64_t h = 0; h < heads; h++)
+        work[h].problem.begin = 1;
     if (span.first >= last)
         return false;
     while (span.first < last) {
-        const struct span next = span_from(work, span.last, last);
-        call_kernel(work, &span, &next, last);
+        const struct span next = span_from(work, heads, span.last, last);
+        for (int64_t h = 0; h + 1 < heads; h++)
+            call_kernel(&work[h], &span, &work[h + 1], &span, last);
+        call_kernel(&work[heads - 1], &span, &work[0], &next, last);
         span = next;
     }
     return true;
@@ -210,11 +237,11 @@ static void choose_kernel(struct attend_work *work, int64_t first, int64_t last)
     work->converts = work->compacts = false;
 }
 
-/* partial: of the piece, or NULL: the only one. */
-static void attend_piece(struct attend_work *work, int64_t piece, float *partial) {
+/* Before the calls for [first, last).  partial: of the piece, or NULL: the only one. */
+static void begin_piece(struct attend_work *work, int64_t piece, int64_t first, int64_t last,
+                        float *partial) {
     const struct attend_plan *plan = work->view->plan;
     const struct tile *tile = work->tile;
-    int64_t first = kvmill_piece_border(tile, piece), last = kvmill_piece_border(tile, piece + 1);
     for (int64_t i = 0; i < tile->rows; i++)
         set_range(work, i, &work->rows[i]);
     choose_kernel(work, first, last);
@@ -225,12 +252,35 @@ static void attend_piece(struct attend_work *work, int64_t piece, float *partial
     set_addresses(work, 0);
     work->problem.partial = partial;
     if (partial == NULL && (first >= last || whole || work->compacts))
-        work->problem.partial = (float *)(void *)(work->slot + plan->layout.partial);
-    if (!(work->compacts ? kvmill_call_for_seen(work, first, last)
-                         : call_kernels(work, first, last)))
-        kvmill_put_nothing(&work->problem, partial_floats(plan));
+        work->problem.partial = (float *)(void *)(work->own + work->layout->partial);
+}
+
+static void end_piece(const struct attend_work *work, bool called, const float *partial) {
+    if (!called)
+        kvmill_put_nothing(&work->problem, partial_floats(work->view->plan));
     if (partial == NULL && work->problem.partial != NULL)
-        kvmill_finish_tile(work->view, tile, work->problem.partial, 0);
+        kvmill_finish_tile(work->view, work->tile, work->problem.partial, 0);
+}
+
+static bool call_for_masked(struct attend_work *work, int64_t first, int64_t last) {
+    return work->compacts ? kvmill_call_for_seen(work, first, last)
+                          : call_kernels(work, 1, first, last);
+}
+
+/* A piece of the tiles of some heads, which take turns except where there are masks.  partial: of
+   the first head, or NULL: this piece is the only one. */
+static void attend_piece(struct attend_work *work, int64_t heads, int64_t piece, float *partial) {
+    const struct tile *tile = work->tile;
+    int64_t first = kvmill_piece_border(tile, piece), last = kvmill_piece_border(tile, piece + 1);
+    int64_t step = partial != NULL ? kvmill_tile_floats(work->view) : 0;
+    for (int64_t h = 0; h < heads; h++)
+        begin_piece(&work[h], piece, first, last, step > 0 ? partial + h * step : NULL);
+    bool masked = work->converts || work->compacts;
+    bool called = !masked && call_kernels(work, heads, first, last);
+    for (int64_t h = 0; h < heads; h++) {
+        called = masked ? call_for_masked(&work[h], first, last) : called;
+        end_piece(&work[h], called, partial);
+    }
 }
 
 /* ---- Phases ---- */
@@ -239,27 +289,45 @@ int64_t kvmill_attend_parts(const struct attend_view *view) {
     return kvmill_unit_numbers(view) * view->cuts.splits;
 }
 
-void kvmill_attend_part(const struct attend_view *view, int64_t part) {
-    int64_t units = kvmill_unit_numbers(view), unit = part % units, piece = part / units;
-    struct tile tile;
-    if (!kvmill_find_unit(view, unit, &tile) || piece >= tile.pieces)
-        return;
-    const struct thread_slots slots = slots_of(view);
+/* A tile in the thread's slot, after so many others. */
+static struct attend_work work_in(const struct attend_view *view, unsigned char *slot,
+                                  const struct tile *tile, int64_t before) {
+    const struct workspace_layout *layout = &view->plan->layout;
+    bool small = view->cuts.heads > 1;
     struct attend_work work = {
         .view = view,
-        .tile = &tile,
+        .tile = tile,
         .tiles = view->cuts.tiles,
-        .kernel = tile.kernel,
+        .kernel = tile->kernel,
         .converts = view->converts,
         .compacts = view->compacts,
-        .slot = kvmill_take_slot(&slots),
+        .slot = slot,
+        .layout = small ? &layout->small_tile : &layout->any_tile,
     };
-    work.rows = (struct kvmill_query_row *)(void *)(work.slot + view->plan->layout.rows);
-    attend_piece(&work, piece,
-                 tile.pieces > 1
+    work.own = slot + layout->tiles + before * work.layout->size;
+    work.rows = (struct kvmill_query_row *)(void *)(work.own + work.layout->rows);
+    return work;
+}
+
+void kvmill_attend_part(const struct attend_view *view, int64_t part) {
+    int64_t units = kvmill_unit_numbers(view), unit = part % units, piece = part / units;
+    const struct thread_slots slots = slots_of(view);
+    struct tile tiles[MOST_HEADS_TOGETHER];
+    struct attend_work work[MOST_HEADS_TOGETHER];
+    if (!kvmill_find_unit(view, unit, &tiles[0]) || piece >= tiles[0].pieces)
+        return;
+    int64_t heads = kvmill_heads_of_unit(view, &tiles[0]);
+    unsigned char *slot = kvmill_take_slot(&slots);
+    for (int64_t h = 0; h < heads; h++) {
+        if (h > 0)
+            kvmill_next_head(view, &tiles[h - 1], &tiles[h]);
+        work[h] = work_in(view, slot, &tiles[h], h);
+    }
+    attend_piece(work, heads, piece,
+                 tiles[0].pieces > 1
                      ? kvmill_shared_partials(view, unit) + piece * kvmill_piece_floats(view)
                      : NULL);
-    kvmill_give_slot(work.slot);
+    kvmill_give_slot(slot);
 }
 
 double kvmill_attend_work(const struct attend_view *view) {
@@ -275,9 +343,15 @@ int64_t kvmill_merge_parts(const struct attend_view *view) {
 
 void kvmill_merge_part(const struct attend_view *view, int64_t unit) {
     struct tile tile;
-    if (kvmill_find_unit(view, unit, &tile) && tile.pieces > 1)
-        kvmill_finish_tile(view, &tile, kvmill_shared_partials(view, unit),
-                           kvmill_piece_floats(view));
+    if (!kvmill_find_unit(view, unit, &tile) || tile.pieces == 1)
+        return;
+    int64_t heads = kvmill_heads_of_unit(view, &tile);
+    const float *partial = kvmill_shared_partials(view, unit);
+    for (int64_t h = 0; h < heads; h++, partial += kvmill_tile_floats(view)) {
+        kvmill_finish_tile(view, &tile, partial, kvmill_piece_floats(view));
+        if (h + 1 < heads)
+            kvmill_next_head(view, &tile, &tile);
+    }
 }
 
 double kvmill_merge_work(const struct attend_view *view) {

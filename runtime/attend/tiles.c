@@ -4,21 +4,51 @@
 #include "../core/numbers.h"
 #include "partial.h"
 
-/* When units are cut: if there are fewer than `units`, into pieces of `positions` or more. */
-struct cutting {
-    int64_t units, positions;
-};
-
-/* Where a page holds the rows of all heads, pieces are as short as the pages that the processor can
-   translate at once, so that the heads after the first find them there. */
-static const struct cutting heads_apart = {64, 2048}, heads_together = {512, 512};
+/* Units are cut if there are fewer than FEW_UNITS, into pieces of so many positions or more: of one
+   head, or of several. */
+enum { FEW_UNITS = 64, LEAST_ALONE = 2048, LEAST_TOGETHER = 1024 };
 
 /* What the borders of pieces are multiples of. */
 enum { BORDER = 64 };
 
-static const struct cutting *cutting_of(const struct attend_view *view) {
-    const struct kvmill_cache_rows *rows = &view->side[0][0].rows;
-    return rows->head_stride < rows->row_stride ? &heads_together : &heads_apart;
+static int64_t least_piece(const struct attend_view *view) {
+    return view->cuts.heads > 1 ? LEAST_TOGETHER : LEAST_ALONE;
+}
+
+/* ---- Heads in turn ---- */
+
+/* A token's rows of all heads lie one after the other, so that heads in turn read memory in order.
+ */
+static bool lie_together(const struct cache_side *side) {
+    return side->rows.head_stride < side->rows.row_stride;
+}
+
+/* All heads see the same positions. */
+static bool see_the_same(const struct attend_view *view) {
+    return view->heads_alike && !view->heads_apart && view->mask.rows.head == 0;
+}
+
+/* If they are few, memory, not arithmetic, takes the time. */
+static bool rows_are_few(const struct attend_view *view) {
+    const struct tiles *tiles = view->plan->tiles;
+    for (int m = 0; m < 2; m++)
+        if (tiles[m].selection.count > 0 && view->cuts.rows > tiles[m].rows[0])
+            return false;
+    return true;
+}
+
+static int64_t heads_in_turn(const struct attend_view *view) {
+    bool may_do = see_the_same(view) && rows_are_few(view) && lie_together(&view->side[0][0]) &&
+                  lie_together(&view->side[0][1]);
+    return may_do ? view->plan->heads_together : 1;
+}
+
+static int64_t groups_of(const struct attend_view *view) {
+    return (view->plan->kv_heads + view->cuts.heads - 1) / view->cuts.heads;
+}
+
+int64_t kvmill_heads_of_unit(const struct attend_view *view, const struct tile *first) {
+    return kvmill_min(view->cuts.heads, view->plan->kv_heads - first->kv_head);
 }
 
 /* ---- Tiles ---- */
@@ -45,7 +75,7 @@ static int64_t units_before(const void *context, int64_t b) {
     int64_t tiles = tokens / cuts->tokens * cuts->parts + (cuts->tokens > 1 ? b : 0);
     if (view->turn != NULL)
         tiles = b * cuts->room;
-    return tiles * view->plan->kv_heads;
+    return tiles * groups_of(view);
 }
 
 /* Query heads differ where masks do.  What sees nothing does not count. */
@@ -66,7 +96,7 @@ static void see_together(const struct attend_view *view, struct tile *tile) {
 
 static int64_t pieces_of(const struct attend_view *view, const struct tile *tile) {
     int64_t positions = tile->last - tile->first;
-    return kvmill_max(1, kvmill_min(view->cuts.splits, positions / cutting_of(view)->positions));
+    return kvmill_max(1, kvmill_min(view->cuts.splits, positions / least_piece(view)));
 }
 
 /* What a kernel may have as constants.  All calls of a tile are one kernel's: rows in two pieces of
@@ -99,6 +129,7 @@ static bool set_tile(const struct attend_view *view, int64_t b, int64_t kv_head,
         return false;
     tile->b = b;
     tile->kv_head = kv_head;
+    tile->number = number;
     tile->token = span.first + number / parts * view->cuts.tokens;
     tile->first_head = kv_head * ratio + from;
     tile->heads = ratio * (part + 1) / parts - from;
@@ -108,6 +139,10 @@ static bool set_tile(const struct attend_view *view, int64_t b, int64_t kv_head,
     see_together(view, tile);
     tile->pieces = pieces_of(view, tile);
     return true;
+}
+
+void kvmill_next_head(const struct attend_view *view, const struct tile *tile, struct tile *next) {
+    set_tile(view, tile->b, tile->kv_head + 1, tile->number, next);
 }
 
 int64_t kvmill_piece_border(const struct tile *tile, int64_t piece) {
@@ -120,28 +155,29 @@ int64_t kvmill_piece_border(const struct tile *tile, int64_t piece) {
 /* ---- Units ---- */
 
 /* The last tiles of a causal sequence are the longest, so they go first.  `room` tiles are counted
-   for each head. */
+   for each group of heads. */
 static bool set_unit(const struct attend_view *view, int64_t b, int64_t unit, int64_t room,
                      struct tile *tile) {
-    return set_tile(view, b, unit / room, tiles_of(view, b) - 1 - unit % room, tile);
+    return set_tile(view, b, unit / room * view->cuts.heads, tiles_of(view, b) - 1 - unit % room,
+                    tile);
 }
 
 static bool find_among_many(const struct attend_view *view, int64_t unit, struct tile *tile) {
     int64_t b = kvmill_find_sequence(view->batch, units_before, view, unit);
     int64_t before = units_before(view, b), after = units_before(view, b + 1);
-    return set_unit(view, b, unit - before, (after - before) / view->plan->kv_heads, tile);
+    return set_unit(view, b, unit - before, (after - before) / groups_of(view), tile);
 }
 
 /* Exactly the units there are. */
 static bool find_among_few(const struct attend_view *view, int64_t unit, struct tile *tile) {
-    int64_t heads = view->plan->kv_heads, b = 0;
-    for (; unit >= tiles_of(view, b) * heads; b++)
-        unit -= tiles_of(view, b) * heads;
+    int64_t groups = groups_of(view), b = 0;
+    for (; unit >= tiles_of(view, b) * groups; b++)
+        unit -= tiles_of(view, b) * groups;
     return set_unit(view, b, unit, tiles_of(view, b), tile);
 }
 
 bool kvmill_units_are_few(const struct attend_view *view) {
-    return view->cuts.units < cutting_of(view)->units;
+    return view->cuts.units < FEW_UNITS;
 }
 
 int64_t kvmill_unit_numbers(const struct attend_view *view) {
@@ -168,7 +204,7 @@ static int64_t count_units(const struct attend_view *view) {
     int64_t tiles = 0, kinds = kinds_of(view);
     for (int64_t b = 0; b < kinds; b++)
         tiles += tiles_of(view, b);
-    return tiles * (are_alike(view) ? view->batch : 1) * view->plan->kv_heads;
+    return tiles * (are_alike(view) ? view->batch : 1) * groups_of(view);
 }
 
 static int64_t most_tokens(const struct attend_view *view) {
@@ -183,8 +219,12 @@ int64_t kvmill_longest(const struct attend_view *view) {
     return is_cut ? kvmill_min(view->longest, view->window + view->cuts.tokens) : view->longest;
 }
 
-int64_t kvmill_piece_floats(const struct attend_view *view) {
+int64_t kvmill_tile_floats(const struct attend_view *view) {
     return view->cuts.rows * partial_floats(view->plan);
+}
+
+int64_t kvmill_piece_floats(const struct attend_view *view) {
+    return view->cuts.heads * kvmill_tile_floats(view);
 }
 
 static int64_t count_splits(const struct attend_view *view) {
@@ -192,7 +232,7 @@ static int64_t count_splits(const struct attend_view *view) {
     if (view->cuts.units == 0 || !kvmill_units_are_few(view))
         return 1;
     int64_t room = kvmill_min(KVMILL_MOST_PARTIALS, PARTIAL_ROOM / bytes);
-    return kvmill_max(1, kvmill_min(room, kvmill_longest(view) / cutting_of(view)->positions));
+    return kvmill_max(1, kvmill_min(room, kvmill_longest(view) / least_piece(view)));
 }
 
 void kvmill_cut(struct attend_view *view, const struct tiles *tiles) {
@@ -202,6 +242,7 @@ void kvmill_cut(struct attend_view *view, const struct tiles *tiles) {
     cuts->tokens = kvmill_max(1, kvmill_min(rows / ratio, most_tokens(view)));
     cuts->parts = view->heads_apart ? ratio : (ratio + rows - 1) / rows;
     cuts->rows = kvmill_min(rows, cuts->tokens * ratio);
+    cuts->heads = heads_in_turn(view);
     cuts->room = tiles_of_tokens(view, most_tokens(view));
     cuts->units = count_units(view);
     cuts->splits = count_splits(view);

@@ -1,7 +1,7 @@
 /* How a run is cut.  A tile is some query rows that share a kv head: all query heads of one token
-   after the other.  A unit is a tile of one sequence; where there are few of them, each is cut into
-   pieces of its positions, whose partial results are merged in a phase of its own.  Cuts depend on
-   shapes and lengths alone, never on threads.
+   after the other.  A unit is a tile of one sequence, or the tiles of some kv heads; where there
+   are few of them, each is cut into pieces of its positions, whose partial results are merged in a
+   phase of its own.  Cuts depend on shapes and lengths alone, never on threads.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_TILES_H
@@ -11,9 +11,9 @@
 #include "view.h"
 
 /* Query rows [0, rows) of a kv head of sequence b: `heads` query heads from first_head on, at each
-   of the tokens from `token` on. */
+   of the tokens from `token` on; the tile of that number, counted for each kv head. */
 struct tile {
-    int64_t b, kv_head, token, first_head, heads, rows;
+    int64_t b, kv_head, number, token, first_head, heads, rows;
     const struct kvmill_kernel *kernel;
     struct attend_sequence sequence;
     int64_t first, last; /* what its rows see together */
@@ -50,13 +50,18 @@ const struct kvmill_kernel *kvmill_kernel_for(const struct attend_view *view,
 int64_t kvmill_unit_numbers(const struct attend_view *view);
 bool kvmill_find_unit(const struct attend_view *view, int64_t number, struct tile *tile);
 
+/* kv heads of the unit that begins with this tile, and the tiles of the others. */
+int64_t kvmill_heads_of_unit(const struct attend_view *view, const struct tile *first);
+void kvmill_next_head(const struct attend_view *view, const struct tile *tile, struct tile *next);
+
 /* At least as many positions as any tile sees. */
 int64_t kvmill_longest(const struct attend_view *view);
 
 /* The first position of a piece; that of piece number `pieces` is the tile's last. */
 int64_t kvmill_piece_border(const struct tile *tile, int64_t piece);
 
-/* Floats of one piece's partial results. */
+/* Floats of one piece's partial results, of one kv head and of a unit. */
+int64_t kvmill_tile_floats(const struct attend_view *view);
 int64_t kvmill_piece_floats(const struct attend_view *view);
 
 #endif

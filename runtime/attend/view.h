@@ -98,9 +98,10 @@ struct attend_cuts {
     const struct tiles *tiles;
     int64_t tokens; /* of a tile */
     int64_t parts;  /* tiles that share the query heads of a kv head */
+    int64_t heads;  /* kv heads of a unit; the last unit of a sequence may have fewer */
     int64_t rows;   /* query rows of a tile */
     int64_t room;   /* most tiles of a kv head of a sequence */
-    int64_t units;  /* tiles of all sequences and kv heads */
+    int64_t units;  /* tiles of all sequences and groups of kv heads */
     int64_t splits; /* most pieces of a unit */
 };
 
@@ -123,6 +124,7 @@ struct attend_view {
     /* The tokens of a sequence that take their turn; NULL: all. */
     struct token_span (*turn)(const struct attend_view *view, int64_t b);
     bool heads_apart; /* tiles of one query head each */
+    bool heads_alike; /* look() says the same of all heads */
     int64_t longest;  /* most positions of a sequence */
     int64_t window;   /* positions that a token sees at most; 0: all */
     struct kvmill_call_size size;

@@ -12,9 +12,11 @@ struct attend_work {
     const struct tile *tile;
     const struct tiles *tiles; /* whose kernel is used */
     const struct kvmill_kernel *kernel;
-    bool converts; /* masks */
-    bool compacts; /* positions that no row sees are left out, one by one */
-    unsigned char *slot;
+    bool converts;       /* masks */
+    bool compacts;       /* positions that no row sees are left out, one by one */
+    unsigned char *slot; /* the thread's */
+    unsigned char *own;  /* the tile's part of it */
+    const struct tile_layout *layout;
     struct kvmill_query_row *rows;
     struct kvmill_attend problem;
 };
@@ -27,7 +29,8 @@ static inline const unsigned char *mask_at(const struct attend_work *work, int64
 }
 
 /* The positions that row i sees. */
-static inline void set_range(const struct attend_work *work, int64_t i, struct kvmill_query_row *row) {
+static inline void set_range(const struct attend_work *work, int64_t i,
+                             struct kvmill_query_row *row) {
     const struct tile *tile = work->tile;
     kvmill_see_through(work->view, &tile->sequence, tile->b, head_of_row(tile, i),
                        token_of_row(tile, i), &row->first, &row->last);

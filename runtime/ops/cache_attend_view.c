@@ -184,6 +184,7 @@ void kvmill_cache_attend_set_view(const struct attend_given *given) {
     view->sinks = numbers_of_heads(given, KVMILL_CACHE_ATTEND_SINKS);
     view->slopes = slopes_of(given);
     view->look = kvmill_cache_attend_look;
+    view->heads_alike = !call->heads_apart;
     view->longest = longest(call, &positions);
     view->window = call->key_positions.data ? 0 : given->plan->geometry.window;
     view->size = (struct kvmill_call_size){batch, call->queries / batch, positions / batch};

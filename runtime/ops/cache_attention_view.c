@@ -91,6 +91,7 @@ void kvmill_set_view(struct cache_call *call) {
         view->slopes =
             (struct head_numbers){(const unsigned char *)plan->slopes, sizeof(float), KVMILL_F32};
     view->look = look;
+    view->heads_alike = !has_pages(call) || call->page_head == 0;
     view->turn = call->turns > 1 ? turn : NULL;
     view->window = kvmill_seen_at_most(call);
     view->longest = longest(call);

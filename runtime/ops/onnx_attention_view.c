@@ -96,6 +96,7 @@ void kvmill_onnx_set_view(struct onnx_call *call) {
     view->batch = geometry->batch;
     view->tokens.each = geometry->queries;
     view->look = look;
+    view->heads_alike = true;
     view->converts = call->run->plan->has[KVMILL_ATTENTION_ATTN_MASK];
     view->longest = longest(call->run);
     view->size = geometry->batch > 0

@@ -11,8 +11,8 @@ m4_define(«km_run_work», «    struct run $1_run[FOUND / RUN];
 m4_define(«_km_set_steps», «        w->$1_step[0][i] = i * km_at_p(«$1_stride»);
         w->$1_step[1][i] = 0;
 »)
-m4_define(«_km_set_runs», «    lay_runs(w->$1_run + t / RUN, n / RUN, p->$1 + _km_slot(«$1») * km_at_p(«$1_stride»),
-        w->$1_step[stays]);
+m4_define(«_km_set_runs», «    lay_runs(w->$1_run + t / RUN, n / RUN,
+        (after ? p->after_$1 : p->$1) + _km_slot(«$1») * km_at_p(«$1_stride»), w->$1_step[stays]);
 »)
 m4_dnl Tiles are read whole, from their first row on.
 m4_define(«_km_is_tiled», «m4_ifelse(«$1», «key», «km_in_tiles(km_key)», «$1», «value», «km_in_tiles(km_value)», 0)»)
@@ -87,9 +87,10 @@ km_inline(«int64_t», «slot_at(struct place at)»)
     return at.extent->slot + smaller(at.passed, at.extent->count - 1);
 }
 
-/* Runs of the block from row t on, n rows in all: those from `slot` on, or always that one.  */
+/* Runs of the block from row t on, n rows in all: those from `slot` on, or always that one; of this call, or of the
+   one after it.  */
 km_inline(«void», «set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot,
-    int stays)»)
+    int stays, int after)»)
 {
 km_each_side(«_km_set_runs»)}
 
@@ -109,11 +110,11 @@ km_each_side(«_km_set_listed_run»)}
 
 /* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
 km_inline(«int64_t», «whole_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end,
-    struct place at)»)
+    struct place at, int after)»)
 {
     int64_t n = smaller(end - t, at.extent->count - at.passed) / RUN * RUN;
     if (n > 0)
-        set_runs(p, w, t, n, slot_at(at), 0);
+        set_runs(p, w, t, n, slot_at(at), 0, after);
     return n;
 }
 
@@ -123,16 +124,16 @@ km_inline(«void», «find_block(const struct kvmill_attend *p, struct work *w, 
     int64_t t = 0, count;
     const struct place last = place_after(at, n - 1);
     for (; t < n; t += count, at = place_after(at, count)) {
-        count = km_if(km_tile_rows > 1, «t < low ? 0 : »)whole_runs(p, w, t, n, at);
+        count = km_if(km_tile_rows > 1, «t < low ? 0 : »)whole_runs(p, w, t, n, at, 0);
         if (count > 0)
             continue;
         count = RUN;
-km_if(km_tile_rows > 1, «        set_runs(p, w, t, RUN, slot_at(at), 0);
+km_if(km_tile_rows > 1, «        set_runs(p, w, t, RUN, slot_at(at), 0, 0);
 »)m4_dnl
         list_run(p, w, t, at«»km_if(km_tile_rows > 1, «, low»), n);
     }
     if (t < BLOCK)
-        set_runs(p, w, t, BLOCK - t, slot_at(last), 1);
+        set_runs(p, w, t, BLOCK - t, slot_at(last), 1, 0);
 }
 
 km_touch_extents«»m4_dnl
@@ -145,11 +146,12 @@ km_each_side(«_km_set_steps»)m4_dnl
     find_block(p, w, here«»km_if(km_tile_rows > 1, «, at < 0 ? -at : 0»), n);
     w->next = here = place_after(here, BLOCK);
     for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
-        count = whole_runs(p, w, t, FOUND, here);
+        const int after = at + t >= p->count && p->after_key != NULL;
+        count = whole_runs(p, w, t, FOUND, here, after);
         if (count > 0)
             continue;
         count = RUN;
-        set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count);
+        set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count, after);
     }
 km_if(km_outer > 0, «    touch_extents(p, here);
 »)km_list_ahead«»m4_dnl

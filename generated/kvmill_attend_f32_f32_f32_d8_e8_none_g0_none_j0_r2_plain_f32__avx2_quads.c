@@ -244,12 +244,14 @@ slot_at(struct place at)
     return at.extent->slot + smaller(at.passed, at.extent->count - 1);
 }
 
-/* Runs of the block from row t on, n rows in all: those from `slot` on, or always that one.  */
+/* Runs of the block from row t on, n rows in all: those from `slot` on, or always that one; of this call, or of the
+   one after it.  */
 INLINED void
-set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int stays)
+set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int stays, int after)
 {
-    lay_runs(w->key_run + t / RUN, n / RUN, p->key + slot * p->key_stride, w->key_step[stays]);
-    lay_runs(w->value_run + t / RUN, n / RUN, p->value + slot * p->value_stride, w->value_step[stays]);
+    lay_runs(w->key_run + t / RUN, n / RUN, (after ? p->after_key : p->key) + slot * p->key_stride, w->key_step[stays]);
+    lay_runs(w->value_run + t / RUN, n / RUN, (after ? p->after_value : p->value) + slot * p->value_stride,
+             w->value_step[stays]);
 }
 
 /* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: of those that are not, the
@@ -271,11 +273,11 @@ list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place 
 
 /* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
 INLINED int64_t
-whole_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end, struct place at)
+whole_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end, struct place at, int after)
 {
     int64_t n = smaller(end - t, at.extent->count - at.passed) / RUN * RUN;
     if (n > 0)
-        set_runs(p, w, t, n, slot_at(at), 0);
+        set_runs(p, w, t, n, slot_at(at), 0, after);
     return n;
 }
 
@@ -286,14 +288,14 @@ find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64
     int64_t t = 0, count;
     const struct place last = place_after(at, n - 1);
     for (; t < n; t += count, at = place_after(at, count)) {
-        count = whole_runs(p, w, t, n, at);
+        count = whole_runs(p, w, t, n, at, 0);
         if (count > 0)
             continue;
         count = RUN;
         list_run(p, w, t, at, n);
     }
     if (t < BLOCK)
-        set_runs(p, w, t, BLOCK - t, slot_at(last), 1);
+        set_runs(p, w, t, BLOCK - t, slot_at(last), 1, 0);
 }
 
 /* A line of each extent that begins in the BLOCK rows from a place on: to translate the address of a page may take
@@ -322,11 +324,12 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
     find_block(p, w, here, n);
     w->next = here = place_after(here, BLOCK);
     for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
-        count = whole_runs(p, w, t, FOUND, here);
+        const int after = at + t >= p->count && p->after_key != NULL;
+        count = whole_runs(p, w, t, FOUND, here, after);
         if (count > 0)
             continue;
         count = RUN;
-        set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count);
+        set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count, after);
     }
     touch_extents(p, here);
     list_ahead(w->key_ahead, w->key_run + OUTER / RUN);

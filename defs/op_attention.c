@@ -15,7 +15,7 @@ enum { ATTENTION = 1, STEP = 2, BOTH = ATTENTION | STEP };
 static const struct op_member members[] = {
     {.name = "struct_size", .kind = OP_SIZE},
     {MEMBER(opset, OP_INTEGER), .always = true, .initial = 25,
-     .help = "Which version of the standard says what is valid."},
+     .help = "The version of the standard that says what is valid."},
     {MEMBER(is_causal, OP_INTEGER), .help = "1: a query sees the keys up to its own position."},
     {MEMBER(q_num_heads, OP_INTEGER), .help = "Query heads; required for tensors of rank 3."},
     {MEMBER(kv_num_heads, OP_INTEGER), .help = "Heads of keys; required for tensors of rank 3."},
@@ -23,13 +23,13 @@ static const struct op_member members[] = {
      .help = "Factor of scores; default 1 / sqrt (head size).  A scale of 0 is refused."},
     {MEMBER(softcap, OP_REAL), .help = "Scores become softcap * tanh (score / softcap); 0: none."},
     {MEMBER(softmax_precision, OP_INTEGER),
-     .help = "1 float, 10 float16, 11 double, 16 bfloat16: at least float32 is used."},
+     .help = "1 float, 10 float16, 11 double, 16 bfloat16; at least float32 is used."},
     {MEMBER(qk_matmul_output_mode, OP_INTEGER),
      .help = "0: scaled products, 1: after softcap, 2: after masks, 3: softmax."},
     {MEMBER(left_window_size, OP_INTEGER), .since = 25, .initial = -1,
-     .help = "Positions before its own that a query sees; -1: all."},
+     .help = "How many positions before its own a query sees; -1: all."},
     {MEMBER(right_window_size, OP_INTEGER), .since = 25, .initial = -1,
-     .help = "Positions after its own that a query sees; -1: all."},
+     .help = "How many positions after its own a query sees; -1: all."},
     TENSOR(Q),
     TENSOR(K),
     TENSOR(V),
@@ -73,9 +73,9 @@ static const char *const type_words[] = {"float32", "float16", "bfloat16", "floa
     .source = OP_ONNX, .words = type_words
 static const struct op_member types[] = {
     {TYPE(T1, 0), .needed = BOTH,
-     .help = "Of Q, K and all that is of their type: float32, float16, bfloat16, float64."},
-    {TYPE(T2, 1), .help = "Of V: the same; default T1."},
-    {TYPE(U, 2), .help = "Of attn_mask: one of these, bool, or an integer type; default T1."},
+     .help = "Type of Q, K and all tensors of the same type: float32, float16, bfloat16, float64."},
+    {TYPE(T2, 1), .help = "Type of V: one of these; default T1."},
+    {TYPE(U, 2), .help = "Type of attn_mask: one of these, bool, or an integer type; default T1."},
 };
 #undef TYPE
 static const struct op_struct type_struct = {.size = 3 * sizeof(DLDataType), OP_MEMBERS(types)};
@@ -96,9 +96,9 @@ const struct op_struct kvmill_step_struct = {
 
 /* ---- Tensors ---- */
 
-static const char dims[] =
-    "B is the batch, S new queries, N new keys, P keys of the past, T = P + N, H "
-    "query heads, G kv heads, D and E elements of a key and of a value:";
+static const char dims[] = "B is the batch size, S the number of new queries, N that of new keys, "
+                           "P that of past keys, T = P + N, H that of query heads, G that of kv "
+                           "heads, D and E those of elements of a key and of a value:";
 
 static const struct op_tensor tensors[] = {
     {.name = "Q",
@@ -130,8 +130,8 @@ static const struct op_tensor tensors[] = {
      .in = BOTH,
      .type = "U",
      .shape = "B H S T | H S T | S T | T",
-     .help = "bool: whether a key is seen; a number: added.  Dims except the last may be 1; from "
-             "opset 24 on the last may be less than T."},
+     .help = "bool: whether a key is seen; numbers are added to scores.  All dims except the last "
+             "may be 1; from opset 24 on, the last may be less than T."},
     {.name = "past_key",
      .index = KVMILL_ATTENTION_PAST_KEY,
      .in = BOTH,
@@ -139,7 +139,7 @@ static const struct op_tensor tensors[] = {
      .rows = true,
      .type = "T1",
      .shape = "B G P D | B P G*D",
-     .help = "Keys of the past; of a step the cache."},
+     .help = "Past keys; for a step, the cache."},
     {.name = "past_value",
      .index = KVMILL_ATTENTION_PAST_VALUE,
      .in = BOTH,
@@ -147,13 +147,13 @@ static const struct op_tensor tensors[] = {
      .rows = true,
      .type = "T2",
      .shape = "B G P E | B P G*E",
-     .help = "Values of the past; of a step the cache."},
+     .help = "Past values; for a step, the cache."},
     {.name = "nonpad_kv_seqlen",
      .index = KVMILL_ATTENTION_NONPAD_KV_SEQLEN,
      .in = BOTH,
      .type = "int64",
      .shape = "B",
-     .help = "Valid keys of each batch entry; from opset 24 on."},
+     .help = "Number of valid keys of each batch entry; from opset 24 on."},
     {.name = "Y",
      .index = KVMILL_ATTENTION_Y,
      .out = BOTH,

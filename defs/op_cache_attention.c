@@ -29,80 +29,73 @@ static const struct op_member members[] = {
     {MEMBER(dynamic_batching, OP_FLAG, 0)},
     {MEMBER(num_heads, OP_COUNT, SCORES), PMX, .needed = SCORES, .help = "Query heads."},
     {MEMBER(head_dim, OP_COUNT, ALL), PMX, .needed = SCORES, .ours = CACHE,
-     .help = "Elements of a head.  KeyValueCache takes it from its inputs in run."},
+     .help = "Elements of a head.  In run, KeyValueCache takes it from its inputs."},
     {MEMBER(is_causal, OP_FLAG, SCORES), PMX, .initial = 1,
      .help = "The query at position p sees positions 0 to p."},
     {MEMBER(is_alibi, OP_FLAG, SCORES), PMX,
-     .help =
-         "Adds slopes of positions to scores.  Beware: as in PMX, it masks later keys even where "
-         "is_causal is false."},
+     .help = "ALiBi: adds slope * (j - p) to the score of the query at position p and the key at "
+             "position j.  Beware: as in PMX, this masks later keys even if is_causal is false."},
     {MEMBER(num_kv_heads, OP_COUNT, ALL), PMX, .ours = CACHE,
-     .help = "Divides num_heads; 0: num_heads.  KeyValueCache takes it from its inputs in run."},
+     .help = "Heads of K and V, a divisor of num_heads; 0: num_heads.  In run, KeyValueCache takes "
+             "it from its inputs."},
     {MEMBER(num_layer, OP_COUNT, STORE), PMX, .initial = 1,
-     .help = "Layers of the cache; for run the cache's shape tells it where it is left out."},
-    {MEMBER(layer_idx, OP_COUNT, STORE), PMX, .help = "The layer in question."},
+     .help = "Layers of the cache.  If it is left out, run takes it from the cache's shape."},
+    {MEMBER(layer_idx, OP_COUNT, STORE), PMX, .help = "The layer of the cache that this op uses."},
     {MEMBER(quant_bit, OP_COUNT, STORE), PMX,
-     .help =
-         "Bits of a quantised cache's codes: 0, 8 or 4.  int4 is a definition of kvmill's, for PMX "
-         "names it "
-         "without one: quantised as int8 but to -7 ... 7, two's complement, element 2i in the low "
-         "half of byte i; kvmill(3) has the formulas."},
+     .help = "Bits of a quantised cache's codes: 0, 8 or 4.  PMX names int4 but does not define "
+             "it; in kvmill it is quantised like int8, but to -7 ... 7, in two's complement, with "
+             "element 2i in the low half of byte i.  kvmill(3) has the formulas."},
     {MEMBER(quant_group, OP_COUNT, STORE), PMX, .initial = 8,
-     .help = "Elements that share a scale: a divisor of head_dim, even with quant_bit 4."},
+     .help = "Elements that share a scale: a divisor of head_dim; with quant_bit 4, an even one."},
     {MEMBER(cache_layout, OP_COUNT, STORE), PMX,
-     .help = "Order of the cache's dims: 0 or 1; with dynamic batching 0 to 3, paged 0 to 4."},
+     .help = "Order of the cache's dims: 0 or 1; with dynamic batching 0 to 3, with pages 0 to 4."},
     {MEMBER(cache_mode, OP_COUNT, (STORE & DYNAMIC)), PMX, .help = "0: offsets, 1: pages."},
     {MEMBER(page_size, OP_COUNT, (STORE & DYNAMIC)), PMX, .initial = 128,
      .help = "Slots of a page."},
     {MEMBER(num_repeat, OP_COUNT, CACHE), PMX, .initial = 1,
      .help = "How many times each head is read back."},
     {MEMBER(T1, OP_TYPE, ALL), PMX, .needed = ALL, .of_rows = true,
-     .help =
-         "Activations: float32, float16, bfloat16; KeyValueCache also int8: codes as they are."},
+     .help = "Type of activations: float32, float16, bfloat16.  KeyValueCache also takes int8, and "
+             "copies the codes."},
     {MEMBER(T2, OP_TYPE, STORE), PMX, .of_rows = true,
-     .help = "Elements of the cache.  Default: T1; int8 or int4, as quant_bit says; uint8 with a "
-             "cache_format of blocks."},
+     .help = "Type of the cache's elements.  Default: T1; with quant_bit 8 int8, with quant_bit 4 "
+             "int4; with a cache_format of blocks uint8."},
     {MEMBER(T3, OP_TYPE, STORE), PMX, .of_rows = true,
-     .help =
-         "Scales: float32, float16, bfloat16.  Default: float16, with T1 float32 that.  Every step "
-         "of "
-         "quantising is in the arithmetic of T1, then the scale is rounded to T3: with T1 float32 "
-         "and T3 float16 it loses up to 2^-11 of its value, up to 0.3 % where it is below 2^-14, "
-         "and becomes infinite beyond 65504."},
+     .help = "Type of scales: float32, float16, bfloat16.  Default: float16, but float32 if T1 is "
+             "float32.  Every step of quantising uses the arithmetic of T1; then the scale is "
+             "rounded to T3.  With T1 float32 and T3 float16, it loses up to 2^-11 of its value, "
+             "or up to 0.3 % if it is below 2^-14, and becomes infinite above 65504."},
     {MEMBER(softmax_scale, OP_REAL, SCORES), .help = "Factor of scores; 0: 1 / sqrt (head_dim)."},
     {MEMBER(left_window_size, OP_INTEGER, SCORES), .initial = -1, .was = "window", .was_more = 1,
-     .help =
-         "Positions that a query sees before its own; -1: all.  Specs of version 0.1 say window, "
-         "which counts the query's own, too; 0: all."},
+     .help = "How many positions before its own a query sees; -1: all.  Specs of version 0.1 have "
+             "window instead, which also counts the query's own position; 0: all."},
     {MEMBER(softcap, OP_REAL, SCORES),
      .help = "Scores become softcap * tanh (score / softcap) before any mask; 0: none."},
     {MEMBER(math, OP_WORD, SCORES), .words = kvmill_math_names,
-     .help = "f32, the default: errors as of sums in float32.  near: integer arithmetic, errors up "
-             "to 5e-4 of the largest output.  fast: float16, too, errors up to "
-             "3e-3 of the largest output.  A choice, part of the plan and of the kernels' names; "
-             "nothing "
-             "switches to it by itself.  Kernels of f32 serve fast plans, too, where there is none "
-             "that is faster."},
-    {MEMBER(partial, OP_FLAG, SCORES),
-     .help =
-         "attn_output is float32, and lse an output: results over parts of the keys that can be "
-         "merged."},
+     .help = "f32, the default: no larger errors than sums in float32 have.  near: integer "
+             "arithmetic; errors are at most 5e-4 of the largest output.  fast: float16, too; "
+             "errors are at most 3e-3 of the largest output.  The choice is part of the plan and "
+             "of the kernels' names; kvmill never switches by itself.  If there is no faster "
+             "kernel for a fast plan, one for f32 serves it."},
+    {MEMBER(partial, OP_FLAG, SCORES), .help = "attn_output is float32, and lse is an output, so "
+                                               "that results for parts of the keys can be merged."},
     {MEMBER(empty_is_nan, OP_FLAG, SCORES),
-     .help = "A query that sees nothing gives NaN as in PMX's reference, not 0."},
+     .help = "A query that sees nothing gives NaN, as in PMX's reference, instead of 0."},
     {MEMBER(alibi_heads, OP_COUNT, SCORES), .help = "Heads of the whole model; 0: num_heads."},
-    {MEMBER(alibi_first, OP_COUNT, SCORES), .help = "The first of these here."},
+    {MEMBER(alibi_first, OP_COUNT, SCORES),
+     .help = "The first of these heads that is computed here."},
     {MEMBER(alibi_scale, OP_REAL, SCORES), .help = "Factor of all slopes; 0: 1."},
     {MEMBER(cache_format, OP_WORD, STORE), .words = kvmill_stored_words,
-     .help = "Rows are llama.cpp's blocks of 32 elements, their bytes the last dim; no scale.  "
-             "q8_kv: a row has one scale and the sum of its codes, then the codes.  "
-             "tiles: the codes of quant_bit 8 or 4 lie in the order that kernels "
-             "multiply them in, a layout of kvmill's own."},
+     .help = "Rows are llama.cpp's blocks of 32 elements; the last dim counts their bytes, and "
+             "there is no scale.  q8_kv: a row has one scale and the sum of its codes, then the "
+             "codes.  tiles: the codes of quant_bit 8 or 4 are in the order in which kernels "
+             "multiply them, a layout of kvmill's own."},
     {MEMBER(mode, OP_WORD, STORE), .words = kvmill_mode_words,
-     .help = "circular: the slots of a sequence are a ring, and a query sees the last of them at "
-             "most; see kvmill(3)."},
+     .help = "circular: the slots of a sequence are a ring, and a query sees at most the positions "
+             "that are in it; see kvmill(3)."},
     {MEMBER(capacity, OP_COUNT, (STORE & DYNAMIC)),
-     .help = "Slots of each sequence's ring, where cache_mode is 0; of a list of pages the ring is "
-             "all of it."},
+     .help = "Slots of each sequence's ring if cache_mode is 0; with pages, the ring is the whole "
+             "list of pages."},
     {MEMBER(value_differs, OP_FLAG, 0)},
     {MEMBER(value_head_dim, OP_COUNT, ALL), V, .help = "V's head_dim; default: K's."},
     {MEMBER(value_quant_bit, OP_COUNT, STORE), V, .help = "V's quant_bit."},
@@ -112,15 +105,13 @@ static const struct op_member members[] = {
     {MEMBER(value_cache_format, OP_WORD, STORE), V, .words = kvmill_stored_words,
      .help = "V's cache_format."},
     {MEMBER(value_view, OP_FLAG, FUSED), V,
-     .help =
-         "V is the first value_head_dim elements of K's rows (latent attention): current_value, "
-         "value_cache and value_scale do not exist, and V has K's format."},
+     .help = "V is the first value_head_dim elements of K's rows (latent attention).  There is no "
+             "current_value, value_cache or value_scale, and V has K's format."},
     {.name = "attn_mask",
      .kind = OP_OWN,
      .ops = SCORES,
-     .help = "Whether there are kernels for calls with an attn_mask, too; a truth value, default "
-             "true.  Calls "
-             "without one have kernels of their own, which are faster."},
+     .help = "Whether to make kernels for calls with an attn_mask, too; a truth value, default "
+             "true.  Calls without one have kernels of their own, which are faster."},
 };
 #undef MEMBER
 #undef PMX
@@ -156,9 +147,9 @@ const struct op_struct kvmill_cache_attention_attributes = {
 /* ---- Tensors ---- */
 
 static const char dims[] =
-    "B is sequences, S new tokens of each and P its positions, T and Q those of "
-    "all sequences, H query heads, KVH kv heads, D and E elements of a key "
-    "and of a value, R num_repeat:";
+    "B is the number of sequences, S that of new tokens of a sequence, P that of its positions, T "
+    "and Q those of all sequences together, H that of query heads, KVH that of kv heads, D and E "
+    "those of elements of a key and of a value, and R is num_repeat:";
 
 /* Inputs in the order of PMX's signatures. */
 static const struct op_tensor tensors[] = {
@@ -229,7 +220,7 @@ static const struct op_tensor tensors[] = {
      .in = STORE & DYNAMIC,
      .needed = STORE & DYNAMIC,
      .type = "int64",
-     .help = "Slots of each sequence: the first, or with cache_mode 1 those of its pages."},
+     .help = "The first slot of each sequence, or with cache_mode 1 of each of its pages."},
     {.name = "start_pos",
      .index = KVMILL_CACHE_ATTENTION_START_POS,
      .in = STORE,
@@ -237,14 +228,14 @@ static const struct op_tensor tensors[] = {
      .type = "int64",
      .shape = "1 | ",
      .dynamic_shape = "B",
-     .help = "Positions before the new tokens."},
+     .help = "Number of positions before the new tokens."},
     {.name = "decoding_batches",
      .index = KVMILL_CACHE_ATTENTION_DECODING_BATCHES,
      .in = SCORES & DYNAMIC,
      .needed = SCORES & DYNAMIC,
      .type = "int64",
      .shape = "1 | ",
-     .help = "How many sequences, the first ones, have one new token."},
+     .help = "Number of sequences that have one new token; these come first."},
     {.name = "max_seqlen",
      .index = KVMILL_CACHE_ATTENTION_MAX_SEQLEN,
      .in = DYNAMIC,
@@ -252,7 +243,7 @@ static const struct op_tensor tensors[] = {
      .hint = true,
      .type = "int64",
      .shape = "1 | ",
-     .help = "Most new tokens of a sequence."},
+     .help = "Largest number of new tokens of a sequence."},
     {.name = "max_kvlen",
      .index = KVMILL_CACHE_ATTENTION_MAX_KVLEN,
      .in = DYNAMIC,
@@ -260,7 +251,7 @@ static const struct op_tensor tensors[] = {
      .hint = true,
      .type = "int64",
      .shape = "1 | ",
-     .help = "Most positions of a sequence."},
+     .help = "Largest number of positions of a sequence."},
     OP_CACHES(STORE, STORE),
     {.name = "attn_mask",
      .index = KVMILL_CACHE_ATTENTION_ATTN_MASK,

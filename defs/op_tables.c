@@ -24,8 +24,8 @@ static const struct op_member scatter_members[] = {
     {MEMBER(present_cache), .kind = OP_TENSOR},
     {MEMBER(negative_indices), .kind = OP_WORD, .ops = 1, .words = negative_words,
      .help =
-         "Of a ring: floored: a negative write index modulo the capacity, as np.mod has it; ONNX "
-         "allows none, but its reference implementation computes them so."},
+         "For a ring.  floored: a negative write index counts modulo the capacity, as in np.mod.  "
+         "ONNX allows no negative index, but its reference implementation counts in this way."},
 };
 #undef MEMBER
 
@@ -55,14 +55,14 @@ static const struct op_tensor scatter_tensors[] = {
      .in = 1,
      .needed = 1,
      .type = "dtype",
-     .help = "The cache, rank 2 or more.  Dim axis is the capacity."},
+     .help = "The cache, of rank 2 or more.  Dim axis is the capacity."},
     {.name = "update",
      .index = KVMILL_TENSOR_SCATTER_UPDATE,
      .in = 1,
      .needed = 1,
      .type = "dtype",
-     .help = "New rows: shaped as past_cache except dim axis, which counts them and is at most the "
-             "capacity."},
+     .help = "New rows, shaped like past_cache except for dim axis, which counts them and is at "
+             "most the capacity."},
     {.name = "write_indices",
      .index = KVMILL_TENSOR_SCATTER_WRITE_INDICES,
      .in = 1,

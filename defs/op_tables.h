@@ -22,26 +22,26 @@
          .index = KVMILL_CACHE_ATTENTION_SCALE,                                                    \
          OP_ROWS(TAKES, GIVES, "T3"),                                                              \
          .used = {{"quant_bit"}},                                                                  \
-         .help = "Shaped as cache except the last dim: one for each quant_group."},                \
+         .help = "Scales, shaped like cache except for the last dim: one scale for each "          \
+                 "quant_group elements."},                                                         \
         {.name = "value_cache",                                                                    \
          .index = KVMILL_CACHE_ATTENTION_VALUE_CACHE,                                              \
          OP_ROWS(TAKES, GIVES, "value_T2"),                                                        \
          .ours = true,                                                                             \
          .when = {{"value_differs", "!value_view"}},                                               \
-         .help = "Values alone."},                                                                 \
+         .help = "Values only."},                                                                  \
     {                                                                                              \
         .name = "value_scale", .index = KVMILL_CACHE_ATTENTION_VALUE_SCALE,                        \
         OP_ROWS(TAKES, GIVES, "value_T3"), .ours = true,                                           \
         .when = {{"value_differs", "!value_view"}}, .used = {{"value_quant_bit"}},                 \
-        .help = "Scales of value_cache, likewise."                                                 \
+        .help = "Scales of value_cache, shaped likewise."                                          \
     }
 
 /* Tensors that everything that attends describes alike. */
 #define OP_SINKS(INDEX, OPS)                                                                       \
     {                                                                                              \
         .name = "sinks", .index = (INDEX), .in = (OPS), .ours = true, .type = "T1",                \
-        .or_type = "float32", .shape = "H",                                                        \
-        .help = "A score of each head that no value belongs to."                                   \
+        .or_type = "float32", .shape = "H", .help = "A score for each head, without a value."      \
     }
 #define OP_ATTN_OUTPUT(INDEX, OPS, WIDE_TYPE, WIDE_WHEN)                                           \
     .name = "attn_output", .index = (INDEX), .out = (OPS), .rows = true, .type = "T1",             \

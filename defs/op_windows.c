@@ -26,11 +26,10 @@ static const struct op_member gather_members[] = {
     {MEMBER(indices_are_sorted, OP_FLAG), .source = OP_STABLEHLO,
      .help = "A hint, which never changes a result."},
     {MEMBER(mode, OP_WORD), .words = mode_words,
-     .help = "Of a window whose start is outside: clip, the default, moves it inside, as StableHLO "
-             "does; fill makes "
-             "it fill_value, as JAX does."},
-    {MEMBER(fill_value, OP_POINTER),
-     .help = "A number; default NaN, the least int, the largest unsigned int, true."},
+     .help = "For a window whose start is outside: clip, the default, moves it inside, as "
+             "StableHLO does; fill fills it with fill_value, as JAX does."},
+    {MEMBER(fill_value, OP_POINTER), .help = "A number; default NaN, the least int, the largest "
+                                             "unsigned int, or true, depending on the type."},
     HIDDEN(operand, OP_TENSOR),
     HIDDEN(start_indices, OP_TENSOR),
     HIDDEN(result, OP_TENSOR),
@@ -51,7 +50,7 @@ static const struct op_tensor gather_tensors[] = {
      .index = KVMILL_GATHER_OPERAND,
      .in = 1,
      .needed = 1,
-     .help = "What windows are taken from."},
+     .help = "The tensor that windows are taken from."},
     {.name = "start_indices",
      .index = KVMILL_GATHER_START_INDICES,
      .in = 1,
@@ -60,7 +59,7 @@ static const struct op_tensor gather_tensors[] = {
     {.name = "result",
      .index = KVMILL_GATHER_RESULT,
      .out = 1,
-     .help = "The windows; a spec need not say it."},
+     .help = "The windows; a spec need not give it."},
 };
 
 const struct op kvmill_gather_op = {
@@ -93,22 +92,21 @@ static const struct op_member scatter_members[] = {
     {MEMBER(indices_are_sorted, OP_FLAG), .source = OP_STABLEHLO,
      .help = "A hint, which never changes a result."},
     {MEMBER(unique_indices, OP_FLAG), .source = OP_STABLEHLO,
-     .help = "A promise that no element of results has two updates."},
+     .help = "A promise that no element of results gets two updates."},
     {MEMBER(window_out_of_bounds, OP_WORD), .words = bounds_words,
-     .help = "Of a window that is partly outside: skip_element, the default, leaves out what is "
-             "outside, "
-             "skip_window all of it, as XLA and JAX do."},
-    {MEMBER(update_computation, OP_POINTER), .needed = 1, .source = OP_STABLEHLO,
      .help =
-         "replace, add, subtract, multiply, minimum, maximum, and, or, xor, or a region in "
-         "StableHLO text that begins with ^: \"^bb0(%a: tensor<f32>, %b: tensor<f32>): %0 = "
-         "stablehlo.add %a, %b : tensor<f32> stablehlo.return %0 : tensor<f32>\".  Of constants, "
-         "elementwise ops, compare, select and convert, at most 64.  Its types are those of the "
-         "results, to which inputs and updates are promoted."},
+         "For a window that is partly outside: skip_element, the default, leaves out the elements "
+         "that are outside; skip_window leaves out the whole window, as XLA and JAX do."},
+    {MEMBER(update_computation, OP_POINTER), .needed = 1, .source = OP_STABLEHLO,
+     .help = "replace, add, subtract, multiply, minimum, maximum, and, or, xor, or a region in "
+             "StableHLO text that begins with ^: \"^bb0(%a: tensor<f32>, %b: tensor<f32>): %0 = "
+             "stablehlo.add %a, %b : tensor<f32> stablehlo.return %0 : tensor<f32>\".  A region "
+             "has at most 64 ops: constants, elementwise ops, compare, select and convert.  Its "
+             "types are those of the results, to which inputs and updates are promoted."},
     {.name = "captures",
      .kind = OP_OWN,
      .ops = 1,
-     .help = "Types of scalars from outside that the region names %capture0, %capture1, ..."},
+     .help = "Types of scalars from outside, which the region names %capture0, %capture1, ..."},
     HIDDEN(region, OP_POINTER),
     HIDDEN(count, OP_SIZE),
     HIDDEN(inputs, OP_POINTER),
@@ -132,7 +130,7 @@ static const struct op_tensor scatter_tensors[] = {
      .index = -1,
      .in = 1,
      .needed = 1,
-     .help = "What is updated: one or several."},
+     .help = "The tensors that are updated: one or several."},
     {.name = "scatter_indices",
      .index = -1,
      .in = 1,
@@ -142,7 +140,7 @@ static const struct op_tensor scatter_tensors[] = {
     {.name = "results",
      .index = -1,
      .out = 1,
-     .help = "One for each input; a spec need not say them."},
+     .help = "One for each input; a spec need not give them."},
 };
 
 const struct op kvmill_scatter_op = {

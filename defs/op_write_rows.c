@@ -14,12 +14,14 @@ static const struct op_member members[] = {
     {.name = "struct_size", .kind = OP_SIZE},
     {MEMBER(head_dim, OP_COUNT), .needed = 1, .help = "Elements of a head of a row."},
     {MEMBER(T1, OP_TYPE), .needed = 1, .words = activations,
-     .help = "rows: float32, float16, bfloat16."},
+     .help = "Type of rows: float32, float16, bfloat16."},
     {MEMBER(quant_bit, OP_COUNT), .help = "Bits of codes: 0, 8, 4."},
     {MEMBER(quant_group, OP_COUNT), .help = "Elements that share a scale."},
     {MEMBER(T2, OP_TYPE), .needed = 1, .of_rows = true,
-     .help = "Elements of cache; int8 or int4 as quant_bit says; uint8 with a format."},
-    {MEMBER(T3, OP_TYPE), .words = activations, .help = "Scales: float32, float16, bfloat16."},
+     .help = "Type of the elements of cache; with quant_bit 8 int8, with quant_bit 4 int4; with "
+             "cache_format uint8."},
+    {MEMBER(T3, OP_TYPE), .words = activations,
+     .help = "Type of scales: float32, float16, bfloat16."},
     {MEMBER(cache_format, OP_WORD), .words = kvmill_block_words, .help = "Blocks of llama.cpp."},
 };
 #undef MEMBER
@@ -45,9 +47,9 @@ static const struct op_struct attributes = {
 static const struct op_tensor tensors[] = {
     {TENSOR(rows, ROWS), .rows = true, .type = "T1", .shape = "N H D", .help = "Rows."},
     {TENSOR(slots, SLOTS), .type = "int64", .or_type = "int32", .shape = "N",
-     .help = "The row of the cache that each becomes; -1: none."},
+     .help = "The row of the cache in which each row is stored; -1: none."},
     {TENSOR(cache, CACHE), .out = 1, .rows = true, .type = "T2",
-     .help = "The cache, (C, H, D), the last dim as the format has it."},
+     .help = "The cache, (C, H, D); the format determines the last dim."},
     {TENSOR(scale, SCALE), .out = 1, .when = {{"quant_bit"}}, .rows = true, .type = "T3",
      .help = "Scales, (C, H, D / quant_group)."},
 };

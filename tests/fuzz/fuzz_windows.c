@@ -1,17 +1,19 @@
 /* Plans and runs of stablehlo.gather and stablehlo.scatter by a caller who means no good.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "../windows_case.h"
+#include <string.h>
+
 #include "call.h"
 #include "fuzz.h"
 
-enum { MOST_INPUTS = 2, MOST_WINDOW_TENSORS = 3 * MOST_INPUTS + 1 };
+enum { MOST_INPUTS = 2, MOST_WINDOW_TENSORS = 3 * MOST_INPUTS + 1, LISTS = 6, MOST_AXES = 6 };
 
 /* A call in the making; `memory` in the order of a run. */
 struct windows {
     struct dice *dice;
     bool scatters;
-    struct geometry g;
+    int64_t lists[LISTS][MOST_AXES];
+    kvmill_dims dims[LISTS];
     kvmill_gather gather;
     kvmill_scatter scatter;
     int inputs, count; /* of tensors in a run */
@@ -25,18 +27,21 @@ static int64_t draw(struct windows *windows, int64_t least, int64_t most) {
 
 /* ---- Attributes ---- */
 
-/* Half of the calls are as they should be; others have an item or a length that is any other. */
-static void bend_geometry(struct windows *windows) {
-    struct geometry *g = &windows->g;
-    int64_t *const lists[] = {g->window,           g->dropped, g->batching,
-                              g->indices_batching, g->map,     g->slice};
-    int *const lengths[] = {&g->windows, &g->droppeds, &g->pairs, &g->components, &g->ivd};
-    for (int64_t n = draw(windows, -2, 2); n > 0; n--)
-        if (draw(windows, 0, 1))
-            lists[draw(windows, 0, 5)][draw(windows, 0, MOST_AXES - 1)] =
-                bend_number(windows->dice);
-        else
-            *lengths[draw(windows, 0, 4)] = (int)draw(windows, 0, MOST_AXES - 1);
+static void draw_list(struct windows *windows, int which, int count) {
+    for (int i = 0; i < count; i++)
+        windows->lists[which][i] = draw(windows, 0, 9) == 0 ? bend_number(windows->dice) : i;
+    windows->dims[which] = (kvmill_dims){windows->lists[which], (size_t)count};
+}
+
+/* Rows of a table by numbers, which most calls are; a third of the lists are any others. */
+static void draw_lists(struct windows *windows, int rank) {
+    static const int usual[LISTS] = {-1, 1, 0, 0, 1, 0};
+    for (int i = 0; i < LISTS; i++) {
+        int count = usual[i] < 0 ? rank - 1 : usual[i];
+        draw_list(windows, i, draw(windows, 0, 2) ? count : (int)draw(windows, 0, MOST_AXES));
+    }
+    for (int i = 0; i < (int)windows->dims[0].count; i++)
+        windows->lists[0][i] += windows->lists[0][i] < MOST_AXES && draw(windows, 0, 4) != 0;
 }
 
 /* ---- Tensors ---- */
@@ -60,17 +65,24 @@ static DLDataType draw_index(struct windows *windows) {
     return (DLDataType){draw(windows, 0, 2) ? kDLInt : kDLUInt, bits[draw(windows, 0, 3)], 1};
 }
 
-static void open_tensors(struct windows *windows) {
-    const struct geometry *g = &windows->g;
+/* Operand [rows, ...], indices [n, 1], windows [n, ...]. */
+static void open_tensors(struct windows *windows, int rank) {
+    int64_t operand[MOST_AXES], window[MOST_AXES], indices[] = {draw(windows, 0, 4), 1};
     int n = windows->inputs;
+    for (int d = 0; d < rank; d++)
+        operand[d] = window[d] = draw(windows, draw(windows, 0, 9) > 0, 6);
+    window[0] = indices[0];
+    for (int d = 0; d < rank; d++)
+        windows->lists[5][d] = d == 0 ? 1 : operand[d]; /* slice_sizes */
+    windows->dims[5].count = (size_t)rank;
     for (int i = 0; i < n; i++) {
         DLDataType type = draw_type(windows);
-        open_tensor(windows, i, type, g->rank, g->dims);
-        open_tensor(windows, n + 1 + i, type, g->windowed_rank, g->windowed_dims);
+        open_tensor(windows, i, type, rank, operand);
+        open_tensor(windows, n + 1 + i, type, rank, window);
         if (windows->scatters)
-            open_tensor(windows, 2 * n + 1 + i, type, g->rank, g->dims);
+            open_tensor(windows, 2 * n + 1 + i, type, rank, operand);
     }
-    open_tensor(windows, n, draw_index(windows), g->indices_rank, g->indices_dims);
+    open_tensor(windows, n, draw_index(windows), draw(windows, 0, 5) ? 2 : 1, indices);
     windows->count = windows->scatters ? 3 * n + 1 : 3;
 }
 
@@ -79,26 +91,41 @@ static void open_tensors(struct windows *windows) {
 static void set_gather(struct windows *windows) {
     static const char *const modes[] = {NULL, "clip", "fill", "wrap"};
     kvmill_gather *op = &windows->gather;
-    *op = gather_of_geometry(&windows->g);
+    memset(op, 0, sizeof *op);
+    op->struct_size = sizeof *op;
+    op->offset_dims = windows->dims[0];
+    op->collapsed_slice_dims = windows->dims[1];
+    op->operand_batching_dims = windows->dims[2];
+    op->start_indices_batching_dims = windows->dims[3];
+    op->start_index_map = windows->dims[4];
+    op->slice_sizes = windows->dims[5];
+    op->index_vector_dim = draw(windows, 0, 9) ? 1 : bend_number(windows->dice);
     op->mode = modes[draw(windows, 0, 3)];
     op->operand = windows->tensors[KVMILL_GATHER_OPERAND];
     op->start_indices = windows->tensors[KVMILL_GATHER_START_INDICES];
     op->result = draw(windows, 0, 3) ? windows->tensors[KVMILL_GATHER_RESULT] : NULL;
-    op->index_vector_dim = draw(windows, 0, 9) ? op->index_vector_dim : bend_number(windows->dice);
 }
 
 static void set_scatter(struct windows *windows) {
+    static const char *const words[] = {"add",      "replace", "minimum", "maximum",
+                                        "multiply", "and",     "xor",     "subtract"};
     kvmill_scatter *op = &windows->scatter;
-    *op = scatter_of_geometry(&windows->g);
+    memset(op, 0, sizeof *op);
+    op->struct_size = sizeof *op;
+    op->update_window_dims = windows->dims[0];
+    op->inserted_window_dims = windows->dims[1];
+    op->input_batching_dims = windows->dims[2];
+    op->scatter_indices_batching_dims = windows->dims[3];
+    op->scatter_dims_to_operand_dims = windows->dims[4];
+    op->index_vector_dim = draw(windows, 0, 9) ? 1 : bend_number(windows->dice);
     op->unique_indices = draw(windows, 0, 5) == 0;
     op->window_out_of_bounds = draw(windows, 0, 2) ? NULL : "skip_window";
-    op->update_computation = operation_names[draw(windows, 0, OPERATIONS - 1)];
+    op->update_computation = words[draw(windows, 0, 7)];
     op->count = (size_t)windows->inputs;
     op->inputs = windows->tensors;
     op->scatter_indices = windows->tensors[windows->inputs];
     op->updates = windows->tensors + windows->inputs + 1;
     op->results = draw(windows, 0, 3) ? windows->tensors + 2 * windows->inputs + 1 : NULL;
-    op->index_vector_dim = draw(windows, 0, 9) ? op->index_vector_dim : bend_number(windows->dice);
 }
 
 static kvmill_status plan(void *context, const kvmill_plan_options *options, kvmill_plan **made,
@@ -152,11 +179,11 @@ static void call(struct windows *windows) {
 void fuzz_windows(const unsigned char *data, size_t size) {
     struct dice dice = dice_of_bytes(data, size);
     struct windows windows = {.dice = &dice};
+    int rank = (int)draw(&windows, 1, 4);
     windows.scatters = draw(&windows, 0, 1);
     windows.inputs = windows.scatters ? (int)draw(&windows, 1, MOST_INPUTS) : 1;
-    make_geometry(&dice, false, !windows.scatters, &windows.g);
-    open_tensors(&windows);
-    bend_geometry(&windows);
+    draw_lists(&windows, rank);
+    open_tensors(&windows, rank);
     call(&windows);
     tensors_close(windows.memory, windows.count);
 }

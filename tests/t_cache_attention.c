@@ -209,11 +209,12 @@ static bool merge_slices(struct dice *dice) {
     const float *const outputs[] = {output[0], output[1], output[2]};
     const float *const lses[] = {lse[0], lse[1], lse[2]};
     double sum[ROWS * DIM] = {0}, total[ROWS] = {0};
+    int64_t never_empty = dice_range(dice, 0, SLICES - 1);
     bool good = true;
     for (int n = 0; n < SLICES * ROWS * DIM; n++) {
         int s = n / (ROWS * DIM), i = n % (ROWS * DIM), r = i / DIM;
         if (i % DIM == 0) {
-            bool empty = s > 0 && dice_once_in(dice, 3);
+            bool empty = s != never_empty && dice_once_in(dice, 3);
             lse[s][r] = empty ? -INFINITY : (float)dice_between(dice, -9, 9);
             total[r] += exp(lse[s][r]);
         }

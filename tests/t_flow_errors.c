@@ -110,11 +110,13 @@ TEST(fields) {
 /* ---- Overlaps ---- */
 
 static bool is_output(int kind, int which) {
-    const struct op *op = &kvmill_flow_steps[kind];
-    if (which >= KVMILL_FLOW_FIELDS)
-        return kind == OP_FLOW_APPEND || kind == OP_FLOW_SUMMARISE;
-    const struct op_tensor *tensor = kvmill_op_tensor(op, which);
-    return kind != OP_FLOW_SUMMARISE && tensor != NULL && tensor->out & kvmill_op_bit(op);
+    bool is_cache =
+        which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
+    bool is_list = which >= KVMILL_FLOW_SEL_INDPTR && which <= KVMILL_FLOW_SCORES;
+    if (kind == OP_FLOW_APPEND || kind == OP_FLOW_SUMMARISE)
+        return which >= KVMILL_FLOW_FIELDS || (kind == OP_FLOW_APPEND && is_cache);
+    return which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT || which == KVMILL_CACHE_ATTENTION_LSE ||
+           (is_list && kind != OP_FLOW_ATTEND);
 }
 
 /* The smaller of the two in the memory of the other. */

@@ -449,13 +449,13 @@ find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64
 /* A line of each extent that begins in the BLOCK rows from a place on: to translate the address of a page may take
    longer than to fetch its lines, so that is done before these are asked for.  */
 INLINED void
-touch_extents(const struct kvmill_attend *p, struct place at)
+touch_extents(const struct kvmill_attend *p, struct place at, int after)
 {
     int64_t row = -at.passed; /* of the extent's first, from the place on */
     for (; row < BLOCK && at.extent->count > 0; row += at.extent->count, at.extent++)
         if (row >= 0) {
-            __builtin_prefetch(p->key + at.extent->slot * p->key_stride, 0, 3);
-            __builtin_prefetch(p->value + at.extent->slot * p->value_stride, 0, 3);
+            __builtin_prefetch((after ? p->after_key : p->key) + at.extent->slot * p->key_stride, 0, 3);
+            __builtin_prefetch((after ? p->after_value : p->value) + at.extent->slot * p->value_stride, 0, 3);
         }
 }
 
@@ -479,7 +479,7 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
         count = RUN;
         set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count, after);
     }
-    touch_extents(p, here);
+    touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
     list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
     list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
 }

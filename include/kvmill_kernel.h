@@ -189,8 +189,8 @@ struct kvmill_extent {
 
 /* The problem of ATTEND: rows [0, rows) attend positions [first, first + count), which lie in the rows
    of extent[0], then those of extent[1] and so on, up to an extent without rows; rows after `count`
-   are those that the next call will read.  The addresses are those of row 0 of a kv head, `after` is
-   the next call's; after_key NULL: the same (since ABI 8).  Calls
+   are those that the next call will read.  The addresses are those of row 0 of a kv head; after_key
+   and so on are the next call's, to fetch ahead; after_key NULL: they are the same (since ABI 8).  Calls
    with one workspace continue each other: `begin` on the first, `end` on the last.  At the end row r
    goes to its output: sum / total, or `empty` where it saw nothing; or, where partial is not NULL, to
    partial + r * (2 + value.dim) floats: the largest score, the total of exp (score - largest), then

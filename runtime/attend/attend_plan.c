@@ -21,7 +21,6 @@ struct attend_plan kvmill_attend_plan_of(const struct kvmill_cache_geometry *geo
         .query = geometry->activation,
         .output = geometry->activation,
         .threads = threads,
-        .heads_together = kvmill_min(geometry->kv_heads, MOST_HEADS_TOGETHER),
         .read_streams = kvmill_calibration()->read_streams,
         .scale = (float)geometry->scale,
         .softcap = (float)geometry->softcap,
@@ -125,8 +124,34 @@ static struct tile_layout lay_tiles_out(const struct attend_plan *plan, int coun
     return lay_tile_out(plan, rows, kernel);
 }
 
+/* The first tiles of both kinds are the smallest. */
+static int64_t small_rows(const struct attend_plan *plan) {
+    int64_t rows = MOST_SMALL_ROWS;
+    for (int m = 0; m < 2; m++)
+        if (plan->tiles[m].selection.count > 0)
+            rows = kvmill_min(rows, plan->tiles[m].rows[0]);
+    return rows;
+}
+
+static bool has_small_tiles(const struct attend_plan *plan) {
+    for (int m = 0; m < 2; m++)
+        if (plan->tiles[m].selection.count > 0 && plan->tiles[m].rows[0] > MOST_SMALL_ROWS)
+            return false;
+    return true;
+}
+
+/* The most, of which kv heads are a multiple. */
+static int64_t heads_together(const struct attend_plan *plan) {
+    int64_t heads = MOST_HEADS_TOGETHER;
+    while (plan->kv_heads % heads != 0)
+        heads--;
+    return heads;
+}
+
 size_t kvmill_attend_lay_out(struct attend_plan *plan) {
     struct workspace_layout *layout = &plan->layout;
+    plan->small_rows = has_small_tiles(plan) ? small_rows(plan) : 0;
+    plan->heads_together = plan->small_rows > 0 ? heads_together(plan) : 1;
     layout->any_tile = lay_tiles_out(plan, MOST_TILES);
     layout->small_tile = lay_tiles_out(plan, 1);
     layout->extents = SLOT_HEAD;

@@ -44,8 +44,9 @@ enum { PARTIAL_ROOM = 4 << 20 };
 /* Most positions of a kernel's call, and how many of the next it is told. */
 enum { MOST_POSITIONS = 2048, AHEAD = 128, MOST_EXTENTS = MOST_POSITIONS + AHEAD + 1 };
 
-/* Most kv heads that a thread attends in turn, where a token's rows of all heads lie together. */
-enum { MOST_HEADS_TOGETHER = 4 };
+/* Most kv heads that a thread attends in turn, where a token's rows of all heads lie together, and
+   most query rows of each: with more of them, arithmetic takes the time, not memory. */
+enum { MOST_HEADS_TOGETHER = 4, MOST_SMALL_ROWS = 16 };
 
 struct attend_plan {
     int64_t heads, kv_heads, ratio;
@@ -53,6 +54,7 @@ struct attend_plan {
     int activation;    /* of kernels */
     int query, output; /* elements of tensors */
     int threads;
+    int64_t small_rows;     /* query rows of the smallest tiles, or 0: they are not few */
     int64_t heads_together; /* kv heads that one thread attends in turn, at most */
     int64_t read_streams;   /* where positions may be read in any order */
     float scale, softcap, empty;

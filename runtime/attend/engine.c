@@ -10,7 +10,7 @@
 #include "work.h"
 
 /* Positions after which it is the next head's turn: it finds the pages of the one before, whose
-   addresses the processor still knows. */
+   addresses the processor still knows.  No kernel takes more of them together. */
 enum { TURN = 64 };
 
 /* Least positions of each of the places that are read from in turn. */
@@ -75,10 +75,11 @@ struct head_rows {
     const unsigned char *key, *value, *key_scale, *value_scale;
 };
 
-/* The rows of the tile's head in a piece of memory. */
-static struct head_rows rows_in(const struct attend_work *work, int piece) {
-    const struct cache_side *key = &work->view->side[piece][0], *value = key + 1;
-    int64_t b = work->tile->b, head = work->tile->kv_head;
+/* The rows of a tile's head in a piece of memory. */
+static struct head_rows rows_in(const struct attend_view *view, const struct tile *tile,
+                                int piece) {
+    const struct cache_side *key = &view->side[piece][0], *value = key + 1;
+    int64_t b = tile->b, head = tile->kv_head;
     return (struct head_rows){
         key->rows.data + b * key->batch + head * key->rows.head_stride,
         value->rows.data + b * value->batch + head * value->rows.head_stride,
@@ -88,7 +89,7 @@ static struct head_rows rows_in(const struct attend_work *work, int piece) {
 }
 
 static void set_addresses(struct attend_work *work, int piece) {
-    const struct head_rows rows = rows_in(work, piece);
+    const struct head_rows rows = rows_in(work->view, work->tile, piece);
     struct kvmill_attend *problem = &work->problem;
     problem->key = rows.key, problem->value = rows.value;
     problem->key_scale = rows.key_scale, problem->value_scale = rows.value_scale;
@@ -116,8 +117,9 @@ static struct kvmill_attend problem_of(const struct attend_work *work) {
 
 /* ---- The rows that a kernel reads ---- */
 
-/* Positions of a kernel's call. */
+/* Positions of a tile that a kernel's call attends; none where first is last. */
 struct span {
+    const struct tile *tile;
     int64_t first, last;
 };
 
@@ -143,13 +145,20 @@ static int64_t streams_of(const struct attend_work *work, int64_t first, int64_t
     return any_order && count >= streams * LEAST_STREAM ? streams : 1;
 }
 
-/* Appends the first `wanted` rows of a kernel's call for a span, in the order they are read. */
+/* The piece of memory that a span is in. */
+static int piece_of(const struct span *span) {
+    return span->first >= span->tile->sequence.joint;
+}
+
+/* Appends the first `wanted` rows of a span in the order they are read; it is the work's, or one
+   that is like it. */
 static struct kvmill_extent *list_rows(const struct attend_work *work, const struct span *span,
                                        int64_t wanted, struct kvmill_extent *to) {
-    int64_t joint = work->tile->sequence.joint, count = span->last - span->first;
-    bool second = span->first >= joint;
-    return kvmill_append_in_turn(&work->tile->sequence.pages[second],
-                                 span->first - (second ? joint : 0), count,
+    const struct attend_sequence *sequence = &span->tile->sequence;
+    int64_t count = span->last - span->first;
+    int piece = piece_of(span);
+    return kvmill_append_in_turn(&sequence->pages[piece],
+                                 span->first - (piece ? sequence->joint : 0), count,
                                  streams_of(work, span->first, count), wanted, to);
 }
 
@@ -172,29 +181,36 @@ static void set_origins(struct attend_work *work, int64_t position) {
 /* What a call of the kernel takes of [at, last): positions of one piece of memory. */
 static struct span span_from(const struct attend_work *work, int64_t heads, int64_t at,
                              int64_t last) {
-    int64_t joint = work->tile->sequence.joint;
+    const struct tile *tile = work->tile;
+    int64_t joint = tile->sequence.joint;
     int64_t room = work->converts ? KVMILL_MASK_POSITIONS : heads > 1 ? TURN : MOST_POSITIONS;
     int64_t end = at < joint ? kvmill_min(joint, last) : last;
     if (at < last && counts_left_out(work))
-        end = kvmill_end_of_run(&work->tile->sequence.pages[0], at, end);
-    return (struct span){at, at + kvmill_min(room, end - at)};
+        end = kvmill_end_of_run(&tile->sequence.pages[0], at, end);
+    return (struct span){tile, at, at + kvmill_min(room, end - at)};
 }
 
-/* A call for a span; the one after it is for `next`, of another head or the same. */
-static void call_kernel(struct attend_work *work, const struct span *span,
-                        const struct attend_work *other, const struct span *next, int64_t last) {
+/* The same for another head. */
+static struct span span_of_head(const struct span *span, const struct attend_work *work) {
+    return (struct span){work->tile, span->first, span->last};
+}
+
+/* A call for a span; the one after it is for `next`. */
+static void call_kernel(struct attend_work *work, const struct span *span, const struct span *next,
+                        int64_t last) {
     struct kvmill_attend *problem = &work->problem;
-    int64_t joint = work->tile->sequence.joint, count = next->last - next->first;
-    int piece = span->first >= joint;
+    int piece = piece_of(span);
     if (piece == 1)
         set_addresses(work, 1);
     problem->first = span->first;
     problem->count = span->last - span->first;
     problem->end = span->last == last;
     struct kvmill_extent *end = list_rows(work, span, problem->count, extents_of(work));
-    if (next->first < last && piece == (next->first >= joint)) {
-        end = list_rows(other, next, kvmill_min(AHEAD, count), end);
-        set_after(problem, rows_in(other, piece));
+    if (next->first < next->last && piece_of(next) == piece) {
+        end = list_rows(work, next, kvmill_min(AHEAD, next->last - next->first), end);
+        set_after(problem, rows_in(work->view, next->tile, piece));
+    } else {
+        set_after(problem, (struct head_rows){0});
     }
     *end = (struct kvmill_extent){0};
     if (work->converts)
@@ -206,18 +222,21 @@ static void call_kernel(struct attend_work *work, const struct span *span,
 }
 
 /* All calls for [first, last) of the tiles of some heads, which take turns; false if there is none.
- */
-static bool call_kernels(struct attend_work *work, int64_t heads, int64_t first, int64_t last) {
+   `after` is what is attended after them. */
+static bool call_kernels(struct attend_work *work, int64_t heads, int64_t first, int64_t last,
+                         const struct span *after) {
     struct span span = span_from(work, heads, first, last);
     for (int64_t h = 0; h < heads; h++)
         work[h].problem.begin = 1;
     if (span.first >= last)
         return false;
     while (span.first < last) {
-        const struct span next = span_from(work, heads, span.last, last);
-        for (int64_t h = 0; h + 1 < heads; h++)
-            call_kernel(&work[h], &span, &work[h + 1], &span, last);
-        call_kernel(&work[heads - 1], &span, &work[0], &next, last);
+        struct span next = span_from(work, heads, span.last, last);
+        for (int64_t h = 0; h < heads; h++) {
+            const struct span here = span_of_head(&span, &work[h]);
+            const struct span turn = h + 1 < heads ? span_of_head(&span, &work[h + 1]) : next;
+            call_kernel(&work[h], &here, turn.first < last ? &turn : after, last);
+        }
         span = next;
     }
     return true;
@@ -237,21 +256,21 @@ static void choose_kernel(struct attend_work *work, int64_t first, int64_t last)
     work->converts = work->compacts = false;
 }
 
-/* Before the calls for [first, last).  partial: of the piece, or NULL: the only one. */
-static void begin_piece(struct attend_work *work, int64_t piece, int64_t first, int64_t last,
+/* Before the calls for a span.  partial: of the piece, or NULL: the only one. */
+static void begin_piece(struct attend_work *work, int64_t piece, const struct span *span,
                         float *partial) {
     const struct attend_plan *plan = work->view->plan;
     const struct tile *tile = work->tile;
     for (int64_t i = 0; i < tile->rows; i++)
         set_range(work, i, &work->rows[i]);
-    choose_kernel(work, first, last);
+    choose_kernel(work, span->first, span->last);
     for (int64_t i = 0; i < tile->rows; i++)
         set_row(work, i, piece == 0);
     bool whole = work->view->lse.data != NULL || plan->output != plan->activation;
     work->problem = problem_of(work);
     set_addresses(work, 0);
     work->problem.partial = partial;
-    if (partial == NULL && (first >= last || whole || work->compacts))
+    if (partial == NULL && (span->first >= span->last || whole || work->compacts))
         work->problem.partial = (float *)(void *)(work->own + work->layout->partial);
 }
 
@@ -263,22 +282,22 @@ static void end_piece(const struct attend_work *work, bool called, const float *
 }
 
 static bool call_for_masked(struct attend_work *work, int64_t first, int64_t last) {
+    const struct span none = {0};
     return work->compacts ? kvmill_call_for_seen(work, first, last)
-                          : call_kernels(work, 1, first, last);
+                          : call_kernels(work, 1, first, last, &none);
 }
 
 /* A piece of the tiles of some heads, which take turns except where there are masks.  partial: of
    the first head, or NULL: this piece is the only one. */
-static void attend_piece(struct attend_work *work, int64_t heads, int64_t piece, float *partial) {
-    const struct tile *tile = work->tile;
-    int64_t first = kvmill_piece_border(tile, piece), last = kvmill_piece_border(tile, piece + 1);
-    int64_t step = partial != NULL ? kvmill_tile_floats(work->view) : 0;
+static void attend_piece(struct attend_work *work, int64_t heads, int64_t piece,
+                         const struct span *span, const struct span *after, float *partial) {
     for (int64_t h = 0; h < heads; h++)
-        begin_piece(&work[h], piece, first, last, step > 0 ? partial + h * step : NULL);
+        begin_piece(&work[h], piece, span,
+                    partial == NULL ? NULL : partial + h * kvmill_tile_floats(work->view));
     bool masked = work->converts || work->compacts;
-    bool called = !masked && call_kernels(work, heads, first, last);
+    bool called = !masked && call_kernels(work, heads, span->first, span->last, after);
     for (int64_t h = 0; h < heads; h++) {
-        called = masked ? call_for_masked(&work[h], first, last) : called;
+        called = masked ? call_for_masked(&work[h], span->first, span->last) : called;
         end_piece(&work[h], called, partial);
     }
 }
@@ -309,21 +328,42 @@ static struct attend_work work_in(const struct attend_view *view, unsigned char 
     return work;
 }
 
+/* The first tile of a part, and its positions; false if there is none. */
+static bool find_part(const struct attend_view *view, int64_t part, struct tile *tile,
+                      struct span *span) {
+    int64_t units = kvmill_unit_numbers(view), piece = part / units;
+    if (!kvmill_find_unit(view, part % units, tile) || piece >= tile->pieces)
+        return false;
+    *span =
+        (struct span){tile, kvmill_piece_border(tile, piece), kvmill_piece_border(tile, piece + 1)};
+    return true;
+}
+
+/* What the thread attends next, as far as it is known: which part another one takes is not. */
+static struct span part_after(const struct attend_view *view, int64_t part, struct tile *tile) {
+    struct span span = {0};
+    if (view->plan->threads == 1 && part + 1 < kvmill_attend_parts(view))
+        find_part(view, part + 1, tile, &span);
+    return span;
+}
+
 void kvmill_attend_part(const struct attend_view *view, int64_t part) {
     int64_t units = kvmill_unit_numbers(view), unit = part % units, piece = part / units;
     const struct thread_slots slots = slots_of(view);
-    struct tile tiles[MOST_HEADS_TOGETHER];
+    struct tile tiles[MOST_HEADS_TOGETHER], next;
     struct attend_work work[MOST_HEADS_TOGETHER];
-    if (!kvmill_find_unit(view, unit, &tiles[0]) || piece >= tiles[0].pieces)
+    struct span span;
+    if (!find_part(view, part, &tiles[0], &span))
         return;
-    int64_t heads = kvmill_heads_of_unit(view, &tiles[0]);
+    const struct span after = part_after(view, part, &next);
+    int64_t heads = view->cuts.heads;
     unsigned char *slot = kvmill_take_slot(&slots);
     for (int64_t h = 0; h < heads; h++) {
         if (h > 0)
             kvmill_next_head(view, &tiles[h - 1], &tiles[h]);
         work[h] = work_in(view, slot, &tiles[h], h);
     }
-    attend_piece(work, heads, piece,
+    attend_piece(work, heads, piece, &span, &after,
                  tiles[0].pieces > 1
                      ? kvmill_shared_partials(view, unit) + piece * kvmill_piece_floats(view)
                      : NULL);
@@ -345,7 +385,7 @@ void kvmill_merge_part(const struct attend_view *view, int64_t unit) {
     struct tile tile;
     if (!kvmill_find_unit(view, unit, &tile) || tile.pieces == 1)
         return;
-    int64_t heads = kvmill_heads_of_unit(view, &tile);
+    int64_t heads = view->cuts.heads;
     const float *partial = kvmill_shared_partials(view, unit);
     for (int64_t h = 0; h < heads; h++, partial += kvmill_tile_floats(view)) {
         kvmill_finish_tile(view, &tile, partial, kvmill_piece_floats(view));

@@ -4,51 +4,15 @@
 #include "../core/numbers.h"
 #include "partial.h"
 
-/* Units are cut if there are fewer than FEW_UNITS, into pieces of so many positions or more: of one
-   head, or of several. */
-enum { FEW_UNITS = 64, LEAST_ALONE = 2048, LEAST_TOGETHER = 1024 };
+/* Tiles of kv heads are cut if there are fewer than FEW_TILES, into pieces of LEAST_PIECE positions
+   or more.  Whether heads take turns does not count: results have the same bits. */
+enum { FEW_TILES = 64, LEAST_PIECE = 2048 };
 
 /* What the borders of pieces are multiples of. */
 enum { BORDER = 64 };
 
-static int64_t least_piece(const struct attend_view *view) {
-    return view->cuts.heads > 1 ? LEAST_TOGETHER : LEAST_ALONE;
-}
-
-/* ---- Heads in turn ---- */
-
-/* A token's rows of all heads lie one after the other, so that heads in turn read memory in order.
- */
-static bool lie_together(const struct cache_side *side) {
-    return side->rows.head_stride < side->rows.row_stride;
-}
-
-/* All heads see the same positions. */
-static bool see_the_same(const struct attend_view *view) {
-    return view->heads_alike && !view->heads_apart && view->mask.rows.head == 0;
-}
-
-/* If they are few, memory, not arithmetic, takes the time. */
-static bool rows_are_few(const struct attend_view *view) {
-    const struct tiles *tiles = view->plan->tiles;
-    for (int m = 0; m < 2; m++)
-        if (tiles[m].selection.count > 0 && view->cuts.rows > tiles[m].rows[0])
-            return false;
-    return true;
-}
-
-static int64_t heads_in_turn(const struct attend_view *view) {
-    bool may_do = see_the_same(view) && rows_are_few(view) && lie_together(&view->side[0][0]) &&
-                  lie_together(&view->side[0][1]);
-    return may_do ? view->plan->heads_together : 1;
-}
-
 static int64_t groups_of(const struct attend_view *view) {
-    return (view->plan->kv_heads + view->cuts.heads - 1) / view->cuts.heads;
-}
-
-int64_t kvmill_heads_of_unit(const struct attend_view *view, const struct tile *first) {
-    return kvmill_min(view->cuts.heads, view->plan->kv_heads - first->kv_head);
+    return view->plan->kv_heads / view->cuts.heads;
 }
 
 /* ---- Tiles ---- */
@@ -96,7 +60,7 @@ static void see_together(const struct attend_view *view, struct tile *tile) {
 
 static int64_t pieces_of(const struct attend_view *view, const struct tile *tile) {
     int64_t positions = tile->last - tile->first;
-    return kvmill_max(1, kvmill_min(view->cuts.splits, positions / least_piece(view)));
+    return kvmill_max(1, kvmill_min(view->cuts.splits, positions / LEAST_PIECE));
 }
 
 /* What a kernel may have as constants.  All calls of a tile are one kernel's: rows in two pieces of
@@ -177,7 +141,7 @@ static bool find_among_few(const struct attend_view *view, int64_t unit, struct 
 }
 
 bool kvmill_units_are_few(const struct attend_view *view) {
-    return view->cuts.units < FEW_UNITS;
+    return view->cuts.units * view->cuts.heads < FEW_TILES;
 }
 
 int64_t kvmill_unit_numbers(const struct attend_view *view) {
@@ -232,8 +196,42 @@ static int64_t count_splits(const struct attend_view *view) {
     if (view->cuts.units == 0 || !kvmill_units_are_few(view))
         return 1;
     int64_t room = kvmill_min(KVMILL_MOST_PARTIALS, PARTIAL_ROOM / bytes);
-    return kvmill_max(1, kvmill_min(room, kvmill_longest(view) / least_piece(view)));
+    return kvmill_max(1, kvmill_min(room, kvmill_longest(view) / LEAST_PIECE));
 }
+
+/* ---- Heads in turn ---- */
+
+/* Parts for each thread, so that none waits long for the last one. */
+enum { LEAST_PARTS = 2 };
+
+/* A token's rows of all heads lie one after the other, so that heads in turn read memory in order.
+ */
+static bool lie_together(const struct cache_side *side) {
+    return side->rows.head_stride < side->rows.row_stride;
+}
+
+/* All heads see the same positions, and masks may turn out to say nothing. */
+static bool see_the_same(const struct attend_view *view) {
+    return view->heads_alike && !view->heads_apart && view->mask.rows.head == 0 &&
+           (!view->converts || view->compacts);
+}
+
+/* Where rows are read from several places in turn, heads are not, too. */
+static bool may_take_turns(const struct attend_view *view) {
+    return see_the_same(view) && view->plan->read_streams == 1 && lie_together(&view->side[0][0]) &&
+           lie_together(&view->side[0][1]) && view->cuts.rows <= view->plan->small_rows;
+}
+
+/* kv heads of a unit: as many as leave parts for all threads. */
+static int64_t heads_in_turn(const struct attend_view *view) {
+    int64_t heads = may_take_turns(view) ? view->plan->heads_together : 1;
+    int64_t parts = view->cuts.units * view->cuts.splits;
+    while (heads > 1 && parts / heads < LEAST_PARTS * view->plan->threads)
+        heads /= 2;
+    return heads;
+}
+
+/* ---- All of it ---- */
 
 void kvmill_cut(struct attend_view *view, const struct tiles *tiles) {
     struct attend_cuts *cuts = &view->cuts;
@@ -242,8 +240,10 @@ void kvmill_cut(struct attend_view *view, const struct tiles *tiles) {
     cuts->tokens = kvmill_max(1, kvmill_min(rows / ratio, most_tokens(view)));
     cuts->parts = view->heads_apart ? ratio : (ratio + rows - 1) / rows;
     cuts->rows = kvmill_min(rows, cuts->tokens * ratio);
-    cuts->heads = heads_in_turn(view);
     cuts->room = tiles_of_tokens(view, most_tokens(view));
+    cuts->heads = 1;
     cuts->units = count_units(view);
     cuts->splits = count_splits(view);
+    cuts->heads = heads_in_turn(view);
+    cuts->units /= cuts->heads;
 }

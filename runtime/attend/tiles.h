@@ -50,8 +50,7 @@ const struct kvmill_kernel *kvmill_kernel_for(const struct attend_view *view,
 int64_t kvmill_unit_numbers(const struct attend_view *view);
 bool kvmill_find_unit(const struct attend_view *view, int64_t number, struct tile *tile);
 
-/* kv heads of the unit that begins with this tile, and the tiles of the others. */
-int64_t kvmill_heads_of_unit(const struct attend_view *view, const struct tile *first);
+/* The tile of the next kv head of a unit. */
 void kvmill_next_head(const struct attend_view *view, const struct tile *tile, struct tile *next);
 
 /* At least as many positions as any tile sees. */

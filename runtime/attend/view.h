@@ -98,7 +98,7 @@ struct attend_cuts {
     const struct tiles *tiles;
     int64_t tokens; /* of a tile */
     int64_t parts;  /* tiles that share the query heads of a kv head */
-    int64_t heads;  /* kv heads of a unit; the last unit of a sequence may have fewer */
+    int64_t heads;  /* kv heads of a unit */
     int64_t rows;   /* query rows of a tile */
     int64_t room;   /* most tiles of a kv head of a sequence */
     int64_t units;  /* tiles of all sequences and groups of kv heads */

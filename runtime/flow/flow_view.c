@@ -114,6 +114,7 @@ void kvmill_flow_set_view(struct flow_call *call) {
     struct attend_view *view = &call->attend.base.view;
     bool one_each = view->tokens.starts.data == NULL;
     view->look = look;
+    view->heads_alike = false;
     view->longest = longest(call);
     view->heads_apart = one_each && problem_of(call)->scope == KVMILL_SCOPE_QUERY_HEAD;
 }

@@ -50,7 +50,7 @@ m4_define(«km_unroll_values», «km_if(km_unroll / 2, «#pragma GCC unroll 6553
 m4_dnl Sums of float16 are over a block: over 64 positions of codes one in some million outputs errs by more than is
 m4_dnl promised.
 m4_define(«km_is_small», «((km_quads && m4_ifelse(km_key, «f32», 1, 0)) || (km_codes && km_summing_halves))»)
-km_tunable_when(«!km_unroll», «block», «km_if(km_is_small, 32, 64)», «16, 32, 64, 128»,
+km_tunable_when(«!km_unroll», «block», «km_if(km_is_small, 32, 64)», «16, 32, 64»,
     «positions that are scored, go through softmax and are summed up together»)
 km_limit(«km_if(km_quads || km_dims || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
     «a strip is longer than the block»)

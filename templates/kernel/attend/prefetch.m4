@@ -81,7 +81,7 @@ m4_dnl km_touch_extents -- defines touch_extents.
 m4_define(«km_touch_extents», «km_if(km_outer > 0, «m4_dnl
 /* A line of each extent that begins in the BLOCK rows from a place on: to translate the address of a page may take
    longer than to fetch its lines, so that is done before these are asked for.  */
-km_inline(«void», «touch_extents(const struct kvmill_attend *p, struct place at)»)
+km_inline(«void», «touch_extents(const struct kvmill_attend *p, struct place at, int after)»)
 {
     int64_t row = -at.passed; /* of the extent's first, from the place on */
     for (; row < BLOCK && at.extent->count > 0; row += at.extent->count, at.extent++)
@@ -91,7 +91,8 @@ km_each_side(«_km_touch»)m4_dnl
 }
 
 »)»)
-m4_define(«_km_touch», «            __builtin_prefetch(p->$1 + at.extent->slot * km_at_p(«$1_stride»), 0, 3);
+m4_define(«_km_touch», «            __builtin_prefetch((after ? p->after_$1 : p->$1) +
+                at.extent->slot * km_at_p(«$1_stride»), 0, 3);
 »)
 m4_define(«_km_define_fetch_lines», «m4_dnl
 /* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */

@@ -153,7 +153,7 @@ km_each_side(«_km_set_steps»)m4_dnl
         count = RUN;
         set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count, after);
     }
-km_if(km_outer > 0, «    touch_extents(p, here);
+km_if(km_outer > 0, «    touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
 »)km_list_ahead«»m4_dnl
 km_if(km_outer > 0 && (km_scales_apart(«key») || km_scales_apart(«value»)), «m4_dnl
     for (int64_t t = at <= 0 ? 0 : FOUND - BLOCK; t < FOUND; t += RUN) {

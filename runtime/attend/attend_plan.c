@@ -113,31 +113,15 @@ static struct tile_layout lay_tile_out(const struct attend_plan *plan, int64_t r
     return layout;
 }
 
-/* For the first `count` sizes of tiles, or as many as there are. */
-static struct tile_layout lay_tiles_out(const struct attend_plan *plan, int count) {
+/* For tiles of at most so many query rows. */
+static struct tile_layout lay_tiles_out(const struct attend_plan *plan, int64_t most) {
     int64_t rows = 0, kernel = 0;
     for (int m = 0; m < 2; m++)
-        for (int i = 0; i < plan->tiles[m].selection.count && i < count; i++) {
+        for (int i = 0; i < plan->tiles[m].selection.count && plan->tiles[m].rows[i] <= most; i++) {
             rows = kvmill_max(rows, plan->tiles[m].rows[i]);
             kernel = kvmill_max(kernel, kernel_room(&plan->tiles[m], i));
         }
     return lay_tile_out(plan, rows, kernel);
-}
-
-/* The first tiles of both kinds are the smallest. */
-static int64_t small_rows(const struct attend_plan *plan) {
-    int64_t rows = MOST_SMALL_ROWS;
-    for (int m = 0; m < 2; m++)
-        if (plan->tiles[m].selection.count > 0)
-            rows = kvmill_min(rows, plan->tiles[m].rows[0]);
-    return rows;
-}
-
-static bool has_small_tiles(const struct attend_plan *plan) {
-    for (int m = 0; m < 2; m++)
-        if (plan->tiles[m].selection.count > 0 && plan->tiles[m].rows[0] > MOST_SMALL_ROWS)
-            return false;
-    return true;
 }
 
 /* The most, of which kv heads are a multiple. */
@@ -150,10 +134,9 @@ static int64_t heads_together(const struct attend_plan *plan) {
 
 size_t kvmill_attend_lay_out(struct attend_plan *plan) {
     struct workspace_layout *layout = &plan->layout;
-    plan->small_rows = has_small_tiles(plan) ? small_rows(plan) : 0;
-    plan->heads_together = plan->small_rows > 0 ? heads_together(plan) : 1;
-    layout->any_tile = lay_tiles_out(plan, MOST_TILES);
-    layout->small_tile = lay_tiles_out(plan, 1);
+    plan->heads_together = small_rows(&plan->tiles[0]) > 0 ? heads_together(plan) : 1;
+    layout->any_tile = lay_tiles_out(plan, INT64_MAX);
+    layout->small_tile = lay_tiles_out(plan, MOST_SMALL_ROWS);
     layout->extents = SLOT_HEAD;
     layout->masks =
         layout->extents + whole_lines(MOST_EXTENTS * (int64_t)sizeof(struct kvmill_extent));

@@ -54,7 +54,6 @@ struct attend_plan {
     int activation;    /* of kernels */
     int query, output; /* elements of tensors */
     int threads;
-    int64_t small_rows;     /* query rows of the smallest tiles, or 0: they are not few */
     int64_t heads_together; /* kv heads that one thread attends in turn, at most */
     int64_t read_streams;   /* where positions may be read in any order */
     float scale, softcap, empty;
@@ -76,6 +75,11 @@ void kvmill_need_tiles(struct needs *needs, const struct kernel_search *search,
 
 /* " SYMBOL, SYMBOL (pack NAME)" */
 void kvmill_say_tiles(struct words *words, const struct tiles *tiles);
+
+/* Query rows of the smallest of them, or 0: they are not few. */
+static inline int64_t small_rows(const struct tiles *tiles) {
+    return tiles->rows[0] <= MOST_SMALL_ROWS ? tiles->rows[0] : 0;
+}
 
 /* Lay the workspace out, for the largest of the plan's tiles; returns its bytes. */
 size_t kvmill_attend_lay_out(struct attend_plan *plan);

@@ -216,10 +216,17 @@ static bool see_the_same(const struct attend_view *view) {
            (!view->converts || view->compacts);
 }
 
+/* The kernels that the view may use have tiles that are small, and hold those of the view. */
+static bool tiles_are_small(const struct attend_view *view) {
+    const struct tiles *tiles = view->plan->tiles;
+    return view->cuts.rows <= small_rows(&tiles[0]) &&
+           (!view->converts || view->cuts.rows <= small_rows(&tiles[1]));
+}
+
 /* Where rows are read from several places in turn, heads are not, too. */
 static bool may_take_turns(const struct attend_view *view) {
-    return see_the_same(view) && view->plan->read_streams == 1 && lie_together(&view->side[0][0]) &&
-           lie_together(&view->side[0][1]) && view->cuts.rows <= view->plan->small_rows;
+    return see_the_same(view) && tiles_are_small(view) && view->plan->read_streams == 1 &&
+           lie_together(&view->side[0][0]) && lie_together(&view->side[0][1]);
 }
 
 /* kv heads of a unit: as many as leave parts for all threads. */

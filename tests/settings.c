@@ -8,12 +8,14 @@ bool setting_next(const char **text, struct setting *setting) {
     *text += strspn(*text, " ");
     size_t length = strcspn(*text, " "), name = strcspn(*text, " =");
     size_t value = length - name - (name < length);
+    if (length == 0)
+        return false;
     if (name >= sizeof setting->name || value >= sizeof setting->value)
         bail_out("too long: %s", *text);
     snprintf(setting->name, sizeof setting->name, "%.*s", (int)name, *text);
     snprintf(setting->value, sizeof setting->value, "%.*s", (int)value, *text + length - value);
     *text += length;
-    return length > 0;
+    return true;
 }
 
 int64_t setting_integer(const char *value) {

@@ -305,7 +305,8 @@ TEST(files) {
        "a file that is not there: %s", error.text);
     ok(!specs_of_onnx("/tmp", &specs, &error) && strstr(error.text, "regular") != NULL,
        "a directory: %s", error.text);
-    ok(ftruncate(descriptor, ((off_t)2 << 30) + 1) == 0 && !specs_of_onnx(file_name, &specs, &error) &&
+    ok(ftruncate(descriptor, ((off_t)2 << 30) + 1) == 0 &&
+           !specs_of_onnx(file_name, &specs, &error) &&
            strstr(error.text, "2147483649 bytes; accepted: at most 2 GiB") != NULL,
        "a file of more than 2 GiB is refused before it is read");
 }

@@ -27,21 +27,28 @@ static const struct kvmill_format_parts *find_format(const char *text, size_t le
     return kvmill_format_parts(kvmill_format_of_word(word, KVMILL_ANY_SCALES));
 }
 
-/* "K", or "K,V". */
+/* "K", or "K,V": a type of both, or of each; false if there is none of that word. */
+static bool find_pair(const char *given,
+                      const struct kvmill_format_parts *(*find)(const char *text, size_t length),
+                      const struct kvmill_format_parts *pair[2]) {
+    const char *comma = strchrnul(given, ',');
+    pair[0] = find(given, (size_t)(comma - given));
+    pair[1] = *comma == ',' ? find(comma + 1, strlen(comma + 1)) : pair[0];
+    return pair[0] != NULL && pair[1] != NULL;
+}
+
 static bool read_cache_type(const struct options *options, struct cache_choice *choice,
                             struct error *error) {
     const char *given = option_value(options, "cache"), *words[KVMILL_MOST_FORMATS + 1];
+    const struct kvmill_format_parts *pair[2];
     char accepted[KVMILL_WORDS_SIZE];
     if (given == NULL)
         return true;
-    const char *comma = strchrnul(given, ',');
-    const struct kvmill_format_parts *key = find_format(given, (size_t)(comma - given));
-    const struct kvmill_format_parts *value =
-        *comma == ',' ? find_format(comma + 1, strlen(comma + 1)) : key;
-    choice->type = key;
-    choice->value_type = value == key ? NULL : value;
-    if (key != NULL && value != NULL)
+    if (find_pair(given, find_format, pair)) {
+        choice->type = pair[0];
+        choice->value_type = pair[1] == pair[0] ? NULL : pair[1];
         return true;
+    }
     kvmill_format_words(KVMILL_ANY_SCALES, words);
     return fail(error, EXIT_USER, "--cache: \"%.80s\"; accepted: one or two, with a comma, of %s",
                 given, kvmill_list_words(words, "", accepted));
@@ -88,16 +95,6 @@ static bool read_math(const struct options *options, struct cache_choice *choice
 
 /* ---- Caches of llama.cpp ---- */
 
-/* "K", or "K,V". */
-static bool read_ggml_types(const char *given, struct cache_choice *choice, struct error *error) {
-    const char *comma = strchrnul(given, ',');
-    choice->ggml[GGML_KEY] = ggml_type_find(given, (size_t)(comma - given));
-    choice->ggml[GGML_VALUE] =
-        *comma == ',' ? ggml_type_find(comma + 1, strlen(comma + 1)) : choice->ggml[GGML_KEY];
-    return (choice->ggml[GGML_KEY] != NULL && choice->ggml[GGML_VALUE] != NULL) ||
-           ggml_type_refuse(given, error);
-}
-
 /* What else says how a cache is: llama.cpp's is as it is. */
 static bool read_ggml(const struct options *options, const char *given, struct cache_choice *choice,
                       struct error *error) {
@@ -106,7 +103,7 @@ static bool read_ggml(const struct options *options, const char *given, struct c
             return fail(error, EXIT_USER,
                         "--%s is for kvmill's own caches; accepted for llama.cpp's: --ggml",
                         own_caches[i]);
-    return read_ggml_types(given, choice, error);
+    return find_pair(given, ggml_type_find, choice->ggml) || ggml_type_refuse(given, error);
 }
 
 static bool read_choice(const struct options *options, const char *file,

@@ -80,14 +80,6 @@ static int64_t kernel_room(const struct tiles *tiles, int i) {
     return room;
 }
 
-static int64_t most_rows(const struct attend_plan *plan) {
-    int64_t rows = 0;
-    for (int m = 0; m < 2; m++)
-        for (int i = 0; i < plan->tiles[m].selection.count; i++)
-            rows = kvmill_max(rows, plan->tiles[m].rows[i]);
-    return rows;
-}
-
 static int64_t mask_room(const struct attend_plan *plan, int64_t rows) {
     int64_t bytes = kvmill_activation_bytes(plan->activation);
     return plan->converts ? whole_lines(rows * KVMILL_MASK_POSITIONS * bytes) : 0;
@@ -105,7 +97,7 @@ static int64_t query_room(const struct attend_plan *plan, int64_t rows) {
 
 static struct tile_layout lay_tile_out(const struct attend_plan *plan, int64_t rows,
                                        int64_t kernel) {
-    struct tile_layout layout = {.kernel = 0, .rows = whole_lines(kernel)};
+    struct tile_layout layout = {.most_rows = rows, .kernel = 0, .rows = whole_lines(kernel)};
     layout.partial = layout.rows + whole_lines(rows * (int64_t)sizeof(struct kvmill_query_row));
     layout.queries =
         layout.partial + whole_lines(rows * partial_floats(plan) * (int64_t)sizeof(float));
@@ -140,7 +132,7 @@ size_t kvmill_attend_lay_out(struct attend_plan *plan) {
     layout->extents = SLOT_HEAD;
     layout->masks =
         layout->extents + whole_lines(MOST_EXTENTS * (int64_t)sizeof(struct kvmill_extent));
-    layout->slots = layout->masks + mask_room(plan, most_rows(plan));
+    layout->slots = layout->masks + mask_room(plan, layout->any_tile.most_rows);
     layout->tiles = layout->slots + slot_room(plan);
     layout->size = layout->tiles + kvmill_max(layout->any_tile.size,
                                               layout->small_tile.size * plan->heads_together);

@@ -21,8 +21,9 @@ static inline const struct kvmill_attend_shape *tile_shape(const struct tiles *t
     return tiles->selection.portable ? &tiles->wanted : kernel->shape;
 }
 
-/* Where a tile has its own things, from where they begin. */
+/* Where a tile of at most so many query rows has its own things, from where they begin. */
 struct tile_layout {
+    int64_t most_rows;
     int64_t kernel, rows, partial, queries;
     int64_t size;
 };

@@ -1,7 +1,8 @@
 /* How a run is cut.  A tile is some query rows that share a kv head: all query heads of one token
    after the other.  A unit is a tile of one sequence, or the tiles of some kv heads; where there
    are few of them, each is cut into pieces of its positions, whose partial results are merged in a
-   phase of its own.  Cuts depend on shapes and lengths alone, never on threads.
+   phase of its own.  Pieces, and so results, depend on shapes and lengths alone; how many kv heads a
+   unit has depends on threads, too.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_TILES_H

@@ -341,8 +341,7 @@ m4_define(«_km_down», «km_inline(«void»,
 m4_dnl km_round_function -- to the nearest number of bfloat16, half to even.
 m4_define(«km_round_function», «m4_ifdef(«km_rounds», «km_inline(«float», «rounded(float x)»)
 {
-    uint32_t u = bits_of(x), is_number = x == x, is_odd = u >> 16 & 1;
-    return float_of((is_number ? u + 0x7fff + is_odd : u | 0x400000) & 0xffff0000);
+    return float_of(brain_of(x) << 16);
 }
 
 »)»)

@@ -47,10 +47,14 @@ m4_define(«km_unroll_keys», «km_if(km_unroll % 2, «#pragma GCC unroll 65534
 m4_define(«km_unroll_values», «km_if(km_unroll / 2, «#pragma GCC unroll 65534
 »)»)
 
+m4_define(«km_bytes_of_position», «(km_row_bytes_of(km_key, km_key_dim) + km_row_bytes_of(km_value, km_value_dim))»)
+m4_define(«km_rows_are_long», «(km_few_rows && 64 * km_bytes_of_position > 32768)»)
+m4_dnl Long values that are summed up in several strips are read once for each strip: 16 of them stay in the first cache.
+m4_define(«km_is_tiny», «((km_dims || km_quads) && km_rows_are_long && km_value_dim > km_strip * km_lanes)»)
 m4_dnl Sums of float16 are over a block: over 64 positions of codes one in some million outputs errs by more than is
 m4_dnl promised.
 m4_define(«km_is_small», «((km_quads && m4_ifelse(km_key, «f32», 1, 0)) || (km_codes && km_summing_halves))»)
-km_tunable_when(«!km_unroll», «block», «km_if(km_is_small, 32, 64)», «16, 32, 64»,
+km_tunable_when(«!km_unroll», «block», «km_if(km_is_tiny, 16, «km_if(km_is_small, 32, 64)»)», «16, 32, 64»,
     «positions that are scored, go through softmax and are summed up together»)
 km_limit(«km_if(km_quads || km_dims || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
     «a strip is longer than the block»)
@@ -60,9 +64,9 @@ km_tunable_when(«!km_unroll», «inner», 0, «0, 4, 8, 16»,
     «rows ahead that are brought from the second cache into the first; 0: all come into the first at once»)
 m4_dnl What is on its way may not drive the rest out of the first cache: some 32 KiB of it. Many query rows, which go
 m4_dnl through a block several times, want all of the next one.
-m4_define(«km_bytes_of_position», «(km_row_bytes_of(km_key, km_key_dim) + km_row_bytes_of(km_value, km_value_dim))»)
-m4_define(«km_usual_outer», «km_if(km_few_rows && 64 * km_bytes_of_position > 32768, 32, 64)»)
-km_tunable_when(«!km_unroll», «outer», «km_usual_outer», «0, 32, 64, 128», «rows ahead that are brought from memory»)
+m4_define(«km_usual_outer», «km_if(km_is_tiny, 16, «km_if(km_rows_are_long, 32, 64)»)»)
+km_tunable_when(«!km_unroll», «outer», «km_usual_outer», «0, 16, 32, 64, 128»,
+    «rows ahead that are brought from memory»)
 
 m4_define(«km_sums_of_position», «m4_eval((km_rows * 4 + km_lanes - 1) / km_lanes)»)
 m4_define(«km_usual_positions», «km_if(km_sums / km_sums_of_position < 4, 4,

@@ -311,13 +311,13 @@ struct work {
         /* of a weight's last digit; the former NaN with value_nan */
     /* Rows of the block and after it, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
-    int64_t key_step[2 + BLOCK / RUN][RUN];
+    int64_t key_step[2 + FOUND / RUN][RUN];
     struct run value_run[FOUND / RUN];
-    int64_t value_step[2 + BLOCK / RUN][RUN];
+    int64_t value_step[2 + FOUND / RUN][RUN];
     struct run key_scale_run[FOUND / RUN];
-    int64_t key_scale_step[2 + BLOCK / RUN][RUN];
+    int64_t key_scale_step[2 + FOUND / RUN][RUN];
     struct run value_scale_run[FOUND / RUN];
-    int64_t value_scale_step[2 + BLOCK / RUN][RUN];
+    int64_t value_scale_step[2 + FOUND / RUN][RUN];
     const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
     struct place next;
     _Alignas(64) float key_scale[1][BLOCK];
@@ -366,11 +366,11 @@ fetch_value_lines(const struct work *w, int64_t first, int64_t count, int togeth
     }
 }
 
-/* Scales of a run that take no more than a line are in one or two.  */
+/* Scales of a run that lie close together are in one line or two.  */
 INLINED void
 fetch_scales(struct run run)
 {
-    int64_t by = run.step[RUN - 1] < 64 ? RUN - 1 : 1;
+    int64_t by = (uint64_t)run.step[RUN - 1] < 64 ? RUN - 1 : 1;
     for (int64_t i = 0; i < RUN; i += by)
         __builtin_prefetch(run.first + run.step[i], 0, 3);
 }
@@ -414,8 +414,9 @@ set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, in
 
 /* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: of those that are not, the
    nearest one that is.  */
-INLINED void
-list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n)
+__attribute__((noinline)) __attribute__((target("avx2,fma,f16c")))
+static void
+list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n, int after)
 {
     const int64_t first = slot_at(at);
     for (int64_t i = 0; i < RUN; i++) {
@@ -427,12 +428,14 @@ list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place 
         if (t + i < n - 1)
             at = place_after(at, 1);
     }
-    w->key_run[t / RUN] = (struct run){p->key + first * p->key_stride, w->key_step[2 + t / RUN]};
-    w->value_run[t / RUN] = (struct run){p->value + first * p->value_stride, w->value_step[2 + t / RUN]};
-    w->key_scale_run[t / RUN] = (struct run){p->key_scale + first * p->key_scale_stride,
+    w->key_run[t / RUN] = (struct run){(after ? p->after_key : p->key) + first * p->key_stride,
+                                       w->key_step[2 + t / RUN]};
+    w->value_run[t / RUN] = (struct run){(after ? p->after_value : p->value) + first * p->value_stride,
+                                         w->value_step[2 + t / RUN]};
+    w->key_scale_run[t / RUN] = (struct run){(after ? p->after_key_scale : p->key_scale) + first * p->key_scale_stride,
                                              w->key_scale_step[2 + t / RUN]};
-    w->value_scale_run[t / RUN] = (struct run){p->value_scale + first * p->value_scale_stride,
-                                               w->value_scale_step[2 + t / RUN]};
+    w->value_scale_run[t / RUN] = (struct run){(after ? p->after_value_scale : p->value_scale) +
+                                               first * p->value_scale_stride, w->value_scale_step[2 + t / RUN]};
 }
 
 /* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
@@ -456,7 +459,7 @@ find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64
         if (count > 0)
             continue;
         count = RUN;
-        list_run(p, w, t, at, n);
+        list_run(p, w, t, at, n, 0);
     }
     if (t < BLOCK)
         set_runs(p, w, t, BLOCK - t, slot_at(last), 1, 0);
@@ -501,7 +504,7 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
         if (count > 0)
             continue;
         count = RUN;
-        set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count, after);
+        list_run(p, w, t, here, FOUND, after);
     }
     touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
     list_ahead(w->key_ahead, w->key_run + OUTER / RUN);

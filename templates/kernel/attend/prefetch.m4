@@ -68,10 +68,10 @@ km_if(km_outer > 0, «km_inline(«void», «list_ahead(const unsigned char *ahea
 _km_define_fetch_lines(«key»)_km_define_fetch_lines(«value»)»)m4_dnl
 km_if(km_inner > 0, «_km_define_fetch_inner(«key»)_km_define_fetch_inner(«value»)»)m4_dnl
 km_if(km_outer > 0 && (km_scales_apart(«key») || km_scales_apart(«value»)), «m4_dnl
-/* Scales of a run that take no more than a line are in one or two.  */
+/* Scales of a run that lie close together are in one line or two.  */
 km_inline(«void», «fetch_scales(struct run run)»)
 {
-    int64_t by = run.step[RUN - 1] < 64 ? RUN - 1 : 1;
+    int64_t by = (uint64_t)run.step[RUN - 1] < 64 ? RUN - 1 : 1;
     for (int64_t i = 0; i < RUN; i += by)
         __builtin_prefetch(run.first + run.step[i], 0, 3);
 }

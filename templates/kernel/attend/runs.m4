@@ -6,13 +6,14 @@ km_if(km_scales_apart(«key»), «$1(«key_scale»)»)km_if(km_scales_apart(«va
 
 m4_dnl Steps of runs: of rows a stride apart, of one row again and again, and of each run whose rows are anywhere.
 m4_define(«km_run_work», «    struct run $1_run[FOUND / RUN];
-    int64_t $1_step[2 + BLOCK / RUN][RUN];
+    int64_t $1_step[2 + FOUND / RUN][RUN];
 »)
 m4_define(«_km_set_steps», «        w->$1_step[0][i] = i * km_at_p(«$1_stride»);
         w->$1_step[1][i] = 0;
 »)
+m4_define(«_km_base», «(after ? p->after_$1 : p->$1)»)
 m4_define(«_km_set_runs», «    lay_runs(w->$1_run + t / RUN, n / RUN,
-        (after ? p->after_$1 : p->$1) + _km_slot(«$1») * km_at_p(«$1_stride»), w->$1_step[stays]);
+        _km_base(«$1») + _km_slot(«$1») * km_at_p(«$1_stride»), w->$1_step[stays]);
 »)
 m4_dnl Tiles are read whole, from their first row on.
 m4_define(«_km_is_tiled», «m4_ifelse(«$1», «key», «km_in_tiles(km_key)», «$1», «value», «km_in_tiles(km_value)», 0)»)
@@ -21,7 +22,7 @@ m4_define(«_km_list_row», «km_if(_km_is_tiled(«$1»), «», «m4_dnl
         w->$1_step[2 + t / RUN][i] = (slot - first) * km_at_p(«$1_stride»);
 »)»)
 m4_define(«_km_set_listed_run», «km_if(_km_is_tiled(«$1»), «», «m4_dnl
-    w->$1_run[t / RUN] = (struct run){p->$1 + first * km_at_p(«$1_stride»), w->$1_step[2 + t / RUN]};
+    w->$1_run[t / RUN] = (struct run){_km_base(«$1») + first * km_at_p(«$1_stride»), w->$1_step[2 + t / RUN]};
 »)»)
 
 m4_dnl km_tile_rows -- rows that blocks begin at multiples of, or 1.  The first block of a call, at km_first_block,
@@ -96,9 +97,11 @@ km_each_side(«_km_set_runs»)}
 
 /* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: of those that are not, the
    nearest one that is.  */
-km_inline(«void», «list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at«»_km_low,
-    int64_t n)»)
+km_apart(«void», «list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at«»_km_low,
+    int64_t n, int after)»)
 {
+km_if(km_tile_rows > 1, «    set_runs(p, w, t, RUN, slot_at(at), 0, after);
+»)m4_dnl
     const int64_t first = slot_at(at);
     for (int64_t i = 0; i < RUN; i++) {
         int64_t slot = slot_at(at)_km_before_low;
@@ -128,9 +131,7 @@ km_inline(«void», «find_block(const struct kvmill_attend *p, struct work *w, 
         if (count > 0)
             continue;
         count = RUN;
-km_if(km_tile_rows > 1, «        set_runs(p, w, t, RUN, slot_at(at), 0, 0);
-»)m4_dnl
-        list_run(p, w, t, at«»km_if(km_tile_rows > 1, «, low»), n);
+        list_run(p, w, t, at«»km_if(km_tile_rows > 1, «, low»), n, 0);
     }
     if (t < BLOCK)
         set_runs(p, w, t, BLOCK - t, slot_at(last), 1, 0);
@@ -151,7 +152,7 @@ km_each_side(«_km_set_steps»)m4_dnl
         if (count > 0)
             continue;
         count = RUN;
-        set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count, after);
+        list_run(p, w, t, here«»km_if(km_tile_rows > 1, «, 0»), FOUND, after);
     }
 km_if(km_outer > 0, «    touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
 »)km_list_ahead«»m4_dnl

@@ -10,7 +10,7 @@ m4_dnl km_inline(TYPE, DECLARATION) -- head of a function that is always inlined
 m4_define(«km_inline», «INLINED $1
 $2»)
 
-m4_dnl km_apart(TYPE, DECLARATION) -- head of a function that is called, and never inlined: what is rare leaves the rest short.
+m4_dnl km_apart(TYPE, DECLARATION) -- head of a function that is never inlined: what is rare leaves the rest short.
 m4_define(«km_apart», «__attribute__((noinline)) km_function(«$1», «$2»)»)
 
 m4_dnl km_run -- the name of the function that is the kernel: what profilers and debuggers show.

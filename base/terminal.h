@@ -1,4 +1,4 @@
-/* What is said on terminals only: colours, and what to do next.
+/* Text for terminals only: colours, and hints about what to do next.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_TERMINAL_H

@@ -1,5 +1,5 @@
-/* Ops whose runs are timed as they are: those that attend over what they are given, sequences of any
-   lengths, caches that are read back.
+/* Ops whose runs are timed as a whole: those that attend over given keys and values, sequences of
+   any lengths, caches that are read back.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* What a bench found, a line each.
+/* The results of a bench, one per line.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_RESULTS_H

@@ -1,4 +1,4 @@
-/* What the machine can do, on the memory of a scene: what runs are held against.
+/* The rivals of runs: the machine's limits, measured on the memory of a scene.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_RIVALS_H

@@ -1,4 +1,4 @@
-/* CacheAttend: attention over a cache that anybody filled.
+/* CacheAttend: attention over a cache that the caller has filled.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "arithmetic.h"

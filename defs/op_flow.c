@@ -1,4 +1,4 @@
-/* Sparse flows: what of a flow is data, and the tensors of its steps.
+/* Sparse flows: the members of a flow that are plain data, and the tensors of its steps.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "op_tables.h"

@@ -1,4 +1,4 @@
-/* WriteRows: rows into the cells of a cache that are named one by one.
+/* WriteRows: stores rows in the slots of a cache that the caller lists.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "format.h"

@@ -1,5 +1,4 @@
-/* What all ops have in common: errors, tensors, plans, running; and TensorScatter.  Included by
-   kvmill.h.
+/* Shared by all ops: errors, tensors, plans, running.  Also TensorScatter.  Included by kvmill.h.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_CORE_H

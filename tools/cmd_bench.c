@@ -1,4 +1,4 @@
-/* kvmill bench: the kernels of a pack against what the machine can do.
+/* kvmill bench: compares the kernels of a pack with the machine's limits.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <glob.h>

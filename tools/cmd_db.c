@@ -1,4 +1,4 @@
-/* kvmill db: what may be done with tuning databases but to measure.
+/* kvmill db: operations on tuning databases, except measuring.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

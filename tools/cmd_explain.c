@@ -1,4 +1,4 @@
-/* kvmill explain: kernels in words, or their C.
+/* kvmill explain: describes kernels in words, or prints their C.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* kvmill rewrite: StableHLO text that says the same in other ops; ONNX models with kvmill's.
+/* kvmill rewrite: rewrites StableHLO text to equivalent ops, and ONNX models to kvmill's ops.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

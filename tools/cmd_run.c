@@ -1,4 +1,4 @@
-/* kvmill run: one spec on arrays in files.
+/* kvmill run: runs one spec on arrays in files.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

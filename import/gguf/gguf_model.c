@@ -1,5 +1,5 @@
-/* A GGUF header as a model.  What is not among the metadata, llama.cpp has in its code, and here a
-   model's class: windows' patterns, sinks.
+/* Turns a GGUF header into a model.  What the metadata lack (patterns of windows, sinks) is in
+   llama.cpp's code, and here in the table of model classes.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

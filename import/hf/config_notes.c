@@ -1,5 +1,5 @@
-/* What a config says of attention and nothing has read: a reader must not take a plan for more than
-   it is.
+/* Notes about keys of a config that concern attention and that kvmill does not support, so that a
+   plan does not seem to cover them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What a model's cache needs: for every distinct layer geometry the updates of K and V, one token
-   (decode) or many (prefill), in both cache layouts; and its attention.
+/* The specs of a model's cache: for each distinct layer geometry the updates of K and V, for one
+   token (decode) and for many (prefill), in both cache layouts; and its attention.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

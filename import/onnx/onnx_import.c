@@ -1,4 +1,4 @@
-/* The main graph of a message: names become values, in the order of its nodes.
+/* Imports the main graph of a message: names become values, in the order of the nodes.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* The specs of an ONNX model, and what is left alone of it.
+/* The specs of an ONNX model, and the nodes that get none.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

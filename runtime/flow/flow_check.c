@@ -1,5 +1,5 @@
-/* What a run of a flow checks: tensors, requests, pages, slots, lists.  Nothing has been written
-   when it fails.
+/* Checks a run of a flow: tensors, requests, pages, slots, lists.  If a check fails, nothing has
+   been written.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl attend_tunables.m4 -- what kernels that attend leave open.
+m4_dnl attend_tunables.m4 -- the tunables of attention kernels.
 km_need_all(«the generator», «km_registers», «km_few_rows», «km_summing_codes», «km_summing_halves»,
     «km_summing_pairs»)
 

@@ -236,10 +236,11 @@ static bool print_fits(const char *path, const size_t results[MISFITS], struct e
             refused += misfit != FITS ? results[misfit] : 0;
         }
     return refused == 0 ||
-           fail(error, EXIT_USER,
-                "%.500s: %zu results do not hold on this machine and are refused; accepted: those "
-                "of its CPU, compiler, flags and templates; `kvmill db prune` removes others",
-                path, refused);
+           fail(
+               error, EXIT_USER,
+               "%.500s: %zu results are not valid on this machine and are refused; accepted: those "
+               "of its CPU, compiler, flags and templates; `kvmill db prune` removes others",
+               path, refused);
 }
 
 static bool check_pages(const char *path, struct error *error) {

@@ -143,7 +143,7 @@ static bool add_rows(const struct model *model, const struct cache_choice *choic
 const char *model_without_attention(const struct model *model) {
     return model->alibi_bias_max == 0 || model->alibi_bias_max == 8
                ? NULL
-               : "its alibi_bias_max is not 8, which the slopes of cache attention are made for";
+               : "its alibi_bias_max is not 8, which the slopes of cache attention assume";
 }
 
 /* Whether an earlier layer attends alike. */

@@ -9,7 +9,7 @@
 
 struct rival {
     const char *name;
-    struct scene_call *call; /* that is held against it: its scene, and its pool */
+    struct scene_call *call; /* that is compared with it: its scene, and its pool */
     void (*run)(struct rival *rival);
     struct scene_call *other; /* that does the same otherwise, if it is a call */
     double done;              /* bytes or operations of the last run */

@@ -172,7 +172,7 @@ double scene_call_flops(const struct scene_call *call);
 
 /* ---- Checks ---- */
 
-/* Compute what the portable kernels give at turn 0, where results are held against that. */
+/* Compute what the portable kernels give at turn 0, where results are compared with that. */
 bool scene_expect(struct scene_call *call, struct error *error);
 
 /* Whether a call's plan gives, at turn 0, what the portable kernels give: the same bytes, or as

@@ -159,7 +159,7 @@ static bool check_cpu(const char *file, const struct sweeps *sweeps, const char 
     return true;
 }
 
-/* Later files are held against the CPU of what was there before. */
+/* Later files are compared with the CPU of what was there before. */
 static bool read_files(const struct options *given, const struct sweeps *old, struct sweeps *all,
                        struct error *error) {
     const char *cpu = NULL;

@@ -60,5 +60,5 @@ const struct op kvmill_write_rows_op = {
     .source = OP_OURS,
     .parts = {&attributes},
     OP_TENSORS(tensors),
-    .help = "Store rows in the cells of a cache that slots name.",
+    .help = "Store rows in the slots of a cache that the tensor slots lists.",
 };

@@ -1,4 +1,4 @@
-/* Text for terminals only: colours, and hints about what to do next.
+/* What is said on terminals only: colours, and what to do next.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_TERMINAL_H

@@ -397,11 +397,11 @@ static void explain_how(const struct kernel *kernel, FILE *stream) {
         fprintf(stream, "%s\n%s",
                 is(kernel, "words")   ? "Codes become floats in registers, where a vector holds "
                                         "positions."
-                : is(kernel, "dims")  ? "Each key is multiplied in place, its dims in the "
+                : is(kernel, "dims")  ? "Each key is multiplied where it lies, its dims in the "
                                         "lanes."
                 : is(kernel, "quads") ? "Each key is read once, for all query rows together, which "
                                         "lie side by side in vectors."
-                                      : "A block of keys is transposed, so that a vector holds "
+                                      : "A block of keys is turned, so that a vector holds "
                                         "positions, once for all query rows.",
                 values_can_be_halves(kernel) ? "Weights and values are float16.\n" : "");
 }
@@ -413,7 +413,7 @@ static void explain(const struct kernel *kernel, FILE *stream) {
             value[ROWS], kvmill_format_name(value[ACTIVATION]));
     explain_side(kernel, KEY, "keys", stream);
     explain_side(kernel, VALUE, ", values", stream);
-    fprintf(stream, ".\nScore terms besides scale, window and sink:%s%s%s.\n",
+    fprintf(stream, ".\nScore terms beside scale, window and sink:%s%s%s.\n",
             value[TERMS] & KVMILL_TERM_SOFTCAP ? " soft-cap" : "",
             value[TERMS] & KVMILL_TERM_BIAS ? " ALiBi and mask" : "", value[TERMS] ? "" : " none");
     explain_how(kernel, stream);

@@ -343,12 +343,11 @@ static kvmill_status check_places_of_tiles(const struct kvmill_cache_geometry *g
     if (!kvmill_has_tiles(geometry))
         return KVMILL_OK;
     if (geometry->dynamic ? geometry->layout < 3 : geometry->layout != 1)
-        return kvmill_fail(
-            error, KVMILL_E_ATTRIBUTE,
-            "cache_layout is %" PRId64
-            "; accepted with cache_format \"tiles\": %s, in which rows of a head lie "
-            "side by side",
-            geometry->layout, geometry->dynamic ? "3, 4" : "1");
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "cache_layout is %" PRId64
+                           "; accepted with cache_format \"tiles\": %s, where rows of a head lie "
+                           "side by side",
+                           geometry->layout, geometry->dynamic ? "3, 4" : "1");
     if (geometry->paged && geometry->page_size % KVMILL_KEY_TILE != 0)
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "page_size is %" PRId64

@@ -58,7 +58,7 @@ _VALUE_ATTRIBUTES = {name for name in ATTENTION_ATTRIBUTES if name.startswith("v
 
 
 def cache_type(T1: str, quant_bit: int, cache_format: str | None) -> str:
-    """The type of the cache if there is only one possible type, otherwise T1."""
+    """The only type a cache can have, or else T1."""
     in_blocks = cache_format and cache_format != "tiles"
     return "uint8" if in_blocks else {8: "int8", 4: "int4"}.get(quant_bit, T1)
 
@@ -68,7 +68,7 @@ def scale_type(T1: str) -> str:
 
 
 class CacheAttention(Plan):
-    """Shared by the ops that read caches."""
+    """What ops that read caches have in common."""
 
     _function = ""  # of the library
     _attributes: frozenset[str] = frozenset(ATTENTION_ATTRIBUTES)
@@ -122,8 +122,7 @@ class CacheAttention(Plan):
 
     @staticmethod
     def _complete_value_types(attributes: dict[str, Any], types: dict[str, str]) -> dict[str, str]:
-        """Complete V's types, and put V's other attributes into `attributes`. What is left out is
-        as K's."""
+        """V's, and V's other attributes into `attributes`: what is left out is as K's."""
         says_how = {"value_quant_bit", "value_cache_format", "value_T2"} & set(attributes)
         if not says_how:
             for name in ("quant_bit", "cache_format"):
@@ -161,7 +160,7 @@ class CacheAttention(Plan):
         return frozenset((*self._written, *self._outputs))
 
     def _arrays(self, tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """The tensors that exist; those that are written are on the caller's memory."""
+        """Those that there are; on memory of the caller's, where it is written."""
         if not tensors.keys() <= self._numbers.keys():
             refuse_unknown(tensors, self._names)
         arrays = dict(tensors)
@@ -173,7 +172,7 @@ class CacheAttention(Plan):
         return arrays
 
     def _declared(self, name: str) -> DType | None:
-        """The element type of a tensor; None if the array's own type determines it."""
+        """The element type of a tensor; None where the array's own tells."""
         is_partial = name == "attn_output" and self._op.partial
         word = None if is_partial else _ATTENTION_TYPES.get(name)
         return dtype_named(self._types[word], word) if word in self._types else None
@@ -341,7 +340,7 @@ class KeyValueCache(CacheAttention):
         return key, value
 
     def _ring(self, tensors: dict[str, Any]) -> int:
-        """The slots of each sequence's ring; unlimited for a linear cache."""
+        """Slots of each sequence's ring; a linear cache has no end."""
         if self._op.mode != b"circular":
             return sys.maxsize
         if not self._op.dynamic_batching:

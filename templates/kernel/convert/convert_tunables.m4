@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl convert_tunables.m4 -- sizes of rows, and the tunables of the kernels that convert them.
+m4_dnl convert_tunables.m4 -- sizes of rows, and what kernels that convert them leave open.
 km_need_all(«the definitions», «km_symbol», «km_activation», «km_element», «km_dim», «km_variant»)
 
 m4_dnl km_row_bytes -- of a row of the cache; km_from_bytes -- of activations.

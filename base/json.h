@@ -1,5 +1,5 @@
-/* Reading JSON with errors a user can act on: syntax errors as file:line:column, errors of meaning
-   as file: /json/path.  Writing it, with members in their order.
+/* Reads JSON, with errors that a user can act on: syntax errors as file:line:column, other errors
+   as file: /json/path.  Writes JSON, with members in their order.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_JSON_H

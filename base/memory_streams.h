@@ -1,4 +1,4 @@
-/* Files in memory for the standard streams of another program.
+/* Files in memory, which serve another program as its standard streams.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_MEMORY_STREAMS_H

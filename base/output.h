@@ -1,4 +1,5 @@
-/* Writing a set of files so that a directory holds either all of them or what it held before.
+/* Writes a set of files.  Afterwards a directory contains either all of them, or what it contained
+   before.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_OUTPUT_H

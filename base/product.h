@@ -1,4 +1,4 @@
-/* Products of what files say, which may be anything.
+/* Products of numbers from files, checked for overflow, because a file may contain any number.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_PRODUCT_H

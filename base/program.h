@@ -1,4 +1,4 @@
-/* Other programs that the command needs: which they are, and what they say of their version.
+/* Finds the other programs that the command needs, and reads their versions.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_PROGRAM_H

@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4): what withstands those who choose what is hashed, as hash.h does not.
+/* SHA-256 (FIPS 180-4).  Unlike hash.h, it resists those who choose what is hashed.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_SHA256_H

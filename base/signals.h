@@ -1,5 +1,5 @@
-/* Signals that must not come at any time: held back over steps that must not be left half-done, or
-   noted while what was begun can still be undone.
+/* Signals that must not interrupt at any time.  They are blocked during steps that must be
+   completed, or recorded while a step can still be undone.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_SIGNALS_H

@@ -1,4 +1,4 @@
-/* Text that grows.
+/* A string that grows as text is added.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_TEXT_H

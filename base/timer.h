@@ -1,4 +1,5 @@
-/* Timing that can be compared: contenders take turns, so that drift of the machine hits all alike.
+/* Comparable times: contenders take turns, so that changes in the machine's speed affect all of
+   them alike.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_TIMER_H

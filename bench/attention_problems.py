@@ -1,4 +1,4 @@
-"""What onnxruntime_attention.py runs, and the arrays of a run.
+"""The problems of onnxruntime_attention.py, and the arrays of a run.
 
 SPDX-License-Identifier: Apache-2.0
 """

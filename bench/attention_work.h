@@ -1,4 +1,4 @@
-/* How much there is to do in a call of cache attention, and how fast the bars want it.
+/* The amount of work in a call of cache attention, and the speed that the bars require.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_ATTENTION_WORK_H

@@ -1,4 +1,4 @@
-/* Benchmarks of specs: each is held against what the machine can do, in one run.
+/* Benchmarks of specs.  Each is compared with the machine's limits, measured in the same run.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_BENCH_H

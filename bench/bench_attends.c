@@ -1,5 +1,5 @@
-/* Ops whose runs are timed as they are: those that attend over what they are given, sequences of any
-   lengths, caches that are read back.
+/* Ops whose runs are timed as a whole: those that attend over given keys and values, sequences of
+   any lengths, caches that are read back.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 static const double seconds_per_case = 1.0;
 enum { FEW_TOKENS = 8 };
 
-/* What a case is held against: copying, multiplying, or reading. */
+/* What a case is compared with: copying, multiplying, or reading. */
 static struct bench_case limits_of(const struct scene_op *op, const struct run_size *size) {
     if (op == &read_back_scene_op)
         return (struct bench_case){

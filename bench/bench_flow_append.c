@@ -1,4 +1,4 @@
-/* Rows of new tokens that append quantises, against the same rows in float16.
+/* Appends with rows that are quantised, compared with the same rows in float16.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -29,7 +29,7 @@ static bool open(struct bench *bench, const struct spec *spec, const struct scen
 
 /* ---- Gather ---- */
 
-/* A call of fewer bytes is held against copying them and what a call may cost; a larger one against
+/* A call of fewer bytes is compared with copying them and what a call may cost; a larger one against
    copying alone, and two threads against one.  Copying is no bar for windows that are shorter. */
 static const int64_t small_bytes = 1 << 20, long_window = 1 << 10, gather_rotation = 1 << 30;
 static const double call_seconds = 1e-6;

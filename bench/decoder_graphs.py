@@ -1,4 +1,4 @@
-"""Decoders of onnxruntime_decoder.py: layers of models with random weights, as graphs.
+"""The decoders of onnxruntime_decoder.py: layers of models with random weights, as graphs.
 
 SPDX-License-Identifier: Apache-2.0
 """

@@ -1,5 +1,5 @@
-/* How well a selection of pages stands for all of them: the softmax weights that its tokens would
-   have, and what becomes of its output.  A row is one kv head of a request, with the group of query heads on it.
+/* How well a selection of pages represents all pages: the total softmax weight of its tokens, and
+   the error of its output.  A row is one kv head of a request, with the group of query heads on it.
    Lists are ascending page numbers of a row.
 
    SPDX-License-Identifier: Apache-2.0 */

@@ -1,4 +1,4 @@
-/* Keys and queries that have what those of a model have, so that a selection can be good or bad:
+/* Keys and queries with the properties of a model's, so that a selection can be good or bad:
    segments about a topic, sinks at the beginning, single tokens that are looked for (needles),
    channels with a large mean of their own, and noise in all channels.
 

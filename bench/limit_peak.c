@@ -1,4 +1,4 @@
-/* Sums enough that each is added to only when its last addition is done, and all in registers.
+/* As many sums as hide the latency of an addition, all of them in registers.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>

@@ -1,5 +1,4 @@
-/* What the machine can do: copying and reading memory, multiplying and adding, by the threads of a
-   pool.
+/* The machine's limits: copying and reading memory, and multiply-adds, by the threads of a pool.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_LIMITS_H

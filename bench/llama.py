@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""llama.cpp with kvmill's attention beside its own: tokens per second of prompts and of generation.
+"""llama.cpp with kvmill's attention and with its own: tokens per second, prompts and generation.
 
     llama.py ADAPTER FOLDER [MODEL.gguf] [--depths 0,4096,...] [--types f16,...] [--models NAME,...]
              [--threads N] [--rounds N] [--prompt N]

@@ -1,4 +1,4 @@
-/* Memory for caches: pages of the usual size, at the begin of one.
+/* Memory for caches: pages of the usual size, aligned to one.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_MEMORY_H

@@ -23,7 +23,7 @@ ratio is that of the fastest of ONNX Runtime's to kvmill's step, even if that on
 above 1, kvmill is faster.  With the provider there are two more, of the same nodes alone and by it:
 those of "step", and GroupQueryAttention.
 
-All work on the same caches, which have no rows to spare; both sides on arrays bound beforehand.
+All contenders use the same caches, which are full; both sides use arrays bound beforehand.
 Contenders take turns, and each run takes the next of so many caches that none is still in the
 processor's: WALK bytes.  A turn begins when the threads of the one before are asleep, with a run
 that is not timed.  Where other processes kept it from running it is repeated, a few times; rows for

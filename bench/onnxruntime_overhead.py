@@ -1,4 +1,4 @@
-"""What a node of kvmill's provider costs beside its attention, in ONNX Runtime.
+"""What a node of kvmill's provider costs in ONNX Runtime, in addition to its attention.
 
     python onnxruntime_overhead.py --ort LIBRARY [--packs PACK[:PACK...]] [--rounds N] [--json FILE]
 

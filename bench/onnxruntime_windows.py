@@ -7,8 +7,8 @@ by side in one run.
 LIBRARY is libkvmill_ort.so; a pack for all problems is made first, by KVMILL_COMMAND or kvmill in
 PATH.  "in place": data and result are one buffer.  Contenders take turns, on SETS sets of arrays
 each, as in onnxruntime_attention.py; before the clock starts both must have given the same bytes.
-Nodes that the provider leaves, for they do not pay, are taken here all the same (its option
-`portable`).
+Nodes that the provider leaves to ONNX Runtime, because it gains nothing, are taken here
+nevertheless (its option `portable`).
 
 SPDX-License-Identifier: Apache-2.0
 """

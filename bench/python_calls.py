@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What Python costs above the kernels: microseconds of processor time for a run of a plan, and, where torch and
-transformers are installed, for a layer's decode step in kvmill.transformers.
+"""What Python costs in addition to the kernels: microseconds of processor time for a run of a plan, and, if
+torch and transformers are installed, for a layer's decode step in kvmill.transformers.
 
     python_calls.py [ROUNDS]        default: 2000
 

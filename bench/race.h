@@ -1,4 +1,4 @@
-/* Cases of a bench: runs by one thread and by all, held against what the machine can do.
+/* The cases of a bench: runs by one thread and by all threads, compared with the machine's limits.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_RACE_H

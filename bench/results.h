@@ -1,4 +1,4 @@
-/* What a bench found, a line each.
+/* The results of a bench, one per line.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_RESULTS_H
@@ -10,7 +10,7 @@
 
 #include "../gen/kernel.h"
 
-/* Higher is better: limit_seconds / seconds is held against the bar. */
+/* Higher is better: limit_seconds / seconds is compared with the bar. */
 struct bench_result {
     char what[128];
     char kernel[SYMBOL_SIZE];
@@ -38,7 +38,7 @@ struct bench_results {
 /* A new result, all zero. */
 struct bench_result *bench_results_add(struct bench_results *results);
 
-/* What it is held against; bar 0: none was asked for. */
+/* What it is compared with; bar 0: none was asked for. */
 void bench_compare(struct bench_result *result, const char *limit, double seconds, double bar);
 
 /* The threads' cycles for a token of a kv head; the share of what one core reads; 0: not known. */

@@ -1,4 +1,4 @@
-/* What the machine can do, on the memory of a scene: what runs are held against.
+/* The rivals of runs: the machine's limits, measured on the memory of a scene.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_RIVALS_H
@@ -9,7 +9,7 @@
 
 struct rival {
     const char *name;
-    struct scene_call *call; /* that is held against it: its scene, and its pool */
+    struct scene_call *call; /* that is compared with it: its scene, and its pool */
     void (*run)(struct rival *rival);
     struct scene_call *other; /* that does the same otherwise, if it is a call */
     double done;              /* bytes or operations of the last run */

@@ -1,5 +1,5 @@
-/* A run of an op with memory for it: its tensors, from a spec and a size, in memory that is new to
-   the processor's caches in every run.  What is particular of an op is in scene_op.h.
+/* A run of an op with memory for it: tensors from a spec and a size, in memory that is not in the
+   processor's caches when a run begins.  Code for single ops is in scene_op.h.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_SCENE_H
@@ -172,7 +172,7 @@ double scene_call_flops(const struct scene_call *call);
 
 /* ---- Checks ---- */
 
-/* Compute what the portable kernels give at turn 0, where results are held against that. */
+/* Compute what the portable kernels give at turn 0, where results are compared with that. */
 bool scene_expect(struct scene_call *call, struct error *error);
 
 /* Whether a call's plan gives, at turn 0, what the portable kernels give: the same bytes, or as

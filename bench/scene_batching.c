@@ -1,5 +1,5 @@
-/* The other ops of cache attention: sequences of any lengths, keys and values that are given,
-   caches that are read back.
+/* The other ops of cache attention: sequences of any lengths, given keys and values, caches that
+   are read back.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tune/problem.h"

@@ -1,4 +1,4 @@
-/* Numbers for tensors, by what their elements are.
+/* Fills tensors with numbers that suit their elements.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_SCENE_FILL_H

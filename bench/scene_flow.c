@@ -1,5 +1,5 @@
-/* Sparse flows: a pool of pages that is more than the processor's caches hold, requests that take
-   turns in it, queries that are new for every call.  New tokens are a request's last ones.
+/* Sparse flows: a pool of pages that is larger than the processor's caches, requests that take
+   turns in it, and new queries in every call.  New tokens are a request's last ones.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "scene_flow.h"

@@ -1,4 +1,4 @@
-/* What benchmarks of sparse flows ask of their scenes.
+/* The interface of the scenes of sparse flows for their benchmarks.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_SCENE_FLOW_H

@@ -1,6 +1,6 @@
-/* Attention and TensorScatterAttention.  A cache has as many rows as there are positions.  It is
-   what a step changes in place; or a past and, after it, room for the new tokens of a present; or K
-   and V themselves.  All positions are valid, the new tokens are the last, and masks hide nothing.
+/* Attention and TensorScatterAttention.  A cache has one row per position.  It is the cache that a
+   step updates in place; or a past, followed by room for the new tokens of a present; or K and V
+   themselves.  All positions are valid, the new tokens are the last, and masks hide nothing.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "scene_onnx.h"

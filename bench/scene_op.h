@@ -1,4 +1,4 @@
-/* What a scene asks of an op: a row each.
+/* The functions of an op that scenes need: one row per op.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_SCENE_OP_H

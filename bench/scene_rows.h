@@ -1,4 +1,4 @@
-/* Sizes of a TensorScatter: what its spec leaves open.
+/* The sizes of a TensorScatter that its spec leaves open.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_SCENE_ROWS_H

@@ -1,4 +1,5 @@
-/* Tensors of a cache of attention, which flows have, too, and what its ops have in common.
+/* The tensors of an attention cache, which flows share, and code that the ops of cache attention
+   share.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

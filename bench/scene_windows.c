@@ -1,4 +1,4 @@
-/* Gather, and scatter of one input: whole tensors, whose dims the spec says.
+/* Gather, and scatter of one input: whole tensors, whose dims are in the spec.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "scene_windows.h"

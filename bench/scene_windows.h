@@ -1,4 +1,4 @@
-/* What benchmarks of gather and scatter ask of their scenes.
+/* The interface of the scenes of gather and scatter for their benchmarks.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_SCENE_WINDOWS_H

@@ -1,4 +1,4 @@
-/* WriteRows: new rows of HEADS heads into cells of a cache, which are in no order.
+/* WriteRows: new rows of HEADS heads, stored in slots of a cache in random order.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../ops/write_rows.h"

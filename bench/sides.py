@@ -1,4 +1,4 @@
-"""What the comparisons of kvmill with others have in common: arrays, threads, taking turns, tables.
+"""Shared by the comparisons of kvmill with other libraries: arrays, threads, taking turns, tables.
 
 SPDX-License-Identifier: Apache-2.0
 """

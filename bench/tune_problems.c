@@ -1,4 +1,4 @@
-/* What kernels are measured with.
+/* The problems that kernels are measured on.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "scene_onnx.h"

@@ -1,4 +1,4 @@
-/* Work that candidates of a kernel are measured with: all run it on the same memory, in turn.
+/* The work that candidates of a kernel are measured on: all run it on the same memory, in turn.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BENCH_TUNE_WORK_H

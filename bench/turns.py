@@ -1,4 +1,4 @@
-"""Turns of contenders that do the same work: who runs when, and for how long.
+"""Contenders that do the same work take turns: which of them runs when, and for how long.
 
 SPDX-License-Identifier: Apache-2.0
 """

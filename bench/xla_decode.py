@@ -1,4 +1,4 @@
-"""Steps of decoding in a jax.lax.scan: kvmill.jax beside jax.nn.dot_product_attention, in one run.
+"""Decode steps in a jax.lax.scan: kvmill.jax and jax.nn.dot_product_attention, in one run.
 
     python xla_decode.py --packs PACK [--rounds N] [--json FILE]
 

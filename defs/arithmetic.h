@@ -1,4 +1,4 @@
-/* Kinds of arithmetic of attention: what kernels may err.
+/* The kinds of arithmetic of attention, which limit the error of kernels.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_DEFS_ARITHMETIC_H

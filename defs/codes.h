@@ -1,4 +1,4 @@
-/* Codes of formats of integers: how they lie in bytes.
+/* How the codes of integer formats are stored in bytes.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_DEFS_CODES_H

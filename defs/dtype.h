@@ -1,4 +1,4 @@
-/* The element types kvmill knows: those of formats, which format.c has, and those of dtype.c.
+/* The element types that kvmill knows: those of formats, in format.c, and the others, in dtype.c.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_DEFS_DTYPE_H

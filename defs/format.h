@@ -1,5 +1,5 @@
-/* Formats of cache rows: a row of format.c says what each consists of, and all else about it
-   follows from these parts.  A format is known by its number, an enum kvmill_element.
+/* Formats of cache rows.  A row of format.c lists the parts of a format; everything else about the
+   format follows from these parts.  A format is identified by its number, an enum kvmill_element.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_DEFS_FORMAT_H

@@ -1,4 +1,5 @@
-/* The instruction sets there are templates for: a row of isa.c and templates/isa/NAME.m4 make one.
+/* The instruction sets that have templates.  An instruction set consists of a row in isa.c and
+   templates/isa/NAME.m4.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_DEFS_ISA_H

@@ -1,6 +1,7 @@
-/* What an op is: its attributes and its tensors, as data.  Readers and writers of specs, the header
-   of a pack, checks of ranges and of tensors, `kvmill run`, the manual's tables and the Python
-   binding's come from it; each layer hangs what is particular to it on the op's family.
+/* What an op is: its attributes and its tensors, as data.  Derived from it are the readers and
+   writers of specs, the header of a pack, the checks of ranges and tensors, `kvmill run`, and the
+   tables of the manual and of the Python binding.  Each layer attaches its own data to the op's
+   family.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_DEFS_OP_H

@@ -1,4 +1,4 @@
-/* CacheAttend: attention over a cache that anybody filled.
+/* CacheAttend: attention over a cache that the caller has filled.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "arithmetic.h"
@@ -130,5 +130,5 @@ const struct op kvmill_cache_attend_op = {
     .named = true,
     .parts = {&attributes},
     OP_TENSORS(tensors),
-    .help = "Attend over keys and values that are anywhere, written by anybody.",
+    .help = "Attend over keys and values that the caller stores, in any layout.",
 };

@@ -76,7 +76,7 @@ static const struct op_member members[] = {
              "arithmetic; errors are at most 5e-4 of the largest output.  fast: float16, too; "
              "errors are at most 3e-3 of the largest output.  The choice is part of the plan and "
              "of the kernels' names; kvmill never switches by itself.  If there is no faster "
-             "kernel for a fast plan, one for f32 serves it."},
+             "kernel for a fast plan, one for f32 is used."},
     {MEMBER(partial, OP_FLAG, SCORES), .help = "attn_output is float32, and lse is an output, so "
                                                "that results for parts of the keys can be merged."},
     {MEMBER(empty_is_nan, OP_FLAG, SCORES),

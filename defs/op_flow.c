@@ -1,4 +1,4 @@
-/* Sparse flows: what of a flow is data, and the tensors of its steps.
+/* Sparse flows: the members of a flow that are plain data, and the tensors of its steps.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "op_tables.h"
@@ -17,7 +17,7 @@ static const struct op_member members[] = {
     {MEMBER(struct_size, OP_SIZE)},
     {READ(attention), .needed = 1,
      .help = "The attributes of dynamic_batching.MultiHeadCacheAttention; cache_mode is 1."},
-    {READ(fields), .help = "Matrices of each page beside K and V: name, shape, dtype."},
+    {READ(fields), .help = "Matrices of each page, besides K and V: name, shape, dtype."},
     {MEMBER(field_count, OP_SIZE)},
     {READ(cache), .help = "The program that fills the fields from a page."},
     {READ(constants), .help = "Numbers of the index program: name, shape, values."},
@@ -36,9 +36,8 @@ static const struct op_member members[] = {
      .kind = OP_OWN,
      .source = OP_VFLOW,
      .ops = 1,
-     .help =
-         "Words of the flow's own for numbers: {\"index_n_heads\": 64}; where a model's config has "
-         "the same key, --model takes its number."},
+     .help = "The flow's own names for numbers: {\"index_n_heads\": 64}; if a model's config has "
+             "the same key, --model takes its number."},
     {MEMBER(select, OP_STRUCT), .ops = 1, .help = "How many pages are attended to."},
     {MEMBER(summary, OP_WORD), .ops = 1, .words = summary_words,
      .help = "on_complete, the default: fields are filled when a page's last slot is written; "
@@ -46,13 +45,13 @@ static const struct op_member members[] = {
              "page's first rows, too."},
     {MEMBER(field_layout, OP_WORD), .ops = 1, .words = layout_words,
      .help = "apart, the default: each field in memory of its own; page: all fields of a page "
-             "beside each other; head: likewise, the pages of a kv head after each other."},
+             "are adjacent; head: likewise, and the pages of a kv head are adjacent, too."},
     {MEMBER(field_scales, OP_POINTER)},
     {MEMBER(powers, OP_INTEGER)},
     {MEMBER(temporaries, OP_WORD), .ops = 1, .words = temporary_words,
      .help =
-         "What results of ops are to the ops that read them, and to topK: float32, the default, "
-         "or bfloat16."},
+         "The type to which results of ops are rounded, for the ops that read them and for topK: "
+         "float32, the default, or bfloat16."},
 };
 #undef MEMBER
 
@@ -193,7 +192,7 @@ const struct op kvmill_flow_op_def = {
     .parts = {&flow_struct},
     OP_TENSORS(tensors),
     .dims = dims,
-    .help = "Attention over a paged cache that reads some of the pages alone.",
+    .help = "Attention over a paged cache that reads only some of the pages.",
 };
 
 #define STEP(NAME, NUMBER, HELP)                                                                   \

@@ -1,4 +1,4 @@
-/* Shapes of tensors in words.
+/* Shapes of tensors, described in words.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* WriteRows: rows into the cells of a cache that are named one by one.
+/* WriteRows: stores rows in the slots of a cache that the caller lists.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "format.h"
@@ -60,5 +60,5 @@ const struct op kvmill_write_rows_op = {
     .source = OP_OURS,
     .parts = {&attributes},
     OP_TENSORS(tensors),
-    .help = "Store rows in the cells of a cache that slots name.",
+    .help = "Store rows in the slots of a cache that the tensor slots lists.",
 };

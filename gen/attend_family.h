@@ -1,4 +1,4 @@
-/* The family that attends: ATTEND.
+/* The family of attention kernels: ATTEND.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_ATTEND_FAMILY_H

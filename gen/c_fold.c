@@ -1,6 +1,5 @@
-/* What the shape makes constant is computed, and parentheses that group nothing go.  Tokens are
-   pushed one by one; each time the end of what is there is looked at, together with the token that
-   comes next.
+/* Computes what the shape makes constant, and removes redundant parentheses.  Tokens are pushed one
+   by one.  After each, the last tokens are examined together with the next one.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* Lines as a person would write them: four blanks for each level, at most 120 characters, no blank
-   line where none belongs.  The lines are those of the templates, except for statements that go on
-   in the next line.
+/* Lays out lines as a person would write them: four spaces for each level, at most 120 characters,
+   no superfluous blank lines.  Lines are those of the templates, except for statements that
+   continue on the next line.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

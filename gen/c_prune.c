@@ -1,6 +1,6 @@
-/* What is defined and not used goes: the function, type or object of a file that nothing else
-   names.  "(void)name;" in a template says that the name may be of no use: a local goes together
-   with its declaration; where it is used, only the statement goes.
+/* Removes what is defined and not used: functions, types and objects that nothing else in the file
+   names. "(void)name;" in a template says that the name may be unused.  If it is, its declaration
+   is removed too; otherwise only the statement is.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* The C text that templates expand to, as tokens: constants are folded, what nothing calls goes,
-   and lines are laid out.
+/* The C text that templates expand to, as tokens.  Constants are folded, unused functions are
+   removed, and lines are laid out.
 
-   Knows C as the templates write it: operators of two operands stand between blanks, casts and
-   operators of one operand do not, and a brace that ends its line opens a block.
+   It expects C as the templates write it: spaces around binary operators, none around casts and
+   unary operators, and a brace at the end of a line opens a block.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_C_TEXT_H

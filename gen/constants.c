@@ -1,4 +1,4 @@
-/* Numbers of problems that kernels have as constants.
+/* Numbers of a problem that are constants in a kernel (--specialise).
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

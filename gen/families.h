@@ -1,4 +1,4 @@
-/* The kernel families there are.
+/* The list of kernel families.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_FAMILIES_H

@@ -1,4 +1,4 @@
-/* What a spec's handler for XLA's FFI is made of: templates/pack/ffi.c.m4.
+/* The definitions for a spec's handler for XLA's FFI, which templates/pack/ffi.c.m4 expands.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_FFI_H

@@ -1,4 +1,4 @@
-/* Sparse flows as specs hold them: what a flow file says, and the same as the library takes it.
+/* Sparse flows in specs: as a flow file describes them, and as the library takes them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_FLOW_H

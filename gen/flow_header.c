@@ -1,4 +1,5 @@
-/* The functions of a pack's header that plan the steps of a flow: all of the flow as data of C.
+/* The functions of a pack's header that plan the steps of a flow.  They contain the whole flow as C
+   data.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -35,8 +35,9 @@ bool flow_program_kernels(const struct kvmill_flow_problem *problem, const struc
     bool done = true;
     for (int part = 0; done && part < KVMILL_FLOW_PROGRAMS; part++) {
         struct kvmill_flow_text text;
-        struct kernel kernel = {
-            .family = &flow_program_family, .isa = kvmill_isa_plain(isa), .variant = variants[part]};
+        struct kernel kernel = {.family = &flow_program_family,
+                                .isa = kvmill_isa_plain(isa),
+                                .variant = variants[part]};
         done = !kvmill_flow_text_make(problem, (enum kvmill_flow_part)part, &text) ||
                (program_remember(text.text, &kernel.value[PROGRAM], error) &&
                 kernel_list_add(list, &kernel, error));
@@ -50,7 +51,7 @@ static bool is_complete(const struct kernel *kernel, struct error *error) {
         return true;
     kernel_symbol(kernel, symbol);
     return fail(error, EXIT_USER,
-                "%s: a symbol names its program by a number alone; accepted: with --kernels SPECS, "
+                "%s: a symbol has only a number for its program; accepted: with --kernels SPECS, "
                 "the spec that has the flow, as a pack's specs.json does",
                 symbol);
 }
@@ -66,7 +67,7 @@ static void explain(const struct kernel *kernel, FILE *stream) {
     if (text != NULL)
         fprintf(stream, "The program: %s.\n", text);
     else
-        fprintf(stream, "Of the program the symbol has but a number; --kernels SPECS tells it.\n");
+        fprintf(stream, "Of the program the symbol has only a number; --kernels SPECS shows it.\n");
 }
 
 /* ---- Definitions ---- */

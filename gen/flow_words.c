@@ -1,4 +1,4 @@
-/* Sparse flows in words: what of a row is read.
+/* Describes in words which pages of a sequence a sparse flow reads.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* What templates/format/rows.m4 is to know of formats.
+/* The definitions of formats for templates/format/rows.m4.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_FORMATS_H

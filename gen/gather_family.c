@@ -16,13 +16,13 @@ enum { UNIT, INDEX, BOUNDS, COMPONENTS, BYTES, LOOPS, LOOP_FIELDS = 3, FIELDS = 
 enum { EXTENT, FROM, TO };
 
 static const struct field gather_fields[] = {
-    [UNIT] = {"unit", NULL, units, FIELD_TYPE},  [INDEX] = {"index", NULL, index_types, 0},
-    [BOUNDS] = {"bounds", NULL, modes, 0}, [COMPONENTS] = {"components", "c", NULL, 0},
-    [BYTES] = {"bytes", "d", NULL, 0}, [LOOPS] = {"extent1", "x", NULL, FIELD_OPTIONAL},
-    {"from1", "f", NULL, FIELD_OPTIONAL},     {"to1", "t", NULL, FIELD_OPTIONAL},
-    {"extent2", "y", NULL, FIELD_OPTIONAL},   {"from2", "g", NULL, FIELD_OPTIONAL},
-    {"to2", "u", NULL, FIELD_OPTIONAL},       {"extent3", "z", NULL, FIELD_OPTIONAL},
-    {"from3", "h", NULL, FIELD_OPTIONAL},     {"to3", "v", NULL, FIELD_OPTIONAL},
+    [UNIT] = {"unit", NULL, units, FIELD_TYPE}, [INDEX] = {"index", NULL, index_types, 0},
+    [BOUNDS] = {"bounds", NULL, modes, 0},      [COMPONENTS] = {"components", "c", NULL, 0},
+    [BYTES] = {"bytes", "d", NULL, 0},          [LOOPS] = {"extent1", "x", NULL, FIELD_OPTIONAL},
+    {"from1", "f", NULL, FIELD_OPTIONAL},       {"to1", "t", NULL, FIELD_OPTIONAL},
+    {"extent2", "y", NULL, FIELD_OPTIONAL},     {"from2", "g", NULL, FIELD_OPTIONAL},
+    {"to2", "u", NULL, FIELD_OPTIONAL},         {"extent3", "z", NULL, FIELD_OPTIONAL},
+    {"from3", "h", NULL, FIELD_OPTIONAL},       {"to3", "v", NULL, FIELD_OPTIONAL},
 };
 
 /* windows: of a size that is known; pieces: so long that a kernel need not know. */
@@ -102,7 +102,7 @@ bool gather_kernels(const struct kvmill_gather_shape *shape, const struct isa *i
 
 static void explain_window(const struct kernel *kernel, FILE *stream) {
     if (is_pieces(kernel)) {
-        fprintf(stream, "windows of any number of bytes that lie side by side, in pieces");
+        fprintf(stream, "windows of any number of adjacent bytes, in pieces");
         return;
     }
     fprintf(stream, "windows of %" PRId64 " bytes", kernel->value[BYTES]);
@@ -123,7 +123,7 @@ static void explain(const struct kernel *kernel, FILE *stream) {
             index_types[kernel->value[INDEX]], components == 1 ? "" : "s",
             components == 1 ? "s" : "");
     fprintf(stream, kernel->value[BOUNDS] ? "a window that is not inside becomes fill values.\n"
-                                        : "starts outside are clamped.\n");
+                                          : "starts outside are clamped.\n");
 }
 
 static const char *const libraries[] = {"gather", NULL};

@@ -1,7 +1,8 @@
 /* A kernel before it is text: its family, its shape, its instruction set and variant.
 
-   The symbol says it all: kvmill_<family>_<fields>__<isa>_<variant>_<tuning>, what before the
-   double underscore, how after it; kernel_parse reads back what kernel_symbol wrote.
+   The symbol identifies a kernel: kvmill_<family>_<fields>__<isa>_<variant>_<tuning>. The part
+   before the double underscore says what is computed, the part after it how. kernel_parse reads
+   what kernel_symbol writes.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_KERNEL_H

@@ -1,6 +1,6 @@
-/* Programs, regions of scatters and those of flows, by the number that symbols have for them.  A
-   symbol has no room for one, so that what it stands for is known only where specs have been read
-   that have it.
+/* Programs (regions of scatters, and programs of flows) by the numbers that stand for them in
+   symbols.  A symbol has no room for a program.  So a number is known only after specs with that
+   program have been read.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_KNOWN_PROGRAMS_H

@@ -1,4 +1,4 @@
-/* Driving m4: facts go in as definitions on its standard input, text comes back.
+/* Runs m4: definitions go to its standard input, and the expanded text comes back.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_M4_H

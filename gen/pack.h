@@ -1,4 +1,4 @@
-/* Packs: the files of a set of kernels, ready to compile anywhere.
+/* Packs: the files of a set of kernels, which compile without kvmill's sources.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_PACK_H

@@ -1,6 +1,6 @@
-/* Where what the command needs lies: found from the command itself, so that an installation may be
-   moved as a whole.  What runs where it was built takes all from the source and the build tree.  Any
-   thread; what is returned is constant.
+/* Finds the files that the command needs, relative to the command itself, so that an installation
+   may be moved as a whole.  A command in its build tree uses the source and build trees.
+   Thread-safe; the returned strings are constant.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_PLACES_H

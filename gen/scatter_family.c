@@ -119,7 +119,7 @@ static void explain_scatter(const struct kernel *kernel, FILE *stream) {
     fprintf(stream,
             "Applies updates of %s to results, \"%s\" element by element in the order of updates,\n"
             "at places that %" PRId64
-            " index component%s of %s tell; what lies outside is skipped.\n",
+            " index component%s of %s tell; elements out of bounds are skipped.\n",
             elements[value[ELEMENT]], combiners[value[COMBINER]], value[COMPONENTS],
             value[COMPONENTS] == 1 ? "" : "s", scatter_index_types[value[INDEX]]);
     if (value[ROW] == 1)

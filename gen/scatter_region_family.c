@@ -57,7 +57,7 @@ static bool is_complete(const struct kernel *kernel, struct error *error) {
         return true;
     kernel_symbol(kernel, symbol);
     return fail(error, EXIT_USER,
-                "%s: a symbol names its region by a number alone; accepted: with --kernels SPECS, "
+                "%s: a symbol has only a number for its region; accepted: with --kernels SPECS, "
                 "the spec that has the region, as a pack's specs.json does",
                 symbol);
 }
@@ -70,7 +70,7 @@ static void explain(const struct kernel *kernel, FILE *stream) {
     fprintf(stream,
             "Applies updates to results by a region of its own, element by element in the order of "
             "updates,\nat places that %" PRId64
-            " index component%s of %s tell; what lies outside is skipped.\n",
+            " index component%s of %s tell; elements out of bounds are skipped.\n",
             value[COMPONENTS], value[COMPONENTS] == 1 ? "" : "s",
             scatter_index_types[value[INDEX]]);
     fprintf(stream, "%s\n",
@@ -79,7 +79,7 @@ static void explain(const struct kernel *kernel, FILE *stream) {
     if (region != NULL)
         fprintf(stream, "The region: %s.\n", region);
     else
-        fprintf(stream, "Of the region the symbol has but a number; --kernels SPECS tells it.\n");
+        fprintf(stream, "Of the region the symbol has only a number; --kernels SPECS shows it.\n");
 }
 
 /* ---- Definitions ---- */

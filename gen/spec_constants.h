@@ -1,5 +1,5 @@
-/* The numbers of a spec's problems that its kernels have as constants, if it says so, as far as its
-   attributes and dims tell them: of tensors without gaps.
+/* The numbers of a spec's problems that are constants in its kernels, if the spec asks for
+   constants: those that follow from its attributes and dims, for tensors without gaps.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_SPEC_CONSTANTS_H

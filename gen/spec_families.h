@@ -1,4 +1,4 @@
-/* The families of ops that have something particular about their specs; the others are plain.
+/* The families of ops whose specs need code of their own; the others are plain.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_SPEC_FAMILIES_H

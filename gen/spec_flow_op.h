@@ -1,4 +1,4 @@
-/* Ops of a flow's programs in spec files, and the numbers and words that they are told by.
+/* Ops of a flow's programs in spec files, and their attributes.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_SPEC_FLOW_OP_H

@@ -1,4 +1,5 @@
-/* Specs of ops whose description says all: a struct of attributes, and tensors by their shapes.
+/* Specs of ops that their description in defs/ defines completely: a struct of attributes, and
+   tensors given by their shapes.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>

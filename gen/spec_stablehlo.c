@@ -72,7 +72,7 @@ static bool read_fill(const struct json_place *place, struct spec *spec,
     (void)member;
     if (!json_is_number(place->value))
         return json_fail(error, place,
-                         "is not a number; accepted: a number, or none to do as JAX does");
+                         "is not a number; accepted: a number, or none for JAX's behaviour");
     double value = json_number_value(place->value);
     struct kvmill_scalar scalar = {{kvmill_bits_of(number.dtype, value), 0}};
     problem->has_fill = true;

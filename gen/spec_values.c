@@ -1,4 +1,4 @@
-/* Values of specs: what they may be, and the refusals, in one wording.
+/* Checks values of specs, and words the error messages.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>

@@ -1,5 +1,4 @@
-/* Gathers and scatters as data of their own: what specs hold and what is imported from StableHLO
-   text.
+/* Gathers and scatters as self-contained data, from specs or from StableHLO text.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_STABLEHLO_H

@@ -1,4 +1,4 @@
-/* Statements of programs that kernels are made from: words, and calls of km_step for templates.
+/* Statements of the programs in kernels: their words, and calls of km_step for the templates.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_STATEMENT_H

@@ -225,7 +225,7 @@ bool kernel_parse(const char *symbol, struct kernel *kernel, struct error *error
     }
     if (whole && kernel->family->legal(kernel))
         return true;
-    char where[64] = "there is no such kernel of these parts";
+    char where[64] = "no such kernel exists";
     if (!whole)
         snprintf(where, sizeof where, *text ? "wrong at \"%.40s\"" : "it ends too early%s", text);
     return fail(error, EXIT_USER,

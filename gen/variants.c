@@ -165,7 +165,7 @@ bool tuning_check(const struct kernel *kernel, struct error *error) {
     if (done && !is_point(kernel, &space))
         done = fail(error, EXIT_USER,
                     "\"%s\" breaks a limit of its template, or the order of the tunables, or "
-                    "names one that is as always; `kvmill plan --variants` lists them",
+                    "names one that has its preset; `kvmill plan --variants` lists them",
                     kernel->tuning);
     tunable_space_free(&space);
     return done;

@@ -1,5 +1,5 @@
-/* What a kernel leaves open: its family's other variants for the same shape, and the tunables that
-   the templates declare.
+/* The choices for a kernel: the other variants of its family for the same shape, and the tunables
+   that the templates declare.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_VARIANTS_H

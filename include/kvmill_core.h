@@ -1,5 +1,4 @@
-/* What all ops have in common: errors, tensors, plans, running; and TensorScatter.  Included by
-   kvmill.h.
+/* Shared by all ops: errors, tensors, plans, running.  Also TensorScatter.  Included by kvmill.h.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_CORE_H
@@ -71,22 +70,22 @@ typedef struct kvmill_error {
 
 /* ---- Windows ------------------------------------------------------------------------------ */
 
-/* Windows mean the same everywhere, which is what ONNX and flash attention say: a query at position
-   p sees the positions j with p - left_window_size <= j <= p + right_window_size, of those that
-   nothing else hides.  -1, the default, is no bound; 0 is nothing on that side.  So a model's
+/* Windows have the same meaning everywhere, that of ONNX and flash attention: a query at position p
+   sees the positions j with p - left_window_size <= j <= p + right_window_size, unless something
+   else hides them. -1, the default, means no bound; 0 means no position on that side.  So a model's
    sliding window of n positions, the query's own included, is left_window_size n - 1. */
 
 /* ---- Tensors ------------------------------------------------------------------------------ */
 
 /* Tensors are DLPack DLTensors in CPU memory; strides (in elements, NULL = row-major) and
-   byte_offset are honoured.  kvmill borrows them for the duration of a call.  A tensor is looked at
-   as a stranger's: rank 0 to 64 (KVMILL_E_SHAPE), then a shape that is not NULL, then dims,
-   strides, a byte_offset of at most PTRDIFF_MAX (KVMILL_E_OVERFLOW), and data that is not NULL
-   unless it is empty.  What cannot be checked: that the memory is there, as large as shape and
-   strides say, and changed by nobody else while a call uses it; that texts end; that pointers that
-   are not NULL point to what their type says.  4-bit types are packed two per byte, low nibble
-   first, over the whole tensor, and must be row-major without gaps. Type codes that DLPack 0.6
-   lacks, with the values later versions gave them: */
+   byte_offset are honoured. kvmill borrows them for the duration of a call.  A tensor is not
+   trusted.  It is checked in this order: rank 0 to 64 (KVMILL_E_SHAPE), then a shape that is not
+   NULL, then dims, strides, a byte_offset of at most PTRDIFF_MAX (KVMILL_E_OVERFLOW), and data that
+   is not NULL unless it is empty. kvmill cannot check that the memory exists, that it is as large
+   as shape and strides require, that nobody else changes it during a call, that strings are
+   terminated, and that pointers that are not NULL point to objects of their type. 4-bit types are
+   packed two per byte, low nibble first, over the whole tensor, and must be row-major without gaps.
+   Type codes that DLPack 0.6 lacks, with the values later versions gave them: */
 #define KVMILL_DL_BOOL               6
 #define KVMILL_DL_FLOAT8_E3M4        7
 #define KVMILL_DL_FLOAT8_E4M3        8
@@ -107,8 +106,8 @@ typedef struct kvmill_error {
 
 typedef struct kvmill_plan kvmill_plan;
 
-/* A pack of generated kernels, as the pack's own header declares it: kvmill_pack_NAME.  Immutable,
-   for any thread.  What is in it is between packs and the library (kvmill_kernel.h). */
+/* A pack of generated kernels, as the pack's own header declares it: kvmill_pack_NAME. Immutable,
+   for any thread.  Its contents are for the library only (kvmill_kernel.h). */
 typedef struct kvmill_pack kvmill_pack;
 
 typedef struct kvmill_plan_options {
@@ -124,16 +123,16 @@ typedef struct kvmill_plan_options {
                               NULL = portable kernels, too.  See below */
 } kvmill_plan_options;
 
-/* Where packs lack kernels, portable ones do the work, which may take ten times as long and more.
-   Who would rather know sets least_isa.  Then KVMILL_E_KERNEL refuses
+/* If packs lack kernels, portable ones do the work, which may take ten times as long or more.  To
+   find out, set least_isa.  Then KVMILL_E_KERNEL refuses
 
    - a plan, if every run of it needs a kernel that no pack has;
    - a run that needs a kernel which other runs of the plan do not: of attention with a mask that
      the plan's op does not announce, of TensorScatter and scatter out of place.  Nothing has been
      written.
 
-   What a plan's description lists and no run of it needs does not matter.  `kvmill generate` makes
-   the kernels from a spec of the op, or from a model. */
+   Kernels in a plan's description that no run needs do not matter. `kvmill generate` creates the
+   kernels from a spec of the op, or from a model. */
 
 /* No packs, one thread. */
 void kvmill_plan_options_init(kvmill_plan_options *options, size_t struct_size);
@@ -141,18 +140,18 @@ void kvmill_plan_options_init(kvmill_plan_options *options, size_t struct_size);
 /* ONNX TensorScatter (opset 24): present = past with `rows` new rows of update written along
    `axis`, from slot write_indices[b] of batch entry b on; circular mode wraps around.
 
-   The tensors are prototypes: shape, dtype and strides count, data is not looked at; a dim may be
-   KVMILL_DYNAMIC.  past_cache and present_cache: equal shapes, rank >= 2.  update: the same except
-   dim `axis`, which may be smaller.  write_indices: int64 [batch], or NULL for all zero.
+   The tensors are prototypes: only shape, dtype and strides are read, not data.  A dim may be
+   KVMILL_DYNAMIC. past_cache and present_cache: equal shapes, rank >= 2. update: the same except
+   dim `axis`, which may be smaller. write_indices: int64 [batch], or NULL for all zero.
    present_cache NULL = laid out as past_cache. */
 typedef struct kvmill_tensor_scatter {
     size_t struct_size; /* sizeof (kvmill_tensor_scatter) */
     int64_t axis;       /* [-rank + 1, -1] or [1, rank - 1]; the specification's default is -2 */
     const char *mode;   /* "linear" or "circular"; NULL = linear */
     const DLTensor *past_cache, *update, *write_indices, *present_cache;
-    /* What a negative write index of a ring is: "refused", with KVMILL_E_INDEX_NEGATIVE, as the
-       standard asks for; or "floored", write_indices[b] modulo the capacity as np.mod has it, as
-       the standard's reference implementation computes it.  NULL = refused; linear: refused. */
+    /* The meaning of a negative write index of a ring: "refused", with KVMILL_E_INDEX_NEGATIVE, as
+       the standard requires; or "floored", write_indices[b] modulo the capacity, as np.mod and the
+       standard's reference implementation compute it.  NULL = refused; linear: refused. */
     const char *negative_indices;
 } kvmill_tensor_scatter;
 
@@ -168,10 +167,10 @@ enum {
     KVMILL_TENSOR_SCATTER_TENSORS = 4
 };
 
-/* Create a plan; *plan is NULL on error.  options NULL = no packs, portable kernels.  The plan is
+/* Create a plan; *plan is NULL on error. options NULL = no packs, portable kernels.  The plan is
    immutable and may be shared by threads; release it with kvmill_plan_destroy.  The environment
-   variable KVMILL_ISA caps the instruction set like options->isa; with KVMILL_VERBOSE set, the
-   choice is written to standard error: the one thing this library ever prints. */
+   variable KVMILL_ISA limits the instruction set like options->isa.  With KVMILL_VERBOSE set, the
+   choice is written to standard error; the library prints nothing else. */
 kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
                                          const kvmill_plan_options *options, kvmill_plan **plan,
                                          kvmill_error *error);
@@ -193,17 +192,17 @@ typedef struct kvmill_named_tensor {
 
 /* The plan of an op by its name, for callers that have ops as data: TensorScatter, cache attention
    (dynamic_batching.MultiHeadCacheAttention too), Attention, TensorScatterAttention, CacheAttend.
-   It is the plan that the op's own function makes: attributes that are not named have their
-   defaults; element types that are not named are those of the tensors that have them.  tensors:
-   those that runs will have; for what kvmill_run takes they are put in order by
-   kvmill_named_place.  KVMILL_E_ATTRIBUTE for a name that there is not.  Everything is read during
-   the call alone; options as of kvmill_plan_tensor_scatter.  Any thread. */
+   It is the plan that the op's own function creates.  Attributes that are not named have their
+   defaults; element types that are not named are those of the tensors. tensors: those that runs
+   will have; kvmill_named_place gives their order for kvmill_run.  KVMILL_E_ATTRIBUTE for an
+   unknown name.  Everything is read during the call only; options as of kvmill_plan_tensor_scatter.
+   Any thread. */
 kvmill_status kvmill_plan_named(const char *op, const kvmill_named_attribute *attributes,
                                 size_t attribute_count, const kvmill_named_tensor *tensors,
                                 size_t tensor_count, const kvmill_plan_options *options,
                                 kvmill_plan **plan, kvmill_error *error);
 
-/* Where an op's plans have a tensor. */
+/* The place of a tensor in the plans of an op. */
 typedef struct kvmill_named_tensor_place {
     int32_t index;      /* in the list that kvmill_run takes */
     int32_t in, out;    /* read; written.  Both: updated in place */
@@ -223,8 +222,8 @@ void kvmill_plan_destroy(kvmill_plan *plan);
 size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size);
 
 /* Bytes of workspace a run of the plan needs, 64-byte aligned; 0 for TensorScatter.  It does not
-   grow with the length of the cache.  Runs at the same time need a workspace each.  0 where plan is
-   NULL.  Any thread. */
+   grow with the length of the cache.  Simultaneous runs need a workspace each. 0 if plan is NULL.
+   Any thread. */
 size_t kvmill_plan_workspace_size(const kvmill_plan *plan);
 
 /* How many tensors a run of the plan takes: as many as the op's enumeration counts; of a scatter,

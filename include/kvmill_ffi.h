@@ -2,8 +2,8 @@
    generate
    --ffi` writes includes it, and needs libkvmill.
 
-   It declares as much of XLA's binary interface as it uses, which has not changed since version
-   0.1, so that neither compiling nor running needs anything of jaxlib.  Targets have 64 bits.
+   It declares the part of XLA's binary interface that it uses, which has not changed since version
+   0.1.  So neither compiling nor running needs files of jaxlib.  Targets have 64 bits.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_FFI_H

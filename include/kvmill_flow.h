@@ -1,4 +1,4 @@
-/* Sparse flows: attention that reads some pages alone.  Included by kvmill.h.
+/* Sparse flows: attention that reads only some of the pages.  Included by kvmill.h.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_FLOW_H

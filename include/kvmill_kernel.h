@@ -1,4 +1,4 @@
-/* What a pack of generated kernels and the kvmill runtime agree on.
+/* The interface between packs of generated kernels and the library.
 
    This is the only header a generated file includes.  A copy travels with every pack, so that a
    pack compiles anywhere; KVMILL_KERNEL_ABI tells the runtime whether it can use what it is given.

@@ -33,24 +33,24 @@ void kvmill_pool_options_init(kvmill_pool_options *options, size_t struct_size);
 kvmill_status kvmill_pool_create(int threads, const kvmill_pool_options *options,
                                  kvmill_pool **pool, kvmill_error *error);
 
-/* How many threads a pool has, its caller included; 0 where pool is NULL.  Any thread. */
+/* The number of threads of a pool, including its caller; 0 if pool is NULL. Any thread. */
 int kvmill_pool_threads(const kvmill_pool *pool);
 
-/* End a pool that no call uses any more; NULL is allowed.  Any thread but the pool's.  In a process
-   that fork has made, where the threads are not, it only frees the memory. */
+/* End a pool that no call uses any more; NULL is allowed.  Any thread except the pool's.  In a
+   process that fork has created, which does not have the threads, it only frees the memory. */
 void kvmill_pool_destroy(kvmill_pool *pool);
 
 /* kvmill_run, with the same result and errors, shared with the pool's threads: as many as the work
-   is worth, so that a small run is its caller's alone; and, where the plan needs a workspace, no
-   more than the plan's options.threads, which is to be kvmill_pool_threads (pool).  Any number of
-   threads may run plans on one pool.  It serves one run at a time; whoever finds it busy, be it
-   in a part of that run, runs alone and does not wait.  Also KVMILL_E_NULL: pool is NULL. */
+   justifies, so that only the caller runs a small one; and, if the plan needs a workspace, at most
+   the plan's options.threads, which should be kvmill_pool_threads (pool).  Any number of threads
+   may run plans on one pool.  It serves one run at a time; a caller that finds it busy, even in a
+   part of that run, runs alone and does not wait.  Also KVMILL_E_NULL: pool is NULL. */
 kvmill_status kvmill_run_on(const kvmill_plan *plan, kvmill_pool *pool,
                             const DLTensor *const *tensors, size_t tensor_count, void *workspace,
                             kvmill_error *error);
 
-/* A kvmill_parallel_for whose data is a kvmill_pool: a loop of the caller's own on its threads.  A
-   busy pool, and NULL, leave the loop to the caller alone. */
+/* A kvmill_parallel_for whose data is a kvmill_pool: runs a loop of the caller's on its threads.
+   If the pool is busy or NULL, only the caller runs the loop. */
 void kvmill_pool_for(void *pool, int64_t parts, void (*part)(void *context, int64_t index),
                      void *context);
 

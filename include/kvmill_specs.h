@@ -1,8 +1,8 @@
-/* Texts as the structs of kvmill.h: flow files, and regions and element types of StableHLO.
+/* Reads texts as the structs of kvmill.h: flow files, and regions and element types of StableHLO.
 
    The functions are in libkvmill_specs, a shared library beside libkvmill, which needs Jansson and
-   not libkvmill.  A program links it if it has such texts when it runs; libkvmill itself reads
-   none.  They are the readers of the command.
+   not libkvmill.  A program that reads such texts at run time links it; libkvmill itself reads
+   none.  The readers are those of the command.
 
    Everything here may be called by any thread, by any number of threads at a time.  Texts are of
    `length` bytes in UTF-8, need no NUL at their end, and are borrowed for the call.  What is read

@@ -1,4 +1,4 @@
-/* What is legal of an op's attributes by their description alone.
+/* Checks an op's attributes against their description.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_ATTRIBUTES_H

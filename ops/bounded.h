@@ -1,4 +1,4 @@
-/* Text in memory of a fixed size, added to piece by piece.
+/* Appends text to a buffer of fixed size.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_BOUNDED_H

@@ -1,4 +1,4 @@
-/* What the attributes of CacheAttend mean.
+/* The meaning of CacheAttend's attributes.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_CACHE_ATTEND_H

@@ -1,4 +1,4 @@
-/* Element types as StableHLO has them, and their numbers as bits.
+/* StableHLO's element types, and their numbers as bits.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_ELEMENT_H

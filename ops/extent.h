@@ -1,5 +1,5 @@
-/* Extents and strides, which may be anything that a caller writes: the smaller and the larger of
-   two; products and sums, which are defined whatever comes out, and say when it does not fit.
+/* Extents and strides.  A caller may pass any number, so products and sums are defined for all of
+   them, and report overflow.  Also the smaller and the larger of two.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_EXTENT_H

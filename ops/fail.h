@@ -1,4 +1,4 @@
-/* How every failure is reported: a status and a message in the caller's buffer.
+/* Reports a failure: a status, and a message in the caller's buffer.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_FAIL_H

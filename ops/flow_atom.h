@@ -1,4 +1,4 @@
-/* Scores that have kernels of their own: what of an index program is one of them.
+/* Atoms: scores that have kernels of their own.  Finds them in an index program.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_FLOW_ATOM_H

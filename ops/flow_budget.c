@@ -1,4 +1,4 @@
-/* How many blocks of a row a checked flow selects.
+/* The number of blocks of a row that a checked flow selects.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"

@@ -1,5 +1,5 @@
-/* Checking a flow: what its declarations (flow_check.c) and its programs (flow_program.c) have in
-   common.
+/* Checks a flow: shared by the checks of its declarations (flow_check.c) and of its programs
+   (flow_program.c).
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_FLOW_CHECK_H

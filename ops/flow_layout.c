@@ -1,4 +1,4 @@
-/* What a flow keeps for each page, and what the library says about flows.
+/* What a flow stores for each page, and the library's queries about flows.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* The ops of flows: which programs have them, what they take, and the shapes they give.
+/* The ops of flows: the programs that may use them, their operands, and the shapes of their
+   results.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"

@@ -1,4 +1,5 @@
-/* The programs of a flow: names become numbers, shapes are inferred, and every op is of use.
+/* Checks the programs of a flow: names become numbers, shapes are inferred, and every result must
+   be used.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

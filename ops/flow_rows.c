@@ -1,4 +1,4 @@
-/* Programs that write rows of K or V: what the cache can hold of them.
+/* Programs that write rows of K or V: checks that the cache's format can store them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

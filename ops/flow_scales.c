@@ -1,4 +1,4 @@
-/* Fields that append quantises, and those that get their scales.
+/* Fields whose rows append quantises, and the fields for their scales.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-/* Where the values of a program lie, and when they are computed: page by page, in stages.  What an
-   op over pages takes, what a later stage takes, and what an atom gives is kept for all pages;
-   nothing else is.
+/* Places the values of a program in the workspace, and schedules them page by page, in stages.
+   Only operands of ops over pages, operands of later stages, and results of atoms are kept for all
+   pages.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow_schedule.h"

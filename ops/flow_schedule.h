@@ -1,4 +1,4 @@
-/* When the values of a flow's program are computed, and where in a workspace they lie.
+/* When the values of a flow's program are computed, and their places in the workspace.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_FLOW_SCHEDULE_H

@@ -1,5 +1,5 @@
-/* The tensors of a flow's steps that the flow itself names: fields, rows of those that come with
-   tokens, inputs.  They come after all others, in this order.
+/* The tensors of a flow's steps that the flow itself names: fields, rows that are appended with
+   tokens, and inputs, in this order, after all other tensors.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_FLOW_TENSORS_H

@@ -1,4 +1,4 @@
-/* Programs of flows as text: what kernels are made from, and known by.
+/* Programs of flows as text.  Kernels are generated from the text, and identified by it.
 
    "cache 16 whole; rows k f16 none 0 16 128; field f0 f16 1 128; step f0 1 128 Max 1 k": what the
    program is, with tokens of a page; inputs and fields in the order of the workspace; then the ops,

@@ -1,4 +1,4 @@
-/* What a gather folds to: axes to walk along and a window to copy, all in bytes.
+/* A folded gather: loops over axes, and a window to copy, all in bytes.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_GATHER_FOLD_H

@@ -1,4 +1,5 @@
-/* Nests of loops over several tensors at once: what windows are, once axes have no meaning.
+/* Loop nests over several tensors at once.  Windows fold to them, once the meaning of their axes no
+   longer matters.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_LOOPS_H

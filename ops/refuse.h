@@ -1,4 +1,4 @@
-/* What is refused of a tensor by itself, in a spec, a plan or a run: one wording each.
+/* Refusals of a single tensor in a spec, a plan or a run, each with one wording.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_REFUSE_H

@@ -123,7 +123,7 @@ kvmill_status kvmill_program_make(const kvmill_region *region, size_t count,
                                   struct kvmill_program *program, kvmill_error *error) {
     if (region == NULL || region->arguments == NULL || region->results == NULL)
         return kvmill_fail(error, KVMILL_E_NULL,
-                           "the region is not there; accepted: one, or an update_computation");
+                           "the region is missing; accepted: a region, or an update_computation");
     kvmill_status status = check_counts(region, count, error);
     if (status != KVMILL_OK)
         return status;

@@ -1,4 +1,4 @@
-/* Regions of a scatter: checked, and made ready to run.
+/* Checks the regions of a scatter, and prepares them to run.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_REGION_H

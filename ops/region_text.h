@@ -1,4 +1,4 @@
-/* Regions of a scatter as text: what kernels are made from, and known by.
+/* Regions of a scatter as text.  Kernels are generated from the text, and identified by it.
 
    "slot f32 bf16; w0 convert f32 bf16 u0; v0 add f32 f32 r0 w0; return v0": for each slot the types
    of its results, and of its updates as they are stored; then a step each, NAME OP RESULT OPERAND

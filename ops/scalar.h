@@ -1,4 +1,4 @@
-/* Elementwise ops on single numbers, computed.
+/* Computes elementwise ops on single numbers.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_SCALAR_H

@@ -1,4 +1,4 @@
-/* What an op of scalar_op.h computes, by the kind of its numbers.
+/* The computation of each op of scalar_op.h, for each kind of number.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_SCALAR_KINDS_H

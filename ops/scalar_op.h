@@ -1,5 +1,5 @@
-/* Elementwise ops of StableHLO on single numbers of any type: what regions of a scatter and
-   programs around gathers are made of.
+/* StableHLO's elementwise ops on single numbers of any type, of which regions of scatters and
+   programs around gathers consist.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_SCALAR_OP_H

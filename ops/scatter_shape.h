@@ -1,4 +1,4 @@
-/* What a scatter's problem is to a kernel: how elements are combined, of which types.
+/* The shape of a scatter kernel: the types of elements, and how they are combined.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_SCATTER_SHAPE_H

@@ -1,5 +1,5 @@
-/* Structs of callers, who may have been compiled against another version of the library: the one
-   home of what struct_size means.
+/* Structs of callers that may have been compiled against another version of the library.  All
+   handling of struct_size is here.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_STRUCTS_H

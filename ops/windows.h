@@ -1,4 +1,4 @@
-/* Windows of gather and scatter: what StableHLO's dimension numbers mean, checked and unfolded.
+/* Windows of gather and scatter: checks StableHLO's dimension numbers, and applies their meaning.
 
    "Windowed" is the tensor that holds windows: the result of a gather, the updates of a scatter.
    The index space is what remains of the indices without the index vector; its axes are, in order,

@@ -1,4 +1,4 @@
-/* WriteRows: what is valid of its attributes, and the kernel that it asks for.
+/* WriteRows: checks its attributes, and describes the kernel that it needs.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_WRITE_ROWS_H

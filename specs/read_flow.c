@@ -1,4 +1,4 @@
-/* Flow files as kvmill_flow.
+/* Reads flow files as kvmill_flow.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Regions of scatters and element types, from the text of StableHLO.
+/* Reads regions of scatters, and element types, from StableHLO text.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>

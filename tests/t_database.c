@@ -421,7 +421,7 @@ TEST(full_disk) {
     struct database *database = open_as(DATABASE_WRITE);
     set_limit((rlim_t)status.st_size / 2);
     ok_failed(database_add_all(database, &sweeps, &additions, &error), &error, EXIT_ENVIRONMENT,
-              NULL, "before is whole", "a full disk is said");
+              NULL, "contents are intact", "a full disk is said");
     database_close(database);
     set_limit(RLIM_INFINITY);
     expect_same(print_database(), before, "and the database has what it had");

@@ -1,4 +1,4 @@
-/* Arrays in files take the types that a spec says.
+/* Gives arrays from files the types that a spec states.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

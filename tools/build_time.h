@@ -1,4 +1,4 @@
-/* How long building a pack takes, for who has no more than so much time.
+/* Estimates how long building a pack takes, for callers with a time limit.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_BUILD_TIME_H

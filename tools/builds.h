@@ -1,4 +1,4 @@
-/* Kernels compiled as packs of their own, each once in a run, however many sweeps ask for it.
+/* Kernels compiled as packs of their own, each only once in a run, however many sweeps need it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_BUILDS_H

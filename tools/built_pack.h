@@ -1,4 +1,4 @@
-/* Packs generated, compiled and loaded on the fly, and kept for the next time.
+/* Packs that are generated, compiled and loaded when they are needed, and kept for the next time.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_BUILT_PACK_H

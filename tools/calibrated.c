@@ -110,7 +110,7 @@ bool calibrated_apply(const char *path, struct pack *pack, struct error *error) 
     }
     kernel_list_free(&pack->kernels);
     pack->kernels = kernels;
-    print_shown(stderr, "%s: %zu of %zu kernels are not as their presets\n", path, changed,
+    print_shown(stderr, "%s: %zu of %zu kernels differ from their presets\n", path, changed,
                 pack->kernels.count);
     return true;
 }

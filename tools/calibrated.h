@@ -1,4 +1,4 @@
-/* What a calibration says of choices that are compiled in.
+/* The choices of a calibration that are compiled into a pack.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_CALIBRATED_H

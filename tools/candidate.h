@@ -1,4 +1,4 @@
-/* A kernel that is tried: where it can do no harm, before it is timed.
+/* Tries a candidate in a process of its own, where it can do no harm, before it is timed.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_CANDIDATE_H

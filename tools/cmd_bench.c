@@ -1,4 +1,4 @@
-/* kvmill bench: the kernels of a pack against what the machine can do.
+/* kvmill bench: compares the kernels of a pack with the machine's limits.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <glob.h>
@@ -288,7 +288,7 @@ static bool bench(const struct options *given, struct error *error) {
 const struct command bench_command = {
     .name = "bench",
     .synopsis = "PACK | (--model CONFIG | --kernels SPECS | --bars) [options]",
-    .summary = "Time kernels against what the machine can do, in the same run.",
+    .summary = "Time kernels and compare them with the machine's limits, in the same run.",
     .options = options,
     .arguments = &file_values,
     .run = bench,

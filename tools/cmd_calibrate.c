@@ -1,4 +1,5 @@
-/* kvmill calibrate: measure what differs by processor, and keep it where the library finds it.
+/* kvmill calibrate: measures what depends on the processor, and stores it where the library finds
+   it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

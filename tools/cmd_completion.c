@@ -1,4 +1,5 @@
-/* kvmill completion: what shells need to complete its commands, from the tables of options.
+/* kvmill completion: prints scripts for shells that complete its commands, from the tables of
+   options.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* kvmill db: what may be done with tuning databases but to measure.
+/* kvmill db: operations on tuning databases, except measuring.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -159,7 +159,7 @@ static bool check_cpu(const char *file, const struct sweeps *sweeps, const char 
     return true;
 }
 
-/* Later files are held against the CPU of what was there before. */
+/* Later files are compared with the CPU of what was there before. */
 static bool read_files(const struct options *given, const struct sweeps *old, struct sweeps *all,
                        struct error *error) {
     const char *cpu = NULL;
@@ -236,10 +236,11 @@ static bool print_fits(const char *path, const size_t results[MISFITS], struct e
             refused += misfit != FITS ? results[misfit] : 0;
         }
     return refused == 0 ||
-           fail(error, EXIT_USER,
-                "%.500s: %zu results do not hold on this machine and are refused; accepted: those "
-                "of its CPU, compiler, flags and templates; `kvmill db prune` removes others",
-                path, refused);
+           fail(
+               error, EXIT_USER,
+               "%.500s: %zu results are not valid on this machine and are refused; accepted: those "
+               "of its CPU, compiler, flags and templates; `kvmill db prune` removes others",
+               path, refused);
 }
 
 static bool check_pages(const char *path, struct error *error) {

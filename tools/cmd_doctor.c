@@ -1,4 +1,4 @@
-/* kvmill doctor: what machine this is, what is there, and what to do better.
+/* kvmill doctor: describes the machine and the tools on it, and suggests improvements.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

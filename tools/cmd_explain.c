@@ -1,4 +1,4 @@
-/* kvmill explain: kernels in words, or their C.
+/* kvmill explain: describes kernels in words, or prints their C.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -27,7 +27,7 @@ static const struct option_help options[] = {
 
 /* ---- A kernel ---- */
 
-/* -1: a symbol that names its program by a number alone says neither the text nor its size. */
+/* -1: a symbol that has only a number for its program says neither the text nor its size. */
 static bool find_size(const struct kernel *kernel, int64_t *bytes, struct error *error) {
     struct text source = {0};
     struct error unknown;

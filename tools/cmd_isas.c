@@ -1,4 +1,4 @@
-/* kvmill isas: the instruction sets there are kernels for.
+/* kvmill isas: lists the instruction sets.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* kvmill report: what tuning databases say, as a page and as tables.
+/* kvmill report: shows tuning results as a page and as tables.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* kvmill rewrite: StableHLO text that says the same in other ops; ONNX models with kvmill's.
+/* kvmill rewrite: rewrites StableHLO text to equivalent ops, and ONNX models to kvmill's ops.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -15,8 +15,8 @@
 static const struct option_help options[] = {
     {"without-batching-dims", NULL,
      "replace batching dims of gathers and scatters by iotas in the index vectors", NULL},
-    {"cache", "K[,V]",
-     "formats that the caches of a model become, blocks of llama.cpp: q8_0, q4_0, ...", NULL},
+    {"cache", "K[,V]", "formats for the model's caches, blocks of llama.cpp: q8_0, q4_0, ...",
+     NULL},
     {"o", "FILE", "where to write the text (default: standard output) or the model", &file_values},
     {NULL, NULL, NULL, NULL},
 };

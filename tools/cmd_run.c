@@ -1,4 +1,4 @@
-/* kvmill run: one spec on arrays in files.
+/* kvmill run: runs one spec on arrays in files.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -15,7 +15,8 @@
 
 static const struct option_help options[] = {
     {"in", "NAME=FILE.npy", "an input, by its name in the op or model", &file_values},
-    {"out", "NAME=FILE.npy", "where to write an output, or what is updated in place", &file_values},
+    {"out", "NAME=FILE.npy", "file for an output, or for a tensor that is updated in place",
+     &file_values},
     {"isa", "ISA", "best instruction set to use (default: the best of this CPU)", &isa_values},
     {"portable", NULL, "use portable kernels (the default for a .mlir file without --pack)", NULL},
     {"threads", "N", "threads to run on (default 1)", NULL},

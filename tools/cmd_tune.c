@@ -1,4 +1,5 @@
-/* kvmill tune: measure what the kernels of a pack leave open, and keep it in a database.
+/* kvmill tune: measures variants and tunables of the kernels of a pack, and stores the results in a
+   database.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Types of llama.cpp's caches, by its names.
+/* The types of llama.cpp's caches, by their names in llama.cpp.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_GGML_TYPES_H

@@ -363,7 +363,7 @@ static bool set_name(const struct options *options, const char *directory, struc
 static void note_portable(const struct spec *spec) {
     char words[256];
     spec_without_kernels(spec, words, sizeof words);
-    print_shown(stderr, "%s: note: no kernel is generated (%s); the portable one serves it\n",
+    print_shown(stderr, "%s: note: no kernel is generated (%s); portable code runs instead\n",
                 spec->where, words);
 }
 
@@ -392,8 +392,7 @@ static bool note_spec(const struct spec *spec, const struct isa_list *isas, stru
             done = out_of_memory(error);
     }
     if (done && exact.length > 0)
-        print_shown(stderr,
-                    "%s: note: math %s has no kernels of its own on %s; those of f32 serve it\n",
+        print_shown(stderr, "%s: note: math %s has no kernels on %s; those of f32 are used\n",
                     spec->where, kvmill_math_names[spec_math(spec)], exact.data);
     text_free(&exact);
     return done;

@@ -1,4 +1,4 @@
-/* What generate, plan and bench start from: a model's config or a list of specs.
+/* The input of generate, plan and bench: a model's config or a list of specs.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_INPUTS_H

@@ -115,8 +115,8 @@ bool print_variants(const struct kernel_list *kernels, const struct isa_list *is
     struct open_kernels open = {0};
     if (!walk_variants(kernels, isas, &open, error))
         return false;
-    print_shown(stdout, "%zu of %zu kernels leave something open, %zu legal points together\n",
-                open.count, kernels->count, open.points);
+    print_shown(stdout, "%zu of %zu kernels have choices, %zu legal points together\n", open.count,
+                kernels->count, open.points);
     return true;
 }
 

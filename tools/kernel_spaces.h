@@ -1,4 +1,4 @@
-/* What kernels leave open: variants, tunables and their legal values.
+/* The choices for kernels: variants, tunables and their legal values.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_KERNEL_SPACES_H

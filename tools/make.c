@@ -87,7 +87,8 @@ static bool fail_to_compile(const char *directory, const char *log, struct error
                     directory, log ? ", see " : "", log ? log : "");
     if (log == NULL)
         return fail(error, EXIT_ENVIRONMENT,
-                    "%s: the kernels did not compile: what the compiler said is above", directory);
+                    "%s: the kernels did not compile: the messages of the compiler are above",
+                    directory);
     find_complaint(log, line);
     return fail(error, EXIT_ENVIRONMENT, "%s: the kernels did not compile, see %s; it begins: %s",
                 directory, log, line);

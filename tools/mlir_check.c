@@ -1,4 +1,4 @@
-/* check.expect_eq and its kin: the results are said, and counted.
+/* check.expect_eq and related ops: prints and counts their results.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -144,7 +144,7 @@ static bool apply(struct evaluation *evaluation, struct frame *frame, const stru
     for (int i = 0; i < scalar->operands; i++)
         call.types[i] = &operand_of(frame, op, i)->shape.element;
     if (!kvmill_scalar_op_fits(scalar, call.types, call.result, &accepted))
-        return eval_fail(evaluation, op, "types do not go together; accepted: %s", accepted);
+        return eval_fail(evaluation, op, "types do not match; accepted: %s", accepted);
     for (int64_t k = 0; k < result->count; k++) {
         for (int i = 0; i < scalar->operands; i++) {
             const struct array *operand = operand_of(frame, op, i);
@@ -196,8 +196,9 @@ static const struct mlir_function *find_function(const struct mlir_chunk *chunk,
 static bool check_call(struct evaluation *evaluation, const struct frame *frame,
                        const struct mlir_op *op, const struct mlir_function *callee) {
     if (callee == NULL || !callee->has_body)
-        return eval_fail(evaluation, op,
-                         "calls what is not there; accepted: a function of this module");
+        return eval_fail(
+            evaluation, op,
+            "calls a function that does not exist; accepted: a function of this module");
     if (evaluation->depth >= DEEPEST_CALL)
         return eval_fail(evaluation, op, "calls nested too deep; accepted: %d levels",
                          (int)DEEPEST_CALL);

@@ -1,4 +1,4 @@
-/* Running StableHLO text: gathers and scatters by the library, what is around them by simple loops.
+/* Runs StableHLO text: gathers and scatters by the library, other ops by simple loops.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_MLIR_EVAL_H

@@ -1,4 +1,4 @@
-/* Ops that move elements and do not compute: constants, broadcasts, slices, ...; and reductions.
+/* Ops that only move elements: constants, broadcasts, slices, ...; and reductions.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -171,7 +171,7 @@ static bool read_data(FILE *stream, const char *path, struct npy *npy, struct er
     if (got != bytes)
         return refuse_length(path, got, bytes, error);
     return fgetc(stream) == EOF ||
-           fail(error, EXIT_USER, "%s: goes on after the %zu bytes that its shape needs", path,
+           fail(error, EXIT_USER, "%s: has more than the %zu bytes that its shape needs", path,
                 bytes);
 }
 

@@ -1,4 +1,4 @@
-/* Arrays as ONNX has them and as specs take them.
+/* Converts arrays between the forms that ONNX and specs use.
 
    An array has the form of its file: types that NumPy lacks as unsigned integers.
 

@@ -73,8 +73,8 @@ static char *find_parent(struct error *error) {
         path = path_join(home, ".cache");
     else {
         fail(error, EXIT_ENVIRONMENT,
-             "neither XDG_CACHE_HOME nor HOME is set; one must be, to "
-             "say where compiled kernels go");
+             "neither XDG_CACHE_HOME nor HOME is set; set one, as the "
+             "place of compiled kernels");
         return NULL;
     }
     if (path == NULL)
@@ -131,7 +131,7 @@ static bool use_parent(struct pack_cache *cache, const char *path, struct error 
     if (fault != NULL) {
         note(path, our_name, fault,
              "compiled kernels are kept where nobody else may write; these are compiled for this "
-             "once");
+             "run only");
         return use_scratch(cache, error);
     }
     if (cache->directory >= 0)
@@ -435,10 +435,9 @@ char *pack_cache_keep(const struct pack_cache *cache, const struct output *outpu
     struct entry entry = {.cache = cache};
     char *path = NULL;
     if (cache->scratch.directory != NULL) {
-        fail(
-            error, EXIT_ENVIRONMENT,
-            "compiled kernels are kept where nobody else may write, which is said above; accepted: "
-            "XDG_CACHE_HOME with a directory of your own");
+        fail(error, EXIT_ENVIRONMENT,
+             "compiled kernels are kept where nobody else may write, see above; accepted: "
+             "XDG_CACHE_HOME with a directory of your own");
         return NULL;
     }
     int library = find_or_build(&entry, output, name, INFINITY, error);

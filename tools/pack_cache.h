@@ -1,10 +1,10 @@
-/* Compiled packs kept for the next time, where nobody else can change them.
+/* Keeps compiled packs for the next time, in a directory that nobody else can change.
 
-   The directory $XDG_CACHE_HOME/kvmill, or $HOME/.cache/kvmill, holds one for each pack, named
-   after the first digits of its key: what was compiled, and a stamp with the whole key and the
-   library's size and hash.  A library is used if all of that is right, and all is the effective
-   user's and writable for nobody else; what is not is compiled anew.  Where the directory itself is
-   not ours alone a temporary one takes its place.
+   The directory $XDG_CACHE_HOME/kvmill, or $HOME/.cache/kvmill, has a subdirectory for each pack,
+   named after the first digits of its key.  It contains what was compiled, and a stamp with the
+   whole key and the library's size and hash.  A library is used if all of these are right, and if
+   everything belongs to the effective user and only that user may write to it.  Otherwise the pack
+   is compiled again.  If others may write to the directory itself, a temporary one is used instead.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_PACK_CACHE_H

@@ -1,4 +1,4 @@
-/* What a compiled pack depends on, as a word.
+/* The key of a compiled pack: everything that it depends on, in one word.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_PACK_KEY_H

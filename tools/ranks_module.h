@@ -1,4 +1,4 @@
-/* What ranks.c loads: MPI, as far as it is needed, as four functions.
+/* The module that ranks.c loads: four functions, for the part of MPI that is needed.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_RANKS_MODULE_H

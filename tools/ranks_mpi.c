@@ -1,4 +1,4 @@
-/* Ranks by Open MPI: the only file that knows it, and a module of its own.
+/* Ranks by Open MPI: the only file that uses MPI, built as a separate module.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>

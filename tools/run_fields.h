@@ -1,4 +1,4 @@
-/* Fields of a flow that lie beside each other, from arrays that do not.
+/* Builds adjacent fields of a flow from separate arrays.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_RUN_FIELDS_H

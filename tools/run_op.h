@@ -1,4 +1,5 @@
-/* What `kvmill run` must know of an op: its tensors, and how they meet its spec.
+/* What `kvmill run` needs to know about an op: its tensors, and how they are checked against its
+   spec.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_RUN_OP_H

@@ -1,5 +1,5 @@
-/* kvmill run for ops whose description says all: outputs are made by the words of their shapes, of
-   which the inputs' dims tell the values.
+/* kvmill run for ops that their description defines completely.  Outputs are allocated from the
+   words of their shapes, whose values are the inputs' dims.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>

@@ -56,7 +56,7 @@ static bool check_isa(const struct isa *isa, struct error *error) {
         return true;
     return fail(
         error, EXIT_ENVIRONMENT,
-        "--isa: this CPU does not run %s, or KVMILL_ISA does not let it; the best here is %s",
+        "--isa: this CPU does not support %s, or KVMILL_ISA excludes it; the best here is %s",
         isa->name, best_isa());
 }
 

@@ -1,4 +1,4 @@
-/* One run on threads of its own.
+/* Runs a plan once, on threads of its own.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_RUN_THREADS_H

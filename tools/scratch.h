@@ -1,5 +1,5 @@
-/* Temporary directories that only we can read and write, and that go with their process: what
-   killed ones left goes when the next is made.
+/* Temporary directories that only this user can read and write.  They are removed when their
+   process ends; those of killed processes are removed when the next one is created.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_SCRATCH_H

@@ -1,5 +1,5 @@
-/* A rank that measures for rank 0: it says what it is and what it could do, asks for work, and
-   sends each result as soon as there is one.
+/* A rank that measures for rank 0.  It reports its machine and the work that it could do, asks for
+   work, and sends each result as soon as it has one.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_TUNE_FOLLOW_H

@@ -1,4 +1,5 @@
-/* What there is to tune: kernels of a pack that leave something open, and problems to run them on.
+/* The items to tune: kernels with more than one variant or tunable, and the problems to run them
+   on.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_TUNE_ITEM_H

@@ -214,7 +214,7 @@ static bool look(struct lead *lead, bool *lost) {
         struct follower *follower = &lead->followers[rank];
         if (is_active(follower) && is_gone(lead, follower)) {
             end_follower(lead, follower, FOLLOWER_LOST, EXIT_ENVIRONMENT,
-                         "is lost; what it sent is kept, the others go on with it");
+                         "is lost; its results are kept, and the others continue");
             *lost = true;
         }
         busy = busy || is_busy(lead, follower);

@@ -98,5 +98,5 @@ void progress_finish(const struct tune_progress *progress, bool interrupted) {
     if (!progress->json)
         print_shown(stdout, "%" PRId64 " candidates measured, %" PRId64 " failed%s\n",
                     progress->measured, progress->failed,
-                    interrupted ? "; the same command goes on" : "");
+                    interrupted ? "; run the same command to continue" : "");
 }

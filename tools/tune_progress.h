@@ -1,4 +1,4 @@
-/* What `kvmill tune` says while it works: of each kernel and problem, of each candidate, in text or
+/* The progress messages of `kvmill tune`, for each kernel, problem and candidate, as text or as
    lines of JSON.
 
    SPDX-License-Identifier: Apache-2.0 */

@@ -1,4 +1,5 @@
-/* One sweep: candidates of a kernel are asked for, built, checked, raced, and handed over.
+/* One sweep: requests candidates of a kernel, builds, checks and races them, and hands over their
+   results.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_TUNE_WALK_H

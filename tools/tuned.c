@@ -76,7 +76,8 @@ bool tuned_read(const struct options *given, struct sweeps *sweeps, struct error
     struct sweeps all = {0};
     bool done = read_all(given, &all, error) && keep_usable(&all, sweeps, error);
     if (done && sweeps->count == 0)
-        print_shown(stderr, "no result of --tuned holds on this machine: the defaults stay\n");
+        print_shown(stderr,
+                    "no result of --tuned is valid on this machine: the defaults are used\n");
     sweeps_free(&all);
     return done;
 }
@@ -95,7 +96,7 @@ static void say_reason(const struct assignment *assignment) {
     ranking_reason(&assignment->ranking, reason);
     print_shown(stderr, "%s, %s: %s", key->spec, key->problem, reason);
     if (stands_in(assignment))
-        print_shown(stderr, "; as good, and there for other sizes: %s",
+        print_shown(stderr, "; as good, and in the pack for other sizes: %s",
                     assignment->taken->result->candidate);
     print_shown(stderr, "\n");
 }
@@ -214,7 +215,7 @@ static void explain_taken(const struct assignments *list, FILE *stream) {
         if (assignment->taken != NULL && (list->candidates > 1 || stands_in(assignment)))
             print_shown(stream, "  %s: %s%s\n", assignment->sweep->key.problem,
                         assignment->taken->result->candidate,
-                        stands_in(assignment) ? " (as good, and there for other sizes)" : "");
+                        stands_in(assignment) ? " (as good, and in the pack for other sizes)" : "");
     }
 }
 

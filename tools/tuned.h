@@ -1,4 +1,4 @@
-/* What tuning databases chose for the kernels of a pack.
+/* The choices of tuning databases for the kernels of a pack.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_TUNED_H

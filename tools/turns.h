@@ -1,8 +1,9 @@
-/* Turns of the processes of one machine: some work may be done by several at a time, some only
-   while all others rest.  Who waits to be alone is let in before those that come later.
+/* Turns of the processes of one machine.  Several may do shared work at a time; exclusive work runs
+   only while all others wait.  A process that waits for exclusive work goes before those that come
+   later.
 
-   The locks are of the kernel's, on the file "kvmill-turns" of a directory, and end with who holds
-   them, however that ends.
+   The locks are file locks of the operating system, on the file "kvmill-turns" in a directory.
+   They end with the process that holds them, however it ends.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_TURNS_H

@@ -1,4 +1,4 @@
-/* What options and arguments take: words, files, directories.  For the completion of shells.
+/* The values of options and arguments (words, files, directories), for the completion of shells.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_VALUES_H

@@ -1,5 +1,5 @@
-/* Which candidates are needed so that each problem of a kernel has one that is as good as its
-   winner.
+/* Finds the candidates that are needed so that each problem of a kernel has one that is as good as
+   its winner.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_ASSIGNMENT_H

@@ -177,11 +177,10 @@ static bool is_there(const char *path, struct error *error) {
 /* What SQLite would not take for the name of a file. */
 static bool check_name(const char *path, struct error *error) {
     return (*path != '\0' && *path != ':' && strncmp(path, "file:", strlen("file:")) != 0) ||
-           fail(
-               error, EXIT_USER,
-               "\"%.600s\": would be kept nowhere, or not under that name; accepted: the name of a "
-               "file, \"./%.100s\" if that is one",
-               path, path);
+           fail(error, EXIT_USER,
+                "\"%.600s\": would not be stored under that name; accepted: the name of a "
+                "file, \"./%.100s\" if that is one",
+                path, path);
 }
 
 struct database *database_open(const char *path, enum database_use use, struct error *error) {

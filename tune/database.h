@@ -1,12 +1,12 @@
 /* The tuning database: results of measurements, in SQLite, a transaction for each.
 
-   Several processes may write to one database at once; who finds it locked waits for up to
-   ten seconds.  A result is in it wholly or not at all, whatever ends the process; what was added
-   stays.
+   Several processes may write to one database at the same time; a process that finds it locked
+   waits for up to ten seconds.  Each result is stored completely or not at all, however the process
+   ends, and remains once it is stored.
 
-   A database that cannot be used for what it holds (another version, none of ours, damaged) is
-   EXIT_USER, one that the system does not let us use (read-only, locked, disk full)
-   EXIT_ENVIRONMENT; both name the file.
+   If the contents of a database are unusable (another version, another program's, damaged), the
+   error is EXIT_USER. If the system refuses access (read-only, locked, disk full), it is
+   EXIT_ENVIRONMENT. Both messages name the file.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_DATABASE_H

@@ -1,4 +1,4 @@
-/* A database as SQLite has it: errors, limits, statements, transactions.
+/* The SQLite side of a database: errors, limits, statements, transactions.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_DATABASE_HANDLE_H

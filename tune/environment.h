@@ -1,4 +1,4 @@
-/* The machine while it is measured, and whether it is fit for that.
+/* The state of the machine during a measurement, and whether it is fit for measuring.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_ENVIRONMENT_H

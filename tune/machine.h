@@ -1,4 +1,5 @@
-/* What results of this machine and tree are made with, and which others they do not fit.
+/* What results depend on: CPU, compiler, flags and templates.  Also finds results that were made
+   with others.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_MACHINE_H

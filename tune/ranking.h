@@ -1,4 +1,4 @@
-/* What a sweep shows: one standing for each candidate, and the winner.
+/* The ranking of a sweep: one entry for each candidate, and the winner.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_RANKING_H

@@ -1,4 +1,4 @@
-/* What databases say, as one page of HTML that needs nothing else, and as tables for a terminal.
+/* Reports on databases: one self-contained page of HTML, and tables for a terminal.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_REPORT_H

@@ -1,5 +1,5 @@
-/* Drawing: the elements of SVG that charts are made of, and a plane with axes.  Colours are
-   classes, so that the page's style says what they are by day, by night and on paper.
+/* Draws SVG: the elements of charts, and a plane with axes.  Colours are classes, so that the
+   page's style can set them for day, night and paper.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_REPORT_SVG_H

@@ -1,4 +1,4 @@
-/* A search that goes on where an earlier one ended.
+/* Resumes a search where an earlier one ended.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_RESUME_H

@@ -1,4 +1,4 @@
-/* Strategies replayed on a stored sweep: its results answer instead of the machine, in no time.
+/* Replays strategies on a stored sweep, whose results replace measurements.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_SIMULATE_H

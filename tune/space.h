@@ -1,7 +1,7 @@
 /* A search space as data: named parameters with their legal values, a constraint, a default point.
 
-   A point has a text form, "tile=4 strip=2 path=half", with all parameters in their order; it is
-   what databases and users call a candidate.
+   A point has a text form, "tile=4 strip=2 path=half", with all parameters in their order.
+   Databases and users name candidates by it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_SPACE_H

@@ -1,4 +1,4 @@
-/* What samples of a noisy machine say: medians with their confidence intervals, and which of
+/* Statistics of samples from a noisy machine: medians with confidence intervals, and which of
    several candidates wins.
 
    SPDX-License-Identifier: Apache-2.0 */

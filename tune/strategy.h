@@ -1,9 +1,9 @@
 /* Search strategies: which candidates to measure next, given what the last ones showed.
 
-   A search asks for measurements and is told their results; it knows neither what a point stands
-   for nor how it is measured.  It asks for several points before it needs to be told, so that they
-   can be built together.  The default point is always the first.  The same space, options and
-   results give the same questions on every machine.
+   A search requests measurements and gets their results; it knows neither what a point means nor
+   how it is measured.  It requests several points at a time, so that they can be built together.
+   The default point is always the first.  The same space, options and results lead to the same
+   requests on every machine.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_STRATEGY_H

@@ -1,5 +1,6 @@
-/* From the default to the best of its neighbours, on from there until none is better, then again
-   from a random point.  It ends when several such climbs in a row have found nothing better.
+/* Moves from the default to the best of its neighbours, and on from there until no neighbour is
+   better, then starts again from a random point.  It ends after several climbs in a row that found
+   nothing better.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "strategy_kind.h"

@@ -1,4 +1,4 @@
-/* What a strategy is made of; between strategy.c and the strategies.
+/* The interface between strategy.c and the strategies.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_STRATEGY_KIND_H

@@ -1,4 +1,4 @@
-/* Legal points at random, none twice, until the budget or the space is used up.
+/* Random legal points, none twice, until the budget or the space is used up.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "strategy_kind.h"

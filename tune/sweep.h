@@ -1,7 +1,6 @@
-/* What was measured: a sweep is all results that may be compared, those with the same key.
+/* Sweeps: all results that may be compared with each other, which are those with the same key.
 
-   Strings are owned, never NULL, and without newlines; what a message has of those is printed as
-   spaces.
+   Strings are owned, never NULL, and contain no newlines; newlines of a message become spaces.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_SWEEP_H

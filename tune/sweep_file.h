@@ -1,4 +1,4 @@
-/* Sweeps in files of either kind, and how those of several files go together.
+/* Reads sweeps from files of either kind, and combines those of several files.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_SWEEP_FILE_H

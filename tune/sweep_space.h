@@ -1,5 +1,5 @@
-/* The search space that a stored sweep was a walk through, as far as it went: its parameters and
-   values are those of its candidates, its legal points those that have a result.
+/* The part of a search space that a stored sweep covered: the parameters and values of its
+   candidates; the legal points are those that have a result.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_SWEEP_SPACE_H

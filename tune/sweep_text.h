@@ -1,4 +1,4 @@
-/* Sweeps as canonical text: sorted, a fact a line, to be reviewed, compared and committed.
+/* Sweeps as canonical text: sorted, one fact per line, for review, comparison and version control.
 
      kvmill-tune 1
 

@@ -1,4 +1,4 @@
-/* Packs of kernels that a program has at run time: those of paths, and its own.
+/* The packs that a program uses at run time: those that paths name, and its own.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BINDINGS_PACKS_H

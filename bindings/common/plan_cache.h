@@ -1,4 +1,4 @@
-/* Plans, each made once: the bytes of a key say all that a plan depends on.
+/* A cache of plans, each created once.  The key of a plan contains everything that it depends on.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BINDINGS_PLAN_CACHE_H

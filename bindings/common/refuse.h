@@ -1,4 +1,4 @@
-/* Refusals of bindings, which the library knows nothing of.
+/* Refusals that bindings issue themselves, not the library.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BINDINGS_REFUSE_H

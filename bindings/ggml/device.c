@@ -1,4 +1,4 @@
-/* What ggml loads: one device, of type ACCEL, that works in the CPU's memory.
+/* The device that ggml loads: of type ACCEL, working in the CPU's memory.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>

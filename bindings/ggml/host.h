@@ -1,5 +1,5 @@
-/* The ggml that has loaded this library.  Its functions are looked up in what the process has
-   loaded, and not linked: an engine may have loaded ggml out of the others' sight, as Python does.
+/* The ggml that has loaded this library.  Its functions are looked up in the process and not
+   linked, because an engine may have loaded ggml with local symbols, as Python does.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GGML_HOST_H

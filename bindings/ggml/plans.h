@@ -1,5 +1,5 @@
-/* Plans of attention and of storing, each made once: an op of ggml names all that a plan depends
-   on, and its tensors' lengths are no part of that.
+/* Plans of attention and of storing, each created once.  A node of ggml determines everything that
+   a plan depends on; the lengths of its tensors do not matter.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GGML_PLANS_H

@@ -1,4 +1,4 @@
-/* Calls of XLA's FFI that say op, attributes and tensors by name, and the plans that run them.
+/* Calls through XLA's FFI that name op, attributes and tensors, and the plans that run them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_JAX_CALLS_H

@@ -1,4 +1,4 @@
-/* Plans by what a call says and the shapes it has; found again by a key without parsing.
+/* Plans for the text and the shapes of a call, found again by a key without parsing.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "calls.h"

@@ -1,4 +1,4 @@
-/* Attributes of nodes, whoever is asked for them.
+/* Attributes of nodes, from either source (provider or custom op).
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_ONNXRUNTIME_ATTRIBUTES_H

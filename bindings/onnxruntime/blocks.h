@@ -1,5 +1,5 @@
-/* Rows of K or V that become blocks of llama.cpp in a cache (WriteRows), in the format that the
-   node's attributes key_cache_format and value_cache_format say.
+/* Stores rows of K or V as blocks of llama.cpp (WriteRows), in the format that the node's
+   attributes key_cache_format and value_cache_format name.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_ONNXRUNTIME_BLOCKS_H

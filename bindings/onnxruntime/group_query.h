@@ -1,6 +1,6 @@
-/* GroupQueryAttention of com.microsoft, as ONNX Runtime's CPU provider has it: new rows of K and V
-   are rotated, quantised and stored in the cache, then kvmill attends to that (CacheAttend).  In
-   kvmill's own domain its caches are blocks of llama.cpp (attributes key_cache_format,
+/* GroupQueryAttention of com.microsoft, as in ONNX Runtime's CPU provider: new rows of K and V are
+   rotated, quantised and stored in the cache, and then kvmill attends over the cache (CacheAttend).
+   In kvmill's own domain its caches are blocks of llama.cpp (attributes key_cache_format,
    value_cache_format).
 
    SPDX-License-Identifier: Apache-2.0 */

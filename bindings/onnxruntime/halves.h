@@ -1,4 +1,4 @@
-/* float16 to float and back, in C that any compiler takes.
+/* Converts float16 to float and back, in portable C.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_ONNXRUNTIME_HALVES_H

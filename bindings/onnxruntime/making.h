@@ -1,5 +1,5 @@
-/* Kernels that a session makes for nodes that no pack has fast ones for: `kvmill generate --keep`
-   on these nodes, which keeps packs where it finds them the next time.
+/* Generates kernels when a session starts, for nodes that no pack has fast kernels for: runs
+   `kvmill generate --keep` on these nodes, which keeps the packs for the next time.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_ONNXRUNTIME_MAKING_H

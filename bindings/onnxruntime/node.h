@@ -1,5 +1,5 @@
-/* A node that kvmill computes: an op with attributes, plans for what its inputs turn out to be,
-   and memory to run in.
+/* A node that kvmill computes: an op with attributes, plans for the shapes that its inputs have at
+   run time, and memory for runs.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_ONNXRUNTIME_NODE_H

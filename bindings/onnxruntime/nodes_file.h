@@ -1,4 +1,4 @@
-/* Nodes of a graph as an ONNX model of their own, without weights: what `kvmill generate` reads.
+/* Writes nodes of a graph as an ONNX model of their own, without weights, for `kvmill generate`.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_ONNXRUNTIME_NODES_FILE_H

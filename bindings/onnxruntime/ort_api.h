@@ -1,6 +1,6 @@
-/* What is used of ONNX Runtime's C interface, version 24 (ONNX Runtime 1.24).  The interface is
-   tables of functions that later versions only add to: what is not used is a gap of so many
-   pointers.
+/* The part of ONNX Runtime's C interface, version 24 (ONNX Runtime 1.24), that is used here.  The
+   interface consists of tables of functions, to which later versions only append.  Gaps of pointers
+   stand for functions that are not used.
 
    Names, numbers and positions are facts of that interface, which tests/onnxruntime/abi.c compares
    with its own header.  Functions that give an OrtStatus give NULL on success.  Enumerations are

@@ -1,4 +1,4 @@
-/* Nodes of a graph that could be kvmill's.
+/* Nodes of a graph that kvmill may be able to run.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_ONNXRUNTIME_PROBLEM_H

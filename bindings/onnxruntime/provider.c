@@ -1,5 +1,6 @@
-/* The execution provider: register_execution_provider_library.  A provider of a session takes nodes
-   of the model as they are, each by itself or the three of a step, and leaves the others.
+/* The execution provider: register_execution_provider_library.  In a session, the provider takes
+   nodes of the model as they are, one by one or the three nodes of a step together, and leaves the
+   others.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What a session says of kvmill: entries of its configuration.
+/* The settings of kvmill in a session: entries of its configuration.
 
    packs: paths of libNAME.so, separated by colons, before those of KVMILL_PACKS and the pack that
    is part of this library.

@@ -1,4 +1,4 @@
-/* Runs of gathers and scatters: indices are checked, then counted from the first of their axis.
+/* Runs gathers and scatters: checks the indices, and makes negative ones positive.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

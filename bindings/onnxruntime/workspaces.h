@@ -1,4 +1,4 @@
-/* Memory for runs at the same time, kept from run to run.
+/* Workspaces for simultaneous runs, kept from run to run.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_ONNXRUNTIME_WORKSPACES_H

@@ -1,4 +1,4 @@
-/* The bytes of a GGUF file, in their order.
+/* Reads the bytes of a GGUF file in order.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_IMPORT_GGUF_GGUF_FILE_H

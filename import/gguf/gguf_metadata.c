@@ -207,7 +207,7 @@ static bool read_items(struct gguf_file *file, const char *name, const struct ke
 static bool check_shape(const struct gguf_file *file, const char *name, const struct key *key,
                         const struct gguf_value *value, uint64_t type, uint64_t count) {
     if (value->count > 0)
-        return gguf_fail(file, value->at, "%s is there twice; accepted: keys that differ", name);
+        return gguf_fail(file, value->at, "%s occurs twice; accepted: each key once", name);
     if (type == TYPE_STRING)
         return gguf_fail(file, value->at, "%s is text; accepted: numbers", name);
     if (value->is_array && !key->array)

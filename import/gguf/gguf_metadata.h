@@ -1,5 +1,4 @@
-/* What a GGUF header says that is of interest here: metadata by their keys, and which layers have
-   sinks.
+/* The parts of a GGUF header that are needed here: metadata by key, and which layers have sinks.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_IMPORT_GGUF_GGUF_METADATA_H

@@ -1,5 +1,5 @@
-/* A GGUF header as a model.  What is not among the metadata, llama.cpp has in its code, and here a
-   model's class: windows' patterns, sinks.
+/* Turns a GGUF header into a model.  What the metadata lack (patterns of windows, sinks) is in
+   llama.cpp's code, and here in the table of model classes.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -49,7 +49,7 @@ static bool fail_at(const struct reader *r, enum gguf_key key, const char *words
 
 static bool fail_missing(const struct reader *r, enum gguf_key key) {
     char name[GGUF_KEY_SIZE];
-    return fail(r->file->error, EXIT_USER, "%.400s: %s is missing; accepted: models that say it",
+    return fail(r->file->error, EXIT_USER, "%.400s: %s is missing; accepted: models with this key",
                 r->file->name, gguf_key_name(&r->metadata, key, name));
 }
 
@@ -112,7 +112,7 @@ static bool derive_dim(const struct reader *r, int64_t *dim) {
     *dim = hidden / heads;
     return (hidden % heads == 0 && *dim <= MOST_HEAD_DIM) ||
            fail_at(r, GGUF_HIDDEN,
-                   "makes no heads of one size; accepted: a multiple of "
+                   "does not give heads of equal size; accepted: a multiple of "
                    "attention.head_count, or attention.key_length");
 }
 
@@ -178,8 +178,8 @@ static bool check_slides(const struct reader *r) {
     bool sizes = is_given(r, GGUF_KEY_LENGTH_SWA) || is_given(r, GGUF_VALUE_LENGTH_SWA);
     return !r->slides_unknown || !sizes ||
            fail_at(r, GGUF_WINDOW,
-                   "is of layers with heads of another size, but not which these "
-                   "are; accepted: an attention.sliding_window_pattern");
+                   "is for layers with heads of another size, but does not say "
+                   "which; accepted: an attention.sliding_window_pattern");
 }
 
 static bool fill_model(struct reader *r) {
@@ -214,7 +214,7 @@ static bool write_notes(const struct reader *r, struct text *notes) {
     if (r->slides_unknown)
         done = done && text_print(notes,
                                   "%s: note: it has a window of %" PRId64
-                                  " tokens, but does not say of which layers; all are shown "
+                                  " tokens, but does not say which layers have it; all are shown "
                                   "without, and the kernels are the same\n",
                                   r->file->name, count_of(r, GGUF_WINDOW, 0));
     return done || out_of_memory(r->file->error);

@@ -1,6 +1,6 @@
-/* What a model asks of llama.cpp's backend of kvmill: CacheAttend and WriteRows, as bindings/ggml
-   plans them.  The mask says what a token sees, so that windows make no difference, and the scale
-   is the run's.
+/* The specs that a model needs in llama.cpp: CacheAttend and WriteRows, as bindings/ggml plans
+   them.  The mask says what a token sees, so windows make no difference.  The scale is an operand
+   of the run.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* A model's specs for llama.cpp: specs_of_model calls these where a choice has ggml's types.
+/* A model's specs for llama.cpp. specs_of_model calls these functions if cache types of ggml were
+   chosen.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_IMPORT_GGUF_SPECS_FOR_GGML_H

@@ -1,4 +1,4 @@
-/* What a model's class knows and its config.json may leave unsaid.
+/* Defaults of a model's class that its config.json may leave out.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_IMPORT_HF_CONFIG_CLASS_H

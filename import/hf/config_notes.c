@@ -1,5 +1,5 @@
-/* What a config says of attention and nothing has read: a reader must not take a plan for more than
-   it is.
+/* Notes about keys of a config that concern attention and that kvmill does not support, so that a
+   plan does not seem to cover them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -44,10 +44,11 @@ static const struct meaning {
       "v_head_dim"},
      NULL},
     {{"index_", "indexer_", "dsa_"},
-     "an indexer picks what is attended to; layers are planned without it, and it is the engine's"},
+     "an indexer selects the tokens that are attended to; layers are planned without it, so the "
+     "engine must run it"},
     {{"sparse_", "use_sparse", "moba_", "nsa_", "msa_", "qsa_"},
-     "sparse attention is planned as dense attention over all tokens; which are picked is the "
-     "engine's"},
+     "sparse attention is planned as dense attention over all tokens; the engine must "
+     "select tokens"},
     {{"cla_", "use_cla"}, "layers share a cache; each is planned with its own"},
     {{"compress_", "compressor_", "csa_", "hca_"},
      "compressed streams are not planned, only attention to the tokens beside them; flows for "

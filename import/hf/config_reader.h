@@ -1,4 +1,4 @@
-/* The parts of the config reader share this; model_read is the way in.
+/* Shared by the parts of the config reader.  Its entry point is model_read.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_IMPORT_HF_CONFIG_READER_H

@@ -1,5 +1,5 @@
-/* A model's sparse flows: a file's flow with the attention of each kind of layer that attends to
-   all that it stores.
+/* A model's sparse flows: the flow of a file, with the attention of each kind of layer that attends
+   to its whole cache.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

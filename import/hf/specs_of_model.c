@@ -1,5 +1,5 @@
-/* What a model's cache needs: for every distinct layer geometry the updates of K and V, one token
-   (decode) or many (prefill), in both cache layouts; and its attention.
+/* The specs of a model's cache: for each distinct layer geometry the updates of K and V, for one
+   token (decode) and for many (prefill), in both cache layouts; and its attention.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -143,7 +143,7 @@ static bool add_rows(const struct model *model, const struct cache_choice *choic
 const char *model_without_attention(const struct model *model) {
     return model->alibi_bias_max == 0 || model->alibi_bias_max == 8
                ? NULL
-               : "its alibi_bias_max is not 8, which the slopes of cache attention are made for";
+               : "its alibi_bias_max is not 8, which the slopes of cache attention assume";
 }
 
 /* Whether an earlier layer attends alike. */

@@ -1,7 +1,7 @@
-/* ONNX models: what a file says of the values and nodes of its main graph.
+/* ONNX models: the values and nodes of a file's main graph.
 
-   Bodies of control flow and functions of a model's own are not looked into.  Everything belongs to
-   the model and goes with onnx_free.
+   Bodies of control flow and a model's own functions are ignored.  The model owns everything, and
+   onnx_free frees it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_IMPORT_ONNX_ONNX_H

@@ -1,4 +1,4 @@
-/* ONNX models where there was no protobuf-c to read them with.
+/* Refuses ONNX models in a build without protobuf-c.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "onnx.h"

@@ -1,5 +1,5 @@
-/* CacheStep of kvmill's own domain, which `kvmill rewrite --cache` makes.  A spec says what kernels
-   bindings/onnxruntime runs a node with: CacheAttend's, and WriteRows' for K and for V.
+/* CacheStep of kvmill's own domain, which `kvmill rewrite --cache` creates.  Its specs are for the
+   kernels that bindings/onnxruntime runs a node with: CacheAttend, and WriteRows for K and for V.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A file as the message that it is.
+/* Reads a file as a protobuf message.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* GroupQueryAttention of com.microsoft, the domain of ONNX Runtime, and of kvmill's own, over
-   caches in blocks.  It is no op of kvmill's: a spec says what kernels bindings/onnxruntime runs a
-   node with, those of CacheAttend, and of WriteRows for blocks.
+   caches in blocks. kvmill has no such op.  The specs are for the kernels that bindings/onnxruntime
+   runs a node with: CacheAttend, and WriteRows for blocks.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* The main graph of a message: names become values, in the order of its nodes.
+/* Imports the main graph of a message: names become values, in the order of the nodes.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static struct onnx_value *define(struct reader *reader, const struct onnx_node *
     struct onnx_model *model = reader->model;
     int *slot = slot_of(reader, name);
     if (*slot != 0 || name[0] == '\0') {
-        onnx_fail(reader->error, model, node, "\"%.80s\" is %s; accepted: a name of its own", name,
+        onnx_fail(reader->error, model, node, "\"%.80s\" is %s; accepted: a new name", name,
                   *slot ? "defined twice" : "no name of a value");
         return NULL;
     }
@@ -246,7 +246,7 @@ static bool read_inputs(struct reader *reader, const Onnx__Node *message, struct
         node->inputs[i] = value ? number_of(reader, value) : ONNX_ABSENT;
         if (value == NULL && message->input[i][0] != '\0')
             return onnx_fail(reader->error, reader->model, node,
-                             "input \"%.80s\" is nothing so far; accepted: inputs of the graph, "
+                             "input \"%.80s\" has no value yet; accepted: inputs of the graph, "
                              "initialisers, outputs of the nodes before",
                              message->input[i]);
     }
@@ -366,10 +366,11 @@ static bool read_graph_outputs(struct reader *reader) {
         const char *name = text_of(reader->graph->output[i]->name);
         const struct onnx_value *value = find(reader, name);
         if (value == NULL)
-            return onnx_fail(reader->error, model, NULL,
-                             "output \"%.80s\" of the graph is made by no node; accepted: the name "
-                             "of a value",
-                             name);
+            return onnx_fail(
+                reader->error, model, NULL,
+                "output \"%.80s\" of the graph is computed by no node; accepted: the name "
+                "of a value",
+                name);
         model->outputs[model->output_count++] = number_of(reader, value);
     }
     return model->outputs != NULL;

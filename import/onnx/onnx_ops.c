@@ -437,5 +437,5 @@ bool onnx_specs_add(struct onnx_specs *specs, const struct onnx_call *call, int 
     return call->op->add(call, specs->list, error) && place_last(specs, place, error) &&
            (specs->list->count <= MOST_SPECS ||
             onnx_fail(error, call->model, call->node,
-                      "needs one spec too many; accepted: %d that differ", (int)MOST_SPECS));
+                      "needs one spec too many; accepted: %d different ones", (int)MOST_SPECS));
 }

@@ -1,5 +1,5 @@
-/* PMX cache attention: nodes of PMX's own domains.  What they have is what the descriptions of the
-   ops say; keys of no other list.
+/* PMX cache attention: nodes of PMX's own domains.  Their attributes are those of the ops'
+   descriptions; there is no other list.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

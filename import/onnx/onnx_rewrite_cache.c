@@ -25,12 +25,12 @@ static bool check_values(const struct onnx_cache *cache, struct error *error) {
     if (!is_one_of(cache->past, model->inputs, model->input_count) ||
         past->constant.place != ONNX_NOWHERE || cache->readers != 1)
         return onnx_fail(error, model, cache->node,
-                         "the cache \"%.80s\" is no input of the model's that this node alone "
+                         "the cache \"%.80s\" is not an input of the model that only this node "
                          "reads; accepted: one",
                          past->name);
     return is_one_of(cache->present, model->outputs, model->output_count) ||
            onnx_fail(error, model, cache->node,
-                     "the cache \"%.80s\" is no output of the model; accepted: one",
+                     "the cache \"%.80s\" is not an output of the model; accepted: one",
                      model->values[cache->present].name);
 }
 

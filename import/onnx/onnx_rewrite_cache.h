@@ -1,4 +1,4 @@
-/* A cache of a model that becomes one in blocks of llama.cpp.
+/* Rewrites a cache of a model to blocks of llama.cpp.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_IMPORT_ONNX_ONNX_REWRITE_CACHE_H

@@ -250,7 +250,7 @@ const char *onnx_constant_problem(const struct onnx_value *value) {
         return constant->place == ONNX_ELSEWHERE ? "has its elements in another file"
                                                  : "has no elements";
     if (value->dtype.bits == 0 || value->dtype.code == kDLOpaqueHandle)
-        return "has elements that are not of a type that kvmill has";
+        return "has elements of a type that kvmill does not support";
     bool whole = onnx_bytes(value, &bytes) && bytes % unit_of(value) == 0 &&
                  constant->count == (uint64_t)bytes / (unsigned)unit_of(value);
     return whole ? NULL : "has more or fewer elements than its shape says";

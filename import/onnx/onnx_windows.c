@@ -1,8 +1,8 @@
 /* ONNX's gathers and scatters as StableHLO's.
 
-   Indices count from the first of an axis here: negative ones are for whoever has the array.  Where
-   indices have fewer elements along an axis than the data, the op is one on the leading part of the
-   data: a tensor of these extents in the data's strides.
+   Indices must not be negative here; the caller, who has the array, adds the extent to negative
+   ones.  If indices have fewer elements along an axis than the data, the op works on the leading
+   part of the data: a tensor of these extents with the data's strides.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* The specs of an ONNX model, and what is left alone of it.
+/* The specs of an ONNX model, and the nodes that get none.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -152,9 +152,8 @@ static bool write_left(const struct survey *survey, struct text *text) {
         done = text_print(text, "%s: note: left alone: ", file) && write_kinds(survey, text) &&
                text_print(text, "\n");
     if (functions > 0)
-        done =
-            done && text_print(text, "%s: note: functions of the model's own are left alone: %d\n",
-                               file, functions);
+        done = done && text_print(text, "%s: note: the model's own functions are left alone: %d\n",
+                                  file, functions);
     if (survey->open > 0)
         done = done &&
                text_print(text,

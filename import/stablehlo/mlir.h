@@ -1,8 +1,8 @@
-/* StableHLO text: what a file says, as a tree.
+/* StableHLO text as a tree.
 
    The subset is that of programs around gather and scatter: modules and functions, any op in
-   generic form, elementwise ops and some others in pretty form.  Everything belongs to the file and
-   goes with mlir_free.
+   generic form, elementwise ops and some others in pretty form.  The file owns everything, and
+   mlir_free frees it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_IMPORT_STABLEHLO_MLIR_H

@@ -1,4 +1,4 @@
-/* MLIR bytecode, and StableHLO's portable artifacts in it, as text: JAX of a Python writes it.
+/* Converts MLIR bytecode, and StableHLO's portable artifacts, to text, by running Python with JAX.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "mlir_bytecode.h"

@@ -38,7 +38,7 @@ bool mlir_define(struct mlir_reader *reader, struct mlir_word word, int value, i
     if (reader->names == NULL)
         return false;
     if (find(reader, word) != NULL)
-        return mlir_refuse(reader, "%%%.*s is defined twice; accepted: a name of its own",
+        return mlir_refuse(reader, "%%%.*s is defined twice; accepted: a new name",
                            (int)(word.length < 60 ? word.length : 60), word.text);
     struct mlir_name *name = mlir_allocate(reader, 1, sizeof *name);
     if (name == NULL)

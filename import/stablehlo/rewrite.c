@@ -1,5 +1,5 @@
-/* Gathers and scatters without batching dims, as StableHLO had them before: pieces of the text take
-   the place of others.
+/* Rewrites gathers and scatters without batching dims, which older StableHLO lacks, by replacing
+   pieces of the text.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "rewrite.h"

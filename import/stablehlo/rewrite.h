@@ -1,4 +1,4 @@
-/* StableHLO text that says the same in other ops.
+/* Rewrites StableHLO text to equivalent ops.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_IMPORT_STABLEHLO_REWRITE_H

@@ -1,4 +1,4 @@
-/* What a plan of attention knows: numbers, kernels, where things are in the workspace.
+/* The data of an attention plan: numbers, kernels, and offsets in the workspace.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_ATTEND_PLAN_H

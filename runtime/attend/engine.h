@@ -1,4 +1,5 @@
-/* Attention over a view, in two phases: pieces of units attend, and those of a unit are merged.
+/* Attention over a view, in two phases: pieces of units attend, and then the pieces of a unit are
+   merged.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_ENGINE_H

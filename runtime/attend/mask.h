@@ -1,4 +1,5 @@
-/* What is added to scores: a mask of any type and strides, read where a kernel wants it.
+/* Masks, which are added to scores: of any type and strides, converted for the rows that a kernel
+   needs.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_MASK_H

@@ -1,4 +1,4 @@
-/* Masks of an attend call: as kernels take them, and the cache rows that they leave.
+/* Masks of an attend call: in the form that kernels take, and the cache rows that remain visible.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "work.h"

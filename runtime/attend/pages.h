@@ -1,4 +1,4 @@
-/* Where the rows of a sequence's positions are in a cache.
+/* Finds the cache rows of a sequence's positions.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_PAGES_H

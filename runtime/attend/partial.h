@@ -1,4 +1,4 @@
-/* Partial results of attention over disjoint positions, and what they make together.
+/* Partial results of attention over disjoint positions, and how to merge them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_PARTIAL_H

@@ -1,4 +1,4 @@
-/* From partial results to where the rows of a tile go.
+/* Writes the results of a tile to their places in the output.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_RESULTS_H

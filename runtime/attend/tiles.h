@@ -1,8 +1,8 @@
-/* How a run is cut.  A tile is some query rows that share a kv head: all query heads of one token
-   after the other.  A unit is a tile of one sequence, or the tiles of some kv heads; where there
-   are few of them, each is cut into pieces of its positions, whose partial results are merged in a
-   phase of its own.  Pieces, and so results, depend on shapes and lengths alone; how many kv heads a
-   unit has depends on threads, too.
+/* How a run is divided.  A tile is a number of query rows that share a kv head: all query heads of
+   a token, then those of the next token.  A unit is a tile of one sequence, or the tiles of several
+   kv heads.  If there are few units, each is divided into pieces of its positions, whose partial
+   results are merged in a separate phase.  Pieces, and thus results, depend only on shapes and
+   lengths; the number of kv heads of a unit also depends on the number of threads.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_TILES_H

@@ -1,5 +1,5 @@
-/* What the attend engine works on.  An op makes a view of its tensors: where queries, keys, values
-   and results are, which positions a token sees, and what is added to scores.
+/* The input of the attend engine.  An op describes its tensors as a view: where queries, keys,
+   values and results are, which positions a token sees, and what is added to scores.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_VIEW_H

@@ -1,4 +1,4 @@
-/* What a part of an attend call works with: a tile, its rows, a thread's place in the workspace.
+/* The data of a part of an attend call: a tile, its rows, and the thread's place in the workspace.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_WORK_H

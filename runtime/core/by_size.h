@@ -1,5 +1,6 @@
-/* A kernel, or several of a pack that do the same, each of which was the fastest at some size; and
-   those that do the same for problems with certain numbers, which they have as constants.
+/* A kernel; or several kernels of a pack that compute the same, each of which was the fastest for
+   some size of call; and kernels that compute the same for problems with certain numbers, which are
+   constants in them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_BY_SIZE_H

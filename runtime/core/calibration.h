@@ -1,5 +1,5 @@
-/* What is best on a processor whatever the shape is: presets of its class, or what `kvmill
-   calibrate` measured and wrote to a file.
+/* Settings that depend on the processor and not on the shape: presets for the processor's class, or
+   those that `kvmill calibrate` measured and wrote to a file.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_CALIBRATION_H

@@ -1,6 +1,5 @@
-/* The validator: the tensors of a run against what a plan demands of each, said as rules.  A tensor
-   is looked at in this order, and what is wrong has one wording (ops/refuse.h has those that specs
-   and plans share):
+/* Checks the tensors of a run against a plan's rules.  A tensor is checked in the following order,
+   and each error has one wording (ops/refuse.h has those that specs and plans share):
 
      SHAPE     NAME has rank RANK; accepted: 0 to 64
      NULL      the shape of NAME is NULL; its rank is RANK

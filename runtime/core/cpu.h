@@ -1,4 +1,4 @@
-/* Instruction sets: the list, what this CPU has, and the cap of the environment.
+/* Instruction sets: the list, those of this CPU, and the limit that the environment sets.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_CPU_H

@@ -1,4 +1,4 @@
-/* Numbers of any type that ONNX attention takes, as float64.
+/* Converts numbers of any type that ONNX Attention takes to float64.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_DOUBLES_H

@@ -1,4 +1,5 @@
-/* Sums in lanes, whose order does not depend on who computes them: term i goes to lane i % LANES.
+/* Sums in lanes.  Their order is the same in all implementations: term i is added to lane i %
+   LANES.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_LANES_H

@@ -1,4 +1,4 @@
-/* Walking nests of loops.
+/* Walks through loop nests.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_LOOPS_H

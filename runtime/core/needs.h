@@ -1,4 +1,4 @@
-/* What the runs of a plan need kernels for, where options.least_isa does not want others.
+/* The kernels that the runs of a plan need, if options.least_isa excludes worse ones.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_NEEDS_H

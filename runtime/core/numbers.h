@@ -1,5 +1,5 @@
-/* Floats of fewer bits by integer arithmetic, and activations as floats: the same bits on every
-   machine, whatever its instructions and however a compiler contracts sums.
+/* Converts small floats by integer arithmetic, and activations to floats.  The results have the
+   same bits on every machine, whatever its instructions and however a compiler contracts sums.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_NUMBERS_H

@@ -1,4 +1,4 @@
-/* Runs in several phases: the hooks of an op whose calls go from one phase to the next.
+/* Runs in several phases: the hooks of an op whose calls have phases.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_PHASE_H

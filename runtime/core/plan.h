@@ -1,4 +1,4 @@
-/* Plans and calls, as every op sees them.
+/* Plans and calls: the parts that all ops share.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_PLAN_H

@@ -1,4 +1,5 @@
-/* Places in a workspace, one for each thread that runs parts: a part takes one that no other has.
+/* Places in a workspace, one for each thread that runs parts.  A part takes a place that no other
+   part uses.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_SLOTS_H

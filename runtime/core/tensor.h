@@ -1,4 +1,4 @@
-/* What the runtime asks of a DLTensor.
+/* The runtime's queries on a DLTensor.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_TENSOR_H

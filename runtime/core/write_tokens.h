@@ -1,4 +1,4 @@
-/* Rows of activations into rows of a cache that a caller names one by one.
+/* Stores rows of activations in cache rows that the caller lists.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_WRITE_TOKENS_H

@@ -1,6 +1,6 @@
 /* The portable side of sparse flows: how many pages a row has (flow_rows.c), summaries and scores
-   (flow_summary.c, flow_score.c, over flow_ops.c), and what is selected (flow_select.c).  None of
-   it allocates; what a row needs is in a workspace of the caller's.
+   (flow_summary.c, flow_score.c, over flow_ops.c), and what is selected (flow_select.c).  Nothing
+   here allocates memory; the data of a row is in the caller's workspace.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_FLOW_FLOW_H

@@ -1,4 +1,4 @@
-/* New tokens: which slots they may have, and their rows into the cache.
+/* New tokens: checks their slots, and stores their rows in the cache.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"

@@ -1,5 +1,5 @@
-/* What a run of a flow checks: tensors, requests, pages, slots, lists.  Nothing has been written
-   when it fails.
+/* Checks a run of a flow: tensors, requests, pages, slots, lists.  If a check fails, nothing has
+   been written.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -73,7 +73,7 @@ static kvmill_status check_field_strides(const struct checked *checked, int i) {
     for (int d = 0; d < 4; d++)
         if (tensor->shape[d] > 1 && kvmill_tensor_step(tensor, d) != wanted[d])
             return kvmill_fail(error_of(checked), KVMILL_E_STRIDE,
-                               "%s has stride %" PRId64 " in dim %d; accepted, where fields lie "
+                               "%s has stride %" PRId64 " in dim %d; accepted, if fields lie "
                                "beside each other: %" PRId64,
                                name_of(checked, KVMILL_FLOW_FIELDS + i),
                                kvmill_tensor_step(tensor, d) / element, d, wanted[d] / element);
@@ -94,11 +94,11 @@ static kvmill_status check_field_place(const struct checked *checked, int i) {
     if (tensor->shape[0] != first->shape[0])
         return kvmill_fail(error_of(checked), KVMILL_E_SHAPE,
                            "%s has %" PRId64 " pages or blocks; accepted: %" PRId64
-                           ", as the field that it lies beside has",
+                           ", as the adjacent field has",
                            name, tensor->shape[0], first->shape[0]);
     if (found != before)
         return kvmill_fail(error_of(checked), KVMILL_E_ALIAS,
-                           "%s begins %" PRId64 " bytes after %s; accepted, where fields lie beside "
+                           "%s begins %" PRId64 " bytes after %s; accepted, if fields lie beside "
                            "each other: %" PRId64,
                            name, found, name_of(checked, KVMILL_FLOW_FIELDS), before);
     return check_field_strides(checked, i);

@@ -1,5 +1,5 @@
-/* Rows of new tokens that become codes with scales of their own: keys of an indexer.  The rule is
-   that of DeepSeek-V3.2's act_quant and vLLM's indexer_k_quant_and_cache, for any codes.
+/* Quantises rows of new tokens to codes with scales: the keys of an indexer.  The rule is that of
+   DeepSeek-V3.2's act_quant and vLLM's indexer_k_quant_and_cache, for any codes.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../core/numbers.h"

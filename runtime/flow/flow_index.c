@@ -1,4 +1,4 @@
-/* The lists of a batch: candidates are scored, the best of them selected.
+/* The page lists of a batch: scores the candidates, and selects the best.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"

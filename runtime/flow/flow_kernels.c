@@ -1,4 +1,4 @@
-/* Which kernels run the programs of a flow, score and select pages.
+/* Selects the kernels that run a flow's programs, and that score and select pages.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/flow_text.h"

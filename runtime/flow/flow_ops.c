@@ -1,5 +1,6 @@
-/* The ops of flows on float32 matrices.  Sums have one order, whoever computes them: along columns
-   one after the other, along rows and pages in lanes; products are rounded before they are added.
+/* The ops of flows on float32 matrices.  Sums have the same order in all implementations: along
+   columns one after the other, along rows and pages in lanes.  Products are rounded before they are
+   added.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"

@@ -1,4 +1,4 @@
-/* A page's K, V and fields as floats, and floats as fields.
+/* Converts a page's K, V and fields to floats, and floats to fields.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_FLOW_FLOW_PAGE_H

@@ -1,5 +1,5 @@
-/* What a run of a flow does: rows are written and pages summarised, or pages are scored, selected
-   and attended to.
+/* The phases of a run of a flow: rows are stored and pages summarised, or pages are scored,
+   selected and attended to.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../core/numbers.h"

@@ -1,5 +1,5 @@
-/* The plans of sparse flows: made by flow_plan.c, with the tensors of flow_rules.c; their runs
-   checked by flow_check.c; what the phases do is in flow_phases.c.
+/* The plans of sparse flows. flow_plan.c creates them, with the tensors of flow_rules.c;
+   flow_check.c checks their runs; flow_phases.c has the phases.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_FLOW_FLOW_PLAN_H

@@ -1,4 +1,4 @@
-/* How many pages each row of a batch has, and how many of them are selected.
+/* Counts the pages of each row of a batch, and those that are selected.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow.h"

@@ -1,4 +1,4 @@
-/* Which tensors the steps of a flow take and give, and of which types.
+/* The tensors of a flow's steps, and their types.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>

@@ -1,4 +1,4 @@
-/* A program at work: its values in a workspace.
+/* A running program: its values in a workspace.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_FLOW_FLOW_RUN_H

@@ -1,6 +1,7 @@
-/* Which pages of a row are selected: the first, the last, and the best between them; by two scores
-   the best by the first one, then of those that are left the best by the second.  One total order,
-   score descending, then page ascending: so the set does not depend on how it is found.
+/* Selects pages of a row: the first pages, the last, and the best between them.  With two scores,
+   it selects the best by the first score, and then the best of the remaining pages by the second.
+   Pages have one total order, by descending score, then by ascending number, so the set does not
+   depend on the method.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../portable/portable.h"

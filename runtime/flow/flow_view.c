@@ -1,5 +1,5 @@
-/* What attention sees of a sparse flow: pages of requests, or those that lists name.  There is one
-   list for each row of a request; the last page is the last of a list.
+/* The view of a sparse flow for attention: the pages of requests, or the pages in lists.  There is
+   one list for each row of a request; a request's last page is the last of its list.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* CacheAttend.  Plans are made by cache_attend_plan.c; runs are checked by cache_attend_check.c,
-   what names rows by cache_attend_lists.c; what attention sees is said by cache_attend_view.c.
+/* CacheAttend. cache_attend_plan.c creates plans, cache_attend_check.c checks runs,
+   cache_attend_lists.c reads the tensors that name rows, and cache_attend_view.c makes the view for
+   attention.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_OPS_CACHE_ATTEND_H

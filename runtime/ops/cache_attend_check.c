@@ -1,5 +1,5 @@
-/* What a run of CacheAttend checks: tensors, shapes, numbers.  Nothing has been written when it
-   fails.
+/* Checks a run of CacheAttend: tensors, shapes, numbers.  If a check fails, nothing has been
+   written.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* What names the rows that CacheAttend sees: lengths, ranges, pages, slots.
+/* The tensors that name the rows which CacheAttend sees: lengths, ranges, pages, slots.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* What attention sees of a run of CacheAttend.
+/* The view of a run of CacheAttend for attention.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>

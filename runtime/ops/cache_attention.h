@@ -1,7 +1,7 @@
-/* The plans of PMX cache attention: made by cache_attention_plan.c, their runs checked by
-   cache_attention_check.c and cache_attention_tensors.c.  What a run does to the cache is in
-   cache_attention_rows.c, what attention sees of it in cache_attention_view.c, what a ring asks for
-   in cache_attention_ring.c.
+/* The plans of PMX cache attention. cache_attention_plan.c creates them; cache_attention_check.c
+   and cache_attention_tensors.c check their runs; cache_attention_rows.c stores to the cache and
+   reads it; cache_attention_view.c makes the view for attention; cache_attention_ring.c handles
+   rings.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_OPS_CACHE_ATTENTION_H

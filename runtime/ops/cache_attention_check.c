@@ -1,5 +1,5 @@
-/* What a run of cache attention checks beside its tensors: lengths, positions, places in the cache.
-   Nothing has been written when it fails.
+/* Checks a run of cache attention, except its tensors: lengths, positions, places in the cache.  If
+   a check fails, nothing has been written.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-/* Rings of cache attention: position p is in slot p % ring, so that the last `ring` positions are
-   there.  Where the tokens of a run would replace keys that earlier tokens of it still see, they
-   take turns: as many are stored and attend as leave those keys alone, then the next.
+/* Rings of cache attention: position p is in slot p % ring, so the last `ring` positions are there.
+   If tokens of a run would replace keys that earlier tokens of the run still see, the tokens take
+   turns: as many are stored and attend as leave those keys alone, and then the next.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../core/numbers.h"

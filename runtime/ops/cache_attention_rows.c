@@ -1,4 +1,4 @@
-/* What cache attention does to the cache: new rows are written, all rows read back.
+/* The cache of cache attention: stores new rows, and reads all rows back.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "cache_attention.h"

@@ -1,4 +1,5 @@
-/* The tensors of cache attention: which there are, what they must look like, where they lie.
+/* The tensors of cache attention: which of them exist, their required types and shapes, and their
+   layouts.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

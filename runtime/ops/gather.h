@@ -1,4 +1,4 @@
-/* The gather plan: made by gather_plan.c, run by gather_run.c.
+/* The gather plan. gather_plan.c creates it, gather_run.c runs it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_OPS_GATHER_H

@@ -1,4 +1,4 @@
-/* Running stablehlo.gather: a kernel, and who does which windows.
+/* Runs stablehlo.gather: divides the windows among parts, and calls a kernel.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/fail.h"

@@ -1,4 +1,5 @@
-/* Plans of ops by name: attributes and tensors go to where the op's description has them.
+/* Plans of ops given by name: copies attributes and tensors to the members that the op's
+   description names.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

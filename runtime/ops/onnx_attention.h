@@ -1,7 +1,7 @@
 /* ONNX Attention: sequences that differ in length, keys in two pieces of memory, masks of many
-   forms.  Plans are made by onnx_attention_plan.c, runs checked by onnx_attention_check.c; what
-   attention sees is said by onnx_attention_view.c; what no kernel computes onnx_attention_wide.c
-   does; tensors are copied by onnx_attention_copy.c.
+   forms. onnx_attention_plan.c creates plans, onnx_attention_check.c checks runs,
+   onnx_attention_view.c makes the view for attention, onnx_attention_wide.c computes what no kernel
+   computes, and onnx_attention_copy.c copies tensors.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_OPS_ONNX_ATTENTION_H

@@ -1,5 +1,5 @@
-/* What a run of ONNX Attention checks: the tensors by themselves, as the op's, and as the plan's.
-   Nothing has been written when it fails.
+/* Checks a run of ONNX Attention: each tensor by itself, then by the op's rules, then by the
+   plan's.  If a check fails, nothing has been written.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

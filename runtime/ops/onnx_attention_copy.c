@@ -1,5 +1,5 @@
-/* present_key and present_value: the past, then the new rows; in a step: caches with new rows in
-   them.
+/* present_key and present_value: the past followed by the new rows; in a step, the caches with the
+   new rows in them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "onnx_attention.h"

@@ -1,4 +1,4 @@
-/* What attention sees of a run of ONNX Attention.
+/* The view of a run of ONNX Attention for attention.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>

@@ -1,6 +1,5 @@
-/* What no family of kernels computes: attention in float64, and qk_matmul_output.  A part is a
-   query row; its scores are computed once for their max and sum, and again for the softmax
-   weights.
+/* Attention that no family of kernels computes: in float64, and with qk_matmul_output.  A part is a
+   query row; its scores are computed once for their max and sum, and again for the softmax weights.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The scatter plan: made by scatter_plan.c, run by scatter_run.c.
+/* The scatter plan. scatter_plan.c creates it, scatter_run.c runs it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_OPS_SCATTER_H

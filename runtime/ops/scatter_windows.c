@@ -1,4 +1,4 @@
-/* A scatter as loops over points and windows: what generated kernels are given.
+/* A scatter as loops over points and windows, in the form that generated kernels take.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/extent.h"

@@ -1,4 +1,4 @@
-/* The TensorScatter plan: made by tensor_scatter_plan.c, run by tensor_scatter_run.c.
+/* The TensorScatter plan. tensor_scatter_plan.c creates it, tensor_scatter_run.c runs it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_OPS_TENSOR_SCATTER_H

@@ -1,4 +1,4 @@
-/* WriteRows.  Plans are made by write_rows_plan.c; their runs are write_rows_run.c's.
+/* WriteRows. write_rows_plan.c creates plans, write_rows_run.c runs them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_OPS_WRITE_ROWS_H

@@ -1,4 +1,4 @@
-/* WriteRows: rows, so many at a time, are parts.
+/* Runs WriteRows.  A part is a number of rows.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

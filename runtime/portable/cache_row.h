@@ -1,4 +1,4 @@
-/* Rows of a cache as floats.
+/* Converts cache rows to floats.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_PORTABLE_CACHE_ROW_H

@@ -1,5 +1,6 @@
 /* Kernels for every shape of WRITE_ROWS, READ_ROWS, ATTEND, GATHER, SCORE_PAGES, SELECT_PAGES and
-   FLOW_PROGRAM: what runs where no pack fits.  They have no shape of their own but go by their problem's.
+   FLOW_PROGRAM: they run if no pack has a kernel that fits.  They have no shape of their own, and
+   use that of their problem.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_PORTABLE_PORTABLE_H

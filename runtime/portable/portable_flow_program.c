@@ -1,4 +1,4 @@
-/* A program of a flow by its interpreter.
+/* Runs a program of a flow by interpreting it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../flow/flow_run.h"

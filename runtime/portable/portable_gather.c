@@ -1,4 +1,5 @@
-/* GATHER for every shape: what runs where no pack fits, or strides are not those of a kernel.
+/* GATHER for every shape.  It runs if no pack has a kernel that fits, or if the strides are not
+   those of a kernel.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/element.h"

@@ -1,4 +1,5 @@
-/* STORE_ROWS and KEEP_ROWS for every type, rank and stride: what runs where no pack fits.
+/* STORE_ROWS and KEEP_ROWS for every type, rank and stride.  They run if no pack has a kernel that
+   fits.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"

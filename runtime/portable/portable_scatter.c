@@ -1,8 +1,8 @@
-/* Scatters of every type, region and stride: what runs where no pack fits.
+/* Scatters of every type, region and stride.  They run if no pack has a kernel that fits.
 
-   The outer axes of updates are walked in row-major order, windows inside them by loops without
-   checks: what of a window lies inside is known before.  So every element of a result sees its
-   updates in row-major order.
+   The outer axes of updates are walked in row-major order.  The loops over a window have no checks,
+   because the part of the window that is inside the result is computed first.  So every element of
+   a result gets its updates in row-major order.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/extent.h"

@@ -1,4 +1,4 @@
-/* The kernel for every shape of SCORE_PAGES: the ops of flows, a piece of a row at a time.
+/* SCORE_PAGES for every shape: the ops of flows, on a piece of a row at a time.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../core/lanes.h"

@@ -1,5 +1,5 @@
-/* The kernel for every SELECT_PAGES: digit by digit the key of the last one that is selected, then
-   all that are above it, and of equal ones the first.
+/* SELECT_PAGES for every shape: finds the key of the last selected page digit by digit, then
+   selects all pages above it, and of pages with an equal key the first ones.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "portable.h"

@@ -1,5 +1,6 @@
 m4_divert(-1)
-m4_dnl float8.m4 -- floats of 8 bits, by their parts: what is too large is stored as the largest number, NaN stays NaN.
+m4_dnl float8.m4 -- floats of 8 bits, by their parts.  Numbers that are too large are stored as the largest number; NaN
+m4_dnl stays NaN.
 
 m4_dnl _km_float8_end(T) -- the bits of infinity, or of the NaN after the largest number.
 m4_define(«_km_float8_end», «km_if(km_part(«is_finite», $1), 127, «m4_eval(128 - (1 << km_part(«mantissa», $1)))»)»)

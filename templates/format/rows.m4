@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl rows.m4 -- rows of all formats, by their parts, which defs/format.c has: km_formats, of which the file of this
+m4_dnl rows.m4 -- rows of all formats, by their parts, which defs/format.c lists: km_formats, of which the file of this
 m4_dnl folder called FILE does the arithmetic of km_FILE_formats; and of each format T
 m4_dnl   km_bits_T           of a code
 m4_dnl   km_is_float_T       codes are floats

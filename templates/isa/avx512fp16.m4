@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl avx512fp16.m4 -- what arithmetic on float16 adds to avx512vnni.m4.
+m4_dnl avx512fp16.m4 -- arithmetic on float16, in addition to avx512vnni.m4.
 m4_define(«km_isa», «avx512fp16»)
 m4_define(«km_target», «avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512fp16»)
 

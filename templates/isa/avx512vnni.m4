@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl avx512vnni.m4 -- what the integer dot products add to avx512.m4.
+m4_dnl avx512vnni.m4 -- integer dot products, in addition to avx512.m4.
 m4_define(«km_isa», «avx512vnni»)
 m4_define(«km_target», «avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni»)
 

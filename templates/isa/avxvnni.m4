@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl avxvnni.m4 -- what the integer dot products, in the encoding of AVX, add to avx2.m4.
+m4_dnl avxvnni.m4 -- integer dot products in the encoding of AVX, in addition to avx2.m4.
 m4_define(«km_isa», «avxvnni»)
 m4_define(«km_target», «avx2,fma,f16c,avxvnni»)
 

@@ -1,4 +1,4 @@
-m4_dnl x86.m4 -- what instruction sets for x86-64 share, which give the bits of a vector: km_bits.
+m4_dnl x86.m4 -- shared by the instruction sets for x86-64, each of which defines km_bits, the bits of a vector.
 m4_define(«km_headers», «#include <immintrin.h>»)
 m4_define(«km_lanes», «m4_eval(km_bits / 32)»)
 m4_define(«km_peak_bytes», «m4_eval(km_bits / 8)»)

@@ -1,6 +1,6 @@
 m4_divert(-1)
-m4_dnl words.m4 -- moving and joining words in plain C.  An ISA file lists the widths that are one
-m4_dnl instruction there, widest first, and adds joins of its own.
+m4_dnl words.m4 -- moves and joins words in plain C. An ISA file lists the widths that take one instruction, widest
+m4_dnl first, and adds joins of its own.
 
 m4_dnl km_move_W(TO, FROM) -- move W bytes.
 km_for_words(«W», «64, 32, 16, 8, 4, 2»,

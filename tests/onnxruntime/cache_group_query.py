@@ -185,7 +185,7 @@ def rewrite_tests(tap: Tap) -> None:
     quantised = group_query_model(group_query.step_case(np.random.default_rng(4)))
     for words, model in (
         ('the cache "present_key" is read by another node', with_reader("present_key")),
-        ("no input of the model's that this node alone reads", with_reader("past_value")),
+        ("not an input of the model that only this node reads", with_reader("past_value")),
         ("accepted with --cache: past_key, past_value, present_key, present_value", without_past()),
         ("k_quant_type or v_quant_type; accepted with --cache: NONE", quantised),
     ):

@@ -333,7 +333,7 @@ def rewrite_tests(tap: Tap) -> None:
         ('--cache: ""; accepted: one or two of', step_model(), "q8_0,"),
         ("float32, float16 or bfloat16, heads of a known multiple of 32", step_model(dim=48), "q8_0"),
         ("accepted for q8_0: float32, float16 or bfloat16", step_model(kind=11), "q8_0"),
-        ("no input of the model's that this node alone reads", with_reader("past_V"), "q8_0"),
+        ("not an input of the model that only this node reads", with_reader("past_V"), "q8_0"),
         ("two linear TensorScatter, and an Attention that alone reads both",
          with_reader("present_K"), "q8_0"),
         ('the cache "present_V" is no output of the model', without_output(), "q8_0"),

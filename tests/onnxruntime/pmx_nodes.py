@@ -232,6 +232,6 @@ def claim_tests(tap: Tap) -> None:
             partial(check, node_model(domain=domain), "near", ""),
         )
     tap.run(
-        "provider: the log says what is in portable code, for want of kernels of another arithmetic",
+        "provider: the log says what is in portable code, because there are no kernels of another arithmetic",
         partial(check, node_model(), "f32", slow),
     )

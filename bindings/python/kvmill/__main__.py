@@ -11,7 +11,7 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Become the command; exits with 2 where there is none."""
+    """Replace this process by the command.  Exits with 2 if there is none."""
     own = Path(__file__).parent / "installed" / "bin" / "kvmill"
     command = str(own) if own.exists() else shutil.which("kvmill")
     if command is None or Path(command).resolve() == Path(sys.argv[0]).resolve():

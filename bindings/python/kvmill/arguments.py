@@ -14,12 +14,12 @@ _short.maxstring = _short.maxother = 80
 
 
 def shown(value: object) -> str:
-    """A value on one line, cut where it is long."""
+    """A value on one line, shortened if it is long."""
     return " ".join(_short.repr(value).split())
 
 
 def items(name: str, value: Any, accepted: str) -> tuple[Any, ...]:
-    """Of a sequence.  Raises TypeError."""
+    """The items of a sequence.  Raises TypeError."""
     try:
         return tuple(value)
     except TypeError:
@@ -27,14 +27,14 @@ def items(name: str, value: Any, accepted: str) -> tuple[Any, ...]:
 
 
 def refuse_unknown(given: Collection[str], accepted: Collection[str]) -> None:
-    """Raises TypeError for names of tensors that an op does not have."""
+    """Raise TypeError for names of tensors that an op does not have."""
     unknown = sorted(set(given) - set(accepted))
     if unknown:
         raise TypeError(f"{unknown[0]} is not a tensor of this plan; accepted: {', '.join(accepted)}")
 
 
 def words(name: str, value: Any, accepted: Collection[str]) -> set[str]:
-    """Those of a collection of words.  Raises TypeError and ValueError."""
+    """The words of a collection.  Raises TypeError and ValueError."""
     among = f"some of {', '.join(accepted)}"
     given = items(name, value, among)
     if not all(isinstance(word, str) for word in given):

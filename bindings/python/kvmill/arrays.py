@@ -71,12 +71,12 @@ def _dtype_of_code(code: int, bits: int) -> DType | None:
 
 
 def dtype_of_c(dtype: c.DLDataType) -> DType | None:
-    """The same, as C has it; None for a type that only C has a name for."""
+    """The element type of a DLPack type; None for a type that has a name only in C."""
     return _dtype_of_code(dtype.code, dtype.bits)
 
 
 def array_type_of(dtype: c.DLDataType) -> np.dtype:
-    """Of arrays of such elements: NumPy's, or ml_dtypes'."""
+    """The type of arrays of such elements: NumPy's, or ml_dtypes'."""
     own = numpy_type(dtype_of_c(dtype))
     return _ml_dtype(dtype.code, dtype.bits) if own is None else own
 
@@ -91,7 +91,7 @@ def _dtype_known(own: np.dtype, declared: DType | None) -> DType | None:
 
 
 def numpy_type(dtype: DType | None) -> np.dtype | None:
-    """NumPy's own; None where it has none."""
+    """NumPy's own type; None if it has none."""
     try:
         return None if dtype is None else np.dtype(dtype.name)
     except TypeError:
@@ -118,12 +118,12 @@ _pointer_at = c_void_p.from_address
 
 
 def address_of(array: np.ndarray) -> int:
-    """Where its first element is: array.ctypes.data, in a fifth of the time."""
+    """The address of the first element: array.ctypes.data, in a fifth of the time."""
     return _pointer_at(id(array) + _ADDRESS_AT).value or 0
 
 
 def put_addresses(arrays: Mapping[Any, np.ndarray], structs: Mapping[Any, c.DLTensor]) -> None:
-    """address_of, of each array, into the struct of the same key."""
+    """Put the address of each array into the struct of the same key."""
     for key, array in arrays.items():
         structs[key].data = _pointer_at(id(array) + _ADDRESS_AT).value
 
@@ -147,7 +147,7 @@ def as_array(given: object, name: str = "array") -> np.ndarray:
 
 
 class _Shared:
-    """The memory of a DLPack tensor, as unsigned integers; its capsule keeps that alive."""
+    """The memory of a DLPack tensor, as unsigned integers.  The capsule keeps it alive."""
 
     def __init__(self, given: Any, name: str) -> None:
         device = given.__dlpack_device__()[0]
@@ -168,7 +168,7 @@ class _Shared:
 
 
 def _ml_dtype(code: int, bits: int, array: str = "array") -> np.dtype:
-    """ml_dtypes' type of DLPack's."""
+    """The ml_dtypes type of a DLPack type."""
     names = [d.name for d in DTYPES.values() if (d.code, d.bits) == (code, bits)]
     names += [alias for alias, own in _ALIASES.items() if own in names]
     try:
@@ -198,7 +198,7 @@ def pack_nibbles(array: np.ndarray) -> np.ndarray:
 
 
 def _dims_of(shape: Any, elements: int) -> tuple[int, ...]:
-    """A shape of at most so many elements.  Raises TypeError and ValueError."""
+    """A shape of at most `elements` elements.  Raises TypeError and ValueError."""
     accepted = f"dims of at most {elements} elements"
     try:
         dims = tuple(operator.index(dim) for dim in items("shape", shape, accepted))
@@ -253,7 +253,7 @@ def make_tensor(
 
 
 def _strides_of(array: np.ndarray, name: str) -> list[int] | None:
-    """Strides in elements; None when row-major without gaps."""
+    """Strides in elements; None if row-major without gaps."""
     if array.flags.c_contiguous:
         return None
     if any(stride % array.itemsize for stride in array.strides):
@@ -272,7 +272,7 @@ def array_tensor(
 
 
 def is_staged(array: np.ndarray, dtype: DType) -> bool:
-    """Whether NumPy's layout of the type is not the library's."""
+    """Whether NumPy's layout of the type differs from the library's."""
     return dtype.bits == 4 or array.dtype.hasobject
 
 

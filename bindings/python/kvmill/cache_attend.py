@@ -21,7 +21,7 @@ from .tables import TENSORS
 
 
 class CacheAttend(CacheAttention):
-    """A plan of CacheAttend: attention over keys and values that are anywhere, written by anybody.
+    """A plan of CacheAttend: attention over keys and values that the caller stores, in any layout.
 
     T1: element type of query, "float32", "float16" or "bfloat16".
     attributes: those of kvmill_cache_attend, by their names in kvmill.h, where their defaults are;
@@ -74,7 +74,7 @@ class CacheAttend(CacheAttention):
         return dtype_named(self._types[word], word) if word in self._types else None
 
     def _tensor(self, name: str, array: np.ndarray) -> c.DLTensor:
-        """4-bit codes are handed over as bytes of two: so their rows may have strides."""
+        """4-bit codes are passed as bytes with two codes each, so their rows may have strides."""
         declared = self._declared(name)
         if declared is None or declared.bits != 4:
             return super()._tensor(name, array)

@@ -23,7 +23,7 @@ class KvmillError(RuntimeError):
 
 
 class PortableKernelWarning(UserWarning):
-    """A plan or a run does its work with portable kernels, which are slow: no pack has others.
+    """A plan or a run uses portable kernels, which are slow, because no pack has others.
 
     The text says which kernels are missing."""
 

@@ -44,7 +44,7 @@ _MOST_PAGES = 2**31 - 1
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has for a number or an array of NumPy's, or a fraction."""
+    """The JSON value of a NumPy number or array, or of a fraction."""
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -60,7 +60,7 @@ def _parsed(name: str, content: bytes) -> Any:
 
 
 def _with_attention(spec: Any, attention: dict[str, Any]) -> Any:
-    """What is no flow is left to the reader, to be refused."""
+    """A source that is not a flow is passed on unchanged, and the reader refuses it."""
     own = spec.get("attention", {}) if isinstance(spec, dict) else None
     if not isinstance(own, dict):
         return spec
@@ -69,7 +69,7 @@ def _with_attention(spec: Any, attention: dict[str, Any]) -> Any:
 
 
 def _integers_of(name: str, given: Any) -> np.ndarray:
-    """An array of the integers that the library wants.  Raises TypeError and ValueError."""
+    """An array of the integers that the library takes.  Raises TypeError and ValueError."""
     array, wanted = as_array(given, name), _FLOW_TYPES[name]
     if array.size > 0 and array.dtype.kind not in "iu":
         raise TypeError(f"{name} has type {array.dtype}; accepted: integers")
@@ -80,7 +80,8 @@ def _integers_of(name: str, given: Any) -> np.ndarray:
 
 
 def _read(source: str | os.PathLike[str] | dict[str, Any], attention: dict[str, Any]) -> c.FlowProgram:
-    """A file without other attributes is read as it is: messages then have its lines."""
+    """A file without further attributes is read as it is, so that messages have its line
+    numbers."""
     if isinstance(source, dict):
         name, spec = "flow", source
     else:
@@ -99,7 +100,7 @@ def _read(source: str | os.PathLike[str] | dict[str, Any], attention: dict[str, 
 
 
 def _beside(fields: dict[str, np.ndarray], by_page: bool) -> dict[str, np.ndarray]:
-    """As many fields in one piece: those of a page beside each other, or those of a page and head."""
+    """Fields in one piece of memory: those of a page are adjacent, or those of a page and head."""
     sizes = [field.itemsize * field.shape[2] * field.shape[3] for field in fields.values()]
     blocks, heads = next(iter(fields.values())).shape[:2] if fields else (0, 0)
     if blocks == 0:
@@ -116,7 +117,7 @@ def _beside(fields: dict[str, np.ndarray], by_page: bool) -> dict[str, np.ndarra
 
 
 class Flow:
-    """A sparse flow: attention over a paged cache that reads some of the pages alone.
+    """A sparse flow: attention over a paged cache that reads only some of the pages.
 
     source: a flow file (kvmill-specs(5)), or what such a file holds as a dict.
     attention: attributes of the attention that differ from the source's, as num_heads=32.
@@ -145,13 +146,13 @@ class Flow:
 
     @property
     def token_ratio(self) -> Fraction:
-        """Elements of K, V and fields, of those of K."""
+        """The elements of K, V and fields, divided by those of K."""
         ratio = self._layout.ratio_elements
         return Fraction(ratio.numerator, ratio.denominator)
 
     @property
     def token_ratio_bytes(self) -> Fraction:
-        """Bytes of K, V and fields, of those of K."""
+        """The bytes of K, V and fields, divided by those of K."""
         ratio = self._layout.ratio_bytes
         return Fraction(ratio.numerator, ratio.denominator)
 
@@ -166,7 +167,7 @@ class Flow:
         return info
 
     def get_token_ratio(self) -> float:
-        """token_ratio as vFlow's function has it."""
+        """token_ratio, under the name of vFlow's function."""
         return float(self.token_ratio)
 
     def count(self, seq_len: Operand, topk_vals: Operand | None = None) -> np.ndarray:
@@ -225,7 +226,7 @@ class Flow:
         return fields if layout in (None, b"apart") else _beside(fields, layout == b"page")
 
     def _scales(self) -> list[str | None]:
-        """Of each field the one that gets its scales."""
+        """For each field, the field that gets its scales."""
         names, count = self._flow.field_scales, self._flow.field_count
         given = names[:count] if names else [None] * count
         return [name and name.decode() for name in given]
@@ -335,7 +336,7 @@ class FlowStep(Attending):
 
     @staticmethod
     def _with_numbers(tensors: dict[str, Any]) -> dict[str, Any]:
-        """Sequences as arrays of the integers that the library wants."""
+        """Sequences as arrays of the integers that the library takes."""
         given = {
             name: array
             for name, array in tensors.items()

@@ -138,7 +138,7 @@ def _arrays(operand: object, start_indices: object) -> tuple[np.ndarray, np.ndar
 
 
 def _window_tensor(prototype: Prototype, declared: DType | None, name: str) -> c.DLTensor:
-    """A prototype whose elements are as NumPy holds them."""
+    """A prototype whose elements have NumPy's layout."""
     if isinstance(prototype, tuple):
         return prototype_tensor(prototype, declared, (), name)
     return array_tensor(as_array(prototype, name), declared, name)
@@ -151,7 +151,7 @@ def _shape_of(prototype: Prototype) -> Sequence[int | None]:
 def _fill_of(
     operand: Prototype, declared: DType | None, fill_value: object
 ) -> np.ndarray | None:
-    """One element, of the operand's type where that is an array."""
+    """One element, of the operand's type if the operand is an array."""
     if fill_value is None:
         return None
     array = None if isinstance(operand, tuple) else as_array(operand, "operand")
@@ -179,7 +179,7 @@ def _make_op(
 
 
 def _result_shape(starts: Sequence[int | None], op: c.GatherOp) -> list[int | None]:
-    """Extents of the window at offset_dims, those of the index space between."""
+    """Extents of the window at offset_dims, and of the index space at the other dims."""
     offset_dims = items_of(op.offset_dims)
     dropped = {*items_of(op.collapsed_slice_dims), *items_of(op.operand_batching_dims)}
     window = [n for d, n in enumerate(items_of(op.slice_sizes)) if d not in dropped]

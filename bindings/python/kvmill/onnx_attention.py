@@ -57,7 +57,7 @@ def _attention_op(opset: int, attributes: dict[str, float]) -> c.AttentionOp:
 
 
 class _OnnxAttention(Plan):
-    """What plans of Attention and of its step have in common."""
+    """Shared by the plans of Attention and of its step."""
 
     # Dims that may be known only to a run: their names, by tensors that have them next to last.
     _rows: dict[str, str]

@@ -69,7 +69,7 @@ class Pack:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Of its kernels; `kvmill explain` says what one means."""
+        """The symbols of its kernels; `kvmill explain` describes them."""
         lines: list[str] = (self._head.manifest or b"").decode().splitlines()
         return tuple(line for line in lines if "__" in line)
 
@@ -86,7 +86,7 @@ def version() -> str:
 
 @cache
 def default_pack() -> Pack | None:
-    """The pack for popular models that is installed beside the library, as in a wheel; None where
+    """The pack for popular models that is installed next to the library, as in a wheel; None if
     there is none."""
     path = c.library_directory() / "libkvmill_default.so"
     return Pack(path) if path.exists() else None
@@ -110,7 +110,8 @@ _PORTABLE = {False: "warn", True: "only", **{word: word for word in Portable.__a
 
 
 class PlanOptions(c.PlanOptions):
-    """least_isa is a wish where `warns`: what has no kernels gives a warning, then it goes."""
+    """If `warns`, least_isa is only a wish: a plan without kernels gives a warning, and least_isa
+    is dropped."""
 
     warns = False
     pool: Pool | None = None
@@ -162,7 +163,7 @@ def _new_handle(owner: Plan) -> c_void_p:
 
 
 def _relents(owner: Plan, error: KvmillError) -> bool:
-    """Warn of what is refused for want of a kernel, and plan without that wish from now on."""
+    """Warn about a refusal for lack of a kernel, and plan without least_isa from now on."""
     options = owner._made_by[1][-1]
     if error.status_name != "KVMILL_E_KERNEL" or not options.warns:
         return False
@@ -182,7 +183,7 @@ def _callers_level() -> int:
 
 
 class Plan:
-    """What all plans have."""
+    """The base class of all plans."""
 
     _handle: c_void_p
     _made_by: tuple[str, tuple[Any, ...]]  # the function and all that it was given
@@ -209,11 +210,11 @@ class Plan:
         return int(place)
 
     def _tensor_count(self, arrays: Arrays) -> int:
-        """How many the op has, whether or not there is an array for each."""
+        """The number of tensors of the op, with or without an array for each."""
         return int(max(arrays)) + 1
 
     def _prepare(self, make: MakeTensor, arrays: Arrays) -> Call:
-        """A call of its own on the arrays."""
+        """A new call on the arrays."""
         call = Call(self, self._tensor_count(arrays))
         call._bind(self, make, arrays)
         return call
@@ -244,7 +245,7 @@ _FUNCTION = ctypes.CFUNCTYPE(None).__bases__[0]  # of all functions of ctypes
 
 
 def _make_workspace(size: int) -> np.ndarray | None:
-    """So many bytes, aligned as the library wants them."""
+    """A workspace of `size` bytes, aligned as the library requires."""
     if size == 0:
         return None
     memory = np.empty(size + _ALIGNMENT, np.uint8)
@@ -253,7 +254,7 @@ def _make_workspace(size: int) -> np.ndarray | None:
 
 
 class Call:
-    """A plan bound to arrays: what is to be repeated with no more cost than in C.
+    """A plan bound to arrays, for repeated runs that cost no more than in C.
 
     Made by prepare() of a plan.  Has a workspace of its own.  Keeps the plan and the arrays alive
     and reads their current contents each time.  Either run(), or, on threads of the caller's own:
@@ -284,8 +285,9 @@ class Call:
         )
 
     def _bind(self, plan: Plan, make: MakeTensor, arrays: Arrays) -> None:
-        """Where it raises, the call is as it was.  Tensors are made of arrays that are laid out
-        otherwise than the last ones at their place; the others only bring their address."""
+        """If it raises, the call is unchanged.  New tensors are created only for arrays whose
+        layout differs from that of the previous array in the same place; of the others only the
+        address is taken."""
         layouts, changed = self._layouts, []
         for place, array in arrays.items():
             if layouts.get(place) != (array.shape, array.strides, array.dtype):
@@ -312,21 +314,21 @@ class Call:
         self._owners = ()
 
     def _set_plan(self, handle: c_void_p, *others: Any) -> None:
-        """The plan, and all else that a run is given."""
+        """Set the plan, and all other arguments of a run."""
         self._run_arguments = handle, *others
         self._run = c.library.kvmill_run, self._run_arguments
         if self._pool is not None:
             self._run = c.library.kvmill_run_on, (handle, self._pool._handle, *others)
 
     def _checked(self, run: Callable[[], Any]) -> None:
-        """Do it; again where the plan relents."""
+        """Run `run`; again if the plan drops least_isa."""
         status = run()
         if status != 0:
             self._relent(status)
             check(run(), self._error)
 
     def _relent(self, status: int) -> None:
-        """Go on with a plan that may run portable kernels; raises what it is refused for else."""
+        """Continue with a plan that may run portable kernels; raises any other refusal."""
         plan = self._owners[0]
         try:
             check(status, self._error)
@@ -339,7 +341,7 @@ class Call:
 
     def rebind(self, *arrays: object, **named: object) -> None:
         """Bind the call to other arrays: the arguments are those of its plan's prepare(), and fit
-        the plan likewise.  Keeps the workspace.  Where it raises, the call is as it was."""
+        the plan likewise.  Keeps the workspace.  If it raises, the call is unchanged."""
         plan = self._owners[0]
         self._bind(plan, *plan._operands(*arrays, **named))
 
@@ -388,11 +390,11 @@ class Call:
         return int(c.library.kvmill_parts(byref(self._call)))
 
     def part(self, index: int) -> None:
-        """Run one part; nothing where index is not in [0, parts)."""
+        """Run one part; does nothing if index is not in [0, parts)."""
         c.library.kvmill_part(byref(self._call), integer("index", index))
 
     def next(self) -> int | None:
         """End a phase, when all of its parts are done.  Returns the number of parts of the next
-        one; None when the run is done."""
+        one; None if the run is complete."""
         more = c.library.kvmill_next(byref(self._call))
         return int(c.library.kvmill_parts(byref(self._call))) if more else None

@@ -55,7 +55,7 @@ os.register_at_fork(after_in_child=_shared.cache_clear)
 
 
 def pool_of(threads: Threads) -> Pool | None:
-    """The pool itself, or the one that all plans share; None where the caller's thread is all."""
+    """The pool itself, or the one that all plans share; None if only the caller's thread runs."""
     if isinstance(threads, Pool):
         return threads
     count = integer("threads", threads, c_int)

@@ -51,7 +51,7 @@ def _list_of(name: str, arrays: Arrays) -> list[np.ndarray]:
 
 
 def _element_types(name: str, given: Elements, arrays: Sequence[np.ndarray]) -> list[c.ElementType] | None:
-    """Of each array: what a text says, else what the array has."""
+    """The element type of each array: that of the text, otherwise the array's own."""
     if given is None:
         return None
     texts = [given] if isinstance(given, str) else items(name, given, "element types")
@@ -100,7 +100,8 @@ def _make_op(
 
 
 def _declared_types(op: c.ScatterOp, region: c.Region | None) -> list[DType | None]:
-    """Of inputs, scatter_indices, updates, results; None where the array's own type tells."""
+    """The types of inputs, scatter_indices, updates, results; None if the array's own type
+    determines it."""
 
     def listed(elements: Any) -> list[DType | None]:
         return [dtype_of_c(elements[i].dtype) if elements else None for i in range(op.count)]
@@ -206,7 +207,7 @@ class Scatter(Plan):
             op.region = ctypes.pointer(self._region)
 
     def _new_results(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Of the types of inputs, unless the region's are others."""
+        """New results, of the types of inputs unless the region has other types."""
         return [
             np.empty(array.shape, self._result_type(i, array)) for i, array in enumerate(inputs)
         ]

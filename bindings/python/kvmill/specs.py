@@ -51,7 +51,7 @@ def _library() -> ctypes.CDLL:
 
 
 def _owned(pointer: Any, free: Any) -> Any:
-    """The struct, released with the last of it that Python holds."""
+    """The struct, released together with the last Python object that refers to it."""
     struct = pointer.contents
     weakref.finalize(struct, free, pointer)
     return struct
@@ -67,7 +67,8 @@ def read_flow(name: str, source: bytes) -> c.FlowProgram:
 
 
 def read_region(region: str, inputs: int, captures: Sequence[str]) -> c.Region:
-    """The region of a scatter of so many inputs; captures: types of scalars from outside."""
+    """The region of a scatter with that number of inputs; captures: types of scalars from
+    outside."""
     library, error, read = _library(), c.Error(), POINTER(c.Region)()
     source = text("region", region)
     captures = items("captures", captures, "element types")

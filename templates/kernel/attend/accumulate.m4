@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl accumulate.m4 -- the weighted values of a block are added to the sums of a tile of rows, in float32.
+m4_dnl accumulate.m4 -- adds the weighted values of a block to the sums of a tile of rows, in float32.
 
 m4_dnl Where a strip has one scale, weights are multiplied with it once for all its dims, and codes are used as they
 m4_dnl are.

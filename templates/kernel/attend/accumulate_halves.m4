@@ -1,6 +1,6 @@
 m4_divert(-1)
 m4_dnl accumulate_halves.m4 -- weights and values as float16, scores as they were: sums of float16 over the positions of
-m4_dnl a block err by less than 1e-3 of the largest, and what they become is added in float32.
+m4_dnl a block have errors below 1e-3 of the largest, and are added up in float32.
 
 m4_define(«km_halves_of_vector», «m4_eval(2 * km_lanes)»)
 m4_define(«km_half_vectors», «m4_eval(km_value_dim / km_halves_of_vector)»)

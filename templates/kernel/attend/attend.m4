@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl attend.m4 -- what the kernels that attend have in common.
+m4_dnl attend.m4 -- shared by the attention kernels.
 m4_dnl
 m4_dnl A call takes the cache in blocks of km_block positions.  Of each block the keys are laid out with positions
 m4_dnl in the lanes, so that no sum runs across lanes; then tiles of km_tile query rows at a time

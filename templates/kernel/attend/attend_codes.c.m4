@@ -1,6 +1,6 @@
 m4_divert(-1)
 m4_dnl attend_codes -- keys as integer codes with positions in the lanes, queries as km_limbs signed digits of base 256.
-m4_dnl Three digits are as exact as float32: what is lost is 2^-24 of the largest element of the query.
+m4_dnl Three digits are as exact as float32: the error is 2^-24 of the largest element of the query.
 
 m4_define(«km_key_by_codes», 1)
 m4_dnl Words of a few queries are kept in all lanes, where products do not spread what they load.

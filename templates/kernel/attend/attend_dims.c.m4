@@ -1,7 +1,6 @@
 m4_divert(-1)
-m4_dnl attend_dims -- dims in the lanes: for few query rows, or long keys.  Each key is multiplied where it lies,
-m4_dnl and nothing of it is laid out anew; the lanes of the sums are added for as many positions together as there are
-m4_dnl lanes.
+m4_dnl attend_dims -- dims in the lanes: for few query rows, or long keys.  Each key is multiplied in place, without
+m4_dnl rearranging it; the lanes of the sums are added for as many positions at a time as there are lanes.
 
 m4_define(«km_query_and_key», «    km_aligned float query[ROWS][KEY_PADDED];
 »)

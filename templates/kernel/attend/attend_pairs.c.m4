@@ -1,6 +1,6 @@
 m4_divert(-1)
 m4_dnl attend_pairs -- keys as codes with positions in the lanes, which become pairs of 16 bits; a query is one digit of
-m4_dnl 16 bits for each element.  What is lost is 2^-16 of the largest element of the query.
+m4_dnl 16 bits for each element.  The error is 2^-16 of the largest element of the query.
 
 m4_define(«km_key_by_codes», 1)
 m4_define(«km_pieces_of_word», «m4_eval(km_key_word_dims / 2)»)

@@ -1,6 +1,6 @@
 m4_divert(-1)
 m4_dnl attend_quads -- query rows in the lanes, four dims of a row side by side, times four dims of a key repeated:
-m4_dnl for few query rows, where laying out the keys would cost more than their products.
+m4_dnl for few query rows, where rearranging the keys would cost more than their products.
 
 m4_define(«km_row_vectors», «m4_eval(km_padded_rows * 4 / km_lanes)»)
 m4_dnl A key that needs no conversion is read where it lies.

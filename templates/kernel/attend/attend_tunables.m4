@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl attend_tunables.m4 -- what kernels that attend leave open.
+m4_dnl attend_tunables.m4 -- the tunables of attention kernels.
 km_need_all(«the generator», «km_registers», «km_few_rows», «km_summing_codes», «km_summing_halves»,
     «km_summing_pairs»)
 
@@ -49,7 +49,7 @@ m4_define(«km_unroll_values», «km_if(km_unroll / 2, «#pragma GCC unroll 6553
 
 m4_define(«km_bytes_of_position», «(km_row_bytes_of(km_key, km_key_dim) + km_row_bytes_of(km_value, km_value_dim))»)
 m4_define(«km_rows_are_long», «(km_few_rows && 64 * km_bytes_of_position > 32768)»)
-m4_dnl Long values that are summed up in several strips are read once for each strip: 16 of them stay in the first cache.
+m4_dnl Long values that are accumulated in several strips are read once per strip: 16 of them stay in the first cache.
 m4_define(«km_is_tiny», «((km_dims || km_quads) && km_rows_are_long && km_value_dim > km_strip * km_lanes)»)
 m4_dnl Sums of float16 are over a block: over 64 positions of codes one in some million outputs errs by more than is
 m4_dnl promised.

@@ -1,9 +1,9 @@
 m4_divert(-1)
 m4_dnl prefetch.m4 -- lines of the cache that are needed later.  Those OUTER rows ahead are brought into the processor's
 m4_dnl first cache; or, if INNER is not 0, into the second, and those INNER rows ahead into the first.  Each line is
-m4_dnl fetched once per level, never in an innermost loop.  A processor holds few lines in flight, and these should
-m4_dnl never run out: so lines of keys and of values are asked for all the time, evenly, and in the order in which they
-m4_dnl lie, which its own prefetching follows.
+m4_dnl fetched once per level, never in an innermost loop.  A processor waits for few lines at a time, and should always
+m4_dnl wait for some: so lines of keys and of values are prefetched all the time, evenly, and in memory order, which the
+m4_dnl processor's own prefetching follows.
 m4_define(«km_lines», «m4_eval((km_row_bytes_of(km_$1, km_$1_dim) + 63) / 64)»)
 
 m4_dnl km_fetch_inner(SIDE, ROW, COUNT) -- COUNT rows from those INNER after ROW on.

@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl softmax.m4 -- scores become weights.
+m4_dnl softmax.m4 -- turns scores into weights.
 m4_define(«km_has_cap», «m4_ifelse(km_terms, «cap», 1, km_terms, «capbias», 1, 0)»)
 m4_define(«km_has_bias», «m4_ifelse(km_terms, «bias», 1, km_terms, «capbias», 1, 0)»)
 

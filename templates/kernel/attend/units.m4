@@ -1,6 +1,6 @@
 m4_divert(-1)
-m4_dnl units.m4 -- what the last digit of a number is worth, where queries or weights become integers: of a query row;
-m4_dnl of the weights of a row in a block, for each group.
+m4_dnl units.m4 -- the value of a number's last digit, where queries or weights become integers: of a query row; of the
+m4_dnl weights of a row in a block, for each group.
 
 m4_define(«km_query_magnitude», «/* The largest magnitude of x; NaN where x has one.  */
 km_inline(«float», «largest_magnitude(const float *x)»)

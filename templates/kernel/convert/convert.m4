@@ -1,6 +1,6 @@
 m4_divert(-1)
-m4_dnl convert.m4 -- what the kernels that convert and quantise rows have in common: tokens and heads around a
-m4_dnl row, steps of whole vectors and what is left of them, the largest magnitudes of groups.
+m4_dnl convert.m4 -- shared by the kernels that convert and quantise rows: loops over tokens and heads, steps of whole
+m4_dnl vectors and the remainder, the largest magnitudes of groups.
 km_need_all(«the definitions», «km_symbol», «km_activation», «km_element», «km_scale», «km_dim», «km_quant_group»)
 km_need_all(«the definitions», «km_straight_units», «km_around», «km_unroll», «km_ahead»)
 

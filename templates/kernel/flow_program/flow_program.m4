@@ -1,8 +1,8 @@
 m4_divert(-1)
 m4_dnl flow_program.m4 -- programs of sparse flows, op after op in straight order.  Values are matrices of floats in a
-m4_dnl struct that lies in the workspace, so that compilers know that they do not overlap; loops have constant ends
-m4_dnl wherever pages are whole.  Sums have the order of runtime/flow/flow_ops.c; a product is a sum with a -0 that no
-m4_dnl compiler can see through, or it would become one instruction with the next sum, which rounds once.
+m4_dnl struct in the workspace, so that compilers know that they do not overlap.  Loops have constant bounds if pages
+m4_dnl are complete.  Sums have the order of runtime/flow/flow_ops.c.  To each product a -0 is added that compilers
+m4_dnl cannot recognise; otherwise they would fuse the product with the next sum, which rounds only once.
 km_need_all(«the spec that has the flow», «km_program», «km_steps»)
 
 m4_dnl ---- Statements ----

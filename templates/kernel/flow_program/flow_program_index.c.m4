@@ -1,4 +1,4 @@
-m4_dnl flow_program_index -- scores of pages: stages of what is done once, over all pages, and for each of them.
+m4_dnl flow_program_index -- scores of pages, in stages: ops that run once, over all pages, or for each page.
 m4_dnl What a stage reads of pages, and what is kept of them.
 m4_define(«_km_is_loaded»,
     «m4_ifdef(«_km_kept_$1», «m4_eval(STAGE == 0)», «m4_ifdef(«_km_need_»STAGE«_$1», 1, 0)»)»)m4_dnl

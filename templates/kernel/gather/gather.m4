@@ -1,6 +1,6 @@
 m4_divert(-1)
-m4_dnl gather.m4 -- what the kernels that gather windows have in common: loading indices, finding windows, walking
-m4_dnl along axes.  struct kvmill_gather_geometry says how far apart things are.
+m4_dnl gather.m4 -- shared by the kernels that gather windows: loading indices, finding windows, walking along axes.
+m4_dnl struct kvmill_gather_geometry has the strides.
 km_check_tuning«»m4_dnl
 km_need_all(«the definitions», «km_symbol», «km_unit», «km_index», «km_bounds», «km_components», «km_bytes»)
 

@@ -1,4 +1,4 @@
-m4_dnl gather_pieces -- windows that are long and in one piece, cut where parts of a run shall share them.
+m4_dnl gather_pieces -- long contiguous windows, divided if several parts of a run share one.
 km_head(«Gather windows: long ones, in pieces.», «»)
 km_helpers«»km_long_copy(km_if(km_around, 4, 0), «stream > 1»)
 km_gather_functions«»m4_dnl

@@ -1,6 +1,5 @@
 m4_divert(-1)
-m4_dnl gather_tunables.m4 -- what kernels that gather leave open.  Windows whose length they do not know are
-m4_dnl copied in pieces.
+m4_dnl gather_tunables.m4 -- the tunables of gather kernels.  Windows of unknown length are copied in pieces.
 m4_define(«km_known», «m4_eval(km_bytes > 0)»)
 
 m4_dnl Where streams and what goes around the caches were not tuned, the processor has a say.

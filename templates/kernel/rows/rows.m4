@@ -1,6 +1,6 @@
 m4_divert(-1)
-m4_dnl rows.m4 -- what the kernels that move rows have in common.  Cache and update are folded to
-m4_dnl [batch, heads, slots, row]; struct kvmill_rows says how far apart things are.
+m4_dnl rows.m4 -- shared by the kernels that move rows.  Cache and update are folded to [batch, heads, slots, row];
+m4_dnl struct kvmill_rows has the strides.
 km_need_all(«the definitions», «km_symbol», «km_unit», «km_variant», «km_straight_units», «km_around»)
 
 m4_dnl Shape fields that a family does not have are open.

@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl rows_tunables.m4 -- what kernels that move rows leave open.
+m4_dnl rows_tunables.m4 -- the tunables of kernels that move rows.
 km_need_all(«the generator», «km_variant», «km_stream_bytes»)
 
 m4_dnl Runs are of any length; straight-line code goes around the caches if its rows are whole steps.

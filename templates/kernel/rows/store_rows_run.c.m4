@@ -1,5 +1,5 @@
 m4_dnl store_rows_run -- runs of new rows: a prompt, or heads and rows that only the run knows.
-m4_dnl A run that reaches the end of a ring goes on at slot 0.
+m4_dnl A run that reaches the end of a ring continues at slot 0.
 m4_define(«km_stream_flag», «stream_store»)m4_dnl
 km_head(«Store rows: as runs of rows that follow each other.», km_dtype_headers)
 km_helpers«»km_copy_of_runs

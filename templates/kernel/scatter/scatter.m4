@@ -1,6 +1,6 @@
 m4_divert(-1)
-m4_dnl scatter.m4 -- what the kernels that scatter have in common: loops over points, index vectors, windows that lie
-m4_dnl partly outside.
+m4_dnl scatter.m4 -- shared by the scatter kernels: loops over points, index vectors, windows that are partly out of
+m4_dnl bounds.
 km_need_all(«the definitions», «km_symbol», «km_components», «km_row», «km_index_code», «km_index_bits», «km_unroll»,
     «km_ahead»)
 

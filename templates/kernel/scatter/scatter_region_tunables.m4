@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl scatter_region_tunables.m4 -- what kernels that scatter by a region leave open.
+m4_dnl scatter_region_tunables.m4 -- the tunables of kernels that scatter by a region.
 m4_define(«km_is_points», «m4_ifelse(km_variant, «points», 1, 0)»)
 km_if(km_is_points, «km_tunable(«unroll», 4, «1, 2, 4, 8», «points at a time»)»)
 km_tunable(«ahead», «km_if(km_is_points, 64, 0)», «0, 4, 16, 64, 256»,

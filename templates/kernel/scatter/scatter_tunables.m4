@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl scatter_tunables.m4 -- what kernels that scatter leave open.
+m4_dnl scatter_tunables.m4 -- the tunables of scatter kernels.
 km_need_all(«the generator», «km_components», «km_element_bits»)
 
 m4_define(«km_is_points», «m4_ifelse(km_variant, «points», 1, 0)»)

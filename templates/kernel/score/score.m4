@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl score.m4 -- what the kernels that score pages have in common.
+m4_dnl score.m4 -- shared by the kernels that score pages.
 m4_dnl
 m4_dnl A sum has 16 lanes, which are added 8, 4, 2 and 1 apart at the end.  That is done for as many pages together
 m4_dnl as a vector has lanes, so that scores have pages in their lanes, and folds are of whole vectors.

@@ -1,4 +1,5 @@
-m4_dnl score_pages_tiles -- a page after the other; what is left of their sums for as many as there are lanes.
+m4_dnl score_pages_tiles -- page after page; the lanes of their sums are added for as many pages at a time as there are
+m4_dnl lanes.
 km_head(«Score pages by their summaries.», km_headers)
 enum {
 km_if(km_is_exact, «    QUERY = m4_eval(km_query_heads * km_dim),

@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl score_tunables.m4 -- what kernels that score pages leave open.
+m4_dnl score_tunables.m4 -- the tunables of kernels that score pages.
 m4_define(«km_heads», «m4_ifelse(km_variant, «heads», 1, 0)»)
 
 m4_dnl Pages lie anywhere: the hardware does not see where they go on. Some 128 lines on the way to the second cache are

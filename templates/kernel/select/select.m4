@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl select.m4 -- what the kernels that select pages have in common.
+m4_dnl select.m4 -- shared by the kernels that select pages.
 km_check_tuning«»m4_dnl
 km_need_all(«the definitions», «km_symbol», «km_score»)
 

@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl select_tunables.m4 -- what kernels that select pages leave open.
+m4_dnl select_tunables.m4 -- the tunables of kernels that select pages.
 km_tunable(«strip», 4, «1, 2, 4», «vectors of keys that are counted at a time»)
 km_tunable(«shrink», 2, «2, 4, 8», «keys are packed when no more than one of so many can still be the threshold»)
 km_tunable(«sample», 128, «0, 64, 128, 256», «keys by which the others are guessed; 0: all are counted»)

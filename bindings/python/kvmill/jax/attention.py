@@ -35,7 +35,8 @@ def _four_dims(name: str, given: Any) -> jax.Array:
 
 
 def _mask_of(mask: Any, bias: Any, scores: tuple[int, ...]) -> jax.Array | None:
-    """Both in one: what is added, or what is seen; its last dim is that of the scores."""
+    """Bias and mask in one: numbers to add, or what is seen.  Its last dim is that of the
+    scores."""
     given = {"mask": mask, "bias": bias}
     arrays = {}
     for name, array in given.items():
@@ -124,7 +125,7 @@ def _rows_of(given: dict[str, Any]) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 
 def _without_padding(lengths: Any, output: jax.Array, lse: list[jax.Array]) -> tuple[Any, Any]:
-    """Queries from a length on see nothing."""
+    """Queries at or after a length see nothing."""
     batch, queries = output.shape[:2]
     given = lengths_of("query_seq_lengths", lengths, batch)
     real = (jnp.arange(queries) < given[:, None])[:, :, None]

@@ -27,7 +27,7 @@ _used: Pack | None = None
 
 
 class Portable:
-    """In place of a pack: portable kernels alone."""
+    """Instead of a pack: portable kernels only."""
 
     name = ""
 
@@ -37,7 +37,7 @@ PORTABLE = Portable()
 
 @cache
 def _library() -> ctypes.CDLL:
-    """libkvmill_jax, which is beside libkvmill; its handler is then XLA's."""
+    """libkvmill_jax, which is installed next to libkvmill; registers its handler with XLA."""
     path = c.library_directory() / "libkvmill_jax.so"
     library = ctypes.CDLL(str(path))
     library.kvmill_jax_add.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
@@ -64,7 +64,7 @@ def _add(pack: Pack) -> None:
 
 
 def use(pack: Pack | Portable) -> None:
-    """Take the kernels of this pack from now on, where a call names none.  PORTABLE: none at all."""
+    """Use the kernels of this pack from now on, in calls that name no pack.  PORTABLE: use none."""
     global _used
     if isinstance(pack, Pack):
         _add(pack)
@@ -100,7 +100,7 @@ def _place(op: str, tensor: str) -> c.NamedTensorPlace:
 
 
 def _planned_dtype(op: str, name: str, dtype: str) -> DType:
-    """int32 stands for the int64 that an op wants: JAX has no other unless it is told."""
+    """int32 stands for the int64 that an op takes, because JAX disables int64 by default."""
     return dtype_named("int64" if dtype == "int32" and _place(op, name).only_int64 else dtype)
 
 

@@ -28,7 +28,7 @@ class Batched:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """All that is mapped is the batch."""
+        """All mapped dims together are the batch."""
         shape = self.array.shape
         return prod(shape[: self.lead + 1]), *shape[self.lead + 1 :]
 
@@ -37,7 +37,7 @@ class Batched:
         return self.array.dtype
 
     def seen(self, *shape: int) -> Seen:
-        """In these dims; none: in its own, with one batch."""
+        """The array seen with these dims; without dims: with its own, and one batch."""
         return Seen(self.array, shape or self.shape)
 
     def result(self, shape: Sequence[int], dtype: Any, *seen: int) -> Seen:

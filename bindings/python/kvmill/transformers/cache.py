@@ -137,7 +137,7 @@ class KvmillLayer(CacheLayerMixin):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args, **kwargs
     ) -> tuple[NewStates, NewStates]:
-        """They are stored when attention runs on what this returns."""
+        """They are stored when attention runs on the returned value."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         return NewStates(self, key_states), NewStates(self, value_states)

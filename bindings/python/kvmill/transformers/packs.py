@@ -29,14 +29,15 @@ _plans: weakref.WeakSet[CacheAttention] = weakref.WeakSet()
 
 
 def _default_packs() -> list[Pack]:
-    """Those that KVMILL_PACKS names, paths with colons between; and the one beside the library."""
+    """The packs that KVMILL_PACKS names (paths separated by colons), and the one next to the
+    library."""
     named = [Pack(path) for path in os.environ.get("KVMILL_PACKS", "").split(":") if path]
     installed = default_pack()
     return [*named, *([] if installed is None else [installed])]
 
 
 def packs() -> Sequence[Pack]:
-    """The packs that plans are made with, the first to be preferred."""
+    """The packs that plans use, in order of preference."""
     global _packs
     if _packs is None:
         _packs = _default_packs()
@@ -100,5 +101,5 @@ def make_plan(op: str, **attributes: object) -> CacheAttention:
 
 
 def describe_plans() -> list[str]:
-    """What each plan that is in use says of itself: which kernels it has, and why."""
+    """The description of each plan in use: its kernels, and why they were selected."""
     return [plan.describe() for plan in _plans]

@@ -61,7 +61,7 @@ def _specs(model, caches: Sequence[KvmillCache | None]) -> list[dict[str, object
 
 
 def _usable_isas(command: Sequence[str]) -> list[str]:
-    """Of the instruction sets of the command's table those that this machine runs."""
+    """The instruction sets in the command's table that this machine runs."""
     rows = [line.split() for line in _run([*command, "isas"]).splitlines()]
     return [row[0] for row in rows if "yes" in row]
 
@@ -70,7 +70,7 @@ def _usable_isas(command: Sequence[str]) -> list[str]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Nobody else can write there: libraries in it will be loaded."""
+    """Whether only this user can write there, because libraries in it will be loaded."""
     status = path.lstat()
     return status.st_uid == os.geteuid() and not status.st_mode & 0o022 and not path.is_symlink()
 
@@ -90,7 +90,7 @@ def _cache_directory() -> Path:
 
 
 def _build(command: Sequence[str], specs: str, isas: Sequence[str], name: str, to: Path) -> None:
-    """Others may build the same: who comes last is ignored."""
+    """Several processes may build the same pack: the result of the last one is ignored."""
     with tempfile.TemporaryDirectory(dir=to.parent) as scratch:
         listed, made = Path(scratch) / "specs.json", Path(scratch) / name
         listed.write_text(specs)

@@ -35,7 +35,7 @@ def make_spans(
 ) -> torch.Tensor | None:
     """Spans, int64 [B, 1, 1, 3], of a step that begins at column `offset`; the first key is at
     column kv_offset.  attention_mask: bool [B, columns], true where there is a token; None: all.
-    Returns None where padding is not on the left, or columns of the step are missing."""
+    Returns None if padding is not on the left, or columns of the step are missing."""
     end = offset + tokens
     spans = torch.empty((batch, 1, 1, 3), dtype=torch.int64)
     numbers = numbers_of(spans)

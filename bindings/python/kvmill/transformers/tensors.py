@@ -22,7 +22,7 @@ View = tuple[int, Layout]
 
 @cache
 def dtype_of(dtype: torch.dtype) -> DType:
-    """The library's element type.  Raises TypeError where it has none."""
+    """The library's element type.  Raises TypeError if it has none."""
     return dtype_named(str(dtype).removeprefix("torch."))
 
 
@@ -60,7 +60,8 @@ def _struct_of(address: int, layout: Layout):
 
 
 class Calls:
-    """Calls of a plan that no thread is using: a workspace is made once and used for all layers."""
+    """Calls of a plan that no thread is using.  A workspace is allocated once and used for all
+    layers."""
 
     def __init__(self, plan: Plan, names: Sequence[str], kind: type[TensorCall]) -> None:
         self.plan = plan

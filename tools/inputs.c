@@ -306,7 +306,7 @@ static bool read_source(const struct options *options, struct inputs *inputs, st
     const char *model = option_value(options, "model"), *specs = option_value(options, "kernels");
     if ((model == NULL) == (specs == NULL))
         return fail(error, EXIT_USER, "%s; accepted: one of --model CONFIG, --kernels SPECS",
-                    model ? "both --model and --kernels were given" : "nothing to generate from");
+                    model ? "both --model and --kernels were given" : "neither a model nor specs");
     if (options->rest_count > 0)
         return fail(error, EXIT_USER, "\"%.200s\" is one argument too many", options->rest[0]);
     if (option_value(options, "ort") != NULL && (model == NULL || !is_onnx_name(model)))

@@ -124,9 +124,9 @@ static inline float kvmill_finite_bf16_to_f32(uint16_t half) {
     return kvmill_float_of_bits((uint32_t)half << 16);
 }
 
-/* Of magnitudes up to the largest number of a byte.  A number is rounded by adding what has its
-   exponent, or the least, and so many bits more that the sum ends in units of the code's last bit;
-   exponents are whole bytes further up. */
+/* As kvmill_bits_of_number, for formats of a byte and numbers up to their largest.  To round a
+   number, one is added that has its exponent, or the least, and so many bits more that the sum ends
+   in units of the code's last bit.  Exponents are whole bytes further up. */
 static inline uint32_t kvmill_bits_of_finite(struct kvmill_float_parts parts, float value) {
     int shift = 23 - parts.mantissa, sign_shift = 31 - parts.exponent - parts.mantissa;
     uint32_t least = (kvmill_exponent_gap(parts) + 1) << 23, wider = (uint32_t)shift << 23;

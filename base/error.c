@@ -20,8 +20,12 @@ bool out_of_memory(struct error *error) {
     return fail(error, EXIT_ENVIRONMENT, "out of memory");
 }
 
+static const char *shown(const char *path) {
+    return path[0] != '\0' ? path : "\"\"";
+}
+
 bool fail_errno(struct error *error, const char *what, const char *path) {
-    return fail(error, EXIT_ENVIRONMENT, "%s: cannot %s: %s", path, what, strerror(errno));
+    return fail(error, EXIT_ENVIRONMENT, "%s: cannot %s: %s", shown(path), what, strerror(errno));
 }
 
 static bool is_of_system(int reason) {
@@ -31,7 +35,7 @@ static bool is_of_system(int reason) {
 bool fail_to_use(struct error *error, const char *what, const char *path) {
     int reason = errno;
     return fail(error, is_of_system(reason) ? EXIT_ENVIRONMENT : EXIT_USER, "%s: cannot %s: %s",
-                path, what, strerror(reason));
+                shown(path), what, strerror(reason));
 }
 
 static int least(int a, int b, int c) {

@@ -147,6 +147,8 @@ static const char *found(const json_t *value) {
 
 bool json_get_integer(const struct json_place *place, int64_t least, int64_t most, int64_t *value,
                       struct error *error) {
+    if (!json_is_integer(place->value) && least <= INT32_MIN)
+        return json_fail(error, place, "is %s; accepted: an integer", found(place->value));
     if (!json_is_integer(place->value))
         return json_fail(error, place, "is %s; accepted: an integer from %" PRId64 " to %" PRId64,
                          found(place->value), least, most);

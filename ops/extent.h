@@ -17,6 +17,11 @@ static inline int64_t kvmill_max(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
+/* A and B are equal, or one is not known. */
+static inline bool kvmill_may_be_equal(int64_t a, int64_t b) {
+    return a == b || a == KVMILL_DYNAMIC || b == KVMILL_DYNAMIC;
+}
+
 /* `overflow` is set where the result does not fit, and stays set. */
 static inline int64_t kvmill_times(int64_t a, int64_t b, bool *overflow) {
     *overflow |= __builtin_mul_overflow(a, b, &a);

@@ -6,6 +6,7 @@
 
 #include "attributes.h"
 #include "element.h"
+#include "extent.h"
 #include "fail.h"
 #include "refuse.h"
 

@@ -6,6 +6,7 @@
 
 #include "../defs/dtype.h"
 #include "attributes.h"
+#include "extent.h"
 #include "fail.h"
 #include "refuse.h"
 #include "tensor_scatter.h"
@@ -302,10 +303,6 @@ int kvmill_attention_shape(const struct kvmill_attention_geometry *geometry, int
     return shape.rank;
 }
 
-static bool may_be_equal(int64_t a, int64_t b) {
-    return a == b || a == KVMILL_DYNAMIC || b == KVMILL_DYNAMIC;
-}
-
 static kvmill_status refuse_shape(const struct checked *checked, int which,
                                   const struct shape *wanted, const char *more) {
     return kvmill_refuse_shape(kvmill_attention_name(which), checked->tensor[which], wanted->rank,
@@ -317,7 +314,7 @@ static kvmill_status check_shape(const struct checked *checked, int which) {
     struct shape wanted = shape_of(&checked->geometry, which);
     bool same = tensor->ndim == wanted.rank;
     for (int d = 0; same && d < wanted.rank; d++)
-        same = may_be_equal(tensor->shape[d], wanted.dims[d]);
+        same = kvmill_may_be_equal(tensor->shape[d], wanted.dims[d]);
     return same ? KVMILL_OK : refuse_shape(checked, which, &wanted, "");
 }
 
@@ -328,10 +325,11 @@ static kvmill_status check_mask(const struct checked *checked) {
     struct shape all = shape_of(&checked->geometry, KVMILL_ATTENTION_ATTN_MASK);
     bool same = mask->ndim >= 1 && mask->ndim <= MOST_RANK;
     for (int d = 0; same && d + 1 < mask->ndim; d++)
-        same = mask->shape[d] == 1 || may_be_equal(mask->shape[d], all.dims[4 - mask->ndim + d]);
+        same = mask->shape[d] == 1 ||
+               kvmill_may_be_equal(mask->shape[d], all.dims[4 - mask->ndim + d]);
     int64_t last = same ? mask->shape[mask->ndim - 1] : 0, keys = all.dims[3];
     bool may_be_short = checked->op->opset >= OPSET_OF_NONPAD;
-    if (same && (may_be_equal(last, keys) || (may_be_short && last < keys)))
+    if (same && (kvmill_may_be_equal(last, keys) || (may_be_short && last < keys)))
         return KVMILL_OK;
     return refuse_shape(checked, KVMILL_ATTENTION_ATTN_MASK, &all,
                         may_be_short ? ", or its last dims, the last or any 1, or the last less"
@@ -420,7 +418,7 @@ static kvmill_status check_mode(struct checked *checked) {
 /* A query for each new row, and room for all. */
 static kvmill_status check_rows(const struct checked *checked) {
     const struct kvmill_attention_geometry *g = &checked->geometry;
-    if (!may_be_equal(g->keys, g->queries))
+    if (!kvmill_may_be_equal(g->keys, g->queries))
         return kvmill_fail(checked->error, KVMILL_E_SHAPE,
                            "K has %" PRId64 " rows; accepted: Q's, %" PRId64, g->keys, g->queries);
     if (g->keys > g->past && g->past != KVMILL_DYNAMIC)

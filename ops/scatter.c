@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attributes.h"
+#include "extent.h"
 #include "fail.h"
 #include "refuse.h"
 

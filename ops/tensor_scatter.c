@@ -71,17 +71,13 @@ static kvmill_status check_dtypes(const kvmill_tensor_scatter *op, kvmill_error 
     return status;
 }
 
-static bool may_be_equal(int64_t a, int64_t b) {
-    return a == b || a == KVMILL_DYNAMIC || b == KVMILL_DYNAMIC;
-}
-
 /* All dims of `tensor` equal those of past_cache, except dim `except`. */
 static kvmill_status check_same_shape(const kvmill_tensor_scatter *op, const DLTensor *tensor,
                                       const char *name, int except, kvmill_error *error) {
     const DLTensor *past = op->past_cache;
     bool same = tensor->ndim == past->ndim;
     for (int d = 0; same && d < past->ndim; d++)
-        same = d == except || may_be_equal(tensor->shape[d], past->shape[d]);
+        same = d == except || kvmill_may_be_equal(tensor->shape[d], past->shape[d]);
     if (same)
         return check_dims(tensor, name, error);
     return kvmill_refuse_shape(
@@ -104,7 +100,7 @@ static kvmill_status check_indices(const kvmill_tensor_scatter *op, kvmill_error
     const DLTensor *indices = op->write_indices;
     if (indices == NULL)
         return KVMILL_OK;
-    if (indices->ndim == 1 && may_be_equal(indices->shape[0], op->past_cache->shape[0]))
+    if (indices->ndim == 1 && kvmill_may_be_equal(indices->shape[0], op->past_cache->shape[0]))
         return check_dims(indices, "write_indices", error);
     return kvmill_refuse_shape("write_indices", indices, 1, op->past_cache->shape, ", the batch",
                                error);

@@ -7,6 +7,7 @@
 
 #include "../defs/dtype.h"
 #include "element.h"
+#include "extent.h"
 #include "fail.h"
 #include "refuse.h"
 

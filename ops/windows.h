@@ -88,11 +88,6 @@ const char *kvmill_dims_words(const kvmill_dims *dims, struct kvmill_dims_text *
 
 bool kvmill_dims_contain(const kvmill_dims *dims, int64_t axis);
 
-/* A and B are equal, or one is not known. */
-static inline bool kvmill_may_be_equal(int64_t a, int64_t b) {
-    return a == b || a == KVMILL_DYNAMIC || b == KVMILL_DYNAMIC;
-}
-
 /* Rank of the index space, of checked numbers. */
 int kvmill_space_rank(const struct kvmill_numbers *numbers);
 

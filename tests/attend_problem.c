@@ -8,6 +8,14 @@
 /* The dice of the problem that is opened. */
 static struct dice *dice;
 
+static bool is_long(const struct problem *p) {
+    return (p->kind & LONG) != 0;
+}
+
+static bool is_plain(const struct problem *p) {
+    return (p->kind & PLAIN) != 0;
+}
+
 /* ---- Numbers of tensors ---- */
 
 /* bool is whether a key is seen. */
@@ -110,36 +118,42 @@ static void choose_op(struct problem *p) {
         "softcap={0|0|0|3} is_causal={0|1} left_window_size={-1|-1|{0|1|5|17|39}} "
         "right_window_size={-1|-1|-1|{0|1|5}} softmax_scale={0|0|0.3} "
         "is_alibi={0|0|1} {||alibi_heads=80 alibi_first={0|3|9} max_bias={0|4}}");
-    if (p->kind == PLAIN)
+    if (is_plain(p))
         say(op, "", "mask_T1=none is_causal=0 left_window_size=-1 right_window_size=-1 is_alibi=0");
     op->alibi_of_mask = op->is_alibi && op->mask_T1.bits && !dice_once_in(dice, 4);
     p->viewed = p->format[0].type <= ORACLE_BF16 && p->format[1].type == p->format[0].type &&
                 op->value_head_dim <= op->key_head_dim && dice_once_in(dice, 3);
 }
 
+/* Rows of a sequence; plain ones around the most positions of a kernel's call, 2048. */
+static int64_t choose_most(const struct problem *p) {
+    if (is_long(p))
+        return is_plain(p) ? dice_range(dice, 2046, 2600) : 5000;
+    return dice_once_in(dice, 4) ? 300 : 40;
+}
+
 /* Queries and rows of sequences. */
 static void choose_sizes(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
-    bool is_long = p->kind == LONG;
-    int64_t most = is_long ? 5000 : dice_once_in(dice, 4) ? 300 : 40;
-    p->place = p->kind == PLAIN ? LENGTHS : (enum place)dice_range(dice, 0, PLACES - 1);
+    int64_t most = choose_most(p);
+    p->place = is_plain(p) ? LENGTHS : (enum place)dice_range(dice, 0, PLACES - 1);
     if (p->op.num_kv_heads == 1 && p->place == PAGES_OF_HEADS)
         p->place = PAGES;
     p->ragged = dice_once_in(dice, 2);
-    p->each = is_long ? 1 : dice_range(dice, 0, 4);
-    o->batch = is_long ? 1 : dice_range(dice, dice_once_in(dice, 20) ? 0 : 1, 3);
+    p->each = is_long(p) ? 1 : dice_range(dice, 0, 4);
+    o->batch = is_long(p) ? 1 : dice_range(dice, dice_once_in(dice, 20) ? 0 : 1, 3);
     o->heads = p->op.num_heads, o->kv_heads = p->op.num_kv_heads;
     o->dim = p->op.key_head_dim;
     o->value_dim = p->op.value_head_dim ? p->op.value_head_dim : o->dim;
     o->starts = take(o->batch + 1, sizeof(int64_t));
     o->lengths = take(o->batch * o->kv_heads, sizeof(int64_t));
-    if (p->place != RANGES && p->place != SLOTS && p->kind != PLAIN && dice_once_in(dice, 3))
+    if (p->place != RANGES && p->place != SLOTS && !is_plain(p) && dice_once_in(dice, 3))
         o->rings = take(o->batch * o->kv_heads, sizeof(int64_t));
     p->op.mode = o->rings != NULL ? "circular" : NULL;
     for (int64_t b = 0; b < o->batch; b++) {
         o->starts[b + 1] =
-            o->starts[b] + (p->ragged && !is_long ? dice_range(dice, 0, 9) : p->each);
-        int64_t length = is_long ? most : dice_range(dice, 0, most);
+            o->starts[b] + (p->ragged && !is_long(p) ? dice_range(dice, 0, 9) : p->each);
+        int64_t length = is_long(p) ? most : dice_range(dice, 0, most);
         if (o->rings != NULL)
             length = length * 5 / 2;
         for (int64_t g = 0; g < o->kv_heads; g++)
@@ -330,7 +344,7 @@ static void choose_key_positions(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
     int64_t shape[4];
     int rank = cache_shape(p, 1, shape) - 2;
-    if (o->rings != NULL || p->kind == PLAIN || !dice_once_in(dice, 5))
+    if (o->rings != NULL || is_plain(p) || !dice_once_in(dice, 5))
         return;
     o->key_positions = take(p->cells, sizeof *o->key_positions);
     for (int64_t c = 0; c < p->cells; c++)
@@ -390,7 +404,6 @@ static void give_view(struct problem *p, const int64_t *shape) {
 /* Only rows that are seen are written; the rest stays poison. */
 static void open_caches(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
-    bool is_long = p->kind == LONG;
     int64_t dims[] = {o->dim, o->value_dim}, shape[4];
     double *numbers[2];
     for (int v = 0; v < 2; v++) {
@@ -402,7 +415,7 @@ static void open_caches(struct problem *p) {
             continue;
         }
         open_strided(use(p, KVMILL_CACHE_ATTEND_KEY + v), format->tensor, rank, shape,
-                     p->place == PAGE_DIM || p->kind == PLAIN);
+                     p->place == PAGE_DIM || is_plain(p));
         poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY + v]);
         if (format->group == 0)
             continue;
@@ -412,8 +425,9 @@ static void open_caches(struct problem *p) {
         poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v]);
     }
     for (int64_t i = 0; i < p->cells * o->kv_heads; i++)
-        if (is_long || oracle_attend_sees_cell(o, i / o->kv_heads, i % o->kv_heads))
-            fill_cell(p, i, dims, numbers, is_long && i >= MOST_DISTINCT ? i % MOST_DISTINCT : i);
+        if (is_long(p) || oracle_attend_sees_cell(o, i / o->kv_heads, i % o->kv_heads))
+            fill_cell(p, i, dims, numbers,
+                      is_long(p) && i >= MOST_DISTINCT ? i % MOST_DISTINCT : i);
     o->k = numbers[0], o->v = numbers[1];
 }
 

@@ -13,7 +13,7 @@ enum place { LENGTHS, SHARED, RANGES, PAGES, PAGES_OF_HEADS, PAGE_DIM, SLOTS, PL
 
 /* Long: a sequence of many rows.  Plain: rows of each sequence by their lengths, all of which all
    queries see. */
-enum problem_kind { ANY, LONG, PLAIN };
+enum problem_kind { ANY = 0, LONG = 1, PLAIN = 2, LONG_PLAIN = LONG | PLAIN };
 
 struct problem {
     kvmill_cache_attend op;

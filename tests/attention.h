@@ -21,7 +21,6 @@ struct attention {
     enum cache_op which;
     kvmill_cache_attention op;
     int64_t sequences, tokens[MOST_SEQUENCES], start[MOST_SEQUENCES]; /* static: all the same */
-    /* In the order of attention_scenes.c's names: */
     int64_t spare_batch, spare_rows; /* of the cache, more than needed */
     int64_t rows;                    /* of the cache, if not 0 */
     int64_t decoding, decoding_rank; /* rank of all inputs that are one number */

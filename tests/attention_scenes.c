@@ -6,13 +6,20 @@
 
 /* ---- What is wanted, in words ---- */
 
-static const struct wanted_settings wanted[] = {
-    {"batch", offsetof(struct attention, sequences), SETTING_INTEGER},
-    {"spare_batch spare_rows rows decoding decoding_rank max_slack mask mask_padding "
-     "mask_one_batch sinks sinks_are_activations share_prefix ring lists_of_heads query_size "
-     "idle_scale idle_mask",
-     offsetof(struct attention, spare_batch), SETTING_INTEGER},
-    {.names = NULL}};
+#define AS(name, member) SETTING_OF(struct attention, name, member)
+#define OF(member)       AS(#member, member)
+static const struct wanted_setting wanted[] = {AS("batch", sequences), AS("mask", mask_rank),
+                                               AS("sinks", has_sinks), OF(spare_batch),
+                                               OF(spare_rows),         OF(rows),
+                                               OF(decoding),           OF(decoding_rank),
+                                               OF(max_slack),          OF(mask_padding),
+                                               OF(mask_one_batch),     OF(sinks_are_activations),
+                                               OF(share_prefix),       OF(ring),
+                                               OF(lists_of_heads),     OF(query_size),
+                                               OF(idle_scale),         OF(idle_mask),
+                                               {.name = NULL}};
+#undef AS
+#undef OF
 
 /* A number for all sequences, or one for each. */
 static void set_lengths(struct attention *a, int64_t *lengths, const char *value) {

@@ -180,10 +180,13 @@ const struct op *described_op(const struct described_case *by) {
 
 bool scene_apply(void *to, const struct setting *setting) {
     struct scene *scene = to;
-    static const struct wanted_settings of_flows[] = {
-        {"batch pages cache_pages", offsetof(struct scene, limits.batch), SETTING_INTEGER},
-        {"topk_val dense_below", offsetof(struct scene, topk_val), SETTING_INTEGER},
-        {.names = NULL}};
+    static const struct wanted_setting of_flows[] = {
+        SETTING_OF(struct scene, "batch", limits.batch),
+        SETTING_OF(struct scene, "pages", limits.pages),
+        SETTING_OF(struct scene, "cache_pages", limits.cache_pages),
+        SETTING_OF(struct scene, "topk_val", topk_val),
+        SETTING_OF(struct scene, "dense_below", dense_below),
+        {.name = NULL}};
     const struct op_struct *types = kvmill_op_types(scene->op), *step = scene->op->parts[2];
     return setting_apply(setting, scene_attributes(scene), &scene->base) ||
            (scene->op->family == OP_FLOW && setting_want(setting, of_flows, scene) >= 0) ||

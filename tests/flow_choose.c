@@ -6,17 +6,33 @@
 
 /* ---- By settings ---- */
 
-static const struct wanted_settings wanted[] = {
-    {"topk_val reserved_bos reserved_eos ratio_numerator ratio_denominator cap dense_below",
-     offsetof(struct flow_step, select), SETTING_INTEGER},
-    {"order scope", offsetof(struct flow_step, select.order), SETTING_WORD},
-    {"summary field_layout temporaries", offsetof(struct flow_step, summary), SETTING_WORD},
-    {"field", offsetof(struct flow_step, field_type), SETTING_TYPE},
-    {"block_size skipped few_kinds", offsetof(struct flow_step, block_size), SETTING_INTEGER},
-    {"topk", offsetof(struct flow_step, topk), SETTING_LIST},
-    {"sinks", offsetof(struct flow_step, attention.has_sinks), SETTING_INTEGER},
-    {"tokens start", offsetof(struct flow_step, attention.tokens), SETTING_LIST},
-    {.names = NULL}};
+#define AS(name, member) SETTING_OF(struct flow_step, name, member)
+#define SELECT(member)   AS(#member, select.member)
+#define OF(member)       AS(#member, member)
+static const struct wanted_setting wanted[] = {SELECT(topk_val),
+                                               SELECT(reserved_bos),
+                                               SELECT(reserved_eos),
+                                               SELECT(ratio_numerator),
+                                               SELECT(ratio_denominator),
+                                               SELECT(cap),
+                                               SELECT(dense_below),
+                                               SELECT(order),
+                                               SELECT(scope),
+                                               OF(summary),
+                                               OF(field_layout),
+                                               OF(temporaries),
+                                               AS("field", field_type),
+                                               OF(block_size),
+                                               OF(skipped),
+                                               OF(few_kinds),
+                                               OF(topk),
+                                               AS("sinks", attention.has_sinks),
+                                               AS("tokens", attention.tokens),
+                                               AS("start", attention.start),
+                                               {.name = NULL}};
+#undef AS
+#undef SELECT
+#undef OF
 
 static bool say_one(void *to, const struct setting *setting) {
     struct flow_step *step = to;

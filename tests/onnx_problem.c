@@ -20,13 +20,32 @@ enum {
 
 /* ---- What is wanted, in words ---- */
 
-static const char integers[] = "step circular packed batch heads kv_heads queries dim value_dim "
-                               "past keys mask_rank hidden_in qk in_place grown";
-static const struct wanted_settings wanted[] = {
-    {integers, offsetof(struct onnx_problem, step), SETTING_INTEGER},
-    {"left right", offsetof(struct onnx_problem, op.left_window_size), SETTING_INTEGER},
-    {"T1 T2 U", offsetof(struct onnx_problem, T1), SETTING_TYPE},
-    {.names = NULL}};
+#define AS(name, member) SETTING_OF(struct onnx_problem, name, member)
+#define OF(member)       AS(#member, member)
+static const struct wanted_setting wanted[] = {OF(step),
+                                               OF(circular),
+                                               OF(packed),
+                                               OF(batch),
+                                               OF(heads),
+                                               OF(kv_heads),
+                                               OF(queries),
+                                               OF(dim),
+                                               OF(value_dim),
+                                               OF(past),
+                                               OF(keys),
+                                               OF(mask_rank),
+                                               OF(hidden_in),
+                                               OF(qk),
+                                               OF(in_place),
+                                               OF(grown),
+                                               OF(T1),
+                                               OF(T2),
+                                               OF(U),
+                                               AS("left", op.left_window_size),
+                                               AS("right", op.right_window_size),
+                                               {.name = NULL}};
+#undef AS
+#undef OF
 
 static bool say_one(void *to, const struct setting *setting) {
     struct onnx_problem *problem = to;
@@ -212,12 +231,11 @@ static void put_into_words(struct onnx_problem *p) {
         p->packed ? ", packed" : "", p->T1.code, p->T1.bits, p->T2.code, p->T2.bits,
         (int)p->mask_rank, p->U.code, p->U.bits, (int)p->op.is_causal, p->op.softcap,
         p->qk ? (int)p->op.qk_matmul_output_mode : -1);
-    const int64_t *value = &p->step;
-    for (const char *name = integers; *name != '\0'; name += strspn(name, " ")) {
-        int length = (int)strcspn(name, " ");
+    for (const struct wanted_setting *one = wanted; one->name != NULL; one++) {
         size_t at = strlen(p->words);
-        snprintf(p->words + at, sizeof p->words - at, " %.*s=%" PRId64, length, name, *value++);
-        name += length;
+        if (one->kind == SETTING_INTEGER)
+            snprintf(p->words + at, sizeof p->words - at, " %s=%" PRId64, one->name,
+                     *(const int64_t *)(const void *)((const char *)p + one->offset));
     }
 }
 

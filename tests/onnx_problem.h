@@ -15,7 +15,7 @@ struct onnx_problem {
     /* For onnx_open: what is wanted. */
     kvmill_attention op; /* its attributes */
     DLDataType T1, T2, U;
-    /* In the order of onnx_problem.c's names; some are flags: */
+    /* Some are flags: */
     int64_t step, circular, packed;
     int64_t batch, heads, kv_heads, queries, dim, value_dim;
     int64_t past, keys; /* past: in a step the capacity */

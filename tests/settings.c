@@ -95,18 +95,6 @@ void setting_tensors(const struct op *op, void *base, const DLTensor *const *ten
 
 enum { MOST = 16 }; /* integers of a list */
 
-/* The place of a word among those of a text; -1: it is none of them. */
-static int place_among(const char *words, const char *word) {
-    size_t length = strlen(word);
-    for (int place = 0; *words != '\0'; place++) {
-        size_t other = strcspn(words, " ");
-        if (other == length && memcmp(words, word, length) == 0)
-            return place;
-        words += other + (words[other] == ' ');
-    }
-    return -1;
-}
-
 static int put(const struct setting *setting, int kind, void *at) {
     if (kind == SETTING_LIST)
         return setting_integers(setting->value, at, MOST);
@@ -119,15 +107,10 @@ static int put(const struct setting *setting, int kind, void *at) {
     return 1;
 }
 
-int setting_want(const struct setting *setting, const struct wanted_settings *wanted, void *base) {
-    static const size_t sizes[] = {sizeof(int64_t), MOST * sizeof(int64_t), sizeof(DLDataType),
-                                   sizeof(char *)};
-    for (; wanted->names != NULL; wanted++) {
-        int place = place_among(wanted->names, setting->name);
-        if (place >= 0)
-            return put(setting, wanted->kind,
-                       (char *)base + wanted->offset + (size_t)place * sizes[wanted->kind]);
-    }
+int setting_want(const struct setting *setting, const struct wanted_setting *wanted, void *base) {
+    for (; wanted->name != NULL; wanted++)
+        if (strcmp(wanted->name, setting->name) == 0)
+            return put(setting, wanted->kind, (char *)base + wanted->offset);
     return -1;
 }
 

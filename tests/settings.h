@@ -46,16 +46,22 @@ void setting_fill(const struct op_struct *part, void *base, const char *settings
 /* Attributes that are tensors become those of a call, which has so many. */
 void setting_tensors(const struct op *op, void *base, const DLTensor *const *tensors, int count);
 
-/* Names that settings have for members of a struct, as many as lie one after the other; the last
-   has none. */
-struct wanted_settings {
-    const char *names;
-    size_t offset;                                                           /* of the first */
+/* A member of a struct that settings say; the last has no name. */
+struct wanted_setting {
+    const char *name;
+    size_t offset;
     enum { SETTING_INTEGER, SETTING_LIST, SETTING_TYPE, SETTING_WORD } kind; /* int64_t, or 16 */
 };
 
+/* clang-format off */
+#define SETTING_KIND(member) _Generic(member, int64_t: SETTING_INTEGER, int64_t *: SETTING_LIST, \
+                                      DLDataType: SETTING_TYPE, const char *: SETTING_WORD)
+#define SETTING_OF(base, name, member) \
+    {name, offsetof(base, member), SETTING_KIND(((base *)NULL)->member)}
+/* clang-format on */
+
 /* How many values the setting has; -1: nobody wants it. */
-int setting_want(const struct setting *setting, const struct wanted_settings *wanted, void *base);
+int setting_want(const struct setting *setting, const struct wanted_setting *wanted, void *base);
 
 /* One integer for all of so many, or a list; how many the value has. */
 int setting_spread(const char *value, int64_t *integers, int64_t count);

@@ -1,5 +1,6 @@
 /* Every kernel of every linked pack that attends, on a case of its own: against attention in double
-   precision, and once more with rows after the last one that have no numbers.
+   precision, and once more with rows after the last one that have no numbers, where they are and
+   elsewhere.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
@@ -8,7 +9,14 @@
 #include "packs.h"
 #include "walk.h"
 
-enum { MOST_POSITIONS = 90, AFTER = 16, MOST_ROWS = 9, MOST_CONSTANT_ROWS = 128, MOST_DIM = 1024 };
+enum {
+    MOST_POSITIONS = 90,
+    AFTER = 16,
+    MOST_ROWS = 9,
+    MOST_CONSTANT_ROWS = 128,
+    MOST_DIM = 1024,
+    ELSEWHERE = 64
+};
 
 /* ---- K or V: rows in memory of their own ---- */
 
@@ -75,6 +83,7 @@ struct problem {
     double scale;
     struct rows key, value;
     struct fence query, output, workspace;
+    struct fence elsewhere; /* no rows */
     struct kvmill_query_row row[MOST_CONSTANT_ROWS];
 };
 
@@ -96,6 +105,8 @@ static void open_problem(struct problem *p, const struct kvmill_kernel *kernel, 
     fence_open(&p->query, (size_t)(p->rows * query), FENCE_FLUSH, FENCE_ABOVE, dice);
     fence_open(&p->output, (size_t)(p->rows * output), FENCE_FLUSH, FENCE_ABOVE, dice);
     fence_open(&p->workspace, (size_t)shape->workspace, 0, FENCE_ABOVE, dice);
+    fence_open(&p->elsewhere, ELSEWHERE, FENCE_FLUSH, FENCE_ABOVE, dice);
+    memset(p->elsewhere.data, 0xff, p->elsewhere.size);
     for (int64_t i = 0; i < p->rows * shape->key.dim; i++)
         oracle_put(p->activation, p->query.data, i, dice_between(dice, -2, 2));
     for (int64_t r = 0; r < p->rows; r++)
@@ -110,15 +121,29 @@ static void close_problem(struct problem *p) {
     struct fence *const fences[] = {
         &p->key.data,   &p->key.scale,   &p->key.data_of_call,   &p->key.scale_of_call,
         &p->value.data, &p->value.scale, &p->value.data_of_call, &p->value.scale_of_call,
-        &p->query,      &p->output,      &p->workspace};
+        &p->query,      &p->output,      &p->workspace,          &p->elsewhere};
     for (size_t i = 0; i < COUNT(fences); i++)
         fence_close(fences[i]);
 }
 
-/* The extents have so many rows more than the call. */
-static void run(const struct kvmill_kernel *kernel, const struct problem *p, int64_t after) {
-    const struct kvmill_extent extents[] = {{0, p->count}, {p->count, after}, {0, 0}};
-    const struct kvmill_attend problem = {
+/* What the next call reads: so many rows, of the same addresses or, where kernels may fetch but not
+   read, of others; if it has no key there, they are the same, too. */
+struct next {
+    int64_t rows;
+    bool elsewhere, no_key;
+};
+
+static void set_next(struct kvmill_attend *problem, const struct problem *p, struct next next) {
+    if (!next.elsewhere)
+        return;
+    problem->after_key = next.no_key ? NULL : p->elsewhere.data;
+    problem->after_value = problem->after_key_scale = problem->after_value_scale =
+        p->elsewhere.data + p->elsewhere.size - 1;
+}
+
+static void run(const struct kvmill_kernel *kernel, const struct problem *p, struct next next) {
+    const struct kvmill_extent extents[] = {{0, p->count}, {p->count, next.rows}, {0, 0}};
+    struct kvmill_attend problem = {
         .shape = p->shape,
         .row = p->row,
         .rows = p->rows,
@@ -137,6 +162,7 @@ static void run(const struct kvmill_kernel *kernel, const struct problem *p, int
         .end = 1,
         .workspace = p->workspace.data,
     };
+    set_next(&problem, p, next);
     kernel->run(&problem, 0, 1);
 }
 
@@ -188,20 +214,31 @@ static bool row_is_right(const struct problem *p, int64_t r) {
 
 /* ---- Every kernel ---- */
 
+static const struct next nexts[] = {
+    {AFTER, false, false}, {0, true, false}, {AFTER, true, false}, {AFTER, true, true}};
+
+/* The same bits, whatever the next call reads. */
+static bool repeats(const struct kvmill_kernel *kernel, const struct problem *p, struct next next) {
+    unsigned char *before = malloc(p->output.size);
+    memcpy(before, p->output.data, p->output.size);
+    memset(p->output.data, 0xff, p->output.size);
+    run(kernel, p, next);
+    bool same = memcmp(before, p->output.data, p->output.size) == 0 &&
+                fence_is_intact(&p->output, NULL) && fence_is_intact(&p->workspace, NULL);
+    free(before);
+    return same;
+}
+
 static bool is_right(const struct kvmill_kernel *kernel, struct dice *dice) {
     struct problem p;
     open_problem(&p, kernel, dice);
     fence_explain_traps(kernel->symbol);
-    run(kernel, &p, 0);
+    run(kernel, &p, (struct next){0});
     bool right = true;
     for (int64_t r = 0; r < p.rows; r++)
         right = right && row_is_right(&p, r);
-    unsigned char *before = malloc(p.output.size);
-    memcpy(before, p.output.data, p.output.size);
-    run(kernel, &p, AFTER);
-    right = right && memcmp(before, p.output.data, p.output.size) == 0 &&
-            fence_is_intact(&p.output, NULL) && fence_is_intact(&p.workspace, NULL);
-    free(before);
+    for (size_t i = 0; i < COUNT(nexts); i++)
+        right = right && repeats(kernel, &p, nexts[i]);
     close_problem(&p);
     return right;
 }

@@ -291,6 +291,50 @@ TEST(floats) {
         test_float(&float_types[i]);
 }
 
+/* ---- What is finite, without branches ---- */
+
+static bool is_same_float(float a, float b) {
+    return kvmill_bits_of_float(a) == kvmill_bits_of_float(b);
+}
+
+TEST(finite_halves) {
+    int wrong = 0;
+    for (uint32_t i = 0; i < 1 << 16; i++) {
+        uint16_t half = (uint16_t)i;
+        wrong += isfinite(kvmill_f16_to_f32(half)) &&
+                 !is_same_float(kvmill_finite_f16_to_f32(half), kvmill_f16_to_f32(half));
+        wrong += isfinite(kvmill_bf16_to_f32(half)) &&
+                 !is_same_float(kvmill_finite_bf16_to_f32(half), kvmill_bf16_to_f32(half));
+    }
+    ok(wrong == 0, "halves that are finite (%d wrong)", wrong);
+}
+
+static bool becomes_same(struct kvmill_float_parts parts, float x) {
+    return kvmill_bits_of_finite(parts, x) == kvmill_bits_of_number(parts, x) &&
+           kvmill_bits_of_finite(parts, -x) == kvmill_bits_of_number(parts, -x);
+}
+
+/* Numbers, and those around what is half way to the next. */
+static int misrounded(struct kvmill_float_parts parts) {
+    int wrong = 0;
+    uint32_t last = kvmill_first_not_finite(parts) - 1;
+    for (uint32_t code = 0; code <= last; code++) {
+        float x = kvmill_number_of_bits(parts, code), next = kvmill_number_of_bits(parts, code + 1);
+        float half = code < last ? (x + next) / 2 : x;
+        wrong += !becomes_same(parts, x) || !becomes_same(parts, half) ||
+                 !becomes_same(parts, nextafterf(half, 0)) ||
+                 (code < last && !becomes_same(parts, nextafterf(half, INFINITY)));
+    }
+    return wrong;
+}
+
+TEST(finite_bytes) {
+    const struct kvmill_format_parts *parts;
+    for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++)
+        if (parts->code == KVMILL_CODE_FLOAT && parts->bits == 8)
+            ok(misrounded(parts->real) == 0, "%s: numbers that are finite", parts->name);
+}
+
 TEST(powers) {
     static const struct float_type f = {"f8E8M0FNU", 8, 0, 127, ONE_NAN, false, NULL, NULL};
     int wrong = 0;

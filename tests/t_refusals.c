@@ -16,7 +16,9 @@
    symbols
 
    When: "plan" is refused, for tensors as they are; "run", of a plan for the call as it was;
-   "open", of a plan that leaves dims open; "fine": no refusal.
+   "open", of a plan that leaves dims open; "rows", of one that leaves the first dim and the last
+   but one open; "bare", of one that is not told of outputs which a run must have; "fine": no
+   refusal.
 
    SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
@@ -260,18 +262,32 @@ static kvmill_plan *plan(struct scene *scene, const kvmill_plan_options *options
     return plan;
 }
 
-/* A plan for tensors like these, none of whose dims is known. */
-static kvmill_plan *plan_open(struct scene *scene, const kvmill_plan_options *options,
-                              struct outcome *outcome) {
-    static int64_t shape[MOST_DIMS] = {-1, -1, -1, -1, -1, -1, -1, -1};
+/* What a plan is told of a tensor; NULL: nothing. */
+static const DLTensor *told_of(const struct scene *scene, int i, const char *when,
+                               struct bent *told) {
+    const DLTensor *given = scene->tensors[i];
+    const struct op_tensor *tensor = given != NULL ? kvmill_op_tensor(scene->op, i) : NULL;
+    bool rows = strcmp(when, "rows") == 0, open = rows || strcmp(when, "open") == 0;
+    if (given == NULL)
+        return NULL;
+    if (strcmp(when, "bare") == 0 &&
+        (tensor->out & ~tensor->optional & kvmill_op_bit(scene->op)) != 0)
+        return NULL;
+    for (int d = 0; d < given->ndim; d++)
+        told->shape[d] =
+            open && (!rows || d == 0 || d == given->ndim - 2) ? KVMILL_DYNAMIC : given->shape[d];
+    told->dl = (DLTensor){.ndim = given->ndim, .dtype = given->dtype, .shape = told->shape};
+    return &told->dl;
+}
+
+/* A plan for tensors like these, of which it is told less. */
+static kvmill_plan *plan_told(struct scene *scene, const char *when,
+                              const kvmill_plan_options *options, struct outcome *outcome) {
+    static struct bent told[MOST_TENSORS];
     const DLTensor *given[MOST_TENSORS];
-    DLTensor open[MOST_TENSORS];
     memcpy(given, scene->tensors, sizeof given);
     for (int i = 0; i < MOST_TENSORS; i++)
-        if (given[i] != NULL) {
-            open[i] = (DLTensor){.ndim = given[i]->ndim, .dtype = given[i]->dtype, .shape = shape};
-            scene->tensors[i] = &open[i];
-        }
+        scene->tensors[i] = told_of(scene, i, when, &told[i]);
     kvmill_plan *made = plan(scene, options, outcome);
     memcpy(scene->tensors, given, sizeof given);
     return made;
@@ -349,11 +365,13 @@ static bool is_run_as_said(const struct row *row, struct bend *bend, const kvmil
 static bool is_so(const struct row *row, const kvmill_plan_options *options, struct dice dice) {
     static struct bend bend;
     struct outcome outcome = {KVMILL_OK, {""}};
-    bool at_plan = strcmp(row->when, "plan") == 0, is_open = strcmp(row->when, "open") == 0;
+    bool at_plan = strcmp(row->when, "plan") == 0, as_it_was = strcmp(row->when, "run") == 0;
     kvmill_plan *made = NULL;
     bend_open(&bend, row->call, row->change, &dice);
-    if (!at_plan && strcmp(row->when, "fine") != 0)
-        made = (is_open ? plan_open : plan)(&bend.scene, options, &outcome);
+    if (as_it_was)
+        made = plan(&bend.scene, options, &outcome);
+    else if (!at_plan && strcmp(row->when, "fine") != 0)
+        made = plan_told(&bend.scene, row->when, options, &outcome);
     apply_after(&bend, row->change);
     uint64_t sum = scene_hash(&bend.scene);
     if (made == NULL)

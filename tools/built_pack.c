@@ -23,10 +23,20 @@ static bool find_pack(const char *path, const char *name, int length, struct bui
     return built->pack != NULL;
 }
 
+/* The loader would look for a file of this folder where libraries are. */
+static void *open_here(const char *path) {
+    char *here;
+    if (strchr(path, '/') != NULL || asprintf(&here, "./%s", path) < 0)
+        return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(here, RTLD_NOW | RTLD_LOCAL);
+    free(here);
+    return library;
+}
+
 /* `path` is what is loaded, the name of its pack has that length. */
 static bool load(const char *path, const char *name, int length, struct built_pack *built,
                  struct error *error) {
-    built->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    built->library = open_here(path);
     if (built->library == NULL)
         return fail(error, EXIT_USER, "%s: cannot load: %s", path, dlerror());
     if (find_pack(path, name, length, built, error))

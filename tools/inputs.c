@@ -16,6 +16,7 @@
 #include "../import/onnx/onnx.h"
 #include "ggml_types.h"
 #include "model_file.h"
+#include "other_formats.h"
 
 /* Options about kvmill's own caches. */
 static const char *const own_caches[] = {"activations", "cache", "quant-group", "cache-layout",
@@ -41,7 +42,7 @@ static bool read_cache_type(const struct options *options, struct cache_choice *
                             struct error *error) {
     const char *given = option_value(options, "cache"), *words[KVMILL_MOST_FORMATS + 1];
     const struct kvmill_format_parts *pair[2];
-    char accepted[KVMILL_WORDS_SIZE];
+    char accepted[KVMILL_WORDS_SIZE], advice[128];
     if (given == NULL)
         return true;
     if (find_pair(given, find_format, pair)) {
@@ -50,8 +51,9 @@ static bool read_cache_type(const struct options *options, struct cache_choice *
         return true;
     }
     kvmill_format_words(KVMILL_ANY_SCALES, words);
-    return fail(error, EXIT_USER, "--cache: \"%.80s\"; accepted: one or two, with a comma, of %s",
-                given, kvmill_list_words(words, "", accepted));
+    return fail(error, EXIT_USER, "--cache: \"%.80s\"%s; accepted: one or two, with a comma, of %s",
+                given, other_format_advice(given, advice, sizeof advice),
+                kvmill_list_words(words, "", accepted));
 }
 
 static bool read_activations(const struct options *options, struct cache_choice *choice,
@@ -304,7 +306,7 @@ static bool read_source(const struct options *options, struct inputs *inputs, st
     const char *model = option_value(options, "model"), *specs = option_value(options, "kernels");
     if ((model == NULL) == (specs == NULL))
         return fail(error, EXIT_USER, "%s; accepted: one of --model CONFIG, --kernels SPECS",
-                    model ? "both --model and --kernels were given" : "nothing to generate from");
+                    model ? "both --model and --kernels were given" : "neither a model nor specs");
     if (options->rest_count > 0)
         return fail(error, EXIT_USER, "\"%.200s\" is one argument too many", options->rest[0]);
     if (option_value(options, "ort") != NULL && (model == NULL || !is_onnx_name(model)))

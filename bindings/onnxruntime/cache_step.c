@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../common/refuse.h"
+#include "attend.h"
 #include "blocks.h"
 #include "values.h"
 
@@ -118,15 +119,6 @@ static kvmill_status plan(const struct node *node, const DLTensor *const *inputs
     op.right_window_size = said->right_window_size;
     return kvmill_plan_cache_attend(&op, options, plan, error);
 }
-
-static int64_t work_of_attend(const DLTensor *const *given) {
-    return (value_bytes(given[KVMILL_CACHE_ATTEND_KEY]) +
-            value_bytes(given[KVMILL_CACHE_ATTEND_VALUE])) *
-           given[KVMILL_CACHE_ATTEND_QUERY]->shape[1];
-}
-
-static const struct node_op attend_op = {
-    .name = "CacheAttend", .tensors = KVMILL_CACHE_ATTEND_TENSORS, .work = work_of_attend};
 
 /* ---- A run ---- */
 
@@ -319,7 +311,7 @@ static OrtStatus *attend(const struct call *call, const kvmill_plan *plan) {
         [KVMILL_CACHE_ATTEND_LENGTHS] = given[LENGTHS],
         [KVMILL_CACHE_ATTEND_ATTN_MASK] = given[MASK],
         [KVMILL_CACHE_ATTEND_ATTN_OUTPUT] = tokens_first(&output, given[Y], call->heads.query)};
-    return node_run_plan(call->run, &attend_op, plan, tensors);
+    return node_run_attend(call->run, plan, tensors);
 }
 
 static OrtStatus *run(struct node_run *run, const kvmill_plan *plan) {

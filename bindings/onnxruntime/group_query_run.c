@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "attend.h"
 #include "blocks.h"
 #include "group_query.h"
 #include "halves.h"
@@ -181,15 +182,6 @@ static void add_sinks(struct attend_tensors *tensors, const struct group_query_c
         &call->heads.heads, &one);
 }
 
-static int64_t work_of_attend(const DLTensor *const *given) {
-    return (value_bytes(given[KVMILL_CACHE_ATTEND_KEY]) +
-            value_bytes(given[KVMILL_CACHE_ATTEND_VALUE])) *
-           given[KVMILL_CACHE_ATTEND_QUERY]->shape[1];
-}
-
-static const struct node_op attend_op = {
-    .name = "CacheAttend", .tensors = KVMILL_CACHE_ATTEND_TENSORS, .work = work_of_attend};
-
 static OrtStatus *attend(const struct node_run *run, const struct group_query_call *call,
                          const kvmill_plan *plan, float *sinks) {
     const struct group_query *said = &run->node->attributes.group_query;
@@ -203,7 +195,7 @@ static OrtStatus *attend(const struct node_run *run, const struct group_query_ca
     if (said->smooth_softmax == 1 || given[GROUP_QUERY_HEAD_SINK] != NULL)
         add_sinks(&tensors, call, given[GROUP_QUERY_HEAD_SINK], sinks);
     tensors.given[KVMILL_CACHE_ATTEND_ATTN_MASK] = given[GROUP_QUERY_ATTENTION_BIAS];
-    return node_run_plan(run, &attend_op, plan, tensors.given);
+    return node_run_attend(run, plan, tensors.given);
 }
 
 /* ---- Blocks ---- */

@@ -109,6 +109,35 @@ static inline bool kvmill_is_finite(float value) {
     return (kvmill_bits_of_float(value) & 0x7fffffff) < 0x7f800000;
 }
 
+/* ---- The same of what is finite, without branches: compilers make vectors of loops of them ----
+ */
+
+static inline float kvmill_finite_f16_to_f32(uint16_t half) {
+    uint32_t magnitude = half & 0x7fff, is_small = 0 - (uint32_t)(magnitude < 0x400);
+    uint32_t small = kvmill_bits_of_float((float)(int32_t)magnitude * 0x1p-24f);
+    uint32_t wide = (magnitude << 13) + (112u << 23);
+    return kvmill_float_of_bits((uint32_t)(half & 0x8000) << 16 | (small & is_small) |
+                                (wide & ~is_small));
+}
+
+static inline float kvmill_finite_bf16_to_f32(uint16_t half) {
+    return kvmill_float_of_bits((uint32_t)half << 16);
+}
+
+/* As kvmill_bits_of_number, for formats of a byte and numbers up to their largest.  To round a
+   number, one is added that has its exponent, or the least, and so many bits more that the sum ends
+   in units of the code's last bit.  Exponents are whole bytes further up. */
+static inline uint32_t kvmill_bits_of_finite(struct kvmill_float_parts parts, float value) {
+    int shift = 23 - parts.mantissa, sign_shift = 31 - parts.exponent - parts.mantissa;
+    uint32_t least = (kvmill_exponent_gap(parts) + 1) << 23, wider = (uint32_t)shift << 23;
+    uint32_t bits = kvmill_bits_of_float(value);
+    float power = kvmill_float_of_bits(bits & 0x7f800000), lowest = kvmill_float_of_bits(least);
+    uint32_t exponent = kvmill_bits_of_float(power > lowest ? power : lowest);
+    float sum = kvmill_float_of_bits(bits & 0x7fffffff) + kvmill_float_of_bits(exponent + wider);
+    uint32_t code = kvmill_bits_of_float(sum) + ((exponent - least) >> shift);
+    return (bits & 0x80000000) >> sign_shift | (code & 0xff);
+}
+
 /* ---- Elements: floats of enum kvmill_element, at any address ---- */
 
 /* Of F32, F16 and BF16. */

@@ -67,27 +67,13 @@ static float largest_float(const struct piece *piece) {
     return kvmill_float_of_bits((uint32_t)largest);
 }
 
-static uint32_t choose(bool first, uint32_t a, uint32_t b) {
-    uint32_t mask = 0 - (uint32_t)first;
-    return (a & mask) | (b & ~mask);
-}
-
-/* kvmill_f16_to_f32 of what is finite. */
-static float half_number(uint16_t half) {
-    uint32_t magnitude = half & 0x7fff;
-    uint32_t small = kvmill_bits_of_float((float)(int32_t)magnitude * 0x1p-24f);
-    uint32_t wide = (magnitude << 13) + (112u << 23);
-    return kvmill_float_of_bits((uint32_t)(half & 0x8000) << 16 |
-                                choose(magnitude < 0x400, small, wide));
-}
-
 static void widen(struct piece *piece) {
     if (piece->activation == KVMILL_F16)
         for (int i = 0; i < PIECE; i++)
-            piece->x[i] = half_number(piece->half[i]);
+            piece->x[i] = kvmill_finite_f16_to_f32(piece->half[i]);
     else if (piece->activation == KVMILL_BF16)
         for (int i = 0; i < PIECE; i++)
-            piece->x[i] = kvmill_float_of_bits((uint32_t)piece->half[i] << 16);
+            piece->x[i] = kvmill_finite_bf16_to_f32(piece->half[i]);
 }
 
 /* By a power of two it is a product, to the bit.  A quotient is above the largest number by less
@@ -108,27 +94,10 @@ static void make_integers(const struct piece *piece, unsigned char codes[PIECE])
         codes[i] = (unsigned char)kvmill_bits_of_float(piece->x[i] + 0x1.8p23f);
 }
 
-static float greater(float x, float y) {
-    return x > y ? x : y;
-}
-
-/* What kvmill_bits_of_number gives for numbers up to the largest.  A number is rounded by adding
-   what has its exponent, or the least, and so many bits more that the sum ends in units of the
-   code's last bit; exponents are whole bytes further up. */
 static void make_floats(struct kvmill_float_parts parts, const struct piece *piece,
                         unsigned char codes[PIECE]) {
-    int shift = 23 - parts.mantissa, sign_shift = 31 - parts.exponent - parts.mantissa;
-    uint32_t least = (kvmill_exponent_gap(parts) + 1) << 23, wider = (uint32_t)shift << 23;
-    float least_power = kvmill_float_of_bits(least);
-    for (int i = 0; i < PIECE; i++) {
-        uint32_t bits = kvmill_bits_of_float(piece->x[i]);
-        float power = greater(kvmill_float_of_bits(bits & 0x7f800000), least_power);
-        uint32_t exponent = kvmill_bits_of_float(power);
-        float sum =
-            kvmill_float_of_bits(bits & 0x7fffffff) + kvmill_float_of_bits(exponent + wider);
-        uint32_t code = kvmill_bits_of_float(sum) + ((exponent - least) >> shift);
-        codes[i] = (unsigned char)((bits & 0x80000000) >> sign_shift | code);
-    }
+    for (int i = 0; i < PIECE; i++)
+        codes[i] = (unsigned char)kvmill_bits_of_finite(parts, piece->x[i]);
 }
 
 /* ---- A group ---- */

@@ -46,15 +46,18 @@ static kvmill_status check_queries(struct attend_given *given) {
                                query->shape[0]);
 }
 
-/* A result of each query, the last dim only where `dim` is not 0. */
-static kvmill_status check_results(const struct attend_given *given, int which, int64_t dim) {
-    const DLTensor *query = tensor_of(given, KVMILL_CACHE_ATTEND_QUERY);
+/* As `other`, except for the last dim, which NO_DIM leaves out. */
+enum { NO_DIM = -1 };
+
+static kvmill_status check_beside(const struct attend_given *given, int which, int other,
+                                  int64_t last) {
+    const DLTensor *like = tensor_of(given, other);
     int64_t dims[4];
     if (tensor_of(given, which) == NULL)
         return KVMILL_OK;
-    memcpy(dims, query->shape, (size_t)query->ndim * sizeof *dims);
-    dims[query->ndim - 1] = dim;
-    return kvmill_check_shape(&given->base, which, query->ndim - (dim == 0), dims);
+    memcpy(dims, like->shape, (size_t)like->ndim * sizeof *dims);
+    dims[like->ndim - 1] = last;
+    return kvmill_check_shape(&given->base, which, like->ndim - (last == NO_DIM), dims);
 }
 
 /* ---- The cache ---- */
@@ -90,17 +93,6 @@ static kvmill_status check_key(struct attend_given *given) {
     return KVMILL_OK;
 }
 
-/* As key, except for the last dim. */
-static kvmill_status check_beside_key(const struct attend_given *given, int which, int64_t last) {
-    const DLTensor *key = tensor_of(given, KVMILL_CACHE_ATTEND_KEY);
-    int64_t dims[4];
-    if (tensor_of(given, which) == NULL)
-        return KVMILL_OK;
-    memcpy(dims, key->shape, (size_t)key->ndim * sizeof *dims);
-    dims[key->ndim - 1] = last;
-    return kvmill_check_shape(&given->base, which, key->ndim, dims);
-}
-
 static int64_t groups_of(const struct kvmill_format *format) {
     return format->quant_group > 0 ? format->dim / format->quant_group : 0;
 }
@@ -126,12 +118,14 @@ static kvmill_status check_cache(struct attend_given *given) {
     const struct kvmill_format *key = &geometry_of(given)->key, *value = &geometry_of(given)->value;
     kvmill_status status = check_key(given);
     if (status == KVMILL_OK)
-        status = check_beside_key(given, KVMILL_CACHE_ATTEND_VALUE,
-                                  last_dim(given, KVMILL_CACHE_ATTEND_VALUE, value));
+        status = check_beside(given, KVMILL_CACHE_ATTEND_VALUE, KVMILL_CACHE_ATTEND_KEY,
+                              last_dim(given, KVMILL_CACHE_ATTEND_VALUE, value));
     if (status == KVMILL_OK)
-        status = check_beside_key(given, KVMILL_CACHE_ATTEND_KEY_SCALE, groups_of(key));
+        status = check_beside(given, KVMILL_CACHE_ATTEND_KEY_SCALE, KVMILL_CACHE_ATTEND_KEY,
+                              groups_of(key));
     if (status == KVMILL_OK)
-        status = check_beside_key(given, KVMILL_CACHE_ATTEND_VALUE_SCALE, groups_of(value));
+        status = check_beside(given, KVMILL_CACHE_ATTEND_VALUE_SCALE, KVMILL_CACHE_ATTEND_KEY,
+                              groups_of(value));
     for (int i = KVMILL_CACHE_ATTEND_KEY;
          status == KVMILL_OK && has_pages(given) && i <= KVMILL_CACHE_ATTEND_VALUE_SCALE; i++)
         status = check_page_rows(given, i);
@@ -254,9 +248,11 @@ static kvmill_status check_shapes(struct attend_given *given) {
     if (status == KVMILL_OK)
         status = check_heads(given, KVMILL_CACHE_ATTEND_SINKS);
     if (status == KVMILL_OK)
-        status =
-            check_results(given, KVMILL_CACHE_ATTEND_ATTN_OUTPUT, geometry_of(given)->value.dim);
-    return status == KVMILL_OK ? check_results(given, KVMILL_CACHE_ATTEND_LSE, 0) : status;
+        status = check_beside(given, KVMILL_CACHE_ATTEND_ATTN_OUTPUT, KVMILL_CACHE_ATTEND_QUERY,
+                              geometry_of(given)->value.dim);
+    return status == KVMILL_OK
+               ? check_beside(given, KVMILL_CACHE_ATTEND_LSE, KVMILL_CACHE_ATTEND_QUERY, NO_DIM)
+               : status;
 }
 
 kvmill_status kvmill_cache_attend_begin(struct cache_attend_call *call,

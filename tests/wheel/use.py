@@ -64,6 +64,12 @@ def default_pack() -> None:
         warnings.simplefilter("error")
         plan = kvmill.TensorScatter(past, update)
         plan.run(past, update, present=past)
+    try:
+        plan.run(None, update)
+    except TypeError as error:
+        assert str(error) == "past is None; accepted: an array", error
+    else:
+        raise AssertionError("it was not refused")
     print(f"{pack.kernel_count} kernels: {plan.describe()}")
     assert "pack kvmill_default" in plan.describe() and "portable" not in plan.describe()
     assert (past[:, :, :rows] == 1).all() and (past[:, :, rows:] == 0).all()

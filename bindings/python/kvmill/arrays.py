@@ -136,6 +136,8 @@ def as_array(given: object, name: str = "array") -> np.ndarray:
     ml_dtypes has the type, on the same memory.  Raises TypeError."""
     if isinstance(given, np.ndarray):
         return given
+    if given is None:
+        raise TypeError(f"{name} is None; accepted: an array")
     try:
         return np.asarray(given)
     except (TypeError, ValueError) as error:

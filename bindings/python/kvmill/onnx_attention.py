@@ -90,11 +90,7 @@ class _OnnxAttention(Plan):
 
     def _sizes(self, tensors: dict[str, Any]) -> tuple[list[np.ndarray], int, int]:
         """Q, K and V of a run, query heads and kv heads: enough to know the shapes of outputs."""
-        arrays = []
-        for name in ("Q", "K", "V"):
-            if tensors.get(name) is None:
-                raise TypeError(f"{name} is None; accepted: an array")
-            arrays.append(as_array(tensors[name], name))
+        arrays = [as_array(tensors.get(name), name) for name in ("Q", "K", "V")]
         Q, K, V = arrays
         if (Q.ndim, K.ndim, V.ndim) not in ((3, 3, 3), (4, 4, 4)):
             ranks = f"{Q.ndim}, {K.ndim} and {V.ndim}"

@@ -138,7 +138,8 @@ def as_array(given: object, name: str = "array") -> np.ndarray:
         return given
     try:
         array = np.asarray(given)
-        if not (array.dtype.hasobject and hasattr(given, "__dlpack__")):
+        nothing = array.ndim == 0 and array.item() is given  # NumPy made an object of it
+        if not (nothing and hasattr(given, "__dlpack__")):
             return array
     except (TypeError, ValueError) as error:
         if not hasattr(given, "__dlpack__"):

@@ -47,3 +47,16 @@ void say_next(const char *before, const char *path, const char *after) {
     put_word(path);
     print_shown(stderr, "%s\n", after);
 }
+
+void say_doing(const char *doing, const char *what) {
+    if (!isatty(STDERR_FILENO))
+        return;
+    fflush(stdout);
+    print_shown(stderr, "%s %s ... ", doing, what);
+    fflush(stderr);
+}
+
+void say_done(void) {
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r%72s\r", "");
+}

@@ -1,4 +1,4 @@
-/* What is said on terminals only: colours, and what to do next.
+/* What is said on terminals only: colours, what is being done, and what to do next.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_TERMINAL_H
@@ -14,5 +14,10 @@ void put_coloured(const char *text, enum colour colour, FILE *stream);
 /* "next: BEFORE PATH AFTER", what a user may want to type now, on standard error if that is a
    terminal.  The path is quoted where a shell wants it to be. */
 void say_next(const char *before, const char *path, const char *after);
+
+/* "DOING WHAT ... " on standard error if that is a terminal, for what takes a while; say_done
+   removes it. */
+void say_doing(const char *doing, const char *what);
+void say_done(void);
 
 #endif

@@ -2,6 +2,8 @@
 #include "timer.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
 
 enum { LEAST_ROUNDS = 7, MOST_ROUNDS = 301 };
 static const double least_sample = 1e-3;
@@ -22,6 +24,27 @@ static int64_t calibrate(const struct contender *contender, int64_t *k) {
     while (sample(contender, repeats, k) < least_sample)
         repeats *= 2;
     return repeats;
+}
+
+/* ---- Whether something else ran ---- */
+
+/* What else runs does so for about `slice` seconds at a time. */
+static const double slice = 3e-3, most_lost = 0.05;
+
+bool timer_was_disturbed(const struct timer_sample *sample) {
+    double waited = sample->seconds - sample->processor_seconds,
+           switched_off = (double)sample->switches * slice;
+    return (waited > switched_off ? waited : switched_off) > most_lost * sample->seconds;
+}
+
+/* Both count all threads of the process. */
+static void read_usage(struct timer_sample *usage) {
+    struct rusage counted;
+    struct timespec used;
+    getrusage(RUSAGE_SELF, &counted);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    usage->processor_seconds = (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+    usage->switches = counted.ru_nivcsw;
 }
 
 static int compare(const void *a, const void *b) {
@@ -47,6 +70,25 @@ static double take_turn(struct turns *turns, int i) {
     return sample(&turns->contenders[i], turns->repeats[i], &turns->k) / (double)turns->repeats[i];
 }
 
+enum { MOST_TRIES = 3 };
+
+/* The same, again where it was disturbed. */
+static double take_quiet_turn(struct turns *turns, int i, bool *disturbed) {
+    double seconds;
+    *disturbed = true;
+    for (int tries = 0; *disturbed && tries < MOST_TRIES; tries++) {
+        struct timer_sample before, taken;
+        read_usage(&before);
+        seconds = take_turn(turns, i);
+        read_usage(&taken);
+        taken.seconds = seconds * (double)turns->repeats[i];
+        taken.processor_seconds -= before.processor_seconds;
+        taken.switches -= before.switches;
+        *disturbed = timer_was_disturbed(&taken);
+    }
+    return seconds;
+}
+
 int timer_take_rounds(const struct contender *contenders, int count,
                       const struct timer_rounds *rounds, double *const samples[]) {
     struct turns turns;
@@ -64,17 +106,21 @@ int timer_take_rounds(const struct contender *contenders, int count,
 void timer_race(struct contender *contenders, int count, double seconds) {
     static double samples[MOST_CONTENDERS][MOST_ROUNDS];
     struct turns turns;
+    int rounds = 0, disturbed[MOST_CONTENDERS] = {0};
     begin_turns(&turns, contenders, count);
-    int rounds = 0;
     double end = timer_now() + seconds;
     while (rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || timer_now() < end)) {
-        for (int i = 0; i < count; i++)
-            samples[i][rounds] = take_turn(&turns, i);
+        for (int i = 0; i < count; i++) {
+            bool was_disturbed;
+            samples[i][rounds] = take_quiet_turn(&turns, i, &was_disturbed);
+            disturbed[i] += was_disturbed;
+        }
         rounds++;
     }
     for (int i = 0; i < count; i++) {
         qsort(samples[i], (size_t)rounds, sizeof(double), compare);
         contenders[i].median = samples[i][rounds / 2];
         contenders[i].spread = samples[i][rounds * 3 / 4] / samples[i][rounds / 4];
+        contenders[i].disturbed = (double)disturbed[i] / rounds;
     }
 }

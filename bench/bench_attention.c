@@ -113,7 +113,7 @@ static bool bench_verify(struct attention_bench *bench, int64_t positions, struc
         if (!scene_check(&calls[i], error))
             return false;
     }
-    timer_race(contenders, VERIFIES, seconds_per_race);
+    bench_time(base->results, contenders, VERIFIES, seconds_per_race);
     for (int i = 1; i < VERIFIES; i++)
         add_verify(bench, &calls[i], &contenders[i], contenders[0].median);
     return true;

@@ -111,7 +111,7 @@ static bool race_team(struct bench *bench, int team, double *decode, struct erro
     enter(bench, team, &race);
     if (!is_right(bench, &race, error))
         return false;
-    timer_race(race.contenders, RACERS, seconds_per_race);
+    bench_time(bench->results, race.contenders, RACERS, seconds_per_race);
     add_decode(bench, &race, team);
     if (flow_candidates(&bench->scene) > 0)
         add_index(bench, &race, team);
@@ -133,7 +133,7 @@ static void add_upkeep(struct bench *bench, double decode) {
                         bench->pools[0]);
         contenders[i] = bench_contender(NULL, run_call, &calls[i], bench->pools[0]);
     }
-    timer_race(contenders, 2, seconds_per_race / 4);
+    bench_time(bench->results, contenders, 2, seconds_per_race / 4);
     double more = contenders[0].median - contenders[1].median;
     struct bench_result *result = add(bench, "summaries, of a token", STEP_APPEND, &summarise_words,
                                       0, more > 0 ? more / (double)page : 0);

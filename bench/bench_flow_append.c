@@ -77,7 +77,7 @@ static bool race_tokens(struct bench *const benches[2], int64_t tokens, struct e
     }
     if (!runs(&calls[0], error) || !runs(&calls[1], error))
         return false;
-    timer_race(race, 2, seconds_per_race);
+    bench_time(benches[0]->results, race, 2, seconds_per_race);
     add(benches[0], tokens, race);
     return true;
 }

@@ -69,10 +69,10 @@ static void run_multiply_add(void *context, int64_t k) {
     adder->count = limit_multiply_add(peak_of(NULL), adder->pool);
 }
 
-static double run_peak(struct adder *adder, kvmill_pool *pool) {
+static double run_peak(struct adder *adder, kvmill_pool *pool, struct bench_results *results) {
     *adder = (struct adder){pool, 0};
     struct contender race = {.run = run_multiply_add, .context = adder, .pool = pool};
-    timer_race(&race, 1, seconds_per_race / 4);
+    bench_time(results, &race, 1, seconds_per_race / 4);
     return race.median;
 }
 
@@ -101,14 +101,14 @@ static void race_limits(char *memory, int64_t bytes, kvmill_pool *pool,
             {memory, memory + bytes / 2, (size_t)size / 2, pool}, copies[i], bytes / 2};
         race[READINGS + i] = bench_contender(names[i], run_limit_copy, &each[i], pool);
     }
-    timer_race(race, READINGS + COPIES, seconds_per_race);
+    bench_time(results, race, READINGS + COPIES, seconds_per_race);
     for (int i = 0; i < READINGS + COPIES; i++) { /* a copy reads and writes half as much each */
         struct bench_result *result =
             add_limit(results, race[i].name, pool, race[i].median, (double)size, 0);
         result->spread = race[i].spread;
     }
     struct adder adder;
-    double seconds = run_peak(&adder, pool);
+    double seconds = run_peak(&adder, pool, results);
     add_limit(results, "multiply-add, float32", pool, seconds, 0, 2 * adder.count);
 }
 

@@ -72,7 +72,7 @@ static void race_select(struct selecting *selecting, double wanted, const char *
                         struct bench_results *results) {
     struct contender race = {.name = "kvmill", .run = run_select, .context = selecting};
     fill_scores(selecting);
-    timer_race(&race, 1, seconds_per_case);
+    bench_time(results, &race, 1, seconds_per_case);
     struct bench_result *result = bench_results_add(results);
     snprintf(result->what, sizeof result->what, "select 1 in 16 of %" PRId64 " pages",
              selecting->count);

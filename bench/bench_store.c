@@ -172,7 +172,7 @@ bool bench_store_rows(struct attention_bench *bench, int64_t batch, bool warm,
     race[base->teams] = bench_contender("copy of rows", run_copy_rows, &rows[0], base->pools[0]);
     if (!scene_check(&rows[0].call, error))
         return false;
-    timer_race(race, base->teams + 1, seconds_per_race);
+    bench_time(base->results, race, base->teams + 1, seconds_per_race);
     add_store_rows(bench, warm ? "store, warm" : "store, cold", &size, race);
     return true;
 }

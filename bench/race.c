@@ -156,7 +156,7 @@ bool bench_race(struct bench *bench, const struct bench_case *each, struct error
     for (int t = 0; t < bench->teams; t++)
         if (!enter(bench, each, &race, t, error))
             return false;
-    timer_race(race.contenders, race.count, each->seconds);
+    bench_time(bench->results, race.contenders, race.count, each->seconds);
     for (int t = 0; t < bench->teams; t++)
         add_team(bench, each, &race, t);
     if (each->compares && bench->teams > 1)

@@ -4,10 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
+void bench_time(struct bench_results *results, struct contender *contenders, int count,
+                double seconds) {
+    timer_race(contenders, count, seconds);
+    results->disturbed = 0;
+    for (int i = 0; i < count; i++)
+        if (contenders[i].disturbed > results->disturbed)
+            results->disturbed = contenders[i].disturbed;
+}
+
 struct bench_result *bench_results_add(struct bench_results *results) {
     struct bench_result *result = &results->items[results->count];
     results->count += results->count + 1 < MOST_RESULTS;
-    *result = (struct bench_result){0};
+    *result = (struct bench_result){.disturbed = results->disturbed};
     return result;
 }
 
@@ -29,17 +38,17 @@ double bench_share_of_core(const struct bench_result *result) {
     return result->one / result->seconds;
 }
 
-static const double steady_spread = 1.1;
+static const double steady_spread = 1.1, most_disturbed = 0.25;
 
-int bench_unsteady(const struct bench_results *results, int *of) {
-    int unsteady = 0;
-    *of = 0;
-    for (int i = 0; i < results->count; i++) {
-        double spread = results->items[i].spread;
-        *of += spread > 0;
-        unsteady += spread > steady_spread;
-    }
-    return unsteady;
+bool bench_is_trusted(const struct bench_result *result) {
+    return result->spread <= steady_spread && result->disturbed <= most_disturbed;
+}
+
+int bench_doubted(const struct bench_results *results) {
+    int doubted = 0;
+    for (int i = 0; i < results->count; i++)
+        doubted += !bench_is_trusted(&results->items[i]);
+    return doubted;
 }
 
 const char *bench_verdict(const struct bench_result *result) {

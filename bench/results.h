@@ -8,6 +8,7 @@
 
 #include <kvmill.h>
 
+#include "../base/timer.h"
 #include "../gen/kernel.h"
 
 /* Higher is better: limit_seconds / seconds is compared with the bar. */
@@ -19,13 +20,14 @@ struct bench_result {
     double bytes, flops; /* of one call; 0: not counted */
     const char *limit;   /* what it is compared with; NULL: nothing */
     double limit_seconds;
-    double spread; /* of what it is compared with: quartiles of its times, one over the other; 0:
-                      not known */
-    double rows;   /* of a kv head that a call attends to, one token of a sequence each; 0: no
-                      attention */
-    double hertz;  /* of the clock meanwhile */
-    double one;    /* its bytes by the best reading of one core, seconds; 0: not known */
-    double bar;    /* least ratio that was asked for; 0: none */
+    double disturbed; /* the largest share of a contender's samples that were disturbed */
+    double spread;    /* of what it is compared with: quartiles of its times, one over the other; 0:
+                         not known */
+    double rows;      /* of a kv head that a call attends to, one token of a sequence each; 0: no
+                         attention */
+    double hertz;     /* of the clock meanwhile */
+    double one;       /* its bytes by the best reading of one core, seconds; 0: not known */
+    double bar;       /* least ratio that was asked for; 0: none */
 };
 
 enum { MOST_RESULTS = 4096 };
@@ -33,9 +35,14 @@ enum { MOST_RESULTS = 4096 };
 struct bench_results {
     struct bench_result items[MOST_RESULTS]; /* the last is written over when there are more */
     int count;
+    double disturbed; /* of the last race */
 };
 
-/* A new result, all zero. */
+/* Time contenders as timer_race does; results that are added from here on are of this race. */
+void bench_time(struct bench_results *results, struct contender *contenders, int count,
+                double seconds);
+
+/* A new result, all zero except for what is known of the race. */
 struct bench_result *bench_results_add(struct bench_results *results);
 
 /* What it is compared with; bar 0: none was asked for. */
@@ -45,8 +52,12 @@ void bench_compare(struct bench_result *result, const char *limit, double second
 double bench_cycles(const struct bench_result *result);
 double bench_share_of_core(const struct bench_result *result);
 
-/* How many of the limits varied by more than a tenth, half of the time, and how many there were. */
-int bench_unsteady(const struct bench_results *results, int *of);
+/* Whether nothing else ran beside most samples, and what it is compared with varied by a tenth at
+   most, half of the time. */
+bool bench_is_trusted(const struct bench_result *result);
+
+/* How many are not. */
+int bench_doubted(const struct bench_results *results);
 
 double bench_ratio(const struct bench_result *result);
 

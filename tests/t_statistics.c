@@ -1,6 +1,9 @@
 /* Medians, their intervals, and the choice of a winner.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <time.h>
+
+#include "../base/timer.h"
 #include "../tune/random.h"
 #include "../tune/statistics.h"
 #include "case_table.h"
@@ -35,7 +38,29 @@ ROWS(floor, 3) {
        "the floor of %d samples, one of %s, is number %d", n, cells[1], rank);
 }
 
+/* SECONDS PROCESSOR-SECONDS SWITCHES yes|no. */
+ROWS(disturbed, 4) {
+    const struct timer_sample sample = {atof(cells[0]), atof(cells[1]), atoi(cells[2])};
+    ok(timer_was_disturbed(&sample) == (strcmp(cells[3], "yes") == 0),
+       "%s s, of the processor %s, %s switches: %s", cells[0], cells[1], cells[2], cells[3]);
+}
+
 TABLE(statistics);
+
+static void sleep_a_while(void *calls, int64_t k) {
+    (void)k;
+    ++*(int *)calls;
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+/* As far as a race knows, who sleeps waits for a processor. */
+TEST(race) {
+    int calls = 0;
+    struct contender sleeper = {.run = sleep_a_while, .context = &calls};
+    timer_race(&sleeper, 1, 0);
+    ok(sleeper.disturbed == 1 && sleeper.median >= 2e-3, "every sample of a sleeper is disturbed");
+    ok(calls == 1 + 3 * 7, "  and was taken three times, %d calls", calls);
+}
 
 /* How often the interval has the median of what samples are drawn from; skewed, with outliers. */
 TEST(coverage) {

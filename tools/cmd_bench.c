@@ -91,18 +91,18 @@ static void print_figures(const struct bench_result *r) {
 }
 
 static void print_limit(const struct bench_result *r) {
-    char bar[16] = "", ratio[16] = "";
+    char bar[16] = "", ratio[16] = "", mark = r->limit == NULL || bench_is_trusted(r) ? ' ' : '?';
     if (r->limit != NULL)
         snprintf(ratio, sizeof ratio, "%.2f", bench_ratio(r));
     if (r->bar > 0)
         snprintf(bar, sizeof bar, "%.2f", r->bar);
-    print_shown(stdout, "  %-15s %6s %5s %-5s  %s\n", r->limit ? r->limit : "", ratio, bar,
+    print_shown(stdout, "  %-15s %6s%c%5s %-5s  %s\n", r->limit ? r->limit : "", ratio, mark, bar,
                 bench_verdict(r), r->kernel);
 }
 
 static void print_results(const struct bench_results *results) {
     bool attends = false;
-    int of, unsteady = bench_unsteady(results, &of);
+    int doubted = bench_doubted(results);
     print_shown(stdout, "%-66s %7s %14s %17s %8s %7s %5s  %-15s %6s %5s %-5s  %s\n", "CASE",
                 "THREADS", "TIME", "RATE   ", "MIB", "CYCLES", "CORE", "AGAINST", "RATIO", "BAR",
                 "", "KERNEL");
@@ -117,10 +117,12 @@ static void print_results(const struct bench_results *results) {
     if (attends)
         print_shown(stdout,
                     "CYCLES: of a token and kv head; CORE: the share of what one core reads.\n");
-    if (4 * unsteady > of)
-        print_shown(stdout,
-                    "This machine was not quiet: %d of %d limits varied by more than a tenth.\n",
-                    unsteady, of);
+    if (doubted > 0)
+        print_shown(stdout, "?: something else ran meanwhile, or the limit varied by more than a "
+                            "tenth.\n");
+    if (4 * doubted > results->count)
+        print_shown(stdout, "This machine was not quiet: do not trust %d of these %d cases.\n",
+                    doubted, results->count);
 }
 
 static json_t *json_of_result(const struct bench_result *r) {
@@ -136,6 +138,7 @@ static json_t *json_of_result(const struct bench_result *r) {
     json_set_positive(object, "cycles", bench_cycles(r));
     json_set_positive(object, "share_of_core", bench_share_of_core(r));
     json_set_positive(object, "spread", r->spread);
+    json_set_positive(object, "disturbed", r->disturbed);
     return object;
 }
 

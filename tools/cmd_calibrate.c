@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../base/json.h"
 #include "../base/output.h"
+#include "../base/terminal.h"
 #include "../base/text.h"
 #include "../bench/tune_work.h"
 #include "../gen/places.h"
@@ -310,11 +310,9 @@ static bool measure_all(struct calibrating *all, struct error *error) {
     all->presets = all->best = kvmill_calibration_presets();
     all->races_left = MOST_RACES;
     for (int i = 0; done && i < CALIBRATION_NUMBERS; i++) {
-        if (isatty(STDERR_FILENO))
-            fprintf(stderr, "\rmeasuring %s ... ", number_at(i)->name);
+        say_doing("measuring", number_at(i)->name);
         done = i == AROUND ? measure_around(all, error) : measure_streams(all, i, error);
-        if (isatty(STDERR_FILENO))
-            fprintf(stderr, "\r%40s\r", "");
+        say_done();
         if (done && !all->json)
             print_number(all, i);
     }

@@ -43,8 +43,10 @@ static void print_handlers(const struct pack *pack) {
 static bool write_pack(const struct inputs *inputs, const char *directory, struct error *error) {
     struct output output = {0};
     int written = 0;
+    say_doing("generating pack", inputs->name);
     bool done = pack_files(&inputs->pack, &output, error) &&
                 pack_write(&output, directory, &written, error);
+    say_done();
     if (done)
         print_shown(stdout,
                     "%s: pack %s, %zu kernels, about %lld KiB of code; %d of %zu files written\n",

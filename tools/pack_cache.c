@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../base/signals.h"
+#include "../base/terminal.h"
 #include "../base/text.h"
 #include "../gen/pack.h"
 #include "build_time.h"
@@ -323,8 +324,12 @@ static void move_to_target(const struct entry *entry) {
 static int make_library(const struct entry *entry, const struct output *output, int directory,
                         struct error *error) {
     int written;
-    if (!pack_write(output, entry->ours, &written, error) || signals_noted ||
-        !run_make(entry->ours, entry->log, error))
+    if (!pack_write(output, entry->ours, &written, error) || signals_noted)
+        return -1;
+    say_doing("compiling", entry->library);
+    bool made = run_make(entry->ours, entry->log, error);
+    say_done();
+    if (!made)
         return -1;
     int library = openat(directory, entry->library, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (library < 0 || !seal(entry, directory, library)) {

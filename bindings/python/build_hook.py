@@ -22,6 +22,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 # No static libraries, nothing that names the prefix, no module for MPI.
 LEFT_OUT = ("*.a", "*.la", "pkgconfig", "man", "ranks_mpi.so")
 
+# Nothing for debuggers, which takes a seventh of the compiler's time.
+CONFIGURE = ("--quiet", "--disable-static", "--without-mpi", "--prefix=/kvmill", "CFLAGS=-O2")
+
 # Made by Autotools, each of those before it.
 MADE = ("aclocal.m4", "configure", "Makefile.in")
 
@@ -50,7 +53,7 @@ def build(root: Path) -> Path:
     tree.mkdir(exist_ok=True)
     prepare(root)
     options = shlex.split(os.environ.get("KVMILL_CONFIGURE", ""))
-    run([str(root / "configure"), "--quiet", "--disable-static", "--prefix=/kvmill", *options], tree)
+    run([str(root / "configure"), *CONFIGURE, *options], tree)
     run(["make", "--no-print-directory", f"-j{len(os.sched_getaffinity(0))}"], tree)
     return tree
 

@@ -73,6 +73,18 @@ class Tensor:
         return self.device, 0
 
 
+class OnGpu:
+    """An array as CuPy's are, which NumPy gets nothing of: its class has the name of CuPy's."""
+
+    __module__, __qualname__ = "cupy", "ndarray"
+
+    def __dlpack__(self) -> object:
+        raise BufferError("not on the CPU")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+
 def check_dlpack() -> None:
     """Tensors of a type that NumPy lacks are read, and written, where they are."""
     plan = kvmill.CacheAttend(**FEW | {"T1": "bfloat16"})
@@ -97,6 +109,8 @@ def check_dlpack() -> None:
     assert shared.tobytes() == tensors["key"].tobytes()
     gpu = Tensor(turned.array, device=2)
     refused("DLPack device 2", lambda: plan.run(**tensors | {"query": gpu}), TypeError)
+    named = "query is a cupy.ndarray on DLPack device 2 (CUDA); accepted: 1, the CPU"
+    refused(named, lambda: plan.run(**tensors | {"query": OnGpu()}), TypeError)
     small = kvmill.CacheAttend(**FEW | {"T1": "float16"})
     wrong = partial(small.run, **tensors | {"query": turned})
     refused("query has type bfloat16", wrong, kvmill.KvmillError)

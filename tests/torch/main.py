@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import kvmill.transformers as kvmill_transformers
 import layer
@@ -38,6 +39,8 @@ MOST_DIVERGENCE = {
     "int4_tiles": 0.7,
     "q4_0": 0.7,
 }
+# Microseconds of processor time, where nothing else runs.
+MOST_ADDED = 25
 
 
 def padded_batch() -> dict[str, torch.Tensor]:
@@ -252,6 +255,16 @@ def check_import(tap: Tap) -> None:
     tap.result(done.returncode == 0, "import kvmill does not import torch")
 
 
+def check_step(tap: Tap) -> None:
+    """What a layer's decode step adds to its kernels: the third column from the end of the bench's lines."""
+    bench = Path(__file__).parents[2] / "bench/python_calls.py"
+    done = subprocess.run([sys.executable, "-W", "ignore", bench, "600"], capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("kvmill.transformers")]
+    added = [float(line.split()[-3]) for line in lines]
+    small = len(added) == 3 and max(added) < MOST_ADDED
+    tap.result(small, f"a step adds less than {MOST_ADDED} us to its kernels", done.stdout + done.stderr)
+
+
 def main() -> int:
     seed = int(os.environ.get("KVMILL_SEED", "24"))
     torch.manual_seed(seed)
@@ -270,6 +283,7 @@ def main() -> int:
         check_compile(tap, name, word)
     check_prepare(tap)
     check_import(tap)
+    check_step(tap)
     return tap.finish()
 
 

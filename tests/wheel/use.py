@@ -10,6 +10,7 @@ import re
 import resource
 import subprocess
 import sys
+import time
 import typing
 import warnings
 from collections.abc import Callable
@@ -49,6 +50,27 @@ def import_time() -> None:
     extra = min(run[1] for run in runs) - min(run[0] for run in runs)
     print(f"import kvmill: {1000 * extra:.0f} ms of processor time")
     assert extra < 0.06
+
+
+def run_time() -> None:
+    """Microseconds of processor time that a run adds to its kernels; the least of some rounds."""
+    query, rows = np.ones((1, 1, 8, 64), np.float32), np.ones((1, 16, 2, 64), np.float32)
+    tensors = {"query": query, "key": rows, "value": rows, "lengths": np.array([16])}
+    plan = kvmill.CacheAttend(num_heads=8, num_kv_heads=2, key_head_dim=64, T1="float32", portable="allow")
+    call = plan.prepare(attn_output=np.empty_like(query), **tensors)
+
+    def least(run: Callable[[], object], times: int = 50) -> float:
+        rounds = []
+        for _ in range(40):
+            begin = time.thread_time_ns()
+            for _ in range(times):
+                run()
+            rounds.append((time.thread_time_ns() - begin) / 1000 / times)
+        return min(rounds)
+
+    extra = least(lambda: plan.run(**tensors)) - least(call.run)
+    print(f"a run adds {extra:.1f} us of processor time to its kernels")
+    assert extra < 15
 
 
 def default_pack() -> None:

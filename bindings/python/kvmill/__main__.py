@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -17,6 +18,8 @@ def main() -> NoReturn:
     if command is None or Path(command).resolve() == Path(sys.argv[0]).resolve():
         print("kvmill: no command, neither in this package nor in PATH", file=sys.stderr)
         sys.exit(2)
+    os.environ.setdefault("KVMILL_PYTHON", sys.executable)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # which Python ignores, and programs inherit
     os.execv(command, [command, *sys.argv[1:]])
 
 

@@ -139,7 +139,10 @@ def as_array(given: object, name: str = "array") -> np.ndarray:
     if given is None:
         raise TypeError(f"{name} is None; accepted: an array")
     try:
-        return np.asarray(given)
+        array = np.asarray(given)
+        nothing = array.ndim == 0 and array.item() is given  # NumPy made an object of it
+        if not (nothing and hasattr(given, "__dlpack__")):
+            return array
     except (TypeError, ValueError) as error:
         if not hasattr(given, "__dlpack__"):
             accepted = "an array, or what NumPy makes one of"
@@ -148,13 +151,25 @@ def as_array(given: object, name: str = "array") -> np.ndarray:
     return np.asarray(shared).view(_ml_dtype(*shared.dtype, name))
 
 
+# Other devices than the CPU, as DLPack numbers them.
+_DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA", 14: "oneAPI", 15: "WebGPU"}
+
+
+def _require_cpu(given: Any, name: str) -> None:
+    device = int(given.__dlpack_device__()[0])
+    if device != c.CPU:
+        kind = type(given)
+        where = f"DLPack device {device} ({_DEVICES.get(device, 'another')})"
+        raise TypeError(
+            f"{name} is a {kind.__module__}.{kind.__qualname__} on {where}; accepted: {c.CPU}, the CPU"
+        )
+
+
 class _Shared:
     """The memory of a DLPack tensor, as unsigned integers.  The capsule keeps it alive."""
 
     def __init__(self, given: Any, name: str) -> None:
-        device = given.__dlpack_device__()[0]
-        if device != c.CPU:
-            raise TypeError(f"{name} is on DLPack device {int(device)}; accepted: {c.CPU}, the CPU")
+        _require_cpu(given, name)
         self._capsule = given.__dlpack__()
         tensor = c.DLTensor.from_address(_capsule_pointer(self._capsule, b"dltensor"))
         self.dtype = tensor.dtype.code, tensor.dtype.bits

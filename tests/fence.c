@@ -95,6 +95,13 @@ static size_t slack_of(uintptr_t flush, int misalignment, enum fence_side side) 
     return side == FENCE_ABOVE ? (have - wanted) % 64 : (wanted - have) % 64;
 }
 
+void fence_repeat(const struct fence *fence, size_t size) {
+    for (size_t more; size > 0 && size < fence->size; size += more) {
+        more = size < fence->size - size ? size : fence->size - size;
+        memcpy(fence->data + size, fence->data, more);
+    }
+}
+
 /* A prime: rows that are alike lie as far apart only where a row is as long. */
 enum { NOISE_PERIOD = 65537 };
 
@@ -111,10 +118,7 @@ static void fill_with_noise(const struct fence *fence, struct dice *dice) {
     }
     bits = dice_bits(dice);
     memcpy(fence->data + whole, &bits, size - whole);
-    for (size_t more; size < fence->size; size += more) {
-        more = size < fence->size - size ? size : fence->size - size;
-        memcpy(fence->data + size, fence->data, more);
-    }
+    fence_repeat(fence, size);
 }
 
 static void unmap(unsigned char *pages, size_t size) {

@@ -69,6 +69,9 @@ void fence_open(struct fence *fence, size_t size, int misalignment, enum fence_s
                 struct dice *dice);
 void fence_close(struct fence *fence);
 
+/* The first bytes, again and again. */
+void fence_repeat(const struct fence *fence, size_t size);
+
 /* Trap writes, or allow them again. */
 void fence_protect(const struct fence *fence, bool read_only);
 

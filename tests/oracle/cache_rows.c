@@ -303,9 +303,20 @@ void oracle_write_row(const struct oracle_side *side, enum oracle_type activatio
             oracle_put(side->type, side->data, row * side->dim + i, numbers[i]);
 }
 
-static double scale_at(const struct oracle_side *side, int64_t row, int64_t i) {
-    return oracle_get(side->scale_type, side->scale,
-                      row * (side->dim / side->group) + i / side->group);
+static void read_blocks(const struct oracle_side *side, int64_t row, double *numbers) {
+    int64_t count = oracle_block(side->type, side->dim), step = oracle_bytes(side->type, count);
+    const unsigned char *first = row_of(side, row);
+    for (int64_t i = 0; i < side->dim; i++)
+        numbers[i] = read_block(side->type, first + i / count * step, (int)(i % count));
+}
+
+static void scale_groups(const struct oracle_side *side, int64_t row, double *numbers) {
+    int64_t groups = side->dim / side->group;
+    for (int64_t g = 0; g < groups; g++) {
+        double scale = oracle_get(side->scale_type, side->scale, row * groups + g);
+        for (int64_t i = g * side->group; i < (g + 1) * side->group; i++)
+            numbers[i] *= scale;
+    }
 }
 
 void oracle_read_row_exact(const struct oracle_side *side, int64_t row, double *numbers) {
@@ -315,16 +326,14 @@ void oracle_read_row_exact(const struct oracle_side *side, int64_t row, double *
         oracle_read_row_exact(&alone, 0, numbers);
         return;
     }
-    int64_t count = oracle_block(side->type, side->dim), step = oracle_bytes(side->type, count);
-    for (int64_t i = 0; i < side->dim; i++) {
-        const unsigned char *block = row_of(side, row) + i / count * step;
-        if (oracle_is_blocks(side->type))
-            numbers[i] = read_block(side->type, block, (int)(i % count));
-        else
-            numbers[i] = oracle_get(side->type, side->data, row * side->dim + i);
-        if (oracle_is_integer(side->type) && side->group != 0)
-            numbers[i] *= scale_at(side, row, i);
+    if (oracle_is_blocks(side->type)) {
+        read_blocks(side, row, numbers);
+        return;
     }
+    for (int64_t i = 0; i < side->dim; i++)
+        numbers[i] = oracle_get(side->type, side->data, row * side->dim + i);
+    if (oracle_is_integer(side->type) && side->group != 0)
+        scale_groups(side, row, numbers);
 }
 
 void oracle_read_row(const struct oracle_side *side, enum oracle_type activation, int64_t row,

@@ -8,100 +8,109 @@
 /* ---- Floating types ---- */
 
 struct floating {
-    int mantissa, exponent; /* bits */
-    int saturates, finite;
+    int mantissa, bias, bytes; /* the mantissa in bits */
+    bool saturates, finite;
 };
 
 static const struct floating floating[] = {
-    [ORACLE_F32] = {.mantissa = 23, .exponent = 8},
-    [ORACLE_F16] = {.mantissa = 10, .exponent = 5},
-    [ORACLE_BF16] = {.mantissa = 7, .exponent = 8},
-    [ORACLE_E4M3] = {.mantissa = 3, .exponent = 4, .saturates = 1, .finite = 1},
-    [ORACLE_E5M2] = {.mantissa = 2, .exponent = 5, .saturates = 1},
+    [ORACLE_F32] = {.mantissa = 23, .bias = 127, .bytes = 4},
+    [ORACLE_F16] = {.mantissa = 10, .bias = 15, .bytes = 2},
+    [ORACLE_BF16] = {.mantissa = 7, .bias = 127, .bytes = 2},
+    [ORACLE_E4M3] = {.mantissa = 3, .bias = 7, .bytes = 1, .saturates = true, .finite = true},
+    [ORACLE_E5M2] = {.mantissa = 2, .bias = 15, .bytes = 1, .saturates = true},
 };
 
-static int least_exponent(struct floating type) {
-    return 2 - (1 << (type.exponent - 1));
+enum { MANTISSA = 52, BIAS = 1023 }; /* of double */
+
+static uint64_t bits_of(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
 }
 
-static int most_exponent(struct floating type) {
-    return 1 - least_exponent(type);
+static double number_of(uint64_t bits) {
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
 }
 
-static int exponent_of(double x) {
-    int exponent;
-    frexp(x, &exponent);
-    return exponent - 1;
+/* 2^exponent, of a normal double: much of the oracle's time was ldexp's. */
+static double power(int exponent) {
+    return number_of((uint64_t)(BIAS + exponent) << MANTISSA);
 }
 
-/* x times 2^exponent, for what is far from the ends of double: most of the oracle's time was
- * ldexp's. */
-static double scaled(double x, int exponent) {
-    uint64_t bits = (uint64_t)(1023 + exponent) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return x * power;
+/* All numbers are below this power of 2.  E4M3 has one more exponent, of which the last mantissa is
+   NaN's. */
+static double end_of(const struct floating *type) {
+    return power(type->bias + 1 + type->finite);
+}
+
+static double largest_number(const struct floating *type) {
+    return end_of(type) * (1 - power(-type->mantissa - 1) * (type->finite ? 2 : 1));
 }
 
 /* Numbers of this magnitude are multiples of 2^quantum. */
-static int quantum_of(struct floating type, double x) {
-    int exponent = exponent_of(x);
-    if (exponent < least_exponent(type))
-        exponent = least_exponent(type);
-    return exponent - type.mantissa;
+static int quantum_of(const struct floating *type, double magnitude) {
+    int exponent = (int)(bits_of(magnitude) >> MANTISSA) - BIAS, least = 1 - type->bias;
+    return (exponent < least ? least : exponent) - type->mantissa;
 }
 
-/* E4M3 has one more exponent, of which the last mantissa is NaN's. */
-static double largest_number(struct floating type) {
-    return scaled(2 - scaled(type.finite ? 2 : 1, -type.mantissa),
-                  most_exponent(type) + type.finite);
-}
-
-static double saturated(struct floating type, double x) {
-    return type.saturates && fabs(x) > largest_number(type) ? copysign(largest_number(type), x) : x;
+/* The nearest multiple of 2^quantum: the last bit of a sum that is 2^52 times as large is worth
+   this.  To call nearbyint takes longer. */
+static double nearest_multiple(double magnitude, int quantum) {
+    double large = power(MANTISSA + quantum);
+    return magnitude + large - large;
 }
 
 double oracle_round(enum oracle_type number, double x) {
-    struct floating type = floating[number];
-    if (x == 0 || !isfinite(x))
-        return saturated(type, x);
-    int quantum = quantum_of(type, x);
-    double rounded = scaled(nearbyint(scaled(x, -quantum)), quantum);
-    rounded = saturated(type, rounded);
-    return fabs(rounded) >= scaled(1, most_exponent(type) + 1 + type.finite) ? copysign(INFINITY, x)
-                                                                             : rounded;
+    const struct floating *type = &floating[number];
+    double magnitude = fabs(x);
+    if (magnitude < end_of(type))
+        magnitude = nearest_multiple(magnitude, quantum_of(type, magnitude));
+    if (magnitude >= end_of(type))
+        magnitude = INFINITY;
+    if (type->saturates && magnitude > largest_number(type))
+        magnitude = largest_number(type);
+    return copysign(magnitude, x);
 }
 
-static uint32_t encode_magnitude(struct floating type, double x) {
-    uint32_t infinity = ((1u << type.exponent) - 1) << type.mantissa;
+static uint32_t infinity_of(const struct floating *type) {
+    return (2 * (uint32_t)type->bias + 1) << type->mantissa;
+}
+
+static uint32_t sign_of(const struct floating *type) {
+    return 1u << (8 * type->bytes - 1);
+}
+
+/* Bits are those of a double whose exponent has the other bias. */
+static uint32_t encode_magnitude(const struct floating *type, double x) {
     if (isnan(x))
-        return infinity | (type.finite ? 7u : 1u << (type.mantissa - 1));
+        return infinity_of(type) | (type->finite ? 7u : 1u << (type->mantissa - 1));
     if (isinf(x))
-        return infinity;
-    if (x < scaled(1, least_exponent(type)))
-        return (uint32_t)scaled(x, type.mantissa - least_exponent(type));
-    int exponent = exponent_of(x);
-    uint32_t mantissa = (uint32_t)scaled(x, type.mantissa - exponent) - (1u << type.mantissa);
-    return (uint32_t)(exponent - least_exponent(type) + 1) << type.mantissa | mantissa;
+        return infinity_of(type);
+    return (uint32_t)(bits_of(x * power(type->bias - BIAS)) >> (MANTISSA - type->mantissa));
 }
 
 uint32_t oracle_encode(enum oracle_type number, double x) {
-    struct floating type = floating[number];
-    uint32_t sign = (uint32_t)(signbit(x) != 0) << (type.mantissa + type.exponent);
-    return sign | encode_magnitude(type, fabs(oracle_round(number, x)));
+    const struct floating *type = &floating[number];
+    uint32_t magnitude = encode_magnitude(type, fabs(oracle_round(number, x)));
+    return signbit(x) ? magnitude | sign_of(type) : magnitude;
+}
+
+static bool is_number(const struct floating *type, uint32_t magnitude) {
+    return magnitude < infinity_of(type) || (type->finite && magnitude != infinity_of(type) + 7);
+}
+
+static double decode_magnitude(const struct floating *type, uint32_t bits) {
+    if (!is_number(type, bits))
+        return bits == infinity_of(type) ? INFINITY : NAN;
+    return number_of((uint64_t)bits << (MANTISSA - type->mantissa)) * power(BIAS - type->bias);
 }
 
 double oracle_decode(enum oracle_type number, uint32_t bits) {
-    struct floating type = floating[number];
-    uint32_t mantissa = bits & ((1u << type.mantissa) - 1);
-    int exponent = (int)(bits >> type.mantissa & ((1u << type.exponent) - 1));
-    double sign = bits >> (type.mantissa + type.exponent) & 1 ? -1 : 1;
-    if (exponent == (1 << type.exponent) - 1 && (!type.finite || mantissa == 7))
-        return mantissa != 0 ? NAN : sign * INFINITY;
-    if (exponent == 0)
-        return sign * scaled(mantissa, least_exponent(type) - type.mantissa);
-    return sign * scaled(mantissa + (1u << type.mantissa),
-                         exponent - 1 + least_exponent(type) - type.mantissa);
+    const struct floating *type = &floating[number];
+    double magnitude = decode_magnitude(type, bits & (sign_of(type) - 1));
+    return bits & sign_of(type) && !isnan(magnitude) ? -magnitude : magnitude;
 }
 
 /* ---- Arrays ---- */
@@ -147,22 +156,25 @@ double oracle_get(enum oracle_type type, const unsigned char *array, int64_t num
     }
     if (type == ORACLE_I8)
         return array[number] < 128 ? array[number] : array[number] - 256;
-    uint32_t bits = 0;
-    int64_t size = oracle_bytes(type, 1);
-    for (int64_t i = size - 1; i >= 0; i--)
-        bits = bits << 8 | array[number * size + i];
+    int size = floating[type].bytes;
+    const unsigned char *byte = array + number * size;
+    uint32_t bits = byte[0];
+    if (size > 1)
+        bits |= (uint32_t)byte[1] << 8;
+    if (size > 2)
+        bits |= (uint32_t)byte[2] << 16 | (uint32_t)byte[3] << 24;
     return oracle_decode(type, bits);
 }
 
 void oracle_put(enum oracle_type type, unsigned char *array, int64_t number, double x) {
-    int64_t size = oracle_bytes(type, 1);
     if (type == ORACLE_I4) {
         oracle_put_nibble(array, number, (int)x);
     } else if (type == ORACLE_I8) {
         array[number] = (unsigned char)(int)x;
     } else {
         uint32_t bits = oracle_encode(type, x);
-        for (int64_t i = 0; i < size; i++)
+        int size = floating[type].bytes;
+        for (int i = 0; i < size; i++)
             array[number * size + i] = (unsigned char)(bits >> 8 * i);
     }
 }

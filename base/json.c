@@ -74,7 +74,7 @@ json_t *json_parse(const char *file, const char *text, size_t length, struct err
 
 /* Up to LARGEST_FILE bytes; a longer file is refused by one byte more. */
 static bool read_stream(const char *file, FILE *stream, struct text *text, struct error *error) {
-    char block[16384];
+    char block[65536];
     size_t got;
     while ((got = fread(block, 1, sizeof block, stream)) > 0) {
         if (!text_append(text, block, got))

@@ -39,6 +39,19 @@ static bool is_byte_run(const DLTensor *tensor, int axis, int64_t row) {
            (kvmill_dtype_bits(tensor->dtype) != 4 || row % 2 == 0);
 }
 
+/* Elements of a row that lie along its last dim: a row without dims of its own has one. */
+static int64_t last_dim(const DLTensor *tensor, int axis) {
+    return axis == tensor->ndim - 1 ? 1 : tensor->shape[tensor->ndim - 1];
+}
+
+static void copy_line(const DLTensor *to, int64_t at, const DLTensor *from, int64_t begin,
+                      int axis) {
+    int64_t step = kvmill_tensor_stride(to, to->ndim - 1);
+    int64_t source_step = kvmill_tensor_stride(from, to->ndim - 1);
+    for (int64_t i = 0; i < last_dim(to, axis); i++)
+        copy_element(to, at + i * step, from, begin + i * source_step);
+}
+
 /* Copy row `source` of `from` to row `slot` of `to`, both of slab number `slab`. */
 static void copy_row(const struct rows_problem *problem, int64_t slab, int64_t slot,
                      const DLTensor *from, int64_t source) {
@@ -52,9 +65,9 @@ static void copy_row(const struct rows_problem *problem, int64_t slab, int64_t s
                (size_t)kvmill_dtype_bytes(to->dtype, row));
         return;
     }
-    for (int64_t e = 0; e < row; e++)
-        copy_element(to, at + kvmill_tensor_offset(to, axis + 1, to->ndim, e), from,
-                     begin + kvmill_tensor_offset(from, axis + 1, to->ndim, e));
+    for (int64_t e = 0; e < row; e += last_dim(to, axis))
+        copy_line(to, at + kvmill_tensor_offset(to, axis + 1, to->ndim, e), from,
+                  begin + kvmill_tensor_offset(from, axis + 1, to->ndim, e), axis);
 }
 
 /* Slot of the first new row of a slab. */

@@ -68,8 +68,9 @@ step() {
 }
 
 # Compiling takes most of the time of a build; variants make do with few kernels and one kind of library.
-few="TEST_SPECS=specs/few.json --disable-static"
-! command -v ld.lld >/dev/null || few="$few LDFLAGS=-fuse-ld=lld" # in half the time of ld
+linker=
+! command -v ld.lld >/dev/null || linker=LDFLAGS=-fuse-ld=lld # in half the time of ld
+few="TEST_SPECS=specs/few.json --disable-static $linker"
 
 # Valgrind knows AVX2 and no more; sanitizers watch the rest that this machine has, and its best: some kernels of each family.
 sanitized=$(./kvmill isas | awk '$4 == "yes" {all[++n] = $1} END {for (i = 1; i <= n; i++) if (all[i] != "avx2" || i == n) print all[i]}' |
@@ -105,7 +106,8 @@ configure sanitizers --enable-sanitizers=address,undefined CC=clang CFLAGS='-O1 
 configure threads --enable-static --disable-shared --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2 DEFAULT_SPECS=specs/fuzz.json \
     TEST_SPECS=specs/regions.json
 say "make check"
-tests . make --no-print-directory -j"$more" check
+# What is installed was linked by the system's linker; lld links the programs of tests alone.
+tests . sh -c "make --no-print-directory -j$more check TESTS= $linker && make --no-print-directory -j$more check"
 wait
 say "engines"
 tests . make --no-print-directory -j"$more" check-engines
@@ -118,11 +120,20 @@ step "sanitizers: every kernel ran" sh -c "cd ../build-sanitizers && sh '$source
 grep '^kernels that ran' step.log
 say "fuzzers: 10 seconds of a sixth of the targets, by the day"
 step "fuzzers" env KVMILL_FUZZ_BUILD="$PWD/../build-sanitizers" make --no-print-directory fuzz SECONDS=10 TARGETS=todays
+# Neither keeps two processors at work by itself: much of distcheck is configure and links.
+make --no-print-directory -j"$jobs" distcheck TESTS=tests/t_api check_PROGRAMS=tests/t_api >distcheck.log 2>&1 &
+distcheck=$!
 variant threads "GENERATOR=$PWD/kvmill thread-tests" "check-threads GENERATOR=$PWD/kvmill TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=2 KVMILL_TEST_THREADS=8'"
 
-say "make distcheck"
-step "the tarball builds, installs and cleans up after itself" make --no-print-directory -j"$jobs" distcheck \
-    TESTS=tests/t_api check_PROGRAMS=tests/t_api
+# ended PROCESS LOG -- one that was started before.
+ended() {
+    wait "$1"
+    status=$?
+    cat "$2"
+    return $status
+}
+say "make distcheck, which began with the threads"
+step "the tarball builds, installs and cleans up after itself" ended $distcheck distcheck.log
 
 say "result"
 [ "$skipped" -eq 0 ] || echo "$skipped skipped: their lines above say why"

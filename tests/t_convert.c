@@ -10,7 +10,7 @@
 #include "packs.h"
 #include "walk.h"
 
-enum { MOST_TOKENS = 12, MOST_ROWS = 32, MOST_PIECES = 5, MOST_TILED_BYTES = 1024 };
+enum { USUAL_TOKENS = 12, MOST_TOKENS = 40, MOST_ROWS = 64, MOST_PIECES = 5, MOST_TILED_BYTES = 1024 };
 
 static int64_t cases;
 
@@ -174,10 +174,11 @@ static void open_grid(struct problem *problem, int grid, const int64_t shape[3],
     int64_t rows = shape[0], heads = shape[1], bytes = shape[2];
     int64_t row = constant_of(problem->kernel, row_name, 0);
     int64_t head = constant_of(problem->kernel, head_name, 0);
-    int64_t step = bytes + (dice_once_in(dice, 2) ? 0 : dice_range(dice, 0, 40));
+    bool packed = dice_once_in(dice, 2);
+    int64_t step = bytes + (packed ? 0 : dice_range(dice, 0, 40));
     bool in_tiles = grid == DATA && problem->tiles.rows > 0;
     bool head_major = dice_once_in(dice, 2) || in_tiles;
-    step = in_tiles ? bytes : aligned ? round_up(step, 64) : step;
+    step = in_tiles ? bytes : aligned && !(packed && grid == DATA) ? round_up(step, 64) : step;
     int64_t strides[] = {head_major ? step : step * heads, head_major ? step * rows : step, 1};
     if (row > 0 || head > 0) {
         strides[0] = row > 0 ? row : head * heads;
@@ -225,7 +226,9 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
     const struct kvmill_convert_shape *shape = kernel->shape;
     int64_t heads = constant_of(kernel, "heads", dice_range(dice, 1, most_heads(kernel)));
     int64_t repeat = constant_of(kernel, "repeat", dice_range(dice, 1, 3));
-    int64_t tokens = dice_range(dice, 0, MOST_TOKENS), rows = tokens + dice_range(dice, 1, 5);
+    bool many = dice_once_in(dice, 4); /* that fill tiles, and lines */
+    int64_t tokens = dice_range(dice, 0, many ? MOST_TOKENS : USUAL_TOKENS);
+    int64_t rows = tokens + dice_range(dice, 1, 5);
     bool aligned = dice_once_in(dice, 2);
     repeat = convert_is_writer(kernel) ? 1 : repeat;
     *problem = (struct problem){.kernel = kernel,

@@ -185,6 +185,14 @@ km_word(«rows_side_by_side», «void», «const void *a, const void *b, const v
     for (int j = 0; j < 4; j++)
         memcpy(&x[j], to[j], sizeof x[j]);
 »)
+m4_dnl interleaved(a, b, c, d, x) -- the same with lanes in order: lane i of x[j] gets byte LANES j + i of each.
+km_word(«interleaved», «void», «const void *a, const void *b, const void *c, const void *d, vf x[4]», «
+    const uint8_t *const row[] = {a, b, c, d};
+    uint8_t to[4 * LANES][4];
+    for (int i = 0; i < 16 * LANES; i++)
+        to[i / 4][i % 4] = row[i % 4][i / 4];
+    memcpy(x, to, sizeof to);
+»)
 m4_dnl halves_side_by_side(a, b, c, d, x) -- half a vector of bytes from each of four places: lane 4 q + i of x[j] gets
 m4_dnl byte km_byte_of_half(q) + 4 j + i of each.
 m4_define(«_km_half_quads», «km_if(km_lanes > 8, «m4_eval(km_lanes / 8)», 1)»)

@@ -128,7 +128,7 @@ km_q8(«km_q8_scales», «km_half_scales»)«»m4_dnl
     /* Codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from, *half = halves + m4_eval(2 * km_row_floats) * r;
-        unsigned char *to = row[r].to;
+        unsigned char *to = km_to(«$1»);
         const float *inverse = inverses + km_row_floats * r;
 km_fetch_row«»m4_dnl
         for (int b = 0; b < km_groups; b++)
@@ -142,12 +142,12 @@ km_q8(«», «            km_store_above(km_element, «km_block_at»)»)m4_dnl
     }
     if (wild)
         for (int r = 0; r < count; r++)
-            mend_blocks(row[r].from, scale + km_row_floats * r, inverses + km_row_floats * r, row[r].to);
+            mend_blocks(row[r].from, scale + km_row_floats * r, inverses + km_row_floats * r, km_to(«$1»));
 »)m4_dnl
 m4_define(«km_own_batch», «m4_dnl
     for (int r = 0; r < count; r++) {
 km_fetch_row«»m4_dnl
-        quantise_row(row[r].from, row[r].to);
+        quantise_row(row[r].from, km_to(«$1»));
     }
 »)m4_dnl
 m4_dnl From the least element up: largest keys, and largest complements of keys.  -0 may not be the first zero.
@@ -180,7 +180,7 @@ km_each_groups(«m4_dnl
     /* Codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from;
-        unsigned char *to = row[r].to;
+        unsigned char *to = km_to(«$1»);
         const float *low = lows + km_row_floats * r, *inverse = inverses + km_row_floats * r;
 km_fetch_row«»m4_dnl
         for (int b = 0; b < km_groups; b++) {
@@ -201,10 +201,10 @@ km_each(«I», 0, 15, km_lanes, «        {
     }
     if (wild)
         for (int r = 0; r < count; r++)
-            quantise_row(row[r].from, row[r].to);
+            quantise_row(row[r].from, km_to(«$1»));
 »)m4_dnl
 m4_define(«km_has_range», «(m4_ifelse(km_part(«rule», km_element), «range», 1, 0) && km_by_vectors)»)m4_dnl
-m4_define(«km_blocks_batch», «km_if(km_has_range, «km_range_batch», «m4_dnl
-km_if(km_has_own_rule, «km_own_batch», «km_known_batch»)»)»)m4_dnl
+m4_define(«km_blocks_batch», «km_if(km_has_range, «km_range_batch(«$1»)», «m4_dnl
+km_if(km_has_own_rule, «km_own_batch(«$1»)», «km_known_batch(«$1»)»)»)»)m4_dnl
 km_write_batches(«km_blocks_batch»)m4_dnl
 km_convert_descriptor(«KVMILL_WRITE_ROWS»)m4_dnl

@@ -9,6 +9,7 @@ typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));
 typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef uint16_t elements_u16 __attribute__((vector_size(4 * LANES)));
 typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 
@@ -17,9 +18,11 @@ typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alia
                                  target("avx2,fma,f16c")))
 
 INLINED vi
-magnitudes_u16(const void *from)
+bits_u16(const void *from)
 {
-    return (vi)_mm256_and_si256(_mm256_loadu_si256((const __m256i *)from), _mm256_set1_epi16(0x7fff));
+    vi x;
+    memcpy(&x, from, sizeof x);
+    return x;
 }
 
 INLINED vi
@@ -60,6 +63,26 @@ largest_u16(vi a, vi b, vi c, vi d)
     vi m = quartered_u16(halved_u16(a, b), halved_u16(c, d));
     m = larger_u16(m, (vi)((vu)m >> 16)) & 0xffff;
     return (vi)in_order((__m256i)m);
+}
+
+INLINED vi
+flipped_u16(const void *from)
+{
+    elements_u16 x;
+    memcpy(&x, from, sizeof x);
+    return (vi)(x ^ 32768U);
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+INLINED int
+is_any_negative(vi b)
+{
+    return _mm256_movemask_ps((__m256)b) != 0;
 }
 
 INLINED void
@@ -104,12 +127,6 @@ INLINED vf
 value_bf16(vi b)
 {
     return (vf)(b << 16);
-}
-
-INLINED vf
-choose(vi mask, vf a, vf b)
-{
-    return (vf)((mask & (vi)a) | (~mask & (vi)b));
 }
 
 INLINED void
@@ -302,27 +319,52 @@ stream_batch(struct row *row, int count, int64_t ahead)
     /* Scales.  */
     for (int r = 0; r < count; r += 4) {
         {
-            vi peak0 = fold_u16(larger_u16(magnitudes_u16(row[r].from), magnitudes_u16(row[r].from + 32)),
-                                larger_u16(magnitudes_u16(row[r].from + 64), magnitudes_u16(row[r].from + 96)));
-            vi peak1 = fold_u16(larger_u16(magnitudes_u16(row[r + 1].from), magnitudes_u16(row[r + 1].from + 32)),
-                                larger_u16(magnitudes_u16(row[r + 1].from + 64), magnitudes_u16(row[r + 1].from + 96)));
-            vi peak2 = fold_u16(larger_u16(magnitudes_u16(row[r + 2].from), magnitudes_u16(row[r + 2].from + 32)),
-                                larger_u16(magnitudes_u16(row[r + 2].from + 64), magnitudes_u16(row[r + 2].from + 96)));
-            vi peak3 = fold_u16(larger_u16(magnitudes_u16(row[r + 3].from), magnitudes_u16(row[r + 3].from + 32)),
-                                larger_u16(magnitudes_u16(row[r + 3].from + 64), magnitudes_u16(row[r + 3].from + 96)));
-            vi peak = largest_u16(peak0, peak1, peak2, peak3);
-            uint32_t negative = 0;
-            int32_t magnitude[8];
-            store_words(magnitude, peak);
-            negative |= starts_negative_u16(row[r].from, magnitude[0]) << 0;
-            negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
-            negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
-            negative |= starts_negative_u16(row[r + 1].from + 64, magnitude[3]) << 3;
-            negative |= starts_negative_u16(row[r + 2].from, magnitude[4]) << 4;
-            negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
-            negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
-            negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
-            vi sign = (in_lanes(~negative) | (peak == 0)) & INT32_MIN;
+            vi lowest0 = fold_u16(larger_u16(bits_u16(row[r].from), bits_u16(row[r].from + 32)),
+                                  larger_u16(bits_u16(row[r].from + 64), bits_u16(row[r].from + 96)));
+            vi lowest1 = fold_u16(larger_u16(bits_u16(row[r + 1].from), bits_u16(row[r + 1].from + 32)),
+                                  larger_u16(bits_u16(row[r + 1].from + 64), bits_u16(row[r + 1].from + 96)));
+            vi lowest2 = fold_u16(larger_u16(bits_u16(row[r + 2].from), bits_u16(row[r + 2].from + 32)),
+                                  larger_u16(bits_u16(row[r + 2].from + 64), bits_u16(row[r + 2].from + 96)));
+            vi lowest3 = fold_u16(larger_u16(bits_u16(row[r + 3].from), bits_u16(row[r + 3].from + 32)),
+                                  larger_u16(bits_u16(row[r + 3].from + 64), bits_u16(row[r + 3].from + 96)));
+            vi lowest = largest_u16(lowest0, lowest1, lowest2, lowest3);
+            vi highest0 = fold_u16(larger_u16(flipped_u16(row[r].from), flipped_u16(row[r].from + 32)),
+                                   larger_u16(flipped_u16(row[r].from + 64), flipped_u16(row[r].from + 96)));
+            vi highest1 = fold_u16(larger_u16(flipped_u16(row[r + 1].from), flipped_u16(row[r + 1].from + 32)),
+                                   larger_u16(flipped_u16(row[r + 1].from + 64), flipped_u16(row[r + 1].from + 96)));
+            vi highest2 = fold_u16(larger_u16(flipped_u16(row[r + 2].from), flipped_u16(row[r + 2].from + 32)),
+                                   larger_u16(flipped_u16(row[r + 2].from + 64), flipped_u16(row[r + 2].from + 96)));
+            vi highest3 = fold_u16(larger_u16(flipped_u16(row[r + 3].from), flipped_u16(row[r + 3].from + 32)),
+                                   larger_u16(flipped_u16(row[r + 3].from + 64), flipped_u16(row[r + 3].from + 96)));
+            vi highest = largest_u16(highest0, highest1, highest2, highest3);
+            const uint32_t sign_bit = (uint32_t)1 << 15;
+            vi low = (vi)((vu)lowest - sign_bit), high = (vi)((vu)highest - sign_bit);
+            vi peak = (vi)choose(low > high, (vf)low, (vf)high);
+            vi is_negative = low > high;
+            vi tied = (low == high) & (peak > 0);
+            if (is_any_negative(tied)) {
+                uint32_t negative = 0;
+                int32_t magnitude[8];
+                store_words(magnitude, peak & tied);
+                if (magnitude[0] != 0)
+                    negative |= starts_negative_u16(row[r].from, magnitude[0]) << 0;
+                if (magnitude[1] != 0)
+                    negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
+                if (magnitude[2] != 0)
+                    negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
+                if (magnitude[3] != 0)
+                    negative |= starts_negative_u16(row[r + 1].from + 64, magnitude[3]) << 3;
+                if (magnitude[4] != 0)
+                    negative |= starts_negative_u16(row[r + 2].from, magnitude[4]) << 4;
+                if (magnitude[5] != 0)
+                    negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
+                if (magnitude[6] != 0)
+                    negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
+                if (magnitude[7] != 0)
+                    negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
+                is_negative |= in_lanes(negative);
+            }
+            vi sign = (~is_negative | (peak == 0)) & INT32_MIN;
             vf s = (vf)((vi)value_bf16(peak) ^ sign) / 8.0f;
             vf inverse = choose(s == 0.f, s, 1.0f / s);
             store_kept(scale + 2 * r, s);
@@ -448,27 +490,52 @@ store_batch(struct row *row, int count, int64_t ahead)
     /* Scales.  */
     for (int r = 0; r < count; r += 4) {
         {
-            vi peak0 = fold_u16(larger_u16(magnitudes_u16(row[r].from), magnitudes_u16(row[r].from + 32)),
-                                larger_u16(magnitudes_u16(row[r].from + 64), magnitudes_u16(row[r].from + 96)));
-            vi peak1 = fold_u16(larger_u16(magnitudes_u16(row[r + 1].from), magnitudes_u16(row[r + 1].from + 32)),
-                                larger_u16(magnitudes_u16(row[r + 1].from + 64), magnitudes_u16(row[r + 1].from + 96)));
-            vi peak2 = fold_u16(larger_u16(magnitudes_u16(row[r + 2].from), magnitudes_u16(row[r + 2].from + 32)),
-                                larger_u16(magnitudes_u16(row[r + 2].from + 64), magnitudes_u16(row[r + 2].from + 96)));
-            vi peak3 = fold_u16(larger_u16(magnitudes_u16(row[r + 3].from), magnitudes_u16(row[r + 3].from + 32)),
-                                larger_u16(magnitudes_u16(row[r + 3].from + 64), magnitudes_u16(row[r + 3].from + 96)));
-            vi peak = largest_u16(peak0, peak1, peak2, peak3);
-            uint32_t negative = 0;
-            int32_t magnitude[8];
-            store_words(magnitude, peak);
-            negative |= starts_negative_u16(row[r].from, magnitude[0]) << 0;
-            negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
-            negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
-            negative |= starts_negative_u16(row[r + 1].from + 64, magnitude[3]) << 3;
-            negative |= starts_negative_u16(row[r + 2].from, magnitude[4]) << 4;
-            negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
-            negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
-            negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
-            vi sign = (in_lanes(~negative) | (peak == 0)) & INT32_MIN;
+            vi lowest0 = fold_u16(larger_u16(bits_u16(row[r].from), bits_u16(row[r].from + 32)),
+                                  larger_u16(bits_u16(row[r].from + 64), bits_u16(row[r].from + 96)));
+            vi lowest1 = fold_u16(larger_u16(bits_u16(row[r + 1].from), bits_u16(row[r + 1].from + 32)),
+                                  larger_u16(bits_u16(row[r + 1].from + 64), bits_u16(row[r + 1].from + 96)));
+            vi lowest2 = fold_u16(larger_u16(bits_u16(row[r + 2].from), bits_u16(row[r + 2].from + 32)),
+                                  larger_u16(bits_u16(row[r + 2].from + 64), bits_u16(row[r + 2].from + 96)));
+            vi lowest3 = fold_u16(larger_u16(bits_u16(row[r + 3].from), bits_u16(row[r + 3].from + 32)),
+                                  larger_u16(bits_u16(row[r + 3].from + 64), bits_u16(row[r + 3].from + 96)));
+            vi lowest = largest_u16(lowest0, lowest1, lowest2, lowest3);
+            vi highest0 = fold_u16(larger_u16(flipped_u16(row[r].from), flipped_u16(row[r].from + 32)),
+                                   larger_u16(flipped_u16(row[r].from + 64), flipped_u16(row[r].from + 96)));
+            vi highest1 = fold_u16(larger_u16(flipped_u16(row[r + 1].from), flipped_u16(row[r + 1].from + 32)),
+                                   larger_u16(flipped_u16(row[r + 1].from + 64), flipped_u16(row[r + 1].from + 96)));
+            vi highest2 = fold_u16(larger_u16(flipped_u16(row[r + 2].from), flipped_u16(row[r + 2].from + 32)),
+                                   larger_u16(flipped_u16(row[r + 2].from + 64), flipped_u16(row[r + 2].from + 96)));
+            vi highest3 = fold_u16(larger_u16(flipped_u16(row[r + 3].from), flipped_u16(row[r + 3].from + 32)),
+                                   larger_u16(flipped_u16(row[r + 3].from + 64), flipped_u16(row[r + 3].from + 96)));
+            vi highest = largest_u16(highest0, highest1, highest2, highest3);
+            const uint32_t sign_bit = (uint32_t)1 << 15;
+            vi low = (vi)((vu)lowest - sign_bit), high = (vi)((vu)highest - sign_bit);
+            vi peak = (vi)choose(low > high, (vf)low, (vf)high);
+            vi is_negative = low > high;
+            vi tied = (low == high) & (peak > 0);
+            if (is_any_negative(tied)) {
+                uint32_t negative = 0;
+                int32_t magnitude[8];
+                store_words(magnitude, peak & tied);
+                if (magnitude[0] != 0)
+                    negative |= starts_negative_u16(row[r].from, magnitude[0]) << 0;
+                if (magnitude[1] != 0)
+                    negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
+                if (magnitude[2] != 0)
+                    negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
+                if (magnitude[3] != 0)
+                    negative |= starts_negative_u16(row[r + 1].from + 64, magnitude[3]) << 3;
+                if (magnitude[4] != 0)
+                    negative |= starts_negative_u16(row[r + 2].from, magnitude[4]) << 4;
+                if (magnitude[5] != 0)
+                    negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
+                if (magnitude[6] != 0)
+                    negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
+                if (magnitude[7] != 0)
+                    negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
+                is_negative |= in_lanes(negative);
+            }
+            vi sign = (~is_negative | (peak == 0)) & INT32_MIN;
             vf s = (vf)((vi)value_bf16(peak) ^ sign) / 8.0f;
             vf inverse = choose(s == 0.f, s, 1.0f / s);
             store_kept(scale + 2 * r, s);

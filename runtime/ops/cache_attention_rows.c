@@ -56,7 +56,8 @@ static int64_t token_bytes(const struct cache_call *call, const struct way *way)
     return way->heads * way->repeat * bytes;
 }
 
-/* Whether kernels put rows of several tokens together: those of a tile, and of blocks whole lines. */
+/* Whether kernels put rows of several tokens together: those of a tile, and of blocks whole lines.
+ */
 static bool put_together(int element) {
     const struct kvmill_format_parts *parts = kvmill_format_parts(element);
     return parts->tile > 0 || parts->block > 0;

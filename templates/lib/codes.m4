@@ -37,8 +37,11 @@ km_word(«store_low_bytes», «void», «void *to, vi x», «
 m4_dnl ---- Largest magnitudes, compared as integers: infinity is above all numbers, and NaN above infinity.
 m4_dnl u16, u32: the size of an element ----
 
-m4_dnl magnitudes_U(from) -- of a vector of elements; keys_U(from) -- numbers in the order of the elements, zeros with a
-m4_dnl sign first; element_of_key_U(key) -- its bits again, an element in each lane; larger_U(a, b).
+m4_dnl magnitudes_U(from) -- of a vector of elements.
+m4_dnl bits_U(from) -- elements as they are; flipped_U(from) -- with the other sign.  The largest of the one is the element
+m4_dnl farthest below 0, and that of the other farthest above.
+m4_dnl keys_U(from) -- numbers in the order of the elements, zeros with a sign first; element_of_key_U(key) -- its bits
+m4_dnl again, an element in each lane; larger_U(a, b).
 m4_dnl fold_U(a, b) -- of two vectors whose groups span more than 16 bytes: pieces of 16 bytes next to each other
 m4_dnl become one.
 m4_dnl largest_U(a, b, c, d) -- of four vectors, one after the other, with a group in every 16 bytes: the largest of
@@ -49,6 +52,16 @@ km_word(«magnitudes_$1», «vi», «const void *from», «
     elements_$1 x;
     memcpy(&x, from, sizeof x);
     return (vi)(x & $3);
+»)
+km_word(«bits_$1», «vi», «const void *from», «
+    vi x;
+    memcpy(&x, from, sizeof x);
+    return x;
+»)
+km_word(«flipped_$1», «vi», «const void *from», «
+    elements_$1 x;
+    memcpy(&x, from, sizeof x);
+    return (vi)(x ^ m4_eval($3 + 1)U);
 »)
 km_word(«keys_$1», «vi», «const void *from», «
     elements_$1 x;

@@ -38,8 +38,8 @@ m4_dnl ---- Largest magnitudes, compared as integers: infinity is above all numb
 m4_dnl u16, u32: the size of an element ----
 
 m4_dnl magnitudes_U(from) -- of a vector of elements.
-m4_dnl bits_U(from) -- elements as they are; flipped_U(from) -- with the other sign.  The largest of the one is the element
-m4_dnl farthest below 0, and that of the other farthest above.
+m4_dnl bits_U(from) -- elements as they are; flipped_U(from) -- with the other sign.  The largest of the one is the
+m4_dnl element farthest below 0, and that of the other farthest above.
 m4_dnl keys_U(from) -- numbers in the order of the elements, zeros with a sign first; element_of_key_U(key) -- its bits
 m4_dnl again, an element in each lane; larger_U(a, b).
 m4_dnl fold_U(a, b) -- of two vectors whose groups span more than 16 bytes: pieces of 16 bytes next to each other

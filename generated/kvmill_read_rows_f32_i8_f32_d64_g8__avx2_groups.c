@@ -173,8 +173,7 @@ static void
 kvmill_read_rows_f32_i8_f32_d64_g8__avx2_groups_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
-    int64_t all = (int64_t)(uintptr_t)p->activation | p->token_stride | p->head_stride;
-    if (p->stream && all % 64 == 0)
+    if (p->stream && ((int64_t)(uintptr_t)p->activation | p->token_stride | p->head_stride) % 64 == 0)
         stream_rows(p, first, last);
     else
         store_rows(p, first, last);

@@ -9,6 +9,7 @@ typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));
 typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef uint16_t elements_u16 __attribute__((vector_size(4 * LANES)));
 typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 
@@ -17,9 +18,11 @@ typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alia
                                  target("avx2,fma,f16c")))
 
 INLINED vi
-magnitudes_u16(const void *from)
+bits_u16(const void *from)
 {
-    return (vi)_mm256_and_si256(_mm256_loadu_si256((const __m256i *)from), _mm256_set1_epi16(0x7fff));
+    vi x;
+    memcpy(&x, from, sizeof x);
+    return x;
 }
 
 INLINED vi
@@ -60,6 +63,26 @@ largest_u16(vi a, vi b, vi c, vi d)
     vi m = quartered_u16(halved_u16(a, b), halved_u16(c, d));
     m = larger_u16(m, (vi)((vu)m >> 16)) & 0xffff;
     return (vi)in_order((__m256i)m);
+}
+
+INLINED vi
+flipped_u16(const void *from)
+{
+    elements_u16 x;
+    memcpy(&x, from, sizeof x);
+    return (vi)(x ^ 32768U);
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+INLINED int
+is_any_negative(vi b)
+{
+    return _mm256_movemask_ps((__m256)b) != 0;
 }
 
 INLINED void
@@ -104,12 +127,6 @@ INLINED vf
 value_bf16(vi b)
 {
     return (vf)(b << 16);
-}
-
-INLINED vf
-choose(vi mask, vf a, vf b)
-{
-    return (vf)((mask & (vi)a) | (~mask & (vi)b));
 }
 
 INLINED void
@@ -260,38 +277,265 @@ struct row {
     unsigned char *to;
 };
 
+INLINED int
+follow_each_other(const struct row *row, int count, int step)
+{
+    int n = 1;
+    while (n < count && row[n].to == row[n - 1].to + step)
+        n++;
+    return n;
+}
+
 __attribute__((target("avx2,fma,f16c")))
 static void
-store_batch(struct row *row, int count, int64_t ahead)
+stream_together(const struct row *row, unsigned char (*together)[36], int count)
 {
-    __attribute__((aligned(64))) float scale[16];
-    __attribute__((aligned(64))) float inverses[16];
-    unsigned char halves[32];
+    const unsigned char *from = together[0];
+    unsigned char *to = row[0].to;
+    if ((uintptr_t)to % 64 == 0 && follow_each_other(row, count, 36) == 16) {
+        for (int i = 0; i < 576; i += 64) {
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word32 *)(to + i)) :
+                             "x"(*(const kvmill_word32 *)(from + i)));
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word32 *)(to + i + 32)) :
+                             "x"(*(const kvmill_word32 *)(from + i + 32)));
+        }
+        return;
+    }
+    for (int r = 0; r < count; r++)
+        memcpy(row[r].to, together[r], 36);
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+stream_batch(struct row *row, int count, int64_t ahead)
+{
+    __attribute__((aligned(64))) unsigned char together[16][36];
+    for (int r = count; r < 16; r++)
+        row[r] = row[0];
+    __attribute__((aligned(64))) float scale[32];
+    __attribute__((aligned(64))) float inverses[32];
+    unsigned char halves[64];
     int wild = 0;
     /* Scales.  */
     for (int r = 0; r < count; r += 4) {
         {
-            vi peak0 = fold_u16(larger_u16(magnitudes_u16(row[r].from), magnitudes_u16(row[r].from + 32)),
-                                larger_u16(magnitudes_u16(row[r].from + 64), magnitudes_u16(row[r].from + 96)));
-            vi peak1 = fold_u16(larger_u16(magnitudes_u16(row[r + 1].from), magnitudes_u16(row[r + 1].from + 32)),
-                                larger_u16(magnitudes_u16(row[r + 1].from + 64), magnitudes_u16(row[r + 1].from + 96)));
-            vi peak2 = fold_u16(larger_u16(magnitudes_u16(row[r + 2].from), magnitudes_u16(row[r + 2].from + 32)),
-                                larger_u16(magnitudes_u16(row[r + 2].from + 64), magnitudes_u16(row[r + 2].from + 96)));
-            vi peak3 = fold_u16(larger_u16(magnitudes_u16(row[r + 3].from), magnitudes_u16(row[r + 3].from + 32)),
-                                larger_u16(magnitudes_u16(row[r + 3].from + 64), magnitudes_u16(row[r + 3].from + 96)));
-            vi peak = largest_u16(peak0, peak1, peak2, peak3);
-            uint32_t negative = 0;
-            int32_t magnitude[8];
-            store_words(magnitude, peak);
-            negative |= starts_negative_u16(row[r].from, magnitude[0]) << 0;
-            negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
-            negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
-            negative |= starts_negative_u16(row[r + 1].from + 64, magnitude[3]) << 3;
-            negative |= starts_negative_u16(row[r + 2].from, magnitude[4]) << 4;
-            negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
-            negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
-            negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
-            vi sign = (in_lanes(~negative) | (peak == 0)) & INT32_MIN;
+            vi lowest0 = fold_u16(larger_u16(bits_u16(row[r].from), bits_u16(row[r].from + 32)),
+                                  larger_u16(bits_u16(row[r].from + 64), bits_u16(row[r].from + 96)));
+            vi lowest1 = fold_u16(larger_u16(bits_u16(row[r + 1].from), bits_u16(row[r + 1].from + 32)),
+                                  larger_u16(bits_u16(row[r + 1].from + 64), bits_u16(row[r + 1].from + 96)));
+            vi lowest2 = fold_u16(larger_u16(bits_u16(row[r + 2].from), bits_u16(row[r + 2].from + 32)),
+                                  larger_u16(bits_u16(row[r + 2].from + 64), bits_u16(row[r + 2].from + 96)));
+            vi lowest3 = fold_u16(larger_u16(bits_u16(row[r + 3].from), bits_u16(row[r + 3].from + 32)),
+                                  larger_u16(bits_u16(row[r + 3].from + 64), bits_u16(row[r + 3].from + 96)));
+            vi lowest = largest_u16(lowest0, lowest1, lowest2, lowest3);
+            vi highest0 = fold_u16(larger_u16(flipped_u16(row[r].from), flipped_u16(row[r].from + 32)),
+                                   larger_u16(flipped_u16(row[r].from + 64), flipped_u16(row[r].from + 96)));
+            vi highest1 = fold_u16(larger_u16(flipped_u16(row[r + 1].from), flipped_u16(row[r + 1].from + 32)),
+                                   larger_u16(flipped_u16(row[r + 1].from + 64), flipped_u16(row[r + 1].from + 96)));
+            vi highest2 = fold_u16(larger_u16(flipped_u16(row[r + 2].from), flipped_u16(row[r + 2].from + 32)),
+                                   larger_u16(flipped_u16(row[r + 2].from + 64), flipped_u16(row[r + 2].from + 96)));
+            vi highest3 = fold_u16(larger_u16(flipped_u16(row[r + 3].from), flipped_u16(row[r + 3].from + 32)),
+                                   larger_u16(flipped_u16(row[r + 3].from + 64), flipped_u16(row[r + 3].from + 96)));
+            vi highest = largest_u16(highest0, highest1, highest2, highest3);
+            const uint32_t sign_bit = (uint32_t)1 << 15;
+            vi low = (vi)((vu)lowest - sign_bit), high = (vi)((vu)highest - sign_bit);
+            vi peak = (vi)choose(low > high, (vf)low, (vf)high);
+            vi is_negative = low > high;
+            vi tied = (low == high) & (peak > 0);
+            if (is_any_negative(tied)) {
+                uint32_t negative = 0;
+                int32_t magnitude[8];
+                store_words(magnitude, peak & tied);
+                if (magnitude[0] != 0)
+                    negative |= starts_negative_u16(row[r].from, magnitude[0]) << 0;
+                if (magnitude[1] != 0)
+                    negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
+                if (magnitude[2] != 0)
+                    negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
+                if (magnitude[3] != 0)
+                    negative |= starts_negative_u16(row[r + 1].from + 64, magnitude[3]) << 3;
+                if (magnitude[4] != 0)
+                    negative |= starts_negative_u16(row[r + 2].from, magnitude[4]) << 4;
+                if (magnitude[5] != 0)
+                    negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
+                if (magnitude[6] != 0)
+                    negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
+                if (magnitude[7] != 0)
+                    negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
+                is_negative |= in_lanes(negative);
+            }
+            vi sign = (~is_negative | (peak == 0)) & INT32_MIN;
+            vf s = (vf)((vi)value_bf16(peak) ^ sign) / 8.0f;
+            vf inverse = choose(s == 0.f, s, 1.0f / s);
+            store_kept(scale + 2 * r, s);
+            store_kept(inverses + 2 * r, inverse);
+            store_f16(halves + 2 * (2 * r), s);
+            wild |= any_from(peak, 0x7f80) | any_from((vi)abs_f32(inverse), 0x7f800000);
+        }
+    }
+    /* Codes.  */
+    for (int r = 0; r < count; r++) {
+        const unsigned char *from = row[r].from, *half = halves + 4 * r;
+        unsigned char *to = together[r];
+        const float *inverse = inverses + 2 * r;
+        __builtin_prefetch(row[r].from + ahead);
+        __builtin_prefetch(row[r].from + ahead + 64);
+        for (int b = 0; b < 2; b++)
+            memcpy(to + b * 18, half + 2 * b, 2);
+        {
+            {
+                vi low = at_most(truncate(multiply(load_bf16(from), broadcast(inverse[0])) + 8.5f), 15);
+                vi high = at_most(truncate(multiply(load_bf16(from + 32), broadcast(inverse[0])) + 8.5f), 15);
+                store_low_bytes(to + 2, low | high << 4);
+            }
+            {
+                vi low = at_most(truncate(multiply(load_bf16(from + 16), broadcast(inverse[0])) + 8.5f), 15);
+                vi high = at_most(truncate(multiply(load_bf16(from + 48), broadcast(inverse[0])) + 8.5f), 15);
+                store_low_bytes(to + 10, low | high << 4);
+            }
+        }
+        {
+            {
+                vi low = at_most(truncate(multiply(load_bf16(from + 64), broadcast(inverse[1])) + 8.5f), 15);
+                vi high = at_most(truncate(multiply(load_bf16(from + 96), broadcast(inverse[1])) + 8.5f), 15);
+                store_low_bytes(to + 20, low | high << 4);
+            }
+            {
+                vi low = at_most(truncate(multiply(load_bf16(from + 80), broadcast(inverse[1])) + 8.5f), 15);
+                vi high = at_most(truncate(multiply(load_bf16(from + 112), broadcast(inverse[1])) + 8.5f), 15);
+                store_low_bytes(to + 28, low | high << 4);
+            }
+        }
+    }
+    if (wild)
+        for (int r = 0; r < count; r++)
+            mend_blocks(row[r].from, scale + 2 * r, inverses + 2 * r, together[r]);
+    stream_together(row, together, count);
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+stream_tokens(const struct kvmill_convert *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_convert p = *problem;
+    struct row row[16];
+    int count = 0;
+    const int64_t token = p.heads * 128;
+    const int64_t ahead = p.stream ? (8192 + token - 1) / token : 0;
+    /* The loop nest: tokens, then heads; stream_batch() goes through 16 rows at a time.  */
+    for (int64_t t = first; t < last; t++)
+        for (int64_t h = 0; h < p.heads; h++) {
+            row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
+            row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
+            if (++count == 16) {
+                stream_batch(row, count, ahead * p.token_stride);
+                count = 0;
+            }
+        }
+    if (count > 0)
+        stream_batch(row, count, ahead * p.token_stride);
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+stream_heads(const struct kvmill_convert *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_convert p = *problem;
+    const int64_t heads = p.heads, heads_ahead = p.stream ? 8 : 0;
+    struct row row[16];
+    /* The loop nest: tokens whose rows lie together, heads, and each of these tokens; stream_batch() goes through 16
+       rows at a time.  */
+    for (int64_t begin = first, end; begin < last; begin = end) {
+        int count = 0;
+        int64_t ahead = 0;
+        end = begin + 16 - p.slot[begin] % 16;
+        end = end < last ? end : last;
+        for (int64_t h = 0; h < heads; h++) {
+            ahead = (h + heads_ahead) / heads * 16 * p.token_stride + ((h + heads_ahead) % heads - h) * p.head_stride;
+            for (int64_t t = begin; t < end; t++) {
+                row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
+                row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
+                if (++count == 16) {
+                    stream_batch(row, count, ahead);
+                    count = 0;
+                }
+            }
+        }
+        if (count > 0)
+            stream_batch(row, count, ahead);
+    }
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+stream_rows(const struct kvmill_convert *p, int64_t first, int64_t last)
+{
+    if (p->cache.row_stride == 36)
+        stream_heads(p, first, last);
+    else
+        stream_tokens(p, first, last);
+    __builtin_ia32_sfence();
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+store_batch(struct row *row, int count, int64_t ahead)
+{
+    for (int r = count; r < 16; r++)
+        row[r] = row[0];
+    __attribute__((aligned(64))) float scale[32];
+    __attribute__((aligned(64))) float inverses[32];
+    unsigned char halves[64];
+    int wild = 0;
+    /* Scales.  */
+    for (int r = 0; r < count; r += 4) {
+        {
+            vi lowest0 = fold_u16(larger_u16(bits_u16(row[r].from), bits_u16(row[r].from + 32)),
+                                  larger_u16(bits_u16(row[r].from + 64), bits_u16(row[r].from + 96)));
+            vi lowest1 = fold_u16(larger_u16(bits_u16(row[r + 1].from), bits_u16(row[r + 1].from + 32)),
+                                  larger_u16(bits_u16(row[r + 1].from + 64), bits_u16(row[r + 1].from + 96)));
+            vi lowest2 = fold_u16(larger_u16(bits_u16(row[r + 2].from), bits_u16(row[r + 2].from + 32)),
+                                  larger_u16(bits_u16(row[r + 2].from + 64), bits_u16(row[r + 2].from + 96)));
+            vi lowest3 = fold_u16(larger_u16(bits_u16(row[r + 3].from), bits_u16(row[r + 3].from + 32)),
+                                  larger_u16(bits_u16(row[r + 3].from + 64), bits_u16(row[r + 3].from + 96)));
+            vi lowest = largest_u16(lowest0, lowest1, lowest2, lowest3);
+            vi highest0 = fold_u16(larger_u16(flipped_u16(row[r].from), flipped_u16(row[r].from + 32)),
+                                   larger_u16(flipped_u16(row[r].from + 64), flipped_u16(row[r].from + 96)));
+            vi highest1 = fold_u16(larger_u16(flipped_u16(row[r + 1].from), flipped_u16(row[r + 1].from + 32)),
+                                   larger_u16(flipped_u16(row[r + 1].from + 64), flipped_u16(row[r + 1].from + 96)));
+            vi highest2 = fold_u16(larger_u16(flipped_u16(row[r + 2].from), flipped_u16(row[r + 2].from + 32)),
+                                   larger_u16(flipped_u16(row[r + 2].from + 64), flipped_u16(row[r + 2].from + 96)));
+            vi highest3 = fold_u16(larger_u16(flipped_u16(row[r + 3].from), flipped_u16(row[r + 3].from + 32)),
+                                   larger_u16(flipped_u16(row[r + 3].from + 64), flipped_u16(row[r + 3].from + 96)));
+            vi highest = largest_u16(highest0, highest1, highest2, highest3);
+            const uint32_t sign_bit = (uint32_t)1 << 15;
+            vi low = (vi)((vu)lowest - sign_bit), high = (vi)((vu)highest - sign_bit);
+            vi peak = (vi)choose(low > high, (vf)low, (vf)high);
+            vi is_negative = low > high;
+            vi tied = (low == high) & (peak > 0);
+            if (is_any_negative(tied)) {
+                uint32_t negative = 0;
+                int32_t magnitude[8];
+                store_words(magnitude, peak & tied);
+                if (magnitude[0] != 0)
+                    negative |= starts_negative_u16(row[r].from, magnitude[0]) << 0;
+                if (magnitude[1] != 0)
+                    negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
+                if (magnitude[2] != 0)
+                    negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
+                if (magnitude[3] != 0)
+                    negative |= starts_negative_u16(row[r + 1].from + 64, magnitude[3]) << 3;
+                if (magnitude[4] != 0)
+                    negative |= starts_negative_u16(row[r + 2].from, magnitude[4]) << 4;
+                if (magnitude[5] != 0)
+                    negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
+                if (magnitude[6] != 0)
+                    negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
+                if (magnitude[7] != 0)
+                    negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
+                is_negative |= in_lanes(negative);
+            }
+            vi sign = (~is_negative | (peak == 0)) & INT32_MIN;
             vf s = (vf)((vi)value_bf16(peak) ^ sign) / 8.0f;
             vf inverse = choose(s == 0.f, s, 1.0f / s);
             store_kept(scale + 2 * r, s);
@@ -344,25 +588,22 @@ static void
 store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert p = *problem;
-    struct row row[8];
+    struct row row[16];
     int count = 0;
     const int64_t token = p.heads * 128;
-    const int64_t ahead = p.stream ? (4096 + token - 1) / token : 0;
-    /* The loop nest: tokens, then heads; store_batch() goes through 8 rows at a time.  */
+    const int64_t ahead = p.stream ? (8192 + token - 1) / token : 0;
+    /* The loop nest: tokens, then heads; store_batch() goes through 16 rows at a time.  */
     for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
             row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
             row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
-            if (++count == 8) {
-                store_batch(row, 8, ahead * p.token_stride);
+            if (++count == 16) {
+                store_batch(row, count, ahead * p.token_stride);
                 count = 0;
             }
         }
-    if (count > 0) {
-        for (int r = count; r < 8; r++)
-            row[r] = row[0];
+    if (count > 0)
         store_batch(row, count, ahead * p.token_stride);
-    }
 }
 
 __attribute__((target("avx2,fma,f16c")))
@@ -370,7 +611,11 @@ static void
 kvmill_write_rows_bf16_q4_0_none_d64_g0__avx2_blocks_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
-    store_rows(p, first, last);
+    if (p->stream && ((p->cache.row_stride == 36 && last - first >= 16) ||
+                      (p->cache.head_stride == 36 && p->heads >= 16)))
+        stream_rows(p, first, last);
+    else
+        store_rows(p, first, last);
 }
 
 static const struct kvmill_convert_shape shape = {

@@ -232,10 +232,119 @@ struct row {
     unsigned char *to;
 };
 
+INLINED int
+follow_each_other(const struct row *row, int count, int step)
+{
+    int n = 1;
+    while (n < count && row[n].to == row[n - 1].to + step)
+        n++;
+    return n;
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+stream_together(const struct row *row, unsigned char (*together)[72], int count)
+{
+    const unsigned char *from = together[0];
+    unsigned char *to = row[0].to;
+    if ((uintptr_t)to % 64 == 0 && follow_each_other(row, count, 72) == 8) {
+        for (int i = 0; i < 576; i += 64) {
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word32 *)(to + i)) :
+                             "x"(*(const kvmill_word32 *)(from + i)));
+            __asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word32 *)(to + i + 32)) :
+                             "x"(*(const kvmill_word32 *)(from + i + 32)));
+        }
+        return;
+    }
+    for (int r = 0; r < count; r++)
+        memcpy(row[r].to, together[r], 72);
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+stream_batch(struct row *row, int count, int64_t ahead)
+{
+    __attribute__((aligned(64))) unsigned char together[8][72];
+    for (int r = count; r < 8; r++)
+        row[r] = row[0];
+    for (int r = 0; r < count; r++) {
+        __builtin_prefetch(row[r].from + ahead);
+        __builtin_prefetch(row[r].from + ahead + 64);
+        quantise_row(row[r].from, together[r]);
+    }
+    stream_together(row, together, count);
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+stream_tokens(const struct kvmill_convert *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_convert p = *problem;
+    struct row row[8];
+    int count = 0;
+    const int64_t token = p.heads * 128;
+    const int64_t ahead = p.stream ? (8192 + token - 1) / token : 0;
+    /* The loop nest: tokens, then heads; stream_batch() goes through 8 rows at a time.  */
+    for (int64_t t = first; t < last; t++)
+        for (int64_t h = 0; h < p.heads; h++) {
+            row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
+            row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
+            if (++count == 8) {
+                stream_batch(row, count, ahead * p.token_stride);
+                count = 0;
+            }
+        }
+    if (count > 0)
+        stream_batch(row, count, ahead * p.token_stride);
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+stream_heads(const struct kvmill_convert *problem, int64_t first, int64_t last)
+{
+    const struct kvmill_convert p = *problem;
+    const int64_t heads = p.heads, heads_ahead = p.stream ? 8 : 0;
+    struct row row[8];
+    /* The loop nest: tokens whose rows lie together, heads, and each of these tokens; stream_batch() goes through 8
+       rows at a time.  */
+    for (int64_t begin = first, end; begin < last; begin = end) {
+        int count = 0;
+        int64_t ahead = 0;
+        end = begin + 16 - p.slot[begin] % 16;
+        end = end < last ? end : last;
+        for (int64_t h = 0; h < heads; h++) {
+            ahead = (h + heads_ahead) / heads * 16 * p.token_stride + ((h + heads_ahead) % heads - h) * p.head_stride;
+            for (int64_t t = begin; t < end; t++) {
+                row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
+                row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
+                if (++count == 8) {
+                    stream_batch(row, count, ahead);
+                    count = 0;
+                }
+            }
+        }
+        if (count > 0)
+            stream_batch(row, count, ahead);
+    }
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+stream_rows(const struct kvmill_convert *p, int64_t first, int64_t last)
+{
+    if (p->cache.row_stride == 72)
+        stream_heads(p, first, last);
+    else
+        stream_tokens(p, first, last);
+    __builtin_ia32_sfence();
+}
+
 __attribute__((target("avx2,fma,f16c")))
 static void
 store_batch(struct row *row, int count, int64_t ahead)
 {
+    for (int r = count; r < 8; r++)
+        row[r] = row[0];
     for (int r = 0; r < count; r++) {
         __builtin_prefetch(row[r].from + ahead);
         __builtin_prefetch(row[r].from + ahead + 64);
@@ -251,22 +360,19 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     struct row row[8];
     int count = 0;
     const int64_t token = p.heads * 128;
-    const int64_t ahead = p.stream ? (4096 + token - 1) / token : 0;
+    const int64_t ahead = p.stream ? (8192 + token - 1) / token : 0;
     /* The loop nest: tokens, then heads; store_batch() goes through 8 rows at a time.  */
     for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
             row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
             row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
             if (++count == 8) {
-                store_batch(row, 8, ahead * p.token_stride);
+                store_batch(row, count, ahead * p.token_stride);
                 count = 0;
             }
         }
-    if (count > 0) {
-        for (int r = count; r < 8; r++)
-            row[r] = row[0];
+    if (count > 0)
         store_batch(row, count, ahead * p.token_stride);
-    }
 }
 
 __attribute__((target("avx2,fma,f16c")))
@@ -274,7 +380,11 @@ static void
 kvmill_write_rows_bf16_q8_kv_none_d64_g0__avx2_row_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
-    store_rows(p, first, last);
+    if (p->stream && ((p->cache.row_stride == 72 && last - first >= 8) ||
+                      (p->cache.head_stride == 72 && p->heads >= 8)))
+        stream_rows(p, first, last);
+    else
+        store_rows(p, first, last);
 }
 
 static const struct kvmill_convert_shape shape = {

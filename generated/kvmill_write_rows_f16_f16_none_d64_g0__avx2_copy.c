@@ -63,8 +63,7 @@ static void
 kvmill_write_rows_f16_f16_none_d64_g0__avx2_copy_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
-    int64_t all = (int64_t)(uintptr_t)p->cache.data | p->cache.row_stride | p->cache.head_stride;
-    if (p->stream && all % 64 == 0)
+    if (p->stream && ((int64_t)(uintptr_t)p->cache.data | p->cache.row_stride | p->cache.head_stride) % 64 == 0)
         stream_rows(p, first, last);
     else
         store_rows(p, first, last);

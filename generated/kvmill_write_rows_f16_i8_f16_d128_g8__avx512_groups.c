@@ -194,6 +194,8 @@ __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
 stream_batch(struct row *row, int count, int64_t ahead)
 {
+    for (int r = count; r < 8; r++)
+        row[r] = row[0];
     __attribute__((aligned(64))) float scale[128];
     __attribute__((aligned(64))) float inverses[128];
     unsigned char stored[256];
@@ -213,8 +215,10 @@ stream_batch(struct row *row, int count, int64_t ahead)
             wild |= any_from(peak, 0x7c00);
         }
     }
-    for (int r = 0; r < count; r++)
+    for (int r = 0; r < count; r++) {
         memcpy(row[r].scales, stored + 32 * r, 32);
+        __builtin_prefetch(row[r].scales + 512, 1);
+    }
     /* Codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from;
@@ -252,7 +256,7 @@ stream_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     struct row row[8];
     int count = 0;
     const int64_t token = p.heads * 256;
-    const int64_t ahead = p.stream ? (4096 + token - 1) / token : 0;
+    const int64_t ahead = p.stream ? (8192 + token - 1) / token : 0;
     /* The loop nest: tokens, then heads; stream_batch() goes through 8 rows at a time.  */
     for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
@@ -260,15 +264,12 @@ stream_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
             row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
             row[count].scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride + h * p.cache.scale_head_stride;
             if (++count == 8) {
-                stream_batch(row, 8, ahead * p.token_stride);
+                stream_batch(row, count, ahead * p.token_stride);
                 count = 0;
             }
         }
-    if (count > 0) {
-        for (int r = count; r < 8; r++)
-            row[r] = row[0];
+    if (count > 0)
         stream_batch(row, count, ahead * p.token_stride);
-    }
     __builtin_ia32_sfence();
 }
 
@@ -276,6 +277,8 @@ __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
 store_batch(struct row *row, int count, int64_t ahead)
 {
+    for (int r = count; r < 8; r++)
+        row[r] = row[0];
     __attribute__((aligned(64))) float scale[128];
     __attribute__((aligned(64))) float inverses[128];
     unsigned char stored[256];
@@ -295,8 +298,9 @@ store_batch(struct row *row, int count, int64_t ahead)
             wild |= any_from(peak, 0x7c00);
         }
     }
-    for (int r = 0; r < count; r++)
+    for (int r = 0; r < count; r++) {
         memcpy(row[r].scales, stored + 32 * r, 32);
+    }
     /* Codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from;
@@ -334,7 +338,7 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
     struct row row[8];
     int count = 0;
     const int64_t token = p.heads * 256;
-    const int64_t ahead = p.stream ? (4096 + token - 1) / token : 0;
+    const int64_t ahead = p.stream ? (8192 + token - 1) / token : 0;
     /* The loop nest: tokens, then heads; store_batch() goes through 8 rows at a time.  */
     for (int64_t t = first; t < last; t++)
         for (int64_t h = 0; h < p.heads; h++) {
@@ -342,15 +346,12 @@ store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
             row[count].to = p.cache.data + p.slot[t] * p.cache.row_stride + h * p.cache.head_stride;
             row[count].scales = p.cache.scale + p.slot[t] * p.cache.scale_row_stride + h * p.cache.scale_head_stride;
             if (++count == 8) {
-                store_batch(row, 8, ahead * p.token_stride);
+                store_batch(row, count, ahead * p.token_stride);
                 count = 0;
             }
         }
-    if (count > 0) {
-        for (int r = count; r < 8; r++)
-            row[r] = row[0];
+    if (count > 0)
         store_batch(row, count, ahead * p.token_stride);
-    }
 }
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
@@ -358,8 +359,7 @@ static void
 kvmill_write_rows_f16_i8_f16_d128_g8__avx512_groups_run(const void *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert *p = problem;
-    int64_t all = (int64_t)(uintptr_t)p->cache.data | p->cache.row_stride | p->cache.head_stride;
-    if (p->stream && all % 64 == 0)
+    if (p->stream && ((int64_t)(uintptr_t)p->cache.data | p->cache.row_stride | p->cache.head_stride) % 64 == 0)
         stream_rows(p, first, last);
     else
         store_rows(p, first, last);

@@ -10,7 +10,13 @@
 #include "packs.h"
 #include "walk.h"
 
-enum { MOST_TOKENS = 12, MOST_ROWS = 32, MOST_PIECES = 5, MOST_TILED_BYTES = 1024 };
+enum {
+    USUAL_TOKENS = 12,
+    MOST_TOKENS = 40,
+    MOST_ROWS = 64,
+    MOST_PIECES = 5,
+    MOST_TILED_BYTES = 1024
+};
 
 static int64_t cases;
 
@@ -174,10 +180,11 @@ static void open_grid(struct problem *problem, int grid, const int64_t shape[3],
     int64_t rows = shape[0], heads = shape[1], bytes = shape[2];
     int64_t row = constant_of(problem->kernel, row_name, 0);
     int64_t head = constant_of(problem->kernel, head_name, 0);
-    int64_t step = bytes + (dice_once_in(dice, 2) ? 0 : dice_range(dice, 0, 40));
+    bool packed = problem->tokens > USUAL_TOKENS || dice_once_in(dice, 2);
+    int64_t step = bytes + (packed ? 0 : dice_range(dice, 0, 40));
     bool in_tiles = grid == DATA && problem->tiles.rows > 0;
     bool head_major = dice_once_in(dice, 2) || in_tiles;
-    step = in_tiles ? bytes : aligned ? round_up(step, 64) : step;
+    step = in_tiles ? bytes : aligned && !(packed && grid == DATA) ? round_up(step, 64) : step;
     int64_t strides[] = {head_major ? step : step * heads, head_major ? step * rows : step, 1};
     if (row > 0 || head > 0) {
         strides[0] = row > 0 ? row : head * heads;
@@ -191,12 +198,24 @@ static unsigned char *row_in(const struct fenced_tensor *grid, int64_t row, int6
     return grid->fence.data + row * grid->strides[0] + head * grid->strides[1];
 }
 
+/* Rows that fill tiles and lines, except that two of them are elsewhere. */
+static void exchange_slots(struct problem *problem, struct dice *dice) {
+    int64_t *a = &problem->slot[dice_range(dice, 0, problem->tokens - 1)];
+    int64_t *b = &problem->slot[dice_range(dice, 0, problem->tokens - 1)];
+    int64_t slot = *a;
+    *a = *b;
+    *b = slot;
+}
+
 static void choose_slots(struct problem *problem, int64_t rows, struct dice *dice) {
     int64_t order[MOST_ROWS];
-    bool in_order = dice_once_in(dice, 3);
+    bool are_many = problem->tokens > USUAL_TOKENS, in_order = dice_once_in(dice, 3) || are_many;
+    int64_t first = dice_once_in(dice, 2) ? 0 : (rows - problem->tokens) / 2;
     dice_order(dice, order, rows);
     for (int64_t t = 0; t < problem->tokens; t++)
-        problem->slot[t] = in_order ? t + (rows - problem->tokens) / 2 : order[t];
+        problem->slot[t] = in_order ? first + t : order[t];
+    if (are_many && dice_once_in(dice, 2))
+        exchange_slots(problem, dice);
 }
 
 static void describe_problem(struct problem *problem) {
@@ -225,7 +244,10 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
     const struct kvmill_convert_shape *shape = kernel->shape;
     int64_t heads = constant_of(kernel, "heads", dice_range(dice, 1, most_heads(kernel)));
     int64_t repeat = constant_of(kernel, "repeat", dice_range(dice, 1, 3));
-    int64_t tokens = dice_range(dice, 0, MOST_TOKENS), rows = tokens + dice_range(dice, 1, 5);
+    bool many = dice_once_in(dice, 4);
+    int64_t tokens =
+        many ? dice_range(dice, USUAL_TOKENS, MOST_TOKENS) : dice_range(dice, 0, USUAL_TOKENS);
+    int64_t rows = tokens + dice_range(dice, 1, 5);
     bool aligned = dice_once_in(dice, 2);
     repeat = convert_is_writer(kernel) ? 1 : repeat;
     *problem = (struct problem){.kernel = kernel,

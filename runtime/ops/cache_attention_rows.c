@@ -56,9 +56,19 @@ static int64_t token_bytes(const struct cache_call *call, const struct way *way)
     return way->heads * way->repeat * bytes;
 }
 
+/* Whether kernels put rows of several tokens together: those of a tile, and of blocks whole lines.
+ */
+static bool put_together(int element) {
+    const struct kvmill_format_parts *parts = kvmill_format_parts(element);
+    return parts->tile > 0 || parts->block > 0;
+}
+
 static int64_t part_tokens(const struct cache_call *call, const struct way *way) {
-    int64_t tokens = part_bytes / token_bytes(call, way);
-    return tokens > 0 ? tokens : 1;
+    const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
+    int64_t tokens = kvmill_max(1, part_bytes / token_bytes(call, way));
+    bool together = put_together(geometry->key.element) || put_together(geometry->value.element);
+    int64_t step = way->writes && together ? KVMILL_KEY_TILE : 1;
+    return (tokens + step - 1) / step * step;
 }
 
 static int64_t count_parts(const struct cache_call *call, const struct way *way) {

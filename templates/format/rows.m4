@@ -48,10 +48,8 @@ m4_define(«km_row_at», «km_if(km_in_tiles($1), «_km_row_of_tile(«$2», «$3
     km_part(«piece_of_tile», $1))», «$2 + $4 * $3»)»)
 m4_define(«_km_row_of_tile», «$1 + $3 / $4 * $4 * $2 + $3 % $4 * $5»)
 
-m4_dnl km_tile_words(T, BYTES) -- defines row_from_tile and row_to_tile: the bytes of a row, one after the other; and
-m4_dnl rows_to_tile: of km_together(T) rows that follow each other in a tile.
-m4_define(«km_together», «km_if(km_part(«tile», $1) > 8, 8, «km_part(«tile», $1)»)»)
-m4_define(«km_tile_words», «km_if(km_in_tiles($1), «m4_dnl
+m4_dnl km_tile_words(T, BYTES) -- defines row_from_tile and row_to_tile: the bytes of a row, one after the other.
+m4_define(«km_tile_words», «km_if(km_in_tiles(«$1»), «m4_dnl
 km_inline(«void», «row_from_tile(unsigned char *row, const unsigned char *from)»)
 {
     for (int i = 0; i < $2; i += km_part(«piece_of_tile», $1))
@@ -62,14 +60,6 @@ km_inline(«void», «row_to_tile(const unsigned char *row, unsigned char *to)»
 {
     for (int i = 0; i < $2; i += km_part(«piece_of_tile», $1))
         memcpy(to + i * km_part(«tile», $1), row + i, km_part(«piece_of_tile», $1));
-}
-
-km_inline(«void», «rows_to_tile(unsigned char (*row)[$2], unsigned char *to)»)
-{
-    for (int i = 0; i < $2; i += km_part(«piece_of_tile», $1))
-        for (int r = 0; r < km_together($1); r++)
-            memcpy(to + i * km_part(«tile», $1) + r * km_part(«piece_of_tile», $1), row[r] + i, m4_dnl
-km_part(«piece_of_tile», $1));
 }
 
 »)»)

@@ -126,6 +126,12 @@ km_helper(«in_order», «km_inline(«__m256i», «in_order(__m256i b)»)
 }
 
 »)
+km_helper(«for_unpacking», «km_inline(«__m256i», «for_unpacking(__m256i b)»)
+{
+    return _mm256_permutevar8x32_epi32(b, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+}
+
+»)
 km_helper(«low_bytes», «km_inline(«__m128i», «low_bytes(__m256i b)»)
 {
     return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi16(b, b), 0x08));

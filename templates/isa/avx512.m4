@@ -115,6 +115,7 @@ km_helper(«in_order», «km_inline(«__m512i», «in_order(__m512i b)»)
 }
 
 »)
+m4_define(«for_unpacking», «in_order($1)»)
 km_define(«load_pairs», «
     __m512i x = _mm512_cvtepu16_epi32(_mm256_loadu_si256(a)), y = _mm512_cvtepu16_epi32(_mm256_loadu_si256(b));
     return (vi)_mm512_or_si512(x, _mm512_slli_epi32(y, 16));

@@ -169,13 +169,19 @@ km_define(«turn_bytes», «
     const vi turn = {km_lane_list(«m4_eval(0x0c080400 + L % 4 * 0x01010101)»)};
     return (vi)km_v(shuffle_epi8)((km_vi)x, (km_vi)turn);
 »)
-km_define(«rows_side_by_side», «
-    km_vi r[] = {km_for_words(«P», «a, b, c, d», «km_v(loadu_si«»km_bits)((const km_vi *)P), »)};
+m4_define(«_km_unpack_bytes», «m4_dnl
     km_vi ab = km_v(unpacklo_epi8)(r[0], r[1]), cd = km_v(unpacklo_epi8)(r[2], r[3]);
     x[0] = (vf)km_v(unpacklo_epi16)(ab, cd), x[1] = (vf)km_v(unpackhi_epi16)(ab, cd);
     ab = km_v(unpackhi_epi8)(r[0], r[1]), cd = km_v(unpackhi_epi8)(r[2], r[3]);
     x[2] = (vf)km_v(unpacklo_epi16)(ab, cd), x[3] = (vf)km_v(unpackhi_epi16)(ab, cd);
 »)
+km_define(«rows_side_by_side», «
+    km_vi r[] = {km_for_words(«P», «a, b, c, d», «km_v(loadu_si«»km_bits)((const km_vi *)P), »)};
+_km_unpack_bytes»)
+m4_dnl for_unpacking(b) -- words that the unpackings put into one vector: in the same place of each 16 bytes.
+km_define(«interleaved», «
+    km_vi r[] = {km_for_words(«P», «a, b, c, d», «for_unpacking(km_v(loadu_si«»km_bits)((const km_vi *)P)), »)};
+_km_unpack_bytes»)
 m4_dnl both_halves(FROM) -- half a vector, twice.
 m4_dnl low_then_high(a, b) -- bytes of both in turn: the lower ones of each 16 in the lower half, the others above.
 km_define(«halves_side_by_side», «

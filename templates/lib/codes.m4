@@ -37,8 +37,11 @@ km_word(«store_low_bytes», «void», «void *to, vi x», «
 m4_dnl ---- Largest magnitudes, compared as integers: infinity is above all numbers, and NaN above infinity.
 m4_dnl u16, u32: the size of an element ----
 
-m4_dnl magnitudes_U(from) -- of a vector of elements; keys_U(from) -- numbers in the order of the elements, zeros with a
-m4_dnl sign first; element_of_key_U(key) -- its bits again, an element in each lane; larger_U(a, b).
+m4_dnl magnitudes_U(from) -- of a vector of elements.
+m4_dnl bits_U(from) -- elements as they are; flipped_U(from) -- with the other sign.  The largest of the one is the
+m4_dnl element farthest below 0, and that of the other farthest above.
+m4_dnl keys_U(from) -- numbers in the order of the elements, zeros with a sign first; element_of_key_U(key) -- its bits
+m4_dnl again, an element in each lane; larger_U(a, b).
 m4_dnl fold_U(a, b) -- of two vectors whose groups span more than 16 bytes: pieces of 16 bytes next to each other
 m4_dnl become one.
 m4_dnl largest_U(a, b, c, d) -- of four vectors, one after the other, with a group in every 16 bytes: the largest of
@@ -49,6 +52,16 @@ km_word(«magnitudes_$1», «vi», «const void *from», «
     elements_$1 x;
     memcpy(&x, from, sizeof x);
     return (vi)(x & $3);
+»)
+km_word(«bits_$1», «vi», «const void *from», «
+    vi x;
+    memcpy(&x, from, sizeof x);
+    return x;
+»)
+km_word(«flipped_$1», «vi», «const void *from», «
+    elements_$1 x;
+    memcpy(&x, from, sizeof x);
+    return (vi)(x ^ m4_eval($3 + 1)U);
 »)
 km_word(«keys_$1», «vi», «const void *from», «
     elements_$1 x;
@@ -184,6 +197,14 @@ km_word(«rows_side_by_side», «void», «const void *a, const void *b, const v
         to[k / 4 % 4][k / 64 * 4 + k / 16 % 4][k % 4] = row[k % 4][k / 64 * 16 + k / 4 % 4 * 4 + k / 16 % 4];
     for (int j = 0; j < 4; j++)
         memcpy(&x[j], to[j], sizeof x[j]);
+»)
+m4_dnl interleaved(a, b, c, d, x) -- the same with lanes in order: lane i of x[j] gets byte LANES j + i of each.
+km_word(«interleaved», «void», «const void *a, const void *b, const void *c, const void *d, vf x[4]», «
+    const uint8_t *const row[] = {a, b, c, d};
+    uint8_t to[4 * LANES][4];
+    for (int i = 0; i < 16 * LANES; i++)
+        to[i / 4][i % 4] = row[i % 4][i / 4];
+    memcpy(x, to, sizeof to);
 »)
 m4_dnl halves_side_by_side(a, b, c, d, x) -- half a vector of bytes from each of four places: lane 4 q + i of x[j] gets
 m4_dnl byte km_byte_of_half(q) + 4 j + i of each.

@@ -166,8 +166,9 @@ m4_dnl ---- Tokens and heads ----
 m4_dnl km_write(ROW) -- defines km_run from the text that ROW(HOW) gives, which writes from `from` to `to`.
 m4_dnl Rows of whole lines can be stored around the caches, which then do not read them first.
 m4_define(«km_write», «m4_define(«_km_row», m4_defn(«$1»))_km_run_written(«_km_write_rows»)»)
-m4_define(«_km_run_written», «_km_run(«p->cache.data»,
-    «km_at_p(«cache.row_stride») | km_at_p(«cache.head_stride»)», «$1»)»)
+m4_define(«_km_run_written», «_km_run(«km_if(km_rows_are_alone, «_km_are_lines(«p->cache.data», m4_dnl
+«km_at_p(«cache.row_stride») | km_at_p(«cache.head_stride»)»)», «km_lie_together»)», «$1»)»)
+m4_define(«_km_are_lines», «((int64_t)(uintptr_t)$1 | $2) % 64 == 0»)
 m4_define(«_km_write_rows», «km_function(«void», «$2_row(const unsigned char *from, unsigned char *to)»)
 {
 _km_row(«$1»)}
@@ -198,7 +199,7 @@ m4_define(«km_fetch», «km_if(km_ahead && m4_ifelse(«$1», «store», 1, 0), 
 m4_dnl ---- Batches of rows: first the scales of all of them, so that no row waits for a division ----
 
 m4_dnl km_write_batches(BATCH) -- defines km_run from the text that BATCH(HOW) gives, which writes the rows row[0] ...
-m4_dnl row[count - 1].  Rows up to row[km_batch - 1] can be read.
+m4_dnl row[count - 1] to km_to(HOW).  Rows up to row[km_batch - 1] can be read.
 m4_define(«km_write_batches», «struct row {
     const unsigned char *from;
     unsigned char *to;
@@ -206,77 +207,105 @@ _km_scaled(«    unsigned char *scales;
 »)m4_dnl
 };
 
-km_if(km_writes_tiles, «_km_put_in_tiles«»»)m4_dnl
+km_together_helpers«»m4_dnl
 m4_define(«_km_batch», m4_defn(«$1»))_km_run_written(«_km_write_batches»)»)
-m4_dnl Rows that follow each other in a tile are put there together.
-m4_define(«_km_put_in_tiles», «km_inline(«int», «follow_each_other(const struct row *row, int count)»)
+m4_define(«_km_write_batches», «km_put_together(«$1»)km_function(«void», «$2_batch(struct row *row, int count, m4_dnl
+int64_t ahead)»)
 {
-    int n = 1;
-    while (n < count && row[n].to == row[n - 1].to + km_part(«piece_of_tile», km_element))
-        n++;
-    return n;
-}
-
-km_inline(«void», «put_in_tiles(const struct row *row, unsigned char (*codes)[km_row_bytes], int count)»)
-{
-    for (int r = 0; r < count;)
-        if (follow_each_other(row + r, count - r) >= km_together(km_element)) {
-            rows_to_tile(codes + r, row[r].to);
-            r += km_together(km_element);
-        } else {
-            row_to_tile(codes[r], row[r].to);
-            r++;
-        }
-}
-
-»)
-m4_define(«_km_write_batches», «km_function(«void», «$2_batch(struct row *row, int count, int64_t ahead)»)
-{
-_km_batch(«$1»)}
-
-km_function(«void», «$2_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)»)
-{
-    const struct kvmill_convert p = *problem;
-    struct row row[km_batch];
-    int count = 0;
-    const int64_t token = km_if(km_writes_tiles, 1, «km_p(«heads»)») * km_from_bytes;
-    const int64_t ahead = p.stream ? (km_fetch_bytes + token - 1) / token : 0;
-km_if(km_writes_tiles, «m4_dnl
-    /* The loop nest: heads, then tokens, which share tiles; $2_batch() goes through km_batch rows.  */
-    for (int64_t h = 0; h < km_p(«heads»); h++)
-        for (int64_t t = first; t < last; t++) {
-», «    /* The loop nest: tokens, then heads; $2_batch() goes through km_batch rows at a time.  */
-    for (int64_t t = first; t < last; t++)
-        for (int64_t h = 0; h < km_p(«heads»); h++) {
+km_if(km_puts_together(«$1»), «km_rows_together«»»)m4_dnl
+    for (int r = count; r < km_batch; r++)
+        row[r] = row[0];
+_km_batch(«$1»)«»m4_dnl
+km_if(km_puts_together(«$1»), «    $1_together(row, together, count);
 »)m4_dnl
+}
+
+km_if(km_writes_tiles, «_km_rows_by_head(«$2», «$2_rows», «$3»)», «km_if(km_puts_together(«$1»), «m4_dnl
+_km_rows_by_token(«$1», «$2», «$2_tokens»)m4_dnl
+_km_rows_by_head(«$2», «$2_heads»)m4_dnl
+km_function(«void», «$2_rows(const struct kvmill_convert *p, int64_t first, int64_t last)»)
+{
+    if (km_at_p(«cache.row_stride») == km_row_bytes)
+        $2_heads(p, first, last);
+    else
+        $2_tokens(p, first, last);
+$3}
+
+», «_km_rows_by_token(«$1», «$2», «$2_rows», «$3»)»)»)»)
+
+m4_define(«_km_set_row», «m4_dnl
             row[count].from = p.activation + t * p.token_stride + h * km_p(«head_stride»);
             row[count].to = km_row_at(km_element, «p.cache.data», «km_p(«cache.row_stride»)», «p.slot[t]») + m4_dnl
 h * km_p(«cache.head_stride»);
 _km_scaled(«m4_dnl
             row[count].scales = p.cache.scale + p.slot[t] * km_p(«cache.scale_row_stride») + m4_dnl
 h * km_p(«cache.scale_head_stride»);
-»)m4_dnl
+»)»)
+
+m4_dnl _km_rows_by_token(HOW, PREFIX, NAME, END)
+m4_define(«_km_rows_by_token», «km_function(«void», «$3(const struct kvmill_convert *problem, int64_t first, m4_dnl
+int64_t last)»)
+{
+    const struct kvmill_convert p = *problem;
+    struct row row[km_batch];
+    int count = 0;
+    const int64_t token = km_p(«heads») * km_from_bytes;
+    const int64_t ahead = p.stream ? (km_fetch_bytes + token - 1) / token : 0;
+    /* The loop nest: tokens, then heads; $2_batch() goes through km_batch rows at a time.  */
+    for (int64_t t = first; t < last; t++)
+        for (int64_t h = 0; h < km_p(«heads»); h++) {
+_km_set_row«»m4_dnl
 km_fetch(«$1», «row[count].to»)m4_dnl
             if (++count == km_batch) {
-                $2_batch(row, km_batch, ahead * p.token_stride);
+                $2_batch(row, count, ahead * p.token_stride);
                 count = 0;
             }
         }
-    if (count > 0) {
-        for (int r = count; r < km_batch; r++)
-            row[r] = row[0];
+    if (count > 0)
         $2_batch(row, count, ahead * p.token_stride);
+$4}
+
+»)
+
+m4_dnl _km_rows_by_head(PREFIX, NAME, END)
+m4_define(«_km_rows_by_head», «km_function(«void», «$2(const struct kvmill_convert *problem, int64_t first, m4_dnl
+int64_t last)»)
+{
+    const struct kvmill_convert p = *problem;
+    const int64_t heads = km_p(«heads»), heads_ahead = p.stream ? km_heads_ahead : 0;
+    struct row row[km_batch];
+    /* The loop nest: tokens whose rows lie together, heads, and each of these tokens; $1_batch() goes through km_batch
+       rows at a time.  */
+    for (int64_t begin = first, end; begin < last; begin = end) {
+        int count = 0;
+        int64_t ahead = 0;
+        end = begin + km_rows_of_run - p.slot[begin] % km_rows_of_run;
+        end = end < last ? end : last;
+        for (int64_t h = 0; h < heads; h++) {
+            ahead = (h + heads_ahead) / heads * km_rows_of_run * p.token_stride +
+                ((h + heads_ahead) % heads - h) * km_p(«head_stride»);
+            for (int64_t t = begin; t < end; t++) {
+_km_set_row«»m4_dnl
+                if (++count == km_batch) {
+                    $1_batch(row, count, ahead);
+                    count = 0;
+                }
+            }
+        }
+        if (count > 0)
+            $1_batch(row, count, ahead);
     }
 $3}
 
 »)
 
-m4_dnl km_batch -- rows; few where they are long.
-m4_define(«km_batch», «km_if(km_dim <= 512, 8, «km_if(km_dim <= 1024, 4, «km_if(km_dim <= 2048, 2, 1)»)»)»)
+m4_dnl km_rows_of_run -- tokens whose rows of a head are written together.
+m4_define(«km_rows_of_run», 16)
+m4_define(«km_heads_ahead», «km_if(km_from_bytes < 1024, «m4_eval(1024 / km_from_bytes)», 1)»)
 
 m4_dnl km_fetch_row -- of many rows, which come from memory, one is fetched while the codes of another are made: whole
 m4_dnl tokens ahead, at least km_fetch_bytes.
-m4_define(«km_fetch_bytes», 4096)
+m4_define(«km_fetch_bytes», 8192)
 m4_define(«km_fetch_row», «km_each(«L», 0, km_from_bytes - 1, 64, «m4_dnl
         __builtin_prefetch(row[r].from + ahead + L);
 »)»)
@@ -293,7 +322,7 @@ m4_define(«km_padded_rows», «m4_ifelse(m4_eval(km_from_bytes % ($1)), 0, «»
 
 m4_dnl km_read(ROW) -- km_run with text that reads `from`, of groups also `scales`, into a row of activations at `to`.
 m4_define(«km_read», «m4_define(«_km_row», m4_defn(«$1»))m4_dnl
-_km_run(«p->activation», «p->token_stride | km_at_p(«head_stride»)», «_km_read_rows»)»)
+_km_run(«_km_are_lines(«p->activation», «p->token_stride | km_at_p(«head_stride»)»)», «_km_read_rows»)»)
 m4_define(«_km_scaled», «m4_ifelse(km_scale, «none», «», «$1»)»)
 m4_define(«_km_read_rows», «km_function(«void», «m4_dnl
 $2_row(unsigned char *to, const unsigned char *from«»_km_scaled(«, const unsigned char *scales»))»)
@@ -321,13 +350,12 @@ $3}
 
 »)
 
-m4_dnl _km_run(TARGET, STEPS, ROWS)
-m4_define(«_km_run», «km_if(km_around, «$3(«stream», «stream», «    km_stream_end;
-»)»)«»$3(«store», «store», «»)km_run_function
+m4_dnl _km_run(CONDITION, ROWS) -- CONDITION: whether rows can go around the caches.
+m4_define(«_km_run», «km_if(km_around, «$2(«stream», «stream», «    km_stream_end;
+»)»)«»$2(«store», «store», «»)km_run_function
 {
     const struct kvmill_convert *p = problem;
-km_if(km_around, «    int64_t all = (int64_t)(uintptr_t)$1 | $2;
-    if (p->stream && all % 64 == 0)
+km_if(km_around, «    if (p->stream && $1)
         stream_rows(p, first, last);
     else
         store_rows(p, first, last);
@@ -342,4 +370,5 @@ m4_define(«km_convert_descriptor», «km_descriptor(«$1», «kvmill_convert_sh
     .format = {.element = km_enumerator(km_element), .dim = km_dim, .scale = km_enumerator(km_scale), m4_dnl
 .quant_group = m4_ifelse(km_scale, «none», 0, «km_quant_group»)},
 }», 1, «kvmill_convert»)»)
+km_include(«together»)
 m4_divert(0)m4_dnl

@@ -10,7 +10,23 @@ m4_dnl km_target_bytes -- of a row that is written: whole lines of the cache can
 m4_define(«km_writes_cache», «(m4_index(km_symbol, «kvmill_write_rows») == 0)»)
 m4_define(«km_target_bytes», «km_if(km_writes_cache, km_row_bytes, km_from_bytes)»)
 m4_define(«km_writes_tiles», «(km_writes_cache && km_in_tiles(km_element))»)
-m4_define(«km_can_go_around», «(km_stream_bytes > 0 && km_target_bytes % 64 == 0 && !km_writes_tiles)»)
+
+m4_dnl km_is_block_rows -- rows that have their scales in them, so that few are whole lines.
+m4_define(«km_is_block_rows», «(km_writes_cache && m4_ifelse(km_variant, «blocks», 1, km_variant, «row», 1, 0))»)
+
+m4_dnl km_batch -- rows whose scales are made at a time: whole tiles, and whole lines if twice as many rows are; few
+m4_dnl where they are long.
+m4_define(«km_batch», «km_if(km_writes_tiles && km_tile_rows >= km_usual_batch, «km_tile_rows»,
+    «m4_eval(km_usual_batch << (km_is_block_rows && km_row_bytes * km_usual_batch % 64 == 32))»)»)
+m4_define(«km_usual_batch», «km_if(km_dim <= 512, 8, «km_if(km_dim <= 1024, 4, «km_if(km_dim <= 2048, 2, 1)»)»)»)
+m4_define(«km_tile_rows», «km_part(«tile», km_element)»)
+
+m4_dnl km_rows_are_alone -- each goes to its place by itself.  Others are put together first: rows of tiles, and those
+m4_dnl that are whole lines only together.
+m4_define(«km_rows_are_alone», «(!km_writes_tiles && !km_is_block_rows)»)
+m4_define(«km_bytes_together», «km_if(km_writes_tiles, «km_has_own(«interleaved») * km_tile_rows * km_row_bytes», m4_dnl
+«km_if(km_is_block_rows, «km_batch * km_row_bytes», «km_target_bytes»)»)»)
+m4_define(«km_can_go_around», «(km_stream_bytes > 0 && (km_bytes_together) > 0 && (km_bytes_together) % 64 == 0)»)
 km_tunable(«around», «km_can_go_around», «0«»km_if(km_can_go_around, «, 1»)», m4_dnl
 «large rows are stored around the caches (1), or never (0)»)
 

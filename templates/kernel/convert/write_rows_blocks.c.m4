@@ -101,13 +101,27 @@ m4_define(«km_nibble_codes», «        {
 m4_dnl Scales of outward codes are not negative; others have the other sign than the first element of that magnitude.
 m4_define(«km_q8_scales», «            vf s = km_typed(«value», km_activation)(peak) / 127.0f;
 »)m4_dnl
-m4_define(«km_half_scales», «            uint32_t negative = 0;
-            int32_t magnitude[km_lanes];
-            store_words(magnitude, peak);
-km_each(«K», 0, m4_eval(km_left - 1), 1, «m4_dnl
-            negative |= km_typed(«starts_negative», km_unsigned)(km_bytes_of(K, 0), magnitude[K]) << K;
+m4_dnl The largest magnitudes below 0 and above; less than 0 where there is no element.
+m4_define(«km_extremes», «m4_dnl
+km_largest(«lowest», «km_typed(«bits», km_unsigned)», «(vi){0}»)m4_dnl
+km_largest(«highest», «km_typed(«flipped», km_unsigned)», «(vi){0}»)m4_dnl
+            const uint32_t sign_bit = (uint32_t)1 << km_sign;
+            vi low = (vi)((vu)lowest - sign_bit), high = (vi)((vu)highest - sign_bit);
+            vi peak = (vi)choose(low > high, (vf)low, (vf)high);
 »)m4_dnl
-            vi sign = (in_lanes(~negative) | (peak == 0)) & INT32_MIN;
+m4_define(«km_half_scales», «            vi is_negative = km_if(km_by_vectors, «low > high», «{0}»);
+            vi tied = km_if(km_by_vectors, «(low == high) & (peak > 0)», «peak > 0»);
+            if (is_any_negative(tied)) {
+                uint32_t negative = 0;
+                int32_t magnitude[km_lanes];
+                store_words(magnitude, peak & tied);
+km_each(«K», 0, m4_eval(km_left - 1), 1, «m4_dnl
+                if (magnitude[K] != 0)
+                    negative |= km_typed(«starts_negative», km_unsigned)(km_bytes_of(K, 0), magnitude[K]) << K;
+»)m4_dnl
+                is_negative |= in_lanes(negative);
+            }
+            vi sign = (~is_negative | (peak == 0)) & INT32_MIN;
             vf s = (vf)((vi)km_typed(«value», km_activation)(peak) ^ sign) / km_offset.0f;
 »)m4_dnl
 m4_define(«km_known_batch», «m4_dnl
@@ -124,11 +138,11 @@ km_q8(«km_q8_scales», «km_half_scales»)«»m4_dnl
             store_kept(inverses + km_group, inverse);
             store_f16(halves + 2 * (km_group), s);
             wild |= any_from(peak, km_infinite) | any_from((vi)abs_f32(inverse), 0x7f800000);
-»)m4_dnl
+», km_if(km_by_vectors, «km_q8(«», ««km_extremes»»)»))m4_dnl
     /* Codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from, *half = halves + m4_eval(2 * km_row_floats) * r;
-        unsigned char *to = row[r].to;
+        unsigned char *to = km_to(«$1»);
         const float *inverse = inverses + km_row_floats * r;
 km_fetch_row«»m4_dnl
         for (int b = 0; b < km_groups; b++)
@@ -142,12 +156,12 @@ km_q8(«», «            km_store_above(km_element, «km_block_at»)»)m4_dnl
     }
     if (wild)
         for (int r = 0; r < count; r++)
-            mend_blocks(row[r].from, scale + km_row_floats * r, inverses + km_row_floats * r, row[r].to);
+            mend_blocks(row[r].from, scale + km_row_floats * r, inverses + km_row_floats * r, km_to(«$1»));
 »)m4_dnl
 m4_define(«km_own_batch», «m4_dnl
     for (int r = 0; r < count; r++) {
 km_fetch_row«»m4_dnl
-        quantise_row(row[r].from, row[r].to);
+        quantise_row(row[r].from, km_to(«$1»));
     }
 »)m4_dnl
 m4_dnl From the least element up: largest keys, and largest complements of keys.  -0 may not be the first zero.
@@ -180,7 +194,7 @@ km_each_groups(«m4_dnl
     /* Codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from;
-        unsigned char *to = row[r].to;
+        unsigned char *to = km_to(«$1»);
         const float *low = lows + km_row_floats * r, *inverse = inverses + km_row_floats * r;
 km_fetch_row«»m4_dnl
         for (int b = 0; b < km_groups; b++) {
@@ -201,10 +215,10 @@ km_each(«I», 0, 15, km_lanes, «        {
     }
     if (wild)
         for (int r = 0; r < count; r++)
-            quantise_row(row[r].from, row[r].to);
+            quantise_row(row[r].from, km_to(«$1»));
 »)m4_dnl
 m4_define(«km_has_range», «(m4_ifelse(km_part(«rule», km_element), «range», 1, 0) && km_by_vectors)»)m4_dnl
-m4_define(«km_blocks_batch», «km_if(km_has_range, «km_range_batch», «m4_dnl
-km_if(km_has_own_rule, «km_own_batch», «km_known_batch»)»)»)m4_dnl
+m4_define(«km_blocks_batch», «km_if(km_has_range, «km_range_batch(«$1»)», «m4_dnl
+km_if(km_has_own_rule, «km_own_batch(«$1»)», «km_known_batch(«$1»)»)»)»)m4_dnl
 km_write_batches(«km_blocks_batch»)m4_dnl
 km_convert_descriptor(«KVMILL_WRITE_ROWS»)m4_dnl

@@ -9,8 +9,6 @@ m4_define(«km_share_of», «m4_ifelse(km_activation, «f32», «$1 / km_most.0f
 «km_typed(«round», km_activation)($1 * (1 / km_most.0f))»)»)m4_dnl
 km_head(«Write rows: codes with a scale for each group of elements.», km_headers)
 km_peak_helpers«»km_tile_words(km_element, km_row_bytes)«»m4_dnl
-m4_dnl km_codes_to -- where the codes of row r go: into its place, or first one after the other, then into its tile.
-m4_define(«km_codes_to», «km_if(km_writes_tiles, «codes[r]», «row[r].to»)»)m4_dnl
 m4_define(«km_nan», «m4_ifelse(km_scale, «f32», «{0, 0, 0xc0, 0x7f}», m4_dnl
 km_scale, «f16», «{0, 0x7e}», «{0xc0, 0x7f}»)»)m4_dnl
 /* Groups with an element that is not finite have a scale that is not, and codes 0.  */
@@ -40,8 +38,6 @@ km_group_floats(«scale», km_batch_floats)m4_dnl
 km_group_floats(«inverses», km_batch_floats)m4_dnl
     unsigned char stored[km_scale_bytes(km_batch_floats)];
     int wild = 0;
-km_if(km_writes_tiles, «    unsigned char codes[km_batch][km_row_bytes];
-»)m4_dnl
 km_padded_rows(km_if(km_by_vectors, km_peak_bytes, «m4_eval(km_lanes * km_size(km_activation))»))m4_dnl
     /* Scales.  */
 km_each_groups(«m4_dnl
@@ -51,27 +47,29 @@ km_each_groups(«m4_dnl
             km_typed(«store», km_scale)(stored + km_size(km_scale) * (km_group), s);
             wild |= any_from(peak, km_infinite);
 »)m4_dnl
-    for (int r = 0; r < count; r++)
+    for (int r = 0; r < count; r++) {
         memcpy(row[r].scales, stored + km_scale_bytes(km_row_floats) * r, km_scale_bytes(km_groups));
+m4_ifelse(«$1», «stream», «m4_dnl
+        __builtin_prefetch(row[r].scales + km_scale_bytes(km_rows_of_run * km_groups), 1);
+»)m4_dnl
+    }
     /* Codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from;
-        unsigned char *to = km_codes_to;
+        unsigned char *to = km_to(«$1»);
         const float *divisor = scale + km_row_floats * r, *inverse = inverses + km_row_floats * r;
 km_fetch_row«»m4_dnl
 km_spread(«divisor»)km_spread(«inverse»)m4_dnl
 km_steps(«E», km_dim, km_code_step, «        {
 km_codes«»m4_dnl
-km_put(«$1», km_part(«codes», km_element), km_code_step, «to + km_at(km_code_bytes(E))», m4_dnl
+km_put(km_how(«$1»), km_part(«codes», km_element), km_code_step, «to + km_at(km_code_bytes(E))», m4_dnl
 «m4_eval(km_code_bytes(km_left))», «km_code_list»)m4_dnl
         }
 »)m4_dnl
     }
     if (wild)
         for (int r = 0; r < count; r++)
-            empty_groups(scale + km_row_floats * r, km_codes_to, row[r].scales);
-km_if(km_writes_tiles, «    put_in_tiles(row, codes, count);
-»)m4_dnl
+            empty_groups(scale + km_row_floats * r, km_to(«$1»), row[r].scales);
 »)m4_dnl
 km_write_batches(«km_groups_batch»)m4_dnl
 km_convert_descriptor(«KVMILL_WRITE_ROWS»)m4_dnl

@@ -60,7 +60,7 @@ km_steps(«E», km_dim, km_lanes, «    {
 m4_define(«km_row_batch», «m4_dnl
     for (int r = 0; r < count; r++) {
 km_fetch_row«»m4_dnl
-        quantise_row(row[r].from, row[r].to);
+        quantise_row(row[r].from, km_to(«$1»));
     }
 »)m4_dnl
 km_write_batches(«km_row_batch»)m4_dnl

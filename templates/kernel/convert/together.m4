@@ -1,0 +1,103 @@
+m4_divert(-1)
+m4_dnl together.m4 -- rows that go to the cache together: all of a tile, and rows of blocks, which are whole lines only
+m4_dnl together.  Written one by one they would be read from memory before they are written.
+
+m4_dnl km_puts_together(HOW) -- whether rows that are stored (HOW: store or stream) are put together first.
+m4_define(«km_puts_together», «(km_writes_tiles || (km_is_block_rows && m4_ifelse(«$1», «stream», 1, 0)))»)
+
+m4_dnl km_rows_together -- declares room for them; tiles are made of whole vectors.
+m4_dnl km_to(HOW) -- where the bytes of row r go.
+m4_define(«km_row_together», «km_if(km_writes_tiles && km_has_tile_of_rows, m4_dnl
+«km_round_up(km_row_bytes, km_peak_bytes)», «km_row_bytes»)»)
+m4_define(«km_rows_together», «m4_dnl
+    __attribute__((aligned(64))) unsigned char together[km_batch][km_row_together];
+»)
+m4_dnl km_how(HOW) -- how they go there.
+m4_define(«km_how», «km_if(km_puts_together(«$1»), «store», «$1»)»)
+m4_define(«km_to», «km_if(km_puts_together(«$1»), «together[r]», «row[r].to»)»)
+
+m4_dnl km_lie_together -- whether rows of problem p can fill a tile, or lines.
+m4_define(«km_lie_together», «km_if(km_writes_tiles, «last - first >= km_tile_rows», «m4_dnl
+((km_at_p(«cache.row_stride») == km_row_bytes && last - first >= km_batch) || m4_dnl
+(km_at_p(«cache.head_stride») == km_row_bytes && km_at_p(«heads») >= km_batch))»)»)
+
+m4_dnl km_together_helpers -- follow_each_other (row, count, step): how many rows do, a step apart.
+m4_define(«km_together_helpers», «km_if(km_rows_are_alone, «», «m4_dnl
+km_inline(«int», «follow_each_other(const struct row *row, int count, int step)»)
+{
+    int n = 1;
+    while (n < count && row[n].to == row[n - 1].to + step)
+        n++;
+    return n;
+}
+
+»)»)
+
+m4_dnl km_put_together(HOW) -- defines HOW_together: where rows fill a tile, or lines, all of these at once.
+m4_define(«km_put_together», «km_if(km_puts_together(«$1»), «km_if(km_writes_tiles, m4_dnl
+«_km_put_in_tiles(«$1»)», «_km_put_in_lines(«$1»)»)»)»)
+
+m4_define(«_km_put_in_lines», «km_function(«void», «$1_together(const struct row *row, m4_dnl
+unsigned char (*together)[km_row_together], int count)»)
+{
+    const unsigned char *from = together[0];
+    unsigned char *to = row[0].to;
+    if ((uintptr_t)to % 64 == 0 && follow_each_other(row, count, km_row_bytes) == km_batch) {
+        for (int i = 0; i < m4_eval(km_batch * km_row_bytes); i += 64) {
+km_straight(«km_stream», «km_stream_bytes», 64, «to + i», «from + i»)m4_dnl
+        }
+        return;
+    }
+    for (int r = 0; r < count; r++)
+        memcpy(row[r].to, together[r], km_row_bytes);
+}
+
+»)
+
+m4_dnl ---- Tiles ----
+
+m4_define(«km_has_tile_of_rows», «km_has_own(«interleaved»)»)
+m4_define(«_km_put_in_tiles», «_km_tile_of_rows(«$1»)m4_dnl
+km_function(«void», «$1_together(const struct row *row, unsigned char (*together)[km_row_together], int count)»)
+{
+    for (int r = 0; r < count;) {
+        const int rows = follow_each_other(row + r, count - r, km_part(«piece_of_tile», km_element));
+        if (rows == km_tile_rows«»m4_ifelse(«$1», «stream», « && (uintptr_t)row[r].to % 64 == 0»))
+            $1_tile(together + r, row[r].to);
+        else
+            for (int n = r; n < r + rows; n++)
+                row_to_tile(together[n], row[n].to);
+        r += rows;
+    }
+}
+
+»)
+
+m4_dnl _km_tile_of_rows(HOW) -- defines HOW_tile: of all rows of a tile.
+m4_define(«_km_tile_of_rows», «km_inline(«void», «$1_tile(unsigned char (*row)[km_row_together], unsigned char *to)»)
+{
+km_if(km_has_tile_of_rows, «_km_tile_by_vectors(«$1»)», «m4_dnl
+    for (int i = 0; i < km_row_bytes; i += km_part(«piece_of_tile», km_element))
+        for (int r = 0; r < km_tile_rows; r++)
+            memcpy(to + i * km_tile_rows + r * km_part(«piece_of_tile», km_element), row[r] + i, m4_dnl
+km_part(«piece_of_tile», km_element));
+»)m4_dnl
+}
+
+»)
+m4_define(«_km_tile_by_vectors», «m4_dnl
+    vf x[km_tile_rows];
+km_each(«I», 0, m4_eval(km_row_bytes - 1), km_peak_bytes, «m4_ifelse(km_part(«piece_of_tile», km_element), 1, m4_dnl
+«_km_tile_of_bytes(«$1»)», «_km_tile_of_words(«$1»)»)»)»)
+m4_dnl Vectors that begin after the tile are not there.
+m4_define(«_km_vector_of_tile», «km_if($2 < km_tile_rows * km_row_bytes, «    $1_f32(to + m4_eval($2), $3);
+»)»)
+m4_define(«_km_tile_of_bytes», «m4_dnl
+    interleaved(row[0] + I, row[1] + I, row[2] + I, row[3] + I, x);
+km_each(«J», 0, 3, 1, «_km_vector_of_tile(«$1», «(4 * (I + J * km_lanes))», «x[J]»)»)»)
+m4_define(«_km_tile_of_words», «m4_dnl
+km_each(«R», 0, m4_eval(km_tile_rows - 1), 1, «    x[R] = load_f32(row[R] + I);
+»)km_each(«R», 0, m4_eval(km_tile_rows - 1), km_lanes, «    transpose(x + R);
+»)km_each(«J», 0, m4_eval(km_lanes - 1), 1, «km_each(«R», 0, m4_eval(km_tile_rows - 1), km_lanes, «m4_dnl
+_km_vector_of_tile(«$1», «((I + J * 4) * km_tile_rows + R * 4)», «x[m4_eval(R + J)]»)»)»)»)
+m4_divert(0)m4_dnl

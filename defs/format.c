@@ -307,18 +307,20 @@ int64_t kvmill_format_row_bytes(const struct kvmill_format *format) {
     return bytes_of(&formats[format->element], format->dim);
 }
 
+int64_t kvmill_format_scale_count(const struct kvmill_format *format) {
+    return format->quant_group > 0 ? format->dim / format->quant_group : 0;
+}
+
 int64_t kvmill_format_scale_bytes(const struct kvmill_format *format) {
-    return format->quant_group > 0
-               ? bytes_of(&formats[format->scale], format->dim / format->quant_group)
-               : 0;
+    return bytes_of(&formats[format->scale], kvmill_format_scale_count(format));
 }
 
 int64_t kvmill_format_last_dim(const struct kvmill_format *format) {
     return formats[format->element].block > 0 ? kvmill_format_row_bytes(format) : format->dim;
 }
 
-int64_t kvmill_format_row_at(const struct kvmill_format_parts *parts, int64_t row,
-                             int64_t row_stride) {
+int64_t kvmill_format_row_at(const struct kvmill_format *format, int64_t row, int64_t row_stride) {
+    const struct kvmill_format_parts *parts = &formats[format->element];
     int64_t in_tile = parts->tile > 0 ? row % parts->tile : 0;
     return (row - in_tile) * row_stride + in_tile * parts->piece;
 }

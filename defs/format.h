@@ -116,15 +116,16 @@ int kvmill_format_most_code(const struct kvmill_format_parts *parts);   /* that 
 /* Codes in a word of 32 bits; 0 where elements are no codes, or none that instructions multiply. */
 int kvmill_format_word_codes(const struct kvmill_format_parts *parts);
 
-/* Bytes of one row, and of its scales; elements of the last dim of a cache. */
+/* Bytes of one row, and of its scales, where these are a tensor; how many of them; elements of the
+   last dim of a cache. */
 int64_t kvmill_format_row_bytes(const struct kvmill_format *format);
 int64_t kvmill_format_scale_bytes(const struct kvmill_format *format);
+int64_t kvmill_format_scale_count(const struct kvmill_format *format);
 int64_t kvmill_format_last_dim(const struct kvmill_format *format);
 
 /* Bytes from row 0 of a cache to the row; from a row's begin to its byte i.  In tiles these are
    what they would be without them for the first row of a tile, and for byte 0, alone. */
-int64_t kvmill_format_row_at(const struct kvmill_format_parts *parts, int64_t row,
-                             int64_t row_stride);
+int64_t kvmill_format_row_at(const struct kvmill_format *format, int64_t row, int64_t row_stride);
 int64_t kvmill_format_byte_at(const struct kvmill_format_parts *parts, int64_t i);
 
 /* Elements that share a scale; 0: none do. */

@@ -212,7 +212,7 @@ static kvmill_status check_cache(struct given *given, int cache,
     if (status == KVMILL_OK)
         status = check_tiles(given, cache, format);
     if (status == KVMILL_OK && given->base.tensors[cache + 1] != NULL)
-        status = check_scale_shape(given, cache, format->dim / format->quant_group);
+        status = check_scale_shape(given, cache, kvmill_format_scale_count(format));
     if (status != KVMILL_OK)
         return status;
     bool overflow = false; /* never: the tensor has so many rows */

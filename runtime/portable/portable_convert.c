@@ -301,8 +301,7 @@ static struct place place_of(const struct kvmill_convert *problem, int64_t t, in
                              int64_t head) {
     const struct kvmill_cache_rows *cache = &problem->cache;
     int64_t row = problem->slot[t];
-    int64_t at = kvmill_format_row_at(kvmill_format_parts(problem->shape->format.element), row,
-                                      cache->row_stride);
+    int64_t at = kvmill_format_row_at(&problem->shape->format, row, cache->row_stride);
     int64_t scale = row * cache->scale_row_stride + kv_head * cache->scale_head_stride;
     return (struct place){problem->activation + t * problem->token_stride +
                               head * problem->head_stride,

@@ -255,9 +255,10 @@ static void write_with_head(const struct kvmill_convert_shape *shape, const unsi
 static void write_plain(const struct kvmill_convert_shape *shape, const unsigned char *from,
                         unsigned char *data, unsigned char *unused) {
     (void)unused;
+    int element = kvmill_format_alone(&shape->format);
+    int64_t step = kvmill_format_step(&shape->format);
     for (int64_t i = 0; i < shape->format.dim; i++)
-        kvmill_store_float(shape->format.element, data, i,
-                           kvmill_load_float(shape->activation, from, i));
+        kvmill_store_float(element, data, i * step, kvmill_load_float(shape->activation, from, i));
 }
 
 static void write_row(const struct kvmill_convert_shape *shape, const unsigned char *from,

@@ -1,6 +1,9 @@
 m4_divert(-1)
 m4_dnl convert_tunables.m4 -- sizes of rows, and what kernels that convert them leave open.
-km_need_all(«the definitions», «km_symbol», «km_activation», «km_element», «km_dim», «km_variant»)
+km_need_all(«the definitions», «km_symbol», «km_activation», «km_element», «km_dim», «km_quant_group», «km_variant»)
+
+m4_dnl A page of transposed keys is a tile.
+m4_ifelse(km_part(«is_transposed», km_element), 1, «m4_define(«km_tile_»km_element, km_quant_group)»)
 
 m4_dnl km_row_bytes -- of a row of the cache; km_from_bytes -- of activations.
 m4_define(«km_row_bytes», «km_row_bytes_of(km_element, km_dim)»)

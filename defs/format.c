@@ -384,8 +384,7 @@ int64_t kvmill_format_group(const struct kvmill_format *format) {
 void kvmill_format_words(int scales, const char *words[KVMILL_MOST_FORMATS + 1]) {
     int count = 0;
     for (int i = 1; i < END; i++)
-        if ((formats[i].scales & scales) != 0 &&
-            (scales != KVMILL_WITHOUT_SCALES || formats[i].type.name != NULL) &&
+        if ((formats[i].scales & scales) != 0 && !formats[i].transposed &&
             kvmill_format_of_word(formats[i].word, scales) == i)
             words[count++] = formats[i].word;
     words[count] = NULL;

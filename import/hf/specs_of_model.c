@@ -256,10 +256,6 @@ static bool is_in_tiles(const struct kvmill_format_parts *type) {
     return type != NULL && type->tile > 0;
 }
 
-static bool is_transposed(const struct kvmill_format_parts *type) {
-    return type != NULL && type->transposed;
-}
-
 static int64_t quant_bit_of(const struct kvmill_format_parts *type) {
     return type != NULL && type->scales == KVMILL_SCALES_OF_GROUPS ? type->bits : 0;
 }
@@ -267,8 +263,6 @@ static int64_t quant_bit_of(const struct kvmill_format_parts *type) {
 static const char *cache_format_of(const struct kvmill_format_parts *type) {
     if (is_in_tiles(type))
         return KVMILL_TILES_WORD;
-    if (is_transposed(type))
-        return KVMILL_TRANSPOSED_WORD;
     return type != NULL && (type->scales & KVMILL_SCALES_INSIDE) != 0 ? type->word : NULL;
 }
 

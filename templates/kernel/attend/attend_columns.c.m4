@@ -47,31 +47,45 @@ km_inline(«const unsigned char *», «column_at(const struct work *w, int64_t t
     return km_row_of_page(km_key, «w->keys», «m4_eval(km_key_dim * _km_key_size)», «row», «km_key_quant_group»);
 }
 
+km_if(km_key_quant_group >= km_lanes, «m4_dnl
 /* Whether LANES keys lie side by side in a page.  */
 km_inline(«int», «is_in_page(const struct work *w, int64_t t, const unsigned char *first)»)
 {
     const struct run *run = &w->key_run[t / RUN];
-    return km_key_quant_group >= LANES && run->step == w->key_step[0] &&
-        km_if(km_lanes > 8, «run[1].step == run->step && »)m4_dnl
+    return run->step == w->key_step[0] && km_if(km_lanes > 8, «run[1].step == run->step &&
+        »)m4_dnl
 column_at(w, t + LANES - 1) == first + m4_eval((km_lanes - 1) * _km_key_size);
+}
+
+»)m4_dnl
+/* The elements of LANES keys, one by one.  */
+km_inline(«void», «copy_columns(const struct work *w, int64_t t, m4_dnl
+unsigned char (*copy)[m4_eval(km_lanes * _km_key_size)])»)
+{
+    for (int64_t i = 0; i < LANES; i++) {
+        const unsigned char *column = column_at(w, t + i);
+        for (int d = 0; d < KEY_DIM; d++)
+            memcpy(copy[d] + i * _km_key_size, column + d * _km_dim_step, _km_key_size);
+    }
 }
 
 km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 {
     for (int64_t t = 0; t < n; t += LANES) {
         unsigned char copy[KEY_DIM][m4_eval(km_lanes * _km_key_size)];
-        const unsigned char *from = column_at(w, t);
+km_if(km_key_quant_group >= km_lanes, «        const unsigned char *from = column_at(w, t);
         int64_t step = _km_dim_step;
+», «        const unsigned char *from = copy[0];
+        const int64_t step = sizeof copy[0];
+»)m4_dnl
 km_fetch_inner(«key», «t», «LANES»)km_fetch_scoring(«t / LANES», m4_eval(km_block / km_lanes))m4_dnl
-        if (!is_in_page(w, t, from)) {
-            for (int64_t i = 0; i < LANES; i++) {
-                const unsigned char *column = column_at(w, t + i);
-                for (int d = 0; d < KEY_DIM; d++)
-                    memcpy(copy[d] + i * _km_key_size, column + d * _km_dim_step, _km_key_size);
-            }
+km_if(km_key_quant_group >= km_lanes, «        if (!is_in_page(w, t, from)) {
+            copy_columns(w, t, copy);
             from = copy[0];
             step = sizeof copy[0];
         }
+», «        copy_columns(w, t, copy);
+»)m4_dnl
         for (int d = 0; d < KEY_DIM; d++, from += step)
             store_f32(w->key[d] + t, km_typed(«load», km_part(«codes», km_key))(from));
     }

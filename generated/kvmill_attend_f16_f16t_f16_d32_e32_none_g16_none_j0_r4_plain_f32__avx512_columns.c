@@ -185,9 +185,9 @@ struct work {
     _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
     /* Rows of the block and after it, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
-    int64_t key_step[2 + BLOCK / RUN][RUN];
+    int64_t key_step[2 + FOUND / RUN][RUN];
     struct run value_run[FOUND / RUN];
-    int64_t value_step[2 + BLOCK / RUN][RUN];
+    int64_t value_step[2 + FOUND / RUN][RUN];
     const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
     struct place next;
     int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
@@ -269,8 +269,9 @@ set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, in
 
 /* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: of those that are not, the
    nearest one that is.  */
-INLINED void
-list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n)
+__attribute__((noinline)) __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n, int after)
 {
     const int64_t first = slot_at(at);
     for (int64_t i = 0; i < RUN; i++) {
@@ -280,8 +281,10 @@ list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place 
         if (t + i < n - 1)
             at = place_after(at, 1);
     }
-    w->key_run[t / RUN] = (struct run){p->key + first * p->key_stride, w->key_step[2 + t / RUN]};
-    w->value_run[t / RUN] = (struct run){p->value + first * p->value_stride, w->value_step[2 + t / RUN]};
+    w->key_run[t / RUN] = (struct run){(after ? p->after_key : p->key) + first * p->key_stride,
+                                       w->key_step[2 + t / RUN]};
+    w->value_run[t / RUN] = (struct run){(after ? p->after_value : p->value) + first * p->value_stride,
+                                         w->value_step[2 + t / RUN]};
 }
 
 /* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
@@ -305,7 +308,7 @@ find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64
         if (count > 0)
             continue;
         count = RUN;
-        list_run(p, w, t, at, n);
+        list_run(p, w, t, at, n, 0);
     }
     if (t < BLOCK)
         set_runs(p, w, t, BLOCK - t, slot_at(last), 1, 0);
@@ -343,7 +346,7 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
         if (count > 0)
             continue;
         count = RUN;
-        set_runs(p, w, t, RUN, slot_at(here), here.passed >= here.extent->count, after);
+        list_run(p, w, t, here, FOUND, after);
     }
     touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
     list_ahead(w->key_ahead, w->key_run + OUTER / RUN);

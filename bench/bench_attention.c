@@ -15,7 +15,7 @@ static const double seconds_per_race = 1.0;
 
 void bench_format_name(const struct kvmill_format *format, char name[24]) {
     int length = snprintf(name, 24, "%s", kvmill_format_parts(format->element)->word);
-    if (format->quant_group > 0)
+    if (format->scale != 0)
         snprintf(name + length, 24 - (size_t)length, " g%d", format->quant_group);
 }
 

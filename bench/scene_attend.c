@@ -52,7 +52,7 @@ static void shape_side(struct scene_call *call, int tensor) {
     const struct kvmill_format *format = format_of(scene, tensor);
     const struct kvmill_attend_tensor known = kvmill_cache_attend_tensor(op_of(scene), tensor);
     const int64_t dims[] = {scene->size.batch, scene->size.positions, scene->attend.kv_heads,
-                            is_scale(tensor) ? format->dim / kvmill_max(format->quant_group, 1)
+                            is_scale(tensor) ? kvmill_format_scale_count(format)
                                              : kvmill_format_last_dim(format)};
     if (!known.absent)
         scene_set_tensor(call, tensor, known.type, 4, dims);

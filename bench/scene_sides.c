@@ -36,7 +36,7 @@ static DLDataType side_type(const kvmill_cache_attention *op, int side) {
 static int64_t side_last_dim(const struct kvmill_cache_geometry *geometry, int side) {
     const struct kvmill_format *format = format_of(geometry, side);
     if (is_scale(side))
-        return format->quant_group > 0 ? format->dim / format->quant_group : 0;
+        return kvmill_format_scale_count(format);
     return kvmill_format_last_dim(format);
 }
 

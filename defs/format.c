@@ -13,6 +13,11 @@ static const int8_t iq4_nl[] = {-127, -104, -83, -65, -49, -35, -22, -10,
     .word = name_, .bits = bits_, .dtype = {code_, bits_, 1},                                      \
     .type = {name_, alias_, #code_, {code_, bits_, 1}}
 
+/* Keys whose pages are transposed. */
+#define TRANSPOSED(name_, code_, bits_)                                                            \
+    .word = name_ "_transposed", .bits = bits_, .dtype = {code_, bits_, 1}, .transposed = true,    \
+    .piece = (bits_) / 8, .scales = KVMILL_WITHOUT_SCALES
+
 /* By enum kvmill_element. */
 static const struct kvmill_format_parts formats[] = {
     [KVMILL_F32] = {.name = "f32",
@@ -167,6 +172,15 @@ static const struct kvmill_format_parts formats[] = {
                      .tile = KVMILL_VALUE_TILE,
                      .piece = KVMILL_VALUE_PIECE,
                      .rule = KVMILL_RULE_GROUPS},
+    [KVMILL_F32T] = {.name = "f32t",
+                     TRANSPOSED("float32", kDLFloat, 32),
+                     .real = {.exponent = 8, .mantissa = 23}},
+    [KVMILL_F16T] = {.name = "f16t",
+                     TRANSPOSED("float16", kDLFloat, 16),
+                     .real = {.exponent = 5, .mantissa = 10}},
+    [KVMILL_BF16T] = {.name = "bf16t",
+                      TRANSPOSED("bfloat16", kDLBfloat, 16),
+                      .real = {.exponent = 8, .mantissa = 7}},
 };
 enum { END = sizeof formats / sizeof *formats };
 _Static_assert((int)END <= (int)KVMILL_MOST_FORMATS, "a larger KVMILL_MOST_FORMATS");
@@ -175,6 +189,8 @@ _Static_assert((int)END <= (int)KVMILL_MOST_FORMATS, "a larger KVMILL_MOST_FORMA
 #define BLOCK_WORDS "q8_0", "q4_0", "q5_1", "q4_1", "q5_0", "iq4_nl", "q6_0", "q8_kv"
 const char *const kvmill_block_words[] = {BLOCK_WORDS, NULL};
 const char *const kvmill_stored_words[] = {BLOCK_WORDS, KVMILL_TILES_WORD, NULL};
+const char *const kvmill_key_words[] = {BLOCK_WORDS, KVMILL_TILES_WORD, KVMILL_TRANSPOSED_WORD,
+                                        NULL};
 
 const struct kvmill_format_parts *kvmill_format_parts(int element) {
     return element > 0 && element < END ? &formats[element] : NULL;
@@ -204,6 +220,13 @@ int kvmill_format_of_tiles(int64_t bits, bool value) {
     for (int i = 1; i < END; i++)
         if (formats[i].tile == (value ? KVMILL_VALUE_TILE : KVMILL_KEY_TILE) &&
             formats[i].bits == bits)
+            return i;
+    return 0;
+}
+
+int kvmill_format_transposed(int element) {
+    for (int i = 1; i < END; i++)
+        if (formats[i].transposed && kvmill_element_of(formats[i].dtype) == element)
             return i;
     return 0;
 }
@@ -251,6 +274,8 @@ bool kvmill_format_is_legal(const struct kvmill_format *format) {
     if (parts == NULL || format->dim < 1)
         return false;
     int multiple = kvmill_format_multiple(parts);
+    if (parts->transposed)
+        return format->scale == 0 && format->quant_group >= 1;
     if (parts->scales != KVMILL_SCALES_OF_GROUPS)
         return format->scale == 0 && format->quant_group == 0 && format->dim % multiple == 0;
     return kvmill_is_activation(format->scale) && format->quant_group >= 1 &&
@@ -307,20 +332,39 @@ int64_t kvmill_format_row_bytes(const struct kvmill_format *format) {
     return bytes_of(&formats[format->element], format->dim);
 }
 
+int64_t kvmill_format_scale_count(const struct kvmill_format *format) {
+    return format->scale != 0 ? format->dim / format->quant_group : 0;
+}
+
 int64_t kvmill_format_scale_bytes(const struct kvmill_format *format) {
-    return format->quant_group > 0
-               ? bytes_of(&formats[format->scale], format->dim / format->quant_group)
-               : 0;
+    return bytes_of(&formats[format->scale], kvmill_format_scale_count(format));
 }
 
 int64_t kvmill_format_last_dim(const struct kvmill_format *format) {
     return formats[format->element].block > 0 ? kvmill_format_row_bytes(format) : format->dim;
 }
 
-int64_t kvmill_format_row_at(const struct kvmill_format_parts *parts, int64_t row,
-                             int64_t row_stride) {
-    int64_t in_tile = parts->tile > 0 ? row % parts->tile : 0;
-    return (row - in_tile) * row_stride + in_tile * parts->piece;
+int64_t kvmill_format_tile(const struct kvmill_format *format) {
+    const struct kvmill_format_parts *parts = &formats[format->element];
+    return parts->transposed ? format->quant_group : parts->tile > 0 ? parts->tile : 1;
+}
+
+int64_t kvmill_format_row_multiple(const struct kvmill_format *format) {
+    return formats[format->element].tile > 0 ? KVMILL_KEY_TILE : kvmill_format_tile(format);
+}
+
+int kvmill_format_alone(const struct kvmill_format *format) {
+    const struct kvmill_format_parts *parts = &formats[format->element];
+    return parts->transposed ? kvmill_element_of(parts->dtype) : format->element;
+}
+
+int64_t kvmill_format_step(const struct kvmill_format *format) {
+    return formats[format->element].transposed ? kvmill_format_tile(format) : 1;
+}
+
+int64_t kvmill_format_row_at(const struct kvmill_format *format, int64_t row, int64_t row_stride) {
+    int64_t in_tile = row % kvmill_format_tile(format);
+    return (row - in_tile) * row_stride + in_tile * formats[format->element].piece;
 }
 
 int64_t kvmill_format_byte_at(const struct kvmill_format_parts *parts, int64_t i) {
@@ -331,6 +375,7 @@ int64_t kvmill_format_group(const struct kvmill_format *format) {
     const struct kvmill_format_parts *parts = &formats[format->element];
     return parts->scales == KVMILL_SCALES_IN_ROWS ? format->dim
            : parts->block > 0                     ? parts->block
+           : parts->transposed                    ? 0
                                                   : format->quant_group;
 }
 
@@ -339,7 +384,7 @@ int64_t kvmill_format_group(const struct kvmill_format *format) {
 void kvmill_format_words(int scales, const char *words[KVMILL_MOST_FORMATS + 1]) {
     int count = 0;
     for (int i = 1; i < END; i++)
-        if ((formats[i].scales & scales) != 0 &&
+        if ((formats[i].scales & scales) != 0 && !formats[i].transposed &&
             kvmill_format_of_word(formats[i].word, scales) == i)
             words[count++] = formats[i].word;
     words[count] = NULL;

@@ -68,17 +68,19 @@ struct kvmill_format_parts {
     struct kvmill_float_parts real;
     enum kvmill_packing packing;
     enum kvmill_scales scales;
-    int block;    /* elements of a block, or 0; rows with one scale are of such, too */
-    bool minimum; /* float16, after the scale: what code 0 stands for */
-    int tile;     /* rows that are interleaved, or 0: they lie one after the other */
-    int piece;    /* of a row, in a tile: bytes */
+    int block;       /* elements of a block, or 0; rows with one scale are of such, too */
+    bool minimum;    /* float16, after the scale: what code 0 stands for */
+    int tile;        /* rows that are interleaved, or 0: they lie one after the other */
+    int piece;       /* of a row, in a tile: bytes */
+    bool transposed; /* the rows of a page are a tile: quant_group says how many there are */
     enum kvmill_rule rule;
 };
 
 enum { KVMILL_MOST_FORMATS = 32, KVMILL_MOST_BLOCK = 64 };
 
-/* The word that says that rows are in tiles. */
-#define KVMILL_TILES_WORD "tiles"
+/* The words that say that rows are in tiles, and that the keys of a page are transposed. */
+#define KVMILL_TILES_WORD      "tiles"
+#define KVMILL_TRANSPOSED_WORD "transposed"
 
 /* NULL for a number that is no format's; the first is 1. */
 const struct kvmill_format_parts *kvmill_format_parts(int element);
@@ -90,6 +92,7 @@ const char *kvmill_format_name(int64_t element);
 int kvmill_format_of_word(const char *word, int scales);
 int kvmill_format_of_bits(int64_t bits, int scales);
 int kvmill_format_of_tiles(int64_t bits, bool value); /* of keys, or of values */
+int kvmill_format_transposed(int element);
 int kvmill_element_of(DLDataType type); /* a tensor's, where its elements are those of a row */
 
 /* Float32, float16 and bfloat16; what is cached as numbers, without scales. */
@@ -116,15 +119,26 @@ int kvmill_format_most_code(const struct kvmill_format_parts *parts);   /* that 
 /* Codes in a word of 32 bits; 0 where elements are no codes, or none that instructions multiply. */
 int kvmill_format_word_codes(const struct kvmill_format_parts *parts);
 
-/* Bytes of one row, and of its scales; elements of the last dim of a cache. */
+/* Bytes of one row, and of its scales, where these are a tensor; how many of them; elements of the
+   last dim of a cache. */
 int64_t kvmill_format_row_bytes(const struct kvmill_format *format);
 int64_t kvmill_format_scale_bytes(const struct kvmill_format *format);
+int64_t kvmill_format_scale_count(const struct kvmill_format *format);
 int64_t kvmill_format_last_dim(const struct kvmill_format *format);
+
+/* Rows that are interleaved; 1: they lie one after the other. */
+int64_t kvmill_format_tile(const struct kvmill_format *format);
+
+/* What positions, pages and capacities are multiples of: K and V have tiles of different sizes. */
+int64_t kvmill_format_row_multiple(const struct kvmill_format *format);
+
+/* The element that one of them is alone, and how many of these are from one to the next. */
+int kvmill_format_alone(const struct kvmill_format *format);
+int64_t kvmill_format_step(const struct kvmill_format *format);
 
 /* Bytes from row 0 of a cache to the row; from a row's begin to its byte i.  In tiles these are
    what they would be without them for the first row of a tile, and for byte 0, alone. */
-int64_t kvmill_format_row_at(const struct kvmill_format_parts *parts, int64_t row,
-                             int64_t row_stride);
+int64_t kvmill_format_row_at(const struct kvmill_format *format, int64_t row, int64_t row_stride);
 int64_t kvmill_format_byte_at(const struct kvmill_format_parts *parts, int64_t i);
 
 /* Elements that share a scale; 0: none do. */
@@ -132,12 +146,15 @@ int64_t kvmill_format_group(const struct kvmill_format *format);
 
 /* ---- Words ---- */
 
-/* Those of formats with these scales, or of activations, each once; ends with NULL. */
+/* Those of formats with these scales, or of activations, each once; ends with NULL.  Without scales
+   they are types. */
 void kvmill_format_words(int scales, const char *words[KVMILL_MOST_FORMATS + 1]);
 void kvmill_activation_words(const char *words[KVMILL_MOST_FORMATS + 1]);
 
-/* The words of formats in blocks; these and the one for tiles.  End with NULL. */
-extern const char *const kvmill_block_words[], *const kvmill_stored_words[];
+/* The words of formats in blocks; these and the one for tiles; these and the one for transposed
+   keys. End with NULL. */
+extern const char *const kvmill_block_words[], *const kvmill_stored_words[],
+                                                   *const kvmill_key_words[];
 
 enum { KVMILL_WORDS_SIZE = 256 };
 

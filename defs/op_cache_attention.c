@@ -85,11 +85,13 @@ static const struct op_member members[] = {
     {MEMBER(alibi_first, OP_COUNT, SCORES),
      .help = "The first of these heads that is computed here."},
     {MEMBER(alibi_scale, OP_REAL, SCORES), .help = "Factor of all slopes; 0: 1."},
-    {MEMBER(cache_format, OP_WORD, STORE), .words = kvmill_stored_words,
-     .help = "Rows are llama.cpp's blocks of 32 elements; the last dim counts their bytes, and "
-             "there is no scale.  q8_kv: a row has one scale and the sum of its codes, then the "
-             "codes.  tiles: the codes of quant_bit 8 or 4 are in the order in which kernels "
-             "multiply them, a layout of kvmill's own."},
+    {MEMBER(cache_format, OP_WORD, STORE), .words = kvmill_key_words,
+     .help =
+         "Rows are llama.cpp's blocks of 32 elements; the last dim counts their bytes, and "
+         "there is no scale.  q8_kv: a row has one scale and the sum of its codes, then the "
+         "codes.  tiles: the codes of quant_bit 8 or 4 are in the order in which kernels "
+         "multiply them, a layout of kvmill's own.  transposed: keys of quant_bit 0 in pages, of "
+         "which each has its keys as [head_dim, page_size]; values are as without it."},
     {MEMBER(mode, OP_WORD, STORE), .words = kvmill_mode_words,
      .help = "circular: the slots of a sequence are a ring, and a query sees at most the positions "
              "that are in it; see kvmill(3)."},

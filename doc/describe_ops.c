@@ -224,7 +224,8 @@ static void print_types(void) {
     printf("}\n\n");
 }
 
-/* Tiles of keys, which are those that positions are multiples of, are the first of their word. */
+/* Tiles of keys, which are those that positions are multiples of, are the first of their word.
+   Transposed keys are chosen by another word. */
 static void print_formats(void) {
     const struct kvmill_format_parts *parts;
     printf("# word of a cache format: (element type of rows, bits of a code, \"groups\", "
@@ -234,7 +235,7 @@ static void print_formats(void) {
            "# its blocks, rows of a tile)\n"
            "FORMATS = {\n");
     for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++)
-        if (kvmill_format_of_word(parts->word, KVMILL_ANY_SCALES) == i)
+        if (kvmill_format_of_word(parts->word, KVMILL_ANY_SCALES) == i && !parts->transposed)
             printf("    \"%s\": (\"%s\", %d, \"%s\", %d, %d, %d, %d),\n", parts->word,
                    kvmill_dtype_name(parts->dtype), parts->bits,
                    parts->scales == KVMILL_SCALES_OF_GROUPS   ? "groups"

@@ -100,6 +100,10 @@ static bool in_tiles(const struct kernel *kernel, int side) {
     return kvmill_format_parts((int)kernel->value[side])->tile > 0;
 }
 
+static bool is_transposed(const struct kernel *kernel) {
+    return kvmill_format_parts((int)kernel->value[KEY])->transposed;
+}
+
 /* Groups are whole words, rows whole vectors, and at least a piece of four words. */
 static bool keys_can_be_codes(const struct kernel *kernel) {
     int64_t word = word_dims(kernel, KEY), dim = kernel->value[KEY_DIM];
@@ -184,6 +188,8 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
         return keys_can_be_words(kernel);
     if (in_tiles(kernel, KEY)) /* which are not turned, nor spread */
         return false;
+    if (is_transposed(kernel)) /* positions are side by side already */
+        return strcmp(variant, "columns") == 0;
     if (strcmp(variant, "dims") == 0 && kernel->isa->lanes == QUAD) /* which quads do */
         return false;
     return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_FEW_ROWS;
@@ -373,9 +379,11 @@ bool attend_is_approximate(const struct kernel *kernel) {
 static void explain_side(const struct kernel *kernel, int side, const char *name, FILE *stream) {
     const struct kvmill_format format = format_of(kernel, side);
     fprintf(stream, "%s of %d %s", name, format.dim, kvmill_format_name(format.element));
-    if (format.quant_group > 0)
+    if (format.scale != 0)
         fprintf(stream, " with %s scales for groups of %d", kvmill_format_name(format.scale),
                 format.quant_group);
+    else if (format.quant_group > 0)
+        fprintf(stream, " in pages of %d, which are transposed", format.quant_group);
 }
 
 static void explain_how(const struct kernel *kernel, FILE *stream) {
@@ -401,8 +409,10 @@ static void explain_how(const struct kernel *kernel, FILE *stream) {
                                         "lanes."
                 : is(kernel, "quads") ? "Each key is read once, for all query rows together, which "
                                         "lie side by side in vectors."
-                                      : "A block of keys is turned, so that a vector holds "
-                                        "positions, once for all query rows.",
+                : is_transposed(kernel)
+                    ? "Pages have the keys of a vector of positions side by side, dim by dim."
+                    : "A block of keys is turned, so that a vector holds positions, once for all "
+                      "query rows.",
                 values_can_be_halves(kernel) ? "Weights and values are float16.\n" : "");
 }
 

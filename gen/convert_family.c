@@ -43,11 +43,11 @@ enum { MOST_DIM = 8192 };
 /* ---- What there is ---- */
 
 /* copy: the bytes as they are; cast: element by element; groups: codes with scales elsewhere;
-   blocks: those of llama.cpp; row: one scale before its codes. */
-static const char *const write_rows_variants[] = {"copy", "cast", "groups", "blocks", "row", NULL};
-static const char *const read_rows_variants[] = {"copy", "cast", "groups", "blocks", "row", NULL};
+   blocks: those of llama.cpp; row: one scale before its codes; pages: element by element, pages of
+   transposed keys. */
+static const char *const kinds[] = {"copy", "cast", "groups", "blocks", "row", "pages", NULL};
 
-enum { COPY, CAST, GROUPS, BLOCKS, ROW };
+enum { COPY, CAST, GROUPS, BLOCKS, ROW, PAGES };
 
 static struct kvmill_format format_of(const int64_t *value) {
     return (struct kvmill_format){(int32_t)value[ELEMENT], (int32_t)value[DIM],
@@ -58,6 +58,8 @@ static int kind_of(const int64_t *value) {
     const struct kvmill_format_parts *parts = kvmill_format_parts((int)value[ELEMENT]);
     if (value[ELEMENT] == value[ACTIVATION] && value[SCALE] == 0)
         return COPY;
+    if (parts->transposed)
+        return PAGES;
     return parts->scales == KVMILL_SCALES_OF_GROUPS   ? GROUPS
            : parts->scales == KVMILL_SCALES_IN_BLOCKS ? BLOCKS
            : parts->scales == KVMILL_SCALES_IN_ROWS   ? ROW
@@ -124,6 +126,8 @@ static void print_type(const struct kernel *kernel, FILE *stream) {
     if (value[SCALE] != 0)
         fprintf(stream, " with a scale of %s for each %" PRId64 " elements",
                 kvmill_format_name(value[SCALE]), value[GROUP]);
+    else if (value[GROUP] != 0)
+        fprintf(stream, " in pages of %" PRId64 ", which are transposed", value[GROUP]);
 }
 
 static void explain_write(const struct kernel *kernel, FILE *stream) {
@@ -154,7 +158,7 @@ const struct family write_rows_family = {
     .formats = true,
     .fields = convert_fields,
     .field_count = CONVERT_FIELDS,
-    .variants = write_rows_variants,
+    .variants = kinds,
     .tunables = "convert_tunables",
     .legal = convert_is_legal,
     .explain = explain_write,
@@ -168,7 +172,7 @@ const struct family read_rows_family = {
     .formats = true,
     .fields = convert_fields,
     .field_count = CONVERT_FIELDS,
-    .variants = read_rows_variants,
+    .variants = kinds,
     .tunables = "convert_tunables",
     .legal = convert_is_legal,
     .explain = explain_read,

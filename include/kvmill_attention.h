@@ -81,7 +81,8 @@ typedef struct kvmill_cache_attention {
                                                       cache are llama.cpp's blocks, T2 is uint8, the
                                                       last dim their bytes, and there is no scale;
                                                       "tiles": int8 or int4 codes in an order of
-                                                      kvmill's own, see kvmill(3) */
+                                                      kvmill's own, "transposed": keys of a page as
+                                                      [head_dim, page_size], see kvmill(3) */
     const char *mode; /* "linear" (NULL) or "circular"; see Rings */
     int64_t capacity; /* slots of each sequence's ring: with dynamic_batching and cache_mode 0, where
                          no shape tells it; else 0 */

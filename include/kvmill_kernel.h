@@ -100,18 +100,18 @@ enum kvmill_element {
     KVMILL_Q6_0 = 18,   /* ik_llama.cpp's block: a float16 scale, 8 bytes of two upper bits, those of
                            element i in byte i % 8 from bit i % 16 / 8 * 4 + i / 16 * 2 on, 16 bytes as
                            Q4_0, code + 32 */
-    KVMILL_Q8_KV = 19   /* ik_llama.cpp's row: a float32 scale, the sum of all codes in 32 bits, the codes
+    KVMILL_Q8_KV = 19,  /* ik_llama.cpp's row: a float32 scale, the sum of all codes in 32 bits, the codes
                            as int8 */
+    KVMILL_F32T = 20, KVMILL_F16T = 21, KVMILL_BF16T = 22 /* pages of keys, transposed: see below */
 };
 
 /* Rows in tiles have the codes of I8 and I4 in another order.  The rows of a tile, of which the first
    is a multiple of their number, are interleaved by pieces: the first piece of all rows, then the second
-   of all, and so on.  Tiles lie where their rows would without them. */
+   of all, and so on.  Tiles lie where their rows would without them.  A page of transposed keys is such a
+   tile, of quant_group rows; its pieces are elements. */
 enum {
-    KVMILL_KEY_TILE = 16,
-    KVMILL_KEY_PIECE = 4, /* bytes */
-    KVMILL_VALUE_TILE = 4,
-    KVMILL_VALUE_PIECE = 1
+    KVMILL_KEY_TILE = 16, KVMILL_KEY_PIECE = 4, /* rows, bytes */
+    KVMILL_VALUE_TILE = 4, KVMILL_VALUE_PIECE = 1
 };
 
 /* A row of one kv head as it lies in a cache. */
@@ -119,7 +119,7 @@ struct kvmill_format {
     int32_t element; /* enum kvmill_element */
     int32_t dim;     /* elements of a row */
     int32_t scale;   /* of I8 and I4, in tiles or not: KVMILL_F32, F16 or BF16; else 0 */
-    int32_t quant_group; /* of I8 and I4: elements that share a scale, dividing dim; else 0 */
+    int32_t quant_group; /* of I8 and I4: elements that share a scale; of transposed keys: rows of a page */
 };
 
 /* K or V of one sequence in one layer.  Row r of kv head h begins r * row_stride + h * head_stride bytes

@@ -121,9 +121,15 @@ static bool says_half_a_format(const kvmill_cache_attend *op) {
 
 static kvmill_status check_formats(const kvmill_cache_attend *op,
                                    struct kvmill_cache_geometry *geometry, kvmill_error *error) {
-    const struct kvmill_side key = {
-        "key_",     false,      op->key_head_dim,    op->key_quant_bit, op->key_quant_group,
-        op->key_T2, op->key_T3, op->key_cache_format};
+    const struct kvmill_side key = {"key_",
+                                    false,
+                                    op->key_head_dim,
+                                    op->key_quant_bit,
+                                    op->key_quant_group,
+                                    op->key_T2,
+                                    op->key_T3,
+                                    op->key_cache_format,
+                                    0};
     const struct kvmill_side own = {"value_",
                                     true,
                                     op->value_head_dim,
@@ -131,7 +137,8 @@ static kvmill_status check_formats(const kvmill_cache_attend *op,
                                     op->value_quant_group,
                                     op->value_T2,
                                     op->value_T3,
-                                    op->value_cache_format};
+                                    op->value_cache_format,
+                                    0};
     if (says_half_a_format(op))
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "value_T2 is not set; accepted with value_quant_bit, value_quant_group, "

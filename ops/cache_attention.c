@@ -106,9 +106,24 @@ static kvmill_status check_activation(const kvmill_cache_attention *op,
 
 /* ---- Formats of K and V ---- */
 
+static bool has_pages(const kvmill_cache_attention *op) {
+    return op->dynamic_batching && op->cache_mode == 1;
+}
+
 static struct kvmill_side key_side(const kvmill_cache_attention *op) {
-    return (struct kvmill_side){"",     false,  op->head_dim,    op->quant_bit, op->quant_group,
-                                op->T2, op->T3, op->cache_format};
+    return (struct kvmill_side){"",
+                                false,
+                                op->head_dim,
+                                op->quant_bit,
+                                op->quant_group,
+                                op->T2,
+                                op->T3,
+                                op->cache_format,
+                                has_pages(op) ? op->page_size : 0};
+}
+
+static bool is_transposed(const struct kvmill_side *side) {
+    return side->format != NULL && strcmp(side->format, KVMILL_TRANSPOSED_WORD) == 0;
 }
 
 static bool is_view(const kvmill_cache_attention *op, enum kvmill_cache_op which) {
@@ -118,6 +133,8 @@ static bool is_view(const kvmill_cache_attention *op, enum kvmill_cache_op which
 static struct kvmill_side value_side(const kvmill_cache_attention *op) {
     struct kvmill_side same = key_side(op);
     same.is_value = true;
+    if (is_transposed(&same)) /* which only keys are */
+        same.format = NULL;
     if (!op->value_differs)
         return same;
     return (struct kvmill_side){"value_",
@@ -127,7 +144,8 @@ static struct kvmill_side value_side(const kvmill_cache_attention *op) {
                                 or_default(op->value_quant_group, op->quant_group),
                                 op->value_T2,
                                 op->value_T3,
-                                op->value_cache_format};
+                                op->value_cache_format,
+                                has_pages(op) ? op->page_size : 0};
 }
 
 static kvmill_status check_blocks(const struct kvmill_side *side, struct kvmill_format *format,
@@ -233,6 +251,32 @@ static kvmill_status check_tiles(const struct kvmill_side *side, struct kvmill_f
                        side->prefix, side->quant_bit);
 }
 
+/* Larger pages gain nothing, and kernels count in 32 bits. */
+enum { MOST_TRANSPOSED_ROWS = 1 << 16 };
+
+static kvmill_status check_transposed(const struct kvmill_side *side, struct kvmill_format *format,
+                                      kvmill_error *error) {
+    char accepted[KVMILL_WORDS_SIZE];
+    if (side->quant_bit != 0)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "quant_bit is %" PRId64 "; accepted with cache_format \"transposed\": 0",
+                           side->quant_bit);
+    if (side->page == 0)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "cache_format is \"transposed\"; accepted in pages: with dynamic "
+                           "batching and cache_mode 1");
+    if (side->page > MOST_TRANSPOSED_ROWS)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "page_size is %" PRId64
+                           "; accepted with cache_format \"transposed\": up to %d",
+                           side->page, MOST_TRANSPOSED_ROWS);
+    format->element = kvmill_format_transposed(kvmill_element_of(side->T2));
+    format->quant_group = (int32_t)side->page;
+    return format->element != 0 ? KVMILL_OK
+                                : kvmill_refuse_member_type(
+                                      "", "T2", side->T2, kvmill_list_activations(accepted), error);
+}
+
 /* D11 to D13, D41. */
 kvmill_status kvmill_check_side(const struct kvmill_side *side, struct kvmill_format *format,
                                 int activation, kvmill_error *error) {
@@ -247,6 +291,8 @@ kvmill_status kvmill_check_side(const struct kvmill_side *side, struct kvmill_fo
                            side->format);
     if (is_in_tiles(side))
         return check_tiles(side, format, error);
+    if (is_transposed(side))
+        return check_transposed(side, format, error);
     if (side->format != NULL)
         return check_blocks(side, format, error);
     return side->quant_bit == 0 ? check_plain(side, format, raw, error)
@@ -289,10 +335,11 @@ static kvmill_status check_view(const kvmill_cache_attention *op,
     geometry->value_view = true;
     geometry->value = geometry->key;
     geometry->value.dim = (int32_t)dim;
-    if (parts->tile > 0)
+    if (parts->tile > 0 || parts->transposed)
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                           "cache_format is \"tiles\"; accepted with value_view: NULL, and those "
-                           "of blocks");
+                           "cache_format is \"%s\"; accepted with value_view: NULL, and those "
+                           "of blocks",
+                           op->cache_format);
     if (dim <= op->head_dim && dim % multiple == 0 && kvmill_format_is_legal(&geometry->value))
         return KVMILL_OK;
     return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
@@ -337,17 +384,37 @@ static kvmill_status check_ring(const kvmill_cache_attention *op,
                                 "cache_mode 0");
 }
 
+static kvmill_status check_layout_of_tiles(const struct kvmill_cache_geometry *geometry,
+                                           const char *word, kvmill_error *error) {
+    if (geometry->dynamic ? geometry->layout >= 3 : geometry->layout == 1)
+        return KVMILL_OK;
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                       "cache_layout is %" PRId64
+                       "; accepted with cache_format \"%s\": %s, where rows of a head lie "
+                       "side by side",
+                       geometry->layout, word, geometry->dynamic ? "3, 4" : "1");
+}
+
+/* No kernels have both. */
+static kvmill_status check_places_of_transposed(const struct kvmill_cache_geometry *geometry,
+                                                kvmill_error *error) {
+    if (kvmill_has_tiles(geometry))
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "value_cache_format is \"tiles\"; accepted with cache_format "
+                           "\"transposed\": NULL, and those of blocks");
+    return check_layout_of_tiles(geometry, KVMILL_TRANSPOSED_WORD, error);
+}
+
 /* Rows of a tile are those of one head, and one sequence. */
 static kvmill_status check_places_of_tiles(const struct kvmill_cache_geometry *geometry,
                                            kvmill_error *error) {
+    if (kvmill_is_transposed(geometry))
+        return check_places_of_transposed(geometry, error);
     if (!kvmill_has_tiles(geometry))
         return KVMILL_OK;
-    if (geometry->dynamic ? geometry->layout < 3 : geometry->layout != 1)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                           "cache_layout is %" PRId64
-                           "; accepted with cache_format \"tiles\": %s, where rows of a head lie "
-                           "side by side",
-                           geometry->layout, geometry->dynamic ? "3, 4" : "1");
+    kvmill_status status = check_layout_of_tiles(geometry, KVMILL_TILES_WORD, error);
+    if (status != KVMILL_OK)
+        return status;
     if (geometry->paged && geometry->page_size % KVMILL_KEY_TILE != 0)
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "page_size is %" PRId64

@@ -75,6 +75,12 @@ int kvmill_cache_row_dim(const struct kvmill_cache_geometry *geometry);
 /* K, V or both are in tiles: slots are counted in multiples of KVMILL_KEY_TILE. */
 bool kvmill_has_tiles(const struct kvmill_cache_geometry *geometry);
 
+/* The word that says so of K or V, or of pages: */
+const char *kvmill_tiles_word(const struct kvmill_cache_geometry *geometry);
+
+/* The pages of K are transposed: slots are counted in whole pages. */
+bool kvmill_is_transposed(const struct kvmill_cache_geometry *geometry);
+
 /* The attributes of K's cache, or of V's. */
 struct kvmill_side {
     const char *prefix; /* of their names */
@@ -82,6 +88,7 @@ struct kvmill_side {
     int64_t dim, quant_bit, quant_group;
     DLDataType T2, T3;
     const char *format;
+    int64_t page; /* rows; 0: there are no pages */
 };
 
 /* The format that they name. */

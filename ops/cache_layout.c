@@ -1,4 +1,4 @@
-/* Where the dims of PMX's caches are.
+/* Where the dims of PMX's caches are, and in which order rows of a head lie.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "cache_attention.h"
@@ -37,4 +37,12 @@ int kvmill_cache_dims(const struct kvmill_cache_geometry *geometry, int64_t last
 int kvmill_cache_row_dim(const struct kvmill_cache_geometry *geometry) {
     const struct kvmill_cache_layout *layout = kvmill_cache_layout_of(geometry);
     return layout->row > 0 && geometry->page_size > 1 ? layout->row : layout->slot;
+}
+
+bool kvmill_is_transposed(const struct kvmill_cache_geometry *geometry) {
+    return kvmill_format_parts(geometry->key.element)->transposed;
+}
+
+const char *kvmill_tiles_word(const struct kvmill_cache_geometry *geometry) {
+    return kvmill_is_transposed(geometry) ? KVMILL_TRANSPOSED_WORD : KVMILL_TILES_WORD;
 }

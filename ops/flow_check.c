@@ -122,7 +122,8 @@ static kvmill_status check_paged(struct checker *checker) {
 
 static kvmill_status refuse_tiles(struct checker *checker) {
     char words[KVMILL_WORDS_SIZE];
-    return REFUSE(checker, ATTRIBUTE, "cache_format is \"tiles\"; accepted in flows: NULL, %s",
+    return REFUSE(checker, ATTRIBUTE,
+                  "cache_format is \"tiles\"; accepted in flows: NULL, %s, \"transposed\"",
                   kvmill_list_words(kvmill_block_words, "\"", words));
 }
 

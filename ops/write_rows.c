@@ -15,7 +15,8 @@ static kvmill_status check_activation(const kvmill_write_rows *op, kvmill_error 
 kvmill_status kvmill_write_rows_check(const kvmill_write_rows *op,
                                       struct kvmill_convert_shape *shape, kvmill_error *error) {
     const struct kvmill_side side = {
-        "", false, op->head_dim, op->quant_bit, op->quant_group, op->T2, op->T3, op->cache_format};
+        "", false, op->head_dim, op->quant_bit, op->quant_group, op->T2, op->T3, op->cache_format,
+        0};
     struct kvmill_convert_shape found = {.activation = kvmill_element_of(op->T1)};
     kvmill_status status = kvmill_check_members(OP_WRITE_ROWS, 0, op, error);
     if (status == KVMILL_OK)

@@ -131,6 +131,11 @@ struct side {
     const char *format;
 };
 
+static inline bool is_transposed(const char *format) {
+    return format != NULL && strcmp(format, "transposed") == 0;
+}
+
+/* Values are not transposed with the keys. */
 static inline struct side side_of(const struct attention *a, bool value) {
     const kvmill_cache_attention *op = &a->op;
     if (value && has_value_cache(a))
@@ -145,7 +150,7 @@ static inline struct side side_of(const struct attention *a, bool value) {
                          op->quant_group,
                          op->T2,
                          op->T3,
-                         op->cache_format};
+                         value && is_transposed(op->cache_format) ? NULL : op->cache_format};
 }
 
 static inline bool in_tiles(const struct side *side) {
@@ -157,10 +162,11 @@ static inline bool has_tiles(const struct attention *a) {
     return in_tiles(&key) || in_tiles(&value);
 }
 
-/* So many rows that they are whole tiles, where there are any. */
+/* So many rows that they are whole tiles, where there are any; or whole pages, if they are
+   transposed. */
 static inline int64_t whole_tiles(const struct attention *a, int64_t rows) {
-    enum { TILE = 16 };
-    return has_tiles(a) ? (rows + TILE - 1) / TILE * TILE : rows;
+    int64_t tile = is_transposed(a->op.cache_format) ? a->op.page_size : has_tiles(a) ? 16 : 1;
+    return (rows + tile - 1) / tile * tile;
 }
 
 static inline void set_ring(struct attention *a) {
@@ -172,14 +178,13 @@ static inline void set_ring(struct attention *a) {
 }
 
 static inline enum oracle_type type_of(const struct side *side) {
-    if (side->format != NULL && !in_tiles(side))
+    if (side->format != NULL && !in_tiles(side) && !is_transposed(side->format))
         return oracle_of_word(side->format);
     return attention_type(side->T2);
 }
 
 static inline int64_t last_dim(const struct side *side) {
-    return side->format != NULL && !in_tiles(side) ? oracle_bytes(type_of(side), side->dim)
-                                                   : side->dim;
+    return oracle_is_blocks(type_of(side)) ? oracle_bytes(type_of(side), side->dim) : side->dim;
 }
 
 #endif

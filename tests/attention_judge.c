@@ -18,6 +18,8 @@ static struct oracle_side dense_side(const struct attention *a, bool value) {
     struct oracle_tiles tiles = {0};
     if (in_tiles(&side))
         tiles = value ? (struct oracle_tiles){4, 1} : (struct oracle_tiles){16, 4};
+    if (is_transposed(side.format))
+        tiles = (struct oracle_tiles){a->op.page_size, side.T2.bits / 8};
     return (struct oracle_side){.type = type_of(&side),
                                 .scale_type = attention_type(side.T3),
                                 .dim = side.dim,

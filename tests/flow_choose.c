@@ -96,18 +96,27 @@ static void set_value(kvmill_cache_attention *op, int64_t dim) {
     op->value_quant_group = op->quant_bit ? op->quant_group : 0;
     op->value_T2 = op->T2;
     op->value_T3 = op->T3;
-    op->value_cache_format = op->cache_format;
+    op->value_cache_format = is_transposed(op->cache_format) ? NULL : op->cache_format;
+}
+
+/* Every other one that can be. */
+static bool wants_transposed(const kvmill_cache_attention *op, int64_t number) {
+    bool floats = op->cache_format == NULL && op->quant_bit == 0;
+    return floats && op->cache_layout >= 3 && number / 5 % 2 != 0;
 }
 
 /* Blocks are of 32. */
 static int64_t dim_for(const kvmill_cache_attention *op, int64_t number) {
     int64_t dim = ANY(dims, number);
-    return op->cache_format != NULL ? (dim + 31) / 32 * 32 : dim;
+    bool blocks = op->cache_format != NULL && !is_transposed(op->cache_format);
+    return blocks ? (dim + 31) / 32 * 32 : dim;
 }
 
 static void choose_attention(kvmill_cache_attention *op, int64_t number, struct dice *dice) {
     op->head_dim = dim_for(op, number / 2);
     op->cache_layout = number % 5;
+    if (wants_transposed(op, number))
+        op->cache_format = "transposed";
     op->left_window_size = dice_once_in(dice, 3) ? dice_range(dice, 0, 6 * op->page_size - 1) : -1;
     op->alibi_heads = dice_once_in(dice, 2) ? op->num_heads + 3 : 0;
     op->alibi_first = op->alibi_heads ? dice_range(dice, 0, 3) : 0;

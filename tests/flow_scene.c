@@ -70,10 +70,13 @@ static bool are_floats_same(struct flow_scene *scene, int element, const unsigne
     return true;
 }
 
-/* ---- A cache: of as many blocks; a row that nobody has after each page ---- */
+/* ---- A cache: of as many blocks; a row, or a transposed page, that nobody has after each page
+ * ---- */
 
 static int64_t page_rows(const struct flow_scene *scene) {
-    return scene->problem.geometry.page_size + (scene->problem.page_blocks > 1);
+    const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
+    int64_t more = oracle_is_transposed(&geometry->key) ? geometry->page_size : 1;
+    return geometry->page_size + (scene->problem.page_blocks > 1 ? more : 0);
 }
 
 static int64_t slots_of(const struct flow_scene *scene) {
@@ -90,13 +93,13 @@ static void open_side(struct flow_scene *scene, int v, bool is_strange, struct d
     const struct kvmill_format *format = v ? &geometry->value : &geometry->key;
     int64_t slots = slots_of(scene), heads = geometry->kv_heads;
     int64_t bytes = kvmill_format_row_bytes(format), scales = kvmill_format_scale_bytes(format);
-    bool together = dice_once_in(dice, 2);
+    bool together = dice_once_in(dice, 2) && !oracle_is_transposed(format);
     for (int way = 0; way < FLOW_WAYS; way++)
         fence_open(&scene->data[way][v], (size_t)(slots * heads * bytes), FENCE_FLUSH, FENCE_ABOVE,
                    dice);
     fence_open(&scene->scale[v], (size_t)(slots * heads * scales), FENCE_FLUSH, FENCE_ABOVE, dice);
-    if (format->element <= KVMILL_BF16)
-        fill_floats(dice, format->element, &scene->data[0][v], is_strange);
+    if (kvmill_is_activation(kvmill_format_alone(format)))
+        fill_floats(dice, kvmill_format_alone(format), &scene->data[0][v], is_strange);
     else
         fill_codes(dice, format, &scene->data[0][v], is_strange);
     memcpy(scene->data[1][v].data, scene->data[0][v].data, scene->data[0][v].size);
@@ -231,9 +234,17 @@ static float *workspace_of(const struct flow_scene *scene, int way) {
 
 /* ---- Both ways ---- */
 
-static unsigned char *row_of(const struct flow_cache *cache, int v, int64_t slot, int64_t head) {
-    const struct kvmill_cache_rows *side = v ? &cache->value : &cache->key;
-    return side->data + slot * side->row_stride + head * side->head_stride;
+/* A row of a transposed page is as many single elements. */
+static void hide_row(const struct kvmill_format *format, const struct kvmill_cache_rows *side,
+                     int64_t slot, int64_t head) {
+    const struct oracle_tiles tiles = oracle_tiles_of(format);
+    unsigned char none[4096], *rows = side->data + head * side->head_stride;
+    int64_t bytes = oracle_data_bytes(format);
+    memset(none, 0xff, sizeof none);
+    if (tiles.rows > 0)
+        oracle_put_row(&tiles, rows, slot, bytes, none);
+    else
+        memset(rows + slot * side->row_stride, 0xff, (size_t)bytes);
 }
 
 /* Rows that programs write are floats. */
@@ -244,8 +255,9 @@ static bool are_rows_same(struct flow_scene *scene) {
         const struct fence *rows[] = {&scene->data[0][v], &scene->data[1][v]};
         bool same =
             scene->problem.writes[v]
-                ? are_floats_same(scene, format->element, rows[0]->data, rows[1]->data,
-                                  (int64_t)rows[0]->size / kvmill_activation_bytes(format->element))
+                ? are_floats_same(scene, kvmill_format_alone(format), rows[0]->data, rows[1]->data,
+                                  (int64_t)rows[0]->size /
+                                      kvmill_format_parts(format->element)->bits * 8)
                 : memcmp(rows[0]->data, rows[1]->data, rows[0]->size) == 0;
         if (!same || !fence_is_intact(rows[0], NULL)) {
             diag("rows of %s", v ? "V" : "K");
@@ -263,8 +275,8 @@ static void hide_rows(const struct flow_scene *scene, int64_t page, int64_t rows
             const struct kvmill_format *format = n % 2 ? &geometry->value : &geometry->key;
             int64_t slot = row_of_block(scene, page) + n / 2;
             for (int way = 0; way < FLOW_WAYS; way++)
-                memset(row_of(&scene->cache[way], n % 2, slot, head), 0xff,
-                       (size_t)kvmill_format_row_bytes(format));
+                hide_row(format, n % 2 ? &scene->cache[way].value : &scene->cache[way].key, slot,
+                         head);
         }
 }
 

@@ -109,6 +109,18 @@ static void set_places_of_tiles(struct attention *a, struct dice *dice) {
     a->spread = DENSE;
 }
 
+/* Pages of one head's rows. */
+static void set_places_of_transposed(struct attention *a, int64_t page_size, struct dice *dice) {
+    a->op.dynamic_batching = a->op.cache_mode = 1;
+    a->op.cache_layout = PICK(dice, 3, 4);
+    a->op.page_size = page_size;
+    a->spread = DENSE;
+}
+
+static bool can_be_transposed(const kvmill_cache_attention *op) {
+    return op->cache_format == NULL && op->quant_bit == 0 && op->T2.bits >= 16;
+}
+
 static bool can_be_tiles(int64_t dim, int64_t bits, int64_t group) {
     return bits > 0 && dim % (128 / bits) == 0 && group % (32 / bits) == 0;
 }
@@ -119,6 +131,11 @@ static void choose_order(struct attention *a, struct dice *dice) {
     int64_t value_dim = op->value_head_dim ? op->value_head_dim : op->head_dim;
     if (!dice_once_in(dice, 3))
         return;
+    if (can_be_transposed(op)) {
+        op->cache_format = "transposed";
+        set_places_of_transposed(a, PICK(dice, 1, 5, 16, 48, 128), dice);
+        return;
+    }
     if (op->cache_format == NULL && can_be_tiles(op->head_dim, op->quant_bit, op->quant_group))
         op->cache_format = "tiles";
     if (op->value_cache_format == NULL && op->value_differs &&
@@ -262,7 +279,10 @@ static const char *const type_names[] = {[0] = "float32",
                                          [KVMILL_I8VT] = "int8",
                                          [KVMILL_I4VT] = "int4",
                                          [KVMILL_E4M3] = "float8e4m3fn",
-                                         [KVMILL_E5M2] = "float8e5m2"};
+                                         [KVMILL_E5M2] = "float8e5m2",
+                                         [KVMILL_F32T] = "float32",
+                                         [KVMILL_F16T] = "float16",
+                                         [KVMILL_BF16T] = "bfloat16"};
 
 static void describe_format(const struct kvmill_format *format, bool raw, char text[160]) {
     int element = format->element;
@@ -273,9 +293,10 @@ static void describe_format(const struct kvmill_format *format, bool raw, char t
     snprintf(text, 160, "head_dim=%d T2=%s T3=%s quant_bit=%d quant_group=%d cache_format=%s",
              (int)format->dim, word != NULL ? "uint8" : type_names[element],
              type_names[format->scale], raw ? 0 : bits, (int)format->quant_group,
-             word != NULL                        ? word
-             : oracle_tiles_of(element).rows > 0 ? "tiles"
-                                                 : "-");
+             word != NULL                       ? word
+             : oracle_is_transposed(format)     ? "transposed"
+             : oracle_tiles_of(format).rows > 0 ? "tiles"
+                                                : "-");
 }
 
 static bool is_same_format(const struct kvmill_format *a, const struct kvmill_format *b) {
@@ -283,17 +304,30 @@ static bool is_same_format(const struct kvmill_format *a, const struct kvmill_fo
            a->quant_group == b->quant_group;
 }
 
+/* What V has where K is transposed. */
+static struct kvmill_format without_pages(const struct kvmill_format *format) {
+    struct kvmill_format plain = *format;
+    if (oracle_is_transposed(format)) {
+        plain.element += KVMILL_F32 - KVMILL_F32T;
+        plain.quant_group = 0;
+    }
+    return plain;
+}
+
 static void set_formats(struct attention *a, int activation, const struct kvmill_format *key,
                         const struct kvmill_format *value, struct dice *dice) {
+    const struct kvmill_format of_key = without_pages(key), of_value = without_pages(value);
     char text[160];
     a->op.T1 = setting_type(type_names[activation]);
     describe_format(key, activation == KVMILL_I8, text);
     attention_say(a, text);
-    if (oracle_tiles_of(key->element).rows > 0 || oracle_tiles_of(value->element).rows > 0)
+    if (oracle_is_transposed(key))
+        set_places_of_transposed(a, key->quant_group, dice);
+    else if (oracle_tiles_of(key).rows > 0 || oracle_tiles_of(value).rows > 0)
         set_places_of_tiles(a, dice);
-    if (is_same_format(key, value) && !dice_once_in(dice, 6))
+    if (is_same_format(&of_key, &of_value) && !dice_once_in(dice, 6))
         return;
-    describe_format(value, activation == KVMILL_I8, text);
+    describe_format(&of_value, activation == KVMILL_I8, text);
     a->op.value_differs = 1;
     say_of_values(a, text);
 }

@@ -47,16 +47,18 @@ static void turn_signs(struct rows *rows, int64_t scale_bytes, int64_t count, st
 
 static void open_rows(struct rows *rows, const struct kvmill_format *format, int activation,
                       int64_t count, struct dice *dice) {
-    enum oracle_type scale = oracle_of_element(format->quant_group ? format->scale : KVMILL_F32);
+    enum oracle_type scale = oracle_of_element(format->scale ? format->scale : KVMILL_F32);
     rows->side = (struct oracle_side){.type = oracle_of_element(format->element),
                                       .scale_type = scale,
                                       .dim = format->dim,
-                                      .group = format->quant_group,
-                                      .tiles = oracle_tiles_of(format->element)};
+                                      .group = oracle_group(format),
+                                      .tiles = oracle_tiles_of(format)};
     int64_t bytes = oracle_data_bytes(format), scale_bytes = oracle_scale_bytes(format);
     rows->stride += rows->stride == 0 ? bytes : 0;
     rows->scale_stride += rows->scale_stride == 0 ? scale_bytes : 0;
-    fence_open(&rows->data, (size_t)((count + AFTER) * bytes), FENCE_FLUSH, FENCE_ABOVE, dice);
+    int64_t tile = rows->side.tiles.rows > 0 ? rows->side.tiles.rows : 1;
+    int64_t all = (count + AFTER + tile - 1) / tile * tile;
+    fence_open(&rows->data, (size_t)(all * bytes), FENCE_FLUSH, FENCE_ABOVE, dice);
     fence_open(&rows->scale, (size_t)((count + AFTER) * scale_bytes), FENCE_FLUSH, FENCE_ABOVE,
                dice);
     rows->side.data = rows->data.data;

@@ -15,7 +15,7 @@ enum {
     MOST_TOKENS = 40,
     MOST_ROWS = 64,
     MOST_PIECES = 5,
-    MOST_TILED_BYTES = 1024
+    MOST_TILED_BYTES = 4096
 };
 
 static int64_t cases;
@@ -23,7 +23,8 @@ static int64_t cases;
 /* ---- Shapes ---- */
 
 static bool is_float(int element) {
-    return element <= KVMILL_BF16 || element == KVMILL_E4M3 || element == KVMILL_E5M2;
+    return element <= KVMILL_BF16 || element == KVMILL_E4M3 || element == KVMILL_E5M2 ||
+           element >= KVMILL_F32T;
 }
 
 static bool is_copy(const struct kvmill_convert_shape *shape) {
@@ -33,7 +34,7 @@ static bool is_copy(const struct kvmill_convert_shape *shape) {
 static int64_t group_of(const struct kvmill_format *format) {
     enum oracle_type type = oracle_of_element(format->element);
     return oracle_is_blocks(type) ? oracle_block(type, format->dim)
-           : format->quant_group  ? format->quant_group
+           : oracle_group(format) ? oracle_group(format)
                                   : format->dim;
 }
 
@@ -136,7 +137,7 @@ static void fill_cache_row(const struct kvmill_format *format, unsigned char *da
                            unsigned char *scale, struct dice *dice) {
     if (is_float(format->element))
         fill_floats(oracle_of_element(format->element), data, format->dim, dice);
-    if (format->quant_group)
+    if (oracle_group(format) > 0)
         fill_floats(oracle_of_element(format->scale), scale, format->dim / format->quant_group,
                     dice);
     enum oracle_type type = oracle_of_element(format->element);
@@ -252,7 +253,7 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
     repeat = convert_is_writer(kernel) ? 1 : repeat;
     *problem = (struct problem){.kernel = kernel,
                                 .shape = shape,
-                                .tiles = oracle_tiles_of(shape->format.element),
+                                .tiles = oracle_tiles_of(&shape->format),
                                 .tokens = tokens};
     rows = problem->tiles.rows > 0 ? round_up(rows, problem->tiles.rows) : rows;
     const int64_t activation[] = {tokens + 1, heads * repeat, oracle_activation_bytes(shape)};
@@ -269,7 +270,7 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
         .token_stride = row_step(problem, ACTIVATION),
         .head_stride = head_step(problem, ACTIVATION),
         .cache = {problem->grid[DATA].fence.data,
-                  shape->format.quant_group ? problem->grid[SCALE].fence.data : NULL,
+                  shape->format.scale ? problem->grid[SCALE].fence.data : NULL,
                   row_step(problem, DATA), head_step(problem, DATA), row_step(problem, SCALE),
                   head_step(problem, SCALE)},
         .slot = problem->slot,
@@ -412,8 +413,7 @@ static void test_kernel(const struct kvmill_kernel *kernel, int problems) {
         good = run_case(kernel, &dice);
     kernel_ran(kernel);
     ok(good, "%s", kernel->symbol);
-    if (oracle_tiles_of(((const struct kvmill_convert_shape *)kernel->shape)->format.element)
-            .rows == 0)
+    if (oracle_tiles_of(&((const struct kvmill_convert_shape *)kernel->shape)->format).rows == 0)
         convert_test_known(kernel); /* of single rows */
 }
 

@@ -57,8 +57,9 @@ static bool is_same_request(const struct flow_step *step, const struct decoded *
 
 /* A row of K or V, or its scales, in the dense arrays. */
 struct part {
-    unsigned char *data;
-    size_t bytes;
+    unsigned char *array;
+    struct oracle_tiles tiles;
+    int64_t row, bytes;
 };
 
 enum { PARTS = 4 };
@@ -72,8 +73,17 @@ static struct part part_of(const struct oracle_attention *problem, int which, in
     int64_t bytes = which < 2 ? oracle_bytes(side->type, side->dim)
                     : groups  ? oracle_bytes(side->scale_type, groups)
                               : 0;
-    unsigned char *rows = which < 2 || groups == 0 ? side->data : side->scale;
-    return (struct part){rows + row * bytes, (size_t)bytes};
+    if (which < 2)
+        return (struct part){side->data, side->tiles, row, bytes};
+    return (struct part){side->scale, {0}, row, bytes};
+}
+
+static void take_part(const struct part *part, unsigned char *bytes) {
+    oracle_take_row(&part->tiles, part->array, part->row, part->bytes, bytes);
+}
+
+static void put_part(const struct part *part, const unsigned char *bytes) {
+    oracle_put_row(&part->tiles, part->array, part->row, part->bytes, bytes);
 }
 
 /* ---- Pages elsewhere ---- */
@@ -82,13 +92,16 @@ static struct part part_of(const struct oracle_attention *problem, int which, in
 static void move_part(const struct flow_step *step, const struct oracle_attention *problem,
                       int which, int64_t head, const int64_t *place) {
     int64_t size = step->attention.op.page_size, slots = step->limits.cache_pages * size;
-    size_t bytes = part_of(problem, which, 0, head).bytes;
-    unsigned char *old = take(slots, bytes);
-    for (int64_t s = 0; s < slots && bytes > 0; s++)
-        memcpy(old + (size_t)s * bytes, part_of(problem, which, s, head).data, bytes);
-    for (int64_t s = 0; s < slots && bytes > 0; s++)
-        memcpy(part_of(problem, which, place[s / size] * size + s % size, head).data,
-               old + (size_t)s * bytes, bytes);
+    int64_t bytes = part_of(problem, which, 0, head).bytes;
+    unsigned char *old = take(slots, (size_t)bytes);
+    for (int64_t s = 0; s < slots; s++) {
+        const struct part part = part_of(problem, which, s, head);
+        take_part(&part, old + s * bytes);
+    }
+    for (int64_t s = 0; s < slots; s++) {
+        const struct part part = part_of(problem, which, place[s / size] * size + s % size, head);
+        put_part(&part, old + s * bytes);
+    }
     free(old);
 }
 
@@ -138,7 +151,9 @@ static bool is_listed(const struct flow_step *step, const struct decoded *decode
 static int poison_rest(struct flow_step *step, const struct decoded *decoded) {
     const struct oracle_attention problem = attention_problem(&step->attention);
     int64_t size = flow_step_block_size(step);
+    unsigned char none[4096];
     int poisoned = 0;
+    memset(none, 0xff, sizeof none);
     for (int64_t b = 0; b < step->attention.sequences; b++)
         for (int64_t n = 0; n < flow_step_blocks(step, b) * problem.kv_heads; n++) {
             int64_t block = n / problem.kv_heads, head = n % problem.kv_heads;
@@ -146,9 +161,8 @@ static int poison_rest(struct flow_step *step, const struct decoded *decoded) {
                 continue;
             for (int64_t s = 0; s < PARTS * size; s++) {
                 int64_t slot = flow_step_block(step, b, block) * size + s / PARTS;
-                struct part part = part_of(&problem, (int)(s % PARTS), slot, head);
-                if (part.bytes > 0)
-                    memset(part.data, 0xff, part.bytes);
+                const struct part part = part_of(&problem, (int)(s % PARTS), slot, head);
+                put_part(&part, none);
             }
             poisoned++;
         }

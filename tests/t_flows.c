@@ -141,7 +141,8 @@ static void test_flow(const kvmill_flow *given, const kvmill_flow_select *select
     struct flow_pool pool;
     struct flow_step step = {.select = *select, .summary = given->summary, .own = given};
     step.attention.op = *given->attention;
-    step.attention.op.cache_layout = number % 5;
+    step.attention.op.cache_layout =
+        is_transposed(step.attention.op.cache_format) ? 3 + number % 2 : number % 5;
     step.attention.sequences = 4;
     step.attention.tokens[1] = dice_range(&dice, 1, size);
     for (int b = 2; b < 4; b++)

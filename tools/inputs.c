@@ -25,7 +25,9 @@ static const char *const own_caches[] = {"activations", "cache", "quant-group", 
 static const struct kvmill_format_parts *find_format(const char *text, size_t length) {
     char word[40];
     snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word), text);
-    return kvmill_format_parts(kvmill_format_of_word(word, KVMILL_ANY_SCALES));
+    const struct kvmill_format_parts *parts =
+        kvmill_format_parts(kvmill_format_of_word(word, KVMILL_ANY_SCALES));
+    return parts != NULL && parts->transposed ? NULL : parts;
 }
 
 /* "K", or "K,V": a type of both, or of each; false if there is none of that word. */

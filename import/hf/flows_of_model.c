@@ -64,6 +64,12 @@ static void copy_member(const json_t *from, const char *key, json_t *to) {
         json_object_set(to, key, value);
 }
 
+/* How a page has its keys is the file's, too. */
+static bool is_transposed(const json_t *own) {
+    const char *format = json_string_value(json_object_get(own, "cache_format"));
+    return format != NULL && strcmp(format, KVMILL_TRANSPOSED_WORD) == 0;
+}
+
 /* Heads, types and scores are the model's, in pages as the file has them. */
 static json_t *bind_attention(const struct binding *binding, const struct spec *spec, int layer) {
     const json_t *own = json_object_get(binding->source, "attention");
@@ -74,6 +80,8 @@ static json_t *bind_attention(const struct binding *binding, const struct spec *
     json_object_set_new(attention, "layer_idx", json_integer(layer));
     json_object_set_new(attention, "cache_mode", json_integer(1));
     copy_member(own, "page_size", attention);
+    if (is_transposed(own))
+        copy_member(own, "cache_format", attention);
     if (!binding->layout_chosen)
         copy_member(own, "cache_layout", attention);
     return attention;

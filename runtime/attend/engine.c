@@ -131,7 +131,7 @@ static bool sees_all(const struct kvmill_attend *problem, int64_t first, int64_t
 }
 
 static bool has_tiles(const struct kvmill_format *format) {
-    return kvmill_format_parts(format->element)->tile > 0;
+    return kvmill_format_tile(format) > 1;
 }
 
 /* Positions whose order does not matter are read from several places in turn: memory delivers

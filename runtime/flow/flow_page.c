@@ -13,8 +13,9 @@ static void load_rows(const struct flow_page *page, const struct kvmill_cache_ro
     int64_t first = flow_first_row(page->problem, page->cache, page->number);
     for (int64_t r = 0; r < page->rows; r++) {
         int64_t slot = first + r;
-        const unsigned char *row =
-            cache->data + slot * cache->row_stride + page->kv_head * cache->head_stride;
+        const unsigned char *row = cache->data +
+                                   kvmill_format_row_at(format, slot, cache->row_stride) +
+                                   page->kv_head * cache->head_stride;
         const unsigned char *scale = cache->scale == NULL
                                          ? NULL
                                          : cache->scale + slot * cache->scale_row_stride +

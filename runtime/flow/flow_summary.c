@@ -92,9 +92,10 @@ static void interpret(const struct flow_interpreted *interpreted, const void *pr
                               summary->rows, summary->workspace);
 }
 
-static struct kvmill_cache_rows rows_from(const struct kvmill_cache_rows *rows, int64_t slot) {
+static struct kvmill_cache_rows rows_from(const struct kvmill_cache_rows *rows,
+                                          const struct kvmill_format *format, int64_t slot) {
     struct kvmill_cache_rows from = *rows;
-    from.data += slot * rows->row_stride;
+    from.data += kvmill_format_row_at(format, slot, rows->row_stride);
     if (rows->scale != NULL)
         from.scale += slot * rows->scale_row_stride;
     return from;
@@ -114,8 +115,8 @@ static void summarise_page(const struct summaries *known, const struct flow_kern
     struct flow_fields fields;
     const struct kvmill_flow_summary summary = {
         .program = known,
-        .key = rows_from(&known->cache->key, row),
-        .value = rows_from(&known->cache->value, row),
+        .key = rows_from(&known->cache->key, &geometry->key, row),
+        .value = rows_from(&known->cache->value, &geometry->value, row),
         .field = fields.field,
         .page = page,
         .kv_heads = heads,

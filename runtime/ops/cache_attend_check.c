@@ -93,10 +93,6 @@ static kvmill_status check_key(struct attend_given *given) {
     return KVMILL_OK;
 }
 
-static int64_t groups_of(const struct kvmill_format *format) {
-    return format->quant_group > 0 ? format->dim / format->quant_group : 0;
-}
-
 /* From one page to the next, in rows: the same everywhere. */
 static kvmill_status check_page_rows(struct attend_given *given, int which) {
     const DLTensor *tensor = tensor_of(given, which);
@@ -122,10 +118,10 @@ static kvmill_status check_cache(struct attend_given *given) {
                               last_dim(given, KVMILL_CACHE_ATTEND_VALUE, value));
     if (status == KVMILL_OK)
         status = check_beside(given, KVMILL_CACHE_ATTEND_KEY_SCALE, KVMILL_CACHE_ATTEND_KEY,
-                              groups_of(key));
+                              kvmill_format_scale_count(key));
     if (status == KVMILL_OK)
         status = check_beside(given, KVMILL_CACHE_ATTEND_VALUE_SCALE, KVMILL_CACHE_ATTEND_KEY,
-                              groups_of(value));
+                              kvmill_format_scale_count(value));
     for (int i = KVMILL_CACHE_ATTEND_KEY;
          status == KVMILL_OK && has_pages(given) && i <= KVMILL_CACHE_ATTEND_VALUE_SCALE; i++)
         status = check_page_rows(given, i);

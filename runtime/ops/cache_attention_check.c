@@ -251,14 +251,17 @@ static kvmill_status check_bounds(const struct given *given) {
 
 /* ---- Dynamic batch: places ---- */
 
-/* Positions begin with a tile: its rows are those of 16 of them. */
+/* Positions begin with a tile: its rows are those of 16 of them, or of a page. */
 static kvmill_status check_tile(const struct given *given, int64_t b, int64_t row) {
-    if (!kvmill_has_tiles(&given->plan->geometry) || row % KVMILL_KEY_TILE == 0)
+    const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
+    int64_t multiple = kvmill_max(kvmill_format_row_multiple(&geometry->key),
+                                  kvmill_format_row_multiple(&geometry->value));
+    if (row % multiple == 0)
         return KVMILL_OK;
     return kvmill_fail(given->base.error, KVMILL_E_INDEX_RANGE,
                        "cachestarts of sequence %" PRId64 " has %" PRId64
-                       "; accepted with cache_format \"tiles\": multiples of %d",
-                       b, row, KVMILL_KEY_TILE);
+                       "; accepted with cache_format \"%s\": multiples of %" PRId64,
+                       b, row, kvmill_tiles_word(geometry), multiple);
 }
 
 static kvmill_status check_offsets(struct given *given) {

@@ -106,7 +106,7 @@ static const char *element_name(int element) {
 
 static void say_format(struct words *words, const char *what, const struct kvmill_format *format) {
     kvmill_say(words, ", %s of %d %s", what, format->dim, element_name(format->element));
-    if (format->quant_group > 0)
+    if (format->scale != 0)
         kvmill_say(words, " in groups of %d, scales %s", format->quant_group,
                    element_name(format->scale));
 }

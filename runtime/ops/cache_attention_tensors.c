@@ -68,19 +68,19 @@ static void expect_numbers(struct cache_plan *plan) {
     expect(plan, KVMILL_CACHE_ATTENTION_MAX_KVLEN, when(dynamic), int64_type);
 }
 
-static void expect_cache(struct cache_plan *plan, int cache, bool has_cache, int group,
+static void expect_cache(struct cache_plan *plan, int cache, bool has_cache, int scaled,
                          DLDataType type, DLDataType scale) {
     expect(plan, cache, when(has_cache), type);
-    expect(plan, cache + 1, !has_cache ? ABSENT : group > 0 ? REQUIRED : IGNORED, scale);
+    expect(plan, cache + 1, !has_cache ? ABSENT : scaled ? REQUIRED : IGNORED, scale);
 }
 
 static void expect_caches(struct cache_plan *plan, const kvmill_cache_attention *op) {
     const struct kvmill_cache_geometry *geometry = &plan->geometry;
     bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
-    expect_cache(plan, KVMILL_CACHE_ATTENTION_CACHE, has_cache, geometry->key.quant_group, op->T2,
+    expect_cache(plan, KVMILL_CACHE_ATTENTION_CACHE, has_cache, geometry->key.scale, op->T2,
                  op->T3);
     bool apart = has_cache && geometry->value_differs && !geometry->value_view;
-    expect_cache(plan, KVMILL_CACHE_ATTENTION_VALUE_CACHE, apart, geometry->value.quant_group,
+    expect_cache(plan, KVMILL_CACHE_ATTENTION_VALUE_CACHE, apart, geometry->value.scale,
                  op->value_T2, op->value_T3);
 }
 
@@ -181,25 +181,28 @@ static kvmill_status check_tiles(const struct given *given, int cache,
     const DLTensor *tensor = given->base.tensors[cache];
     int rows = layout->row > 0 ? layout->row : layout->slot;
     int64_t stride = kvmill_tensor_stride(tensor, rows), last = tensor->shape[tensor->ndim - 1];
-    if (kvmill_format_parts(format->element)->tile == 0)
+    int64_t multiple = kvmill_format_row_multiple(format);
+    const char *word = kvmill_tiles_word(&given->plan->geometry);
+    if (multiple == 1 && !kvmill_format_parts(format->element)->transposed)
         return KVMILL_OK;
-    if (tensor->shape[rows] % KVMILL_KEY_TILE != 0)
+    if (tensor->shape[rows] % multiple != 0)
         return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
                            "dim %d of %s is %" PRId64
-                           "; accepted with cache_format \"tiles\": multiples of %d",
-                           rows, names[cache], tensor->shape[rows], KVMILL_KEY_TILE);
+                           "; accepted with cache_format \"%s\": multiples of %" PRId64,
+                           rows, names[cache], tensor->shape[rows], word, multiple);
     if (stride != last && tensor->shape[rows] > 0)
         return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
                            "dim %d of %s has stride %" PRId64
-                           "; accepted with cache_format \"tiles\": %" PRId64 ", rows side by side",
-                           rows, names[cache], stride, last);
+                           "; accepted with cache_format \"%s\": %" PRId64 ", rows side by side",
+                           rows, names[cache], stride, word, last);
     int64_t page = kvmill_tensor_stride(tensor, layout->slot);
-    if (layout->row == 0 || tensor->shape[layout->slot] < 2 || page % (KVMILL_KEY_TILE * last) == 0)
+    if (layout->row == 0 || tensor->shape[layout->slot] < 2 || page % (multiple * last) == 0)
         return KVMILL_OK;
     return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
                        "dim %d of %s has stride %" PRId64
-                       "; accepted with cache_format \"tiles\": multiples of %d rows of %" PRId64,
-                       layout->slot, names[cache], page, KVMILL_KEY_TILE, last);
+                       "; accepted with cache_format \"%s\": multiples of %" PRId64
+                       " rows of %" PRId64,
+                       layout->slot, names[cache], page, word, multiple, last);
 }
 
 static kvmill_status check_cache(struct given *given, int cache,
@@ -212,7 +215,7 @@ static kvmill_status check_cache(struct given *given, int cache,
     if (status == KVMILL_OK)
         status = check_tiles(given, cache, format);
     if (status == KVMILL_OK && given->base.tensors[cache + 1] != NULL)
-        status = check_scale_shape(given, cache, format->dim / format->quant_group);
+        status = check_scale_shape(given, cache, kvmill_format_scale_count(format));
     if (status != KVMILL_OK)
         return status;
     bool overflow = false; /* never: the tensor has so many rows */

@@ -32,10 +32,6 @@ static const struct rows_call *call_of(const struct call *call) {
 
 /* ---- Checks ---- */
 
-static int64_t groups_of(const struct kvmill_format *format) {
-    return format->quant_group > 0 ? format->dim / format->quant_group : 0;
-}
-
 static kvmill_status check_shapes(const struct given_tensors *given,
                                   const struct kvmill_format *format) {
     int64_t rows[] = {KVMILL_DYNAMIC, KVMILL_DYNAMIC, format->dim};
@@ -50,7 +46,7 @@ static kvmill_status check_shapes(const struct given_tensors *given,
     if (status != KVMILL_OK || given->tensors[KVMILL_WRITE_ROWS_SCALE] == NULL)
         return status;
     cache[0] = given->tensors[KVMILL_WRITE_ROWS_CACHE]->shape[0];
-    cache[2] = groups_of(format);
+    cache[2] = kvmill_format_scale_count(format);
     return kvmill_check_shape(given, KVMILL_WRITE_ROWS_SCALE, 3, cache);
 }
 

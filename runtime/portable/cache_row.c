@@ -14,8 +14,10 @@ struct piece {
 enum { PIECE = 64 };
 
 static void load_plain(const struct piece *piece, float *row) {
+    int element = kvmill_format_alone(piece->format);
+    int64_t step = kvmill_format_step(piece->format);
     for (int64_t i = 0; i < piece->count; i++)
-        row[i] = kvmill_load_float(piece->format->element, piece->data, piece->from + i);
+        row[i] = kvmill_load_float(element, piece->data, (piece->from + i) * step);
 }
 
 static void load_group(const struct piece *piece, float scale, float *row) {

@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "../../defs/format.h"
-#include "cache_row.h"
 #include "../core/numbers.h"
+#include "cache_row.h"
 
 enum { ROWS = KVMILL_PORTABLE_ATTEND_ROWS };
 
@@ -135,22 +135,18 @@ static const unsigned char *scales_at(const unsigned char *scale, int64_t offset
     return scale == NULL ? NULL : scale + offset;
 }
 
-static int64_t offset_of(const struct kvmill_format *format, int64_t slot, int64_t stride) {
-    return kvmill_format_row_at(kvmill_format_parts(format->element), slot, stride);
-}
-
 static void load_key(const struct kvmill_attend *problem, int64_t slot, float *row) {
     const struct kvmill_format *format = &problem->shape->key;
-    kvmill_load_cache_row(format, problem->key + offset_of(format, slot, problem->key_stride),
-                          scales_at(problem->key_scale, slot * problem->key_scale_stride), 0,
-                          format->dim, row);
+    kvmill_load_cache_row(
+        format, problem->key + kvmill_format_row_at(format, slot, problem->key_stride),
+        scales_at(problem->key_scale, slot * problem->key_scale_stride), 0, format->dim, row);
 }
 
 static void load_value(const struct kvmill_attend *problem, int64_t slot, float *row) {
     const struct kvmill_format *format = &problem->shape->value;
-    kvmill_load_cache_row(format, problem->value + offset_of(format, slot, problem->value_stride),
-                          scales_at(problem->value_scale, slot * problem->value_scale_stride), 0,
-                          format->dim, row);
+    kvmill_load_cache_row(
+        format, problem->value + kvmill_format_row_at(format, slot, problem->value_stride),
+        scales_at(problem->value_scale, slot * problem->value_scale_stride), 0, format->dim, row);
 }
 
 static bool is_seen(const struct kvmill_attend *problem, int64_t position) {

@@ -255,9 +255,10 @@ static void write_with_head(const struct kvmill_convert_shape *shape, const unsi
 static void write_plain(const struct kvmill_convert_shape *shape, const unsigned char *from,
                         unsigned char *data, unsigned char *unused) {
     (void)unused;
+    int element = kvmill_format_alone(&shape->format);
+    int64_t step = kvmill_format_step(&shape->format);
     for (int64_t i = 0; i < shape->format.dim; i++)
-        kvmill_store_float(shape->format.element, data, i,
-                           kvmill_load_float(shape->activation, from, i));
+        kvmill_store_float(element, data, i * step, kvmill_load_float(shape->activation, from, i));
 }
 
 static void write_row(const struct kvmill_convert_shape *shape, const unsigned char *from,
@@ -301,8 +302,7 @@ static struct place place_of(const struct kvmill_convert *problem, int64_t t, in
                              int64_t head) {
     const struct kvmill_cache_rows *cache = &problem->cache;
     int64_t row = problem->slot[t];
-    int64_t at = kvmill_format_row_at(kvmill_format_parts(problem->shape->format.element), row,
-                                      cache->row_stride);
+    int64_t at = kvmill_format_row_at(&problem->shape->format, row, cache->row_stride);
     int64_t scale = row * cache->scale_row_stride + kv_head * cache->scale_head_stride;
     return (struct place){problem->activation + t * problem->token_stride +
                               head * problem->head_stride,

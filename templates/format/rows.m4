@@ -16,6 +16,7 @@ m4_dnl   km_row_head_T       bytes of a row before its blocks
 m4_dnl   km_has_minimum_T    after the scale of a block
 m4_dnl   km_rule_T           that codes are made by
 m4_dnl   km_tile_T           rows that are interleaved, or 0; km_piece_of_tile_T, the bytes of one that lie together
+m4_dnl   km_is_transposed_T  the rows of a page are interleaved so, of which there are quant_group
 m4_dnl   km_codes_T          the format whose codes those of a row are, one after the other: T, if not in tiles
 m4_dnl A format of blocks has a file of its own with
 m4_dnl   km_piece_T          elements that lie next to each other in as many bytes
@@ -47,6 +48,11 @@ m4_define(«km_in_tiles», «m4_eval(km_part(«tile», $1) > 0)»)
 m4_define(«km_row_at», «km_if(km_in_tiles($1), «_km_row_of_tile(«$2», «$3», «$4», km_part(«tile», $1),
     km_part(«piece_of_tile», $1))», «$2 + $4 * $3»)»)
 m4_define(«_km_row_of_tile», «$1 + $3 / $4 * $4 * $2 + $3 % $4 * $5»)
+
+m4_dnl km_row_of_page(T, DATA, STRIDE, ROW, PAGE) -- where a row of transposed pages of so many rows begins;
+m4_dnl km_step_of_page(T, PAGE) -- bytes from an element of it to the next.
+m4_define(«km_row_of_page», «_km_row_of_tile(«$2», «$3», «$4», «$5», km_part(«piece_of_tile», $1))»)
+m4_define(«km_step_of_page», «m4_eval($2 * km_size($1))»)
 
 m4_dnl km_tile_words(T, BYTES) -- defines row_from_tile and row_to_tile: the bytes of a row, one after the other.
 m4_define(«km_tile_words», «km_if(km_in_tiles(«$1»), «m4_dnl

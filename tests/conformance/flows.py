@@ -459,6 +459,24 @@ def refusals() -> None:
         refused("running is read-only", lambda name=name: keeping.plan(name).prepare(**fields), ERRORS)
 
 
+def transposed(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
+    """Keys that are transposed in their page are the same in another order, with the same lists."""
+    pages, caches, found = Pages(rng, "float32"), [], []
+    query = rng.integers(-2, 3, (len(LENGTHS), HEADS, DIM)).astype(np.float32)
+    limits = {"batch": len(LENGTHS), "pages": max(pages.counts), "packs": packs}
+    for more in ({}, {"cache_format": "transposed"}):
+        flow, _ = flow_of("gqa_quest", T1="float32", **more)
+        pages.cache[...] = 0
+        fields = pages.append(flow, packs)
+        asked = {"query": query, "cache": pages.cache, **pages.requests(), **fields}
+        found.append([flow.plan(step, **limits).run(**asked) for step in ("index", "decode")])
+        caches.append(pages.cache[0].reshape(2, KV_HEADS, -1, PAGE, DIM).copy())
+    turned = caches[1][0].reshape(KV_HEADS, -1, DIM, PAGE)
+    assert (caches[0][0].swapaxes(2, 3) == turned).all() and (caches[0][1] == caches[1][1]).all()
+    assert all((ours == theirs).all() for ours, theirs in zip(found[0][0], found[1][0]))
+    assert np.abs(found[0][1] - found[1][1]).max() < 1e-5
+
+
 def run(tap: Tap, command: str, packs: Sequence[kvmill.Pack], seed: int) -> None:
     rng = np.random.default_rng(seed)
     for name, scores in [("gqa_quest", quest_scores), ("block_sparse", centroid_scores)]:
@@ -472,6 +490,7 @@ def run(tap: Tap, command: str, packs: Sequence[kvmill.Pack], seed: int) -> None
     for path in sorted(FLOWS.glob("*.json")):
         tap.run(f"{path.name}, as the command runs it", partial(against_command, rng, command, path))
     tap.run("fields of a flow beside each other", lambda: beside(rng, packs, command))
+    tap.run("keys of a flow, transposed", lambda: transposed(rng, packs))
     tap.run("token ratios of flows", ratios)
     tap.run("sizes of what the library fills", sizes)
     tap.run("flows are refused", refusals)

@@ -336,7 +336,7 @@ def rewrite_tests(tap: Tap) -> None:
         ("not an input of the model that only this node reads", with_reader("past_V"), "q8_0"),
         ("two linear TensorScatter, and an Attention that alone reads both",
          with_reader("present_K"), "q8_0"),
-        ('the cache "present_V" is no output of the model', without_output(), "q8_0"),
+        ('the cache "present_V" is not an output of the model', without_output(), "q8_0"),
         ("two linear TensorScatter, and an Attention", rewrite(step_model(), "q8_0"), "q8_0"),
     ):
         tap.run(f"kvmill rewrite --cache refuses: {words}",

@@ -139,7 +139,9 @@ void oracle_step(const struct oracle_attention *problem, const struct oracle_res
 /* ---- Rows that kernels write and read, also where the references leave it open ---- */
 
 enum oracle_type oracle_of_element(int element);
-struct oracle_tiles oracle_tiles_of(int element);
+bool oracle_is_transposed(const struct kvmill_format *format);
+struct oracle_tiles oracle_tiles_of(const struct kvmill_format *format);
+int64_t oracle_group(const struct kvmill_format *format); /* elements that share a scale, or 0 */
 
 /* Bytes of one row: codes or numbers; scales; activations. */
 int64_t oracle_data_bytes(const struct kvmill_format *format);

@@ -251,7 +251,7 @@ static void write_blocks(const struct oracle_side *side, int64_t row, const doub
 
 /* ---- Rows of any type ---- */
 
-enum { MOST_TILED_BYTES = 1024 };
+enum { MOST_TILED_BYTES = 4096 };
 
 /* Where byte i of a row is. */
 static int64_t byte_at(const struct oracle_tiles *tiles, int64_t row, int64_t count, int64_t i) {
@@ -279,7 +279,8 @@ static struct oracle_side row_alone(const struct oracle_side *side, int64_t row,
                                     unsigned char *bytes) {
     struct oracle_side alone = *side;
     alone.tiles = (struct oracle_tiles){0};
-    alone.scale += oracle_bytes(side->scale_type, row * (side->dim / side->group));
+    if (side->group > 0)
+        alone.scale += oracle_bytes(side->scale_type, row * (side->dim / side->group));
     alone.data = bytes;
     oracle_take_row(&side->tiles, side->data, row, oracle_bytes(side->type, side->dim), bytes);
     return alone;

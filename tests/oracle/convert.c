@@ -7,20 +7,33 @@
 
 enum oracle_type oracle_of_element(int element) {
     static const enum oracle_type types[] = {
-        [KVMILL_F32] = ORACLE_F32,    [KVMILL_F16] = ORACLE_F16,       [KVMILL_BF16] = ORACLE_BF16,
-        [KVMILL_I8] = ORACLE_I8,      [KVMILL_I4] = ORACLE_I4,         [KVMILL_Q8_0] = ORACLE_Q8_0,
-        [KVMILL_Q4_0] = ORACLE_Q4_0,  [KVMILL_E4M3] = ORACLE_E4M3,     [KVMILL_E5M2] = ORACLE_E5M2,
-        [KVMILL_Q5_1] = ORACLE_Q5_1,  [KVMILL_I8KT] = ORACLE_I8,       [KVMILL_I4KT] = ORACLE_I4,
-        [KVMILL_I8VT] = ORACLE_I8,    [KVMILL_I4VT] = ORACLE_I4,       [KVMILL_Q4_1] = ORACLE_Q4_1,
-        [KVMILL_Q5_0] = ORACLE_Q5_0,  [KVMILL_IQ4_NL] = ORACLE_IQ4_NL, [KVMILL_Q6_0] = ORACLE_Q6_0,
-        [KVMILL_Q8_KV] = ORACLE_Q8_KV};
+        [KVMILL_F32] = ORACLE_F32,     [KVMILL_F16] = ORACLE_F16,       [KVMILL_BF16] = ORACLE_BF16,
+        [KVMILL_I8] = ORACLE_I8,       [KVMILL_I4] = ORACLE_I4,         [KVMILL_Q8_0] = ORACLE_Q8_0,
+        [KVMILL_Q4_0] = ORACLE_Q4_0,   [KVMILL_E4M3] = ORACLE_E4M3,     [KVMILL_E5M2] = ORACLE_E5M2,
+        [KVMILL_Q5_1] = ORACLE_Q5_1,   [KVMILL_I8KT] = ORACLE_I8,       [KVMILL_I4KT] = ORACLE_I4,
+        [KVMILL_I8VT] = ORACLE_I8,     [KVMILL_I4VT] = ORACLE_I4,       [KVMILL_Q4_1] = ORACLE_Q4_1,
+        [KVMILL_Q5_0] = ORACLE_Q5_0,   [KVMILL_IQ4_NL] = ORACLE_IQ4_NL, [KVMILL_Q6_0] = ORACLE_Q6_0,
+        [KVMILL_Q8_KV] = ORACLE_Q8_KV, [KVMILL_F32T] = ORACLE_F32,      [KVMILL_F16T] = ORACLE_F16,
+        [KVMILL_BF16T] = ORACLE_BF16};
     return types[element];
 }
 
-struct oracle_tiles oracle_tiles_of(int element) {
+bool oracle_is_transposed(const struct kvmill_format *format) {
+    return format->element >= KVMILL_F32T && format->element <= KVMILL_BF16T;
+}
+
+/* A transposed page is a tile of single elements. */
+struct oracle_tiles oracle_tiles_of(const struct kvmill_format *format) {
+    int element = format->element;
+    if (oracle_is_transposed(format))
+        return (struct oracle_tiles){format->quant_group, element == KVMILL_F32T ? 4 : 2};
     return element == KVMILL_I8KT || element == KVMILL_I4KT   ? (struct oracle_tiles){16, 4}
            : element == KVMILL_I8VT || element == KVMILL_I4VT ? (struct oracle_tiles){4, 1}
                                                               : (struct oracle_tiles){0};
+}
+
+int64_t oracle_group(const struct kvmill_format *format) {
+    return format->scale != 0 ? format->quant_group : 0;
 }
 
 int64_t oracle_data_bytes(const struct kvmill_format *format) {
@@ -28,7 +41,7 @@ int64_t oracle_data_bytes(const struct kvmill_format *format) {
 }
 
 int64_t oracle_scale_bytes(const struct kvmill_format *format) {
-    return format->quant_group
+    return oracle_group(format) > 0
                ? oracle_bytes(oracle_of_element(format->scale), format->dim / format->quant_group)
                : 0;
 }
@@ -129,7 +142,7 @@ static struct oracle_side side_of(const struct kvmill_format *format, int64_t di
                                 .scale_type =
                                     format->scale ? oracle_of_element(format->scale) : ORACLE_F32,
                                 .dim = dim,
-                                .group = format->quant_group,
+                                .group = oracle_group(format),
                                 .data = data,
                                 .scale = scale};
 }

@@ -59,7 +59,7 @@ _VALUE_ATTRIBUTES = {name for name in ATTENTION_ATTRIBUTES if name.startswith("v
 
 def cache_type(T1: str, quant_bit: int, cache_format: str | None) -> str:
     """The only type a cache can have, or else T1."""
-    in_blocks = cache_format and cache_format != "tiles"
+    in_blocks = cache_format and cache_format not in ("tiles", "transposed")
     return "uint8" if in_blocks else {8: "int8", 4: "int4"}.get(quant_bit, T1)
 
 
@@ -127,6 +127,8 @@ class CacheAttention(Plan):
         if not says_how:
             for name in ("quant_bit", "cache_format"):
                 attributes[f"value_{name}"] = attributes.get(name)
+            if attributes["value_cache_format"] == "transposed":  # which only keys are
+                attributes["value_cache_format"] = None
         quant_bit = attributes.get("value_quant_bit") or 0
         cache_format = attributes.get("value_cache_format")
         default = cache_type(types["T1"], quant_bit, cache_format) if says_how else types["T2"]

@@ -3,7 +3,8 @@ m4_dnl attend_columns -- keys with positions in the lanes: for many query rows.
 
 m4_define(«km_query_and_key», «    float query[ROWS][KEY_PADDED];
     float key[KEY_PADDED][BLOCK];
-»)
+km_if(km_part(«is_transposed», km_key), «    const unsigned char *keys; /* row 0 */
+»)»)
 
 m4_define(«km_set_query», «km_set_query_in_turn»)
 
@@ -14,7 +15,8 @@ m4_define(«_km_columns», «km_times(«I», km_lanes, «            x[I] = km_l
 km_times(«I», km_lanes, «            store_f32(w->key[$1 + I] + t, x[I]);
 »)»)
 
-m4_define(«km_load_keys», «km_load_scales(«key»)
+m4_define(«km_load_keys», «km_if(km_part(«is_transposed», km_key), «_km_load_transposed», «_km_load_in_turn»)»)
+m4_define(«_km_load_in_turn», «km_load_scales(«key»)
 km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 {
 km_if(km_scales(«key») > 0, «    load_key_scales(w, n);
@@ -29,6 +31,63 @@ km_fetch_inner(«key», «t», «LANES»)km_fetch_scoring(«t / LANES», m4_eval
 _km_columns(«d», km_lanes)m4_dnl
         }
 km_if(km_key_whole < km_key_dim, «_km_columns(«km_key_whole», m4_eval(km_key_dim - km_key_whole))»)m4_dnl
+    }
+}
+»)
+
+m4_dnl Rows of transposed pages are found as if they lay one after the other: this tells their places in a page, and has
+m4_dnl all of its lines fetched.
+m4_define(«_km_key_size», «km_size(km_key)»)
+m4_define(«_km_dim_step», «km_step_of_page(km_key, km_key_quant_group)»)
+m4_define(«_km_load_transposed», «m4_dnl
+/* The elements of dim 0 of a key; those of the other dims are DIM_STEP bytes apart.  */
+km_inline(«const unsigned char *», «column_at(const struct work *w, int64_t t)»)
+{
+    const int64_t row = (km_row(«key», «t») - w->keys) / m4_eval(km_key_dim * _km_key_size);
+    return km_row_of_page(km_key, «w->keys», «m4_eval(km_key_dim * _km_key_size)», «row», «km_key_quant_group»);
+}
+
+km_if(km_key_quant_group >= km_lanes, «m4_dnl
+/* Whether LANES keys lie side by side in a page.  */
+km_inline(«int», «is_in_page(const struct work *w, int64_t t, const unsigned char *first)»)
+{
+    const struct run *run = &w->key_run[t / RUN];
+    return run->step == w->key_step[0] && km_if(km_lanes > 8, «run[1].step == run->step &&
+        »)m4_dnl
+column_at(w, t + LANES - 1) == first + m4_eval((km_lanes - 1) * _km_key_size);
+}
+
+»)m4_dnl
+/* The elements of LANES keys, one by one.  */
+km_inline(«void», «copy_columns(const struct work *w, int64_t t, m4_dnl
+unsigned char (*copy)[m4_eval(km_lanes * _km_key_size)])»)
+{
+    for (int64_t i = 0; i < LANES; i++) {
+        const unsigned char *column = column_at(w, t + i);
+        for (int d = 0; d < KEY_DIM; d++)
+            memcpy(copy[d] + i * _km_key_size, column + d * _km_dim_step, _km_key_size);
+    }
+}
+
+km_inline(«void», «load_keys(struct work *w, int64_t n)»)
+{
+    for (int64_t t = 0; t < n; t += LANES) {
+        unsigned char copy[KEY_DIM][m4_eval(km_lanes * _km_key_size)];
+km_if(km_key_quant_group >= km_lanes, «        const unsigned char *from = column_at(w, t);
+        int64_t step = _km_dim_step;
+», «        const unsigned char *from = copy[0];
+        const int64_t step = sizeof copy[0];
+»)m4_dnl
+km_fetch_inner(«key», «t», «LANES»)km_fetch_scoring(«t / LANES», m4_eval(km_block / km_lanes))m4_dnl
+km_if(km_key_quant_group >= km_lanes, «        if (!is_in_page(w, t, from)) {
+            copy_columns(w, t, copy);
+            from = copy[0];
+            step = sizeof copy[0];
+        }
+», «        copy_columns(w, t, copy);
+»)m4_dnl
+        for (int d = 0; d < KEY_DIM; d++, from += step)
+            store_f32(w->key[d] + t, km_typed(«load», km_part(«codes», km_key))(from));
     }
 }
 »)

@@ -144,6 +144,8 @@ km_inline(«void», «find_rows(const struct kvmill_attend *p, struct work *w, i
     for (int64_t i = 0; at <= 0 && i < RUN; i++) {
 km_each_side(«_km_set_steps»)m4_dnl
     }
+km_if(km_part(«is_transposed», km_key), «    w->keys = p->key;
+»)m4_dnl
     find_block(p, w, here«»km_if(km_tile_rows > 1, «, at < 0 ? -at : 0»), n);
     w->next = here = place_after(here, BLOCK);
     for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {

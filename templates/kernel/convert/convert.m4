@@ -365,10 +365,11 @@ km_if(km_around, «    if (p->stream && $1)
 »)
 
 m4_dnl km_convert_descriptor(FAMILY)
+m4_define(«_km_has_group», «(m4_ifelse(km_scale, «none», 0, 1) || km_part(«is_transposed», km_element))»)
 m4_define(«km_convert_descriptor», «km_descriptor(«$1», «kvmill_convert_shape shape = {
     .activation = km_enumerator(km_activation),
     .format = {.element = km_enumerator(km_element), .dim = km_dim, .scale = km_enumerator(km_scale), m4_dnl
-.quant_group = m4_ifelse(km_scale, «none», 0, «km_quant_group»)},
+.quant_group = km_if(_km_has_group, km_quant_group, 0)},
 }», 1, «kvmill_convert»)»)
 km_include(«together»)
 m4_divert(0)m4_dnl

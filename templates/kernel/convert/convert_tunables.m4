@@ -1,6 +1,9 @@
 m4_divert(-1)
 m4_dnl convert_tunables.m4 -- sizes of rows, and what kernels that convert them leave open.
-km_need_all(«the definitions», «km_symbol», «km_activation», «km_element», «km_dim», «km_variant»)
+km_need_all(«the definitions», «km_symbol», «km_activation», «km_element», «km_dim», «km_quant_group», «km_variant»)
+
+m4_dnl A page of transposed keys is a tile.
+m4_ifelse(km_part(«is_transposed», km_element), 1, «m4_define(«km_tile_»km_element, km_quant_group)»)
 
 m4_dnl km_row_bytes -- of a row of the cache; km_from_bytes -- of activations.
 m4_define(«km_row_bytes», «km_row_bytes_of(km_element, km_dim)»)
@@ -16,7 +19,8 @@ m4_define(«km_is_block_rows», «(km_writes_cache && m4_ifelse(km_variant, «bl
 
 m4_dnl km_batch -- rows whose scales are made at a time: whole tiles, and whole lines if twice as many rows are; few
 m4_dnl where they are long.
-m4_define(«km_batch», «km_if(km_writes_tiles && km_tile_rows >= km_usual_batch, «km_tile_rows»,
+m4_define(«km_batch», «km_if(km_writes_tiles && !km_part(«is_transposed», km_element) && m4_dnl
+km_tile_rows >= km_usual_batch, «km_tile_rows»,
     «m4_eval(km_usual_batch << (km_is_block_rows && km_row_bytes * km_usual_batch % 64 == 32))»)»)
 m4_define(«km_usual_batch», «km_if(km_dim <= 512, 8, «km_if(km_dim <= 1024, 4, «km_if(km_dim <= 2048, 2, 1)»)»)»)
 m4_define(«km_tile_rows», «km_part(«tile», km_element)»)
@@ -24,7 +28,9 @@ m4_define(«km_tile_rows», «km_part(«tile», km_element)»)
 m4_dnl km_rows_are_alone -- each goes to its place by itself.  Others are put together first: rows of tiles, and those
 m4_dnl that are whole lines only together.
 m4_define(«km_rows_are_alone», «(!km_writes_tiles && !km_is_block_rows)»)
-m4_define(«km_bytes_together», «km_if(km_writes_tiles, «km_has_own(«interleaved») * km_tile_rows * km_row_bytes», m4_dnl
+m4_dnl km_has_tile_of_rows -- all rows of a tile are put in order by vectors.
+m4_define(«km_has_tile_of_rows», «(km_has_own(«interleaved») && !km_part(«is_transposed», km_element))»)
+m4_define(«km_bytes_together», «km_if(km_writes_tiles, «km_has_tile_of_rows * km_tile_rows * km_row_bytes», m4_dnl
 «km_if(km_is_block_rows, «km_batch * km_row_bytes», «km_target_bytes»)»)»)
 m4_define(«km_can_go_around», «(km_stream_bytes > 0 && (km_bytes_together) > 0 && (km_bytes_together) % 64 == 0)»)
 km_tunable(«around», «km_can_go_around», «0«»km_if(km_can_go_around, «, 1»)», m4_dnl

@@ -56,13 +56,14 @@ km_straight(«km_stream», «km_stream_bytes», 64, «to + i», «from + i»)m4_
 
 m4_dnl ---- Tiles ----
 
-m4_define(«km_has_tile_of_rows», «km_has_own(«interleaved»)»)
+m4_dnl Of a tile that is larger than a batch, as many rows as that.
+m4_define(«km_rows_at_once», «km_smaller(km_tile_rows, km_batch)»)
 m4_define(«_km_put_in_tiles», «_km_tile_of_rows(«$1»)m4_dnl
 km_function(«void», «$1_together(const struct row *row, unsigned char (*together)[km_row_together], int count)»)
 {
     for (int r = 0; r < count;) {
         const int rows = follow_each_other(row + r, count - r, km_part(«piece_of_tile», km_element));
-        if (rows == km_tile_rows«»m4_ifelse(«$1», «stream», « && (uintptr_t)row[r].to % 64 == 0»))
+        if (rows == km_rows_at_once«»m4_ifelse(«$1», «stream», « && (uintptr_t)row[r].to % 64 == 0»))
             $1_tile(together + r, row[r].to);
         else
             for (int n = r; n < r + rows; n++)
@@ -73,12 +74,12 @@ km_function(«void», «$1_together(const struct row *row, unsigned char (*toget
 
 »)
 
-m4_dnl _km_tile_of_rows(HOW) -- defines HOW_tile: of all rows of a tile.
+m4_dnl _km_tile_of_rows(HOW) -- defines HOW_tile: of all rows of a tile, or as many as a batch has.
 m4_define(«_km_tile_of_rows», «km_inline(«void», «$1_tile(unsigned char (*row)[km_row_together], unsigned char *to)»)
 {
 km_if(km_has_tile_of_rows, «_km_tile_by_vectors(«$1»)», «m4_dnl
     for (int i = 0; i < km_row_bytes; i += km_part(«piece_of_tile», km_element))
-        for (int r = 0; r < km_tile_rows; r++)
+        for (int r = 0; r < km_rows_at_once; r++)
             memcpy(to + i * km_tile_rows + r * km_part(«piece_of_tile», km_element), row[r] + i, m4_dnl
 km_part(«piece_of_tile», km_element));
 »)m4_dnl

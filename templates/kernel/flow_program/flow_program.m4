@@ -42,7 +42,8 @@ m4_dnl _km_need_STAGE_VALUE: read there, by words of a step that are values.
 m4_define(«_km_mark», «m4_ifelse(«$2», «», «», «m4_define(«_km_need_$1_$2»)_km_mark(«$1», m4_shift(m4_shift($@)))»)»)
 m4_dnl Types that are loaded, and stored, one after the other.
 m4_define(«_km_note_load»,
-    «m4_ifdef(«km_is_float_$1», «km_if(km_part(«is_float», «$1»), «_km_note_elements(«$1»)»)»)»)
+    «m4_ifdef(«km_is_float_$1», «km_if(km_part(«is_float», «$1») && !km_part(«is_transposed», «$1»),
+        «_km_note_elements(«$1»)»)»)»)
 m4_define(«_km_note_elements», «m4_ifelse(«$1», «f32», «», «m4_define(«_km_loads_$1»)»)»)
 m4_define(«_km_note_store», «m4_ifelse(m4_index(« f16 bf16 », « $1 »), -1, «», «m4_define(«_km_stores_$1»)»)»)
 km_each_step(«_km_fact»)
@@ -151,8 +152,10 @@ m4_define(«_km_loader_rows», «km_row_loader($@)»)
 
 m4_dnl _km_load_KIND(ELEMENT, SCALE, GROUP, DIM)
 m4_define(«_km_load_none», «    (void)scales;
-    km_load_floats(«$1», «to», «from», «$4»);
-»)
+km_if(km_part(«is_transposed», «$1»), «    for (int64_t i = 0; i < $4; i++)
+        to[i] = km_single(km_part(«codes», «$1»), «from + i * km_step_of_page(«$1», «$3»)»);
+», «    km_load_floats(«$1», «to», «from», «$4»);
+»)»)
 
 m4_define(«_km_padded», «m4_eval(($1 + km_lanes - 1) / km_lanes * km_lanes)»)
 m4_define(«_km_whole», «m4_eval($1 / km_lanes * km_lanes)»)
@@ -202,10 +205,13 @@ m4_dnl km_load_rows(NAME, ELEMENT, SCALE, GROUP, ROWS, COLUMNS, SLOT, HEAD) -- t
 m4_dnl cache on.
 m4_define(«km_load_rows»,
     «m4_pushdef(«SIDE», «m4_ifelse(«$1», «k», «key», «value»)»)    for (int64_t r = 0; r < km_rows_of(«$1»); r++)
-        load_$1(km_place(«$1») + r * $6, p->SIDE.data + ($7 + r) * p->SIDE.row_stride + $8 * p->SIDE.head_stride,
+        load_$1(km_place(«$1») + r * $6, _km_row_at(«$2», «($7 + r)», «$4») + $8 * p->SIDE.head_stride,
             m4_ifelse(«$3», «none», «NULL»,
             «p->SIDE.scale + ($7 + r) * p->SIDE.scale_row_stride + $8 * p->SIDE.scale_head_stride»));
 m4_popdef(«SIDE»)»)
+m4_define(«_km_row_at», «km_if(km_part(«is_transposed», «$1»),
+    «km_row_of_page(«$1», «p->SIDE.data», «p->SIDE.row_stride», «$2», «$3»)»,
+    «p->SIDE.data + $2 * p->SIDE.row_stride»)»)
 
 m4_dnl km_field_at(FIELD, PAGE, HEAD) -- its address; km_shared(FIELD, HEADS) -- of heads, those that share none of it.
 m4_define(«km_shared», «m4_ifelse(m4_indir(«_km_sharers_$1»), 1, «$2», «($2 / m4_indir(«_km_sharers_$1»))»)»)

@@ -1,0 +1,796 @@
+/* Attend: scores and sums in float32, positions in the lanes.
+   Generated; to reproduce:
+   kvmill explain --source kvmill_attend_f16_f16t_f16_d32_e32_none_g16_none_j0_r4_plain_f32__avx512_columns */
+#include <immintrin.h>
+#include "kvmill_kernel.h"
+
+enum { LANES = 16 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm512_cvtph_ps((__m256i)h);
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+INLINED vf
+hide_outside(vf x, int64_t low, int64_t high)
+{
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+INLINED vf
+nearest_whole(vf x)
+{
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+INLINED vf
+times_power(vf x, vf n)
+{
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(n, broadcast(-127.f), _CMP_NLE_UQ), x, n);
+}
+
+INLINED vf
+power_of_2(vf x)
+{
+    x = max_f32(broadcast(-127.f), x);
+    vf n = nearest_whole(x), f = x - n;
+    vf y = broadcast(0.0001534581201f);
+    y = y * f + 0.001339993122f;
+    y = y * f + 0.009618488957f;
+    y = y * f + 0.05550328777f;
+    y = y * f + 0.2402264689f;
+    y = y * f + 0.6931472057f;
+    y = y * f + 1.0f;
+    return times_power(y, n);
+}
+
+INLINED vf
+largest_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
+                    __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
+                    __builtin_shufflevector(c, d, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
+                   __builtin_shufflevector(ab, cd, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31));
+}
+
+INLINED vf
+larger_quads(vf a, vf b)
+{
+    return max_f32(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27),
+                   __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31));
+}
+
+INLINED vf
+sum_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29) +
+        __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    vf cd = __builtin_shufflevector(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29) +
+        __builtin_shufflevector(c, d, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    return __builtin_shufflevector(ab, cd, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
+           __builtin_shufflevector(ab, cd, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+}
+
+INLINED vf
+add_quads(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
+}
+
+enum {
+    KEY_DIM = 32,
+    KEY_PADDED = 32,
+    VALUE_DIM = 32,
+    VALUE_PADDED = 32,
+    ROWS = 4,
+    ALL_ROWS = 16,
+    TILE = 4,
+    SOFTMAX_ROWS = 4, /* query rows that go through softmax at a time */
+    STRIP = 64,
+    BLOCK = 64,
+    OUTER = 64, /* rows ahead that are brought into the first cache */
+    RUN = 8, /* rows of the cache that are found together */
+    FOUND = 128, /* rows of the block, and after it */
+};
+
+/* RUN rows of the cache: so many bytes from the first one.  */
+struct run {
+    const unsigned char *first;
+    const int64_t *step;
+};
+
+/* The row of a position: one of those of an extent, of which so many are passed; at the end, its last one.  */
+struct place {
+    const struct kvmill_extent *extent;
+    int64_t passed;
+};
+
+INLINED const unsigned char *
+row_of(const struct run *run, int64_t t)
+{
+    return run[(uint64_t)t / RUN].first + run[(uint64_t)t / RUN].step[t % RUN];
+}
+
+struct work {
+    float query[ROWS][KEY_PADDED];
+    float key[KEY_PADDED][BLOCK];
+    const unsigned char *keys; /* row 0 */
+    _Alignas(64) float sum[ROWS][VALUE_PADDED];
+    _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
+    /* Rows of the block and after it, and where the next block begins.  */
+    struct run key_run[FOUND / RUN];
+    int64_t key_step[2 + FOUND / RUN][RUN];
+    struct run value_run[FOUND / RUN];
+    int64_t value_step[2 + FOUND / RUN][RUN];
+    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
+    struct place next;
+    int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+};
+
+static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+
+INLINED int64_t
+smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+INLINED void
+list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)
+{
+    for (int64_t i = 0; i < BLOCK / RUN; i++)
+        for (int64_t j = 0; j < RUN; j++)
+            ahead[i * RUN + j] = run[i].first + run[i].step[j];
+}
+
+/* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */
+INLINED void
+fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together)
+{
+    enum { LINES = 1 };
+    for (int64_t i = first; i < first + count; i += together) {
+        const unsigned char *line = w->key_ahead[i / LINES] + i % LINES * 64;
+        for (int j = 0; j < together; j++)
+            __builtin_prefetch(line + j * 64, 0, 3);
+    }
+}
+
+/* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */
+INLINED void
+fetch_value_lines(const struct work *w, int64_t first, int64_t count, int together)
+{
+    enum { LINES = 1 };
+    for (int64_t i = first; i < first + count; i += together) {
+        const unsigned char *line = w->value_ahead[i / LINES] + i % LINES * 64;
+        for (int j = 0; j < together; j++)
+            __builtin_prefetch(line + j * 64, 0, 3);
+    }
+}
+
+/* The place n rows after another; beyond the last row there is none.  */
+INLINED struct place
+place_after(struct place at, int64_t n)
+{
+    for (at.passed += n; at.passed >= at.extent->count && at.extent[1].count > 0; at.extent++)
+        at.passed -= at.extent->count;
+    return at;
+}
+
+/* n runs, one after the other, or all of one row.  */
+INLINED void
+lay_runs(struct run *run, int64_t n, const unsigned char *first, const int64_t *step)
+{
+    for (int64_t i = 0; i < n; i++, first += step[RUN - 1] + step[1])
+        run[i] = (struct run){first, step};
+}
+
+INLINED int64_t
+slot_at(struct place at)
+{
+    return at.extent->slot + smaller(at.passed, at.extent->count - 1);
+}
+
+/* Runs of the block from row t on, n rows in all: those from `slot` on, or always that one; of this call, or of the
+   one after it.  */
+INLINED void
+set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int stays, int after)
+{
+    lay_runs(w->key_run + t / RUN, n / RUN, (after ? p->after_key : p->key) + slot * p->key_stride, w->key_step[stays]);
+    lay_runs(w->value_run + t / RUN, n / RUN, (after ? p->after_value : p->value) + slot * p->value_stride,
+             w->value_step[stays]);
+}
+
+/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: of those that are not, the
+   nearest one that is.  */
+__attribute__((noinline)) __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n, int after)
+{
+    const int64_t first = slot_at(at);
+    for (int64_t i = 0; i < RUN; i++) {
+        int64_t slot = slot_at(at);
+        w->key_step[2 + t / RUN][i] = (slot - first) * p->key_stride;
+        w->value_step[2 + t / RUN][i] = (slot - first) * p->value_stride;
+        if (t + i < n - 1)
+            at = place_after(at, 1);
+    }
+    w->key_run[t / RUN] = (struct run){(after ? p->after_key : p->key) + first * p->key_stride,
+                                       w->key_step[2 + t / RUN]};
+    w->value_run[t / RUN] = (struct run){(after ? p->after_value : p->value) + first * p->value_stride,
+                                         w->value_step[2 + t / RUN]};
+}
+
+/* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
+INLINED int64_t
+whole_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end, struct place at, int after)
+{
+    int64_t n = smaller(end - t, at.extent->count - at.passed) / RUN * RUN;
+    if (n > 0)
+        set_runs(p, w, t, n, slot_at(at), 0, after);
+    return n;
+}
+
+/* Where the n rows of a block are; what is left of it repeats the last one.  */
+INLINED void
+find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64_t n)
+{
+    int64_t t = 0, count;
+    const struct place last = place_after(at, n - 1);
+    for (; t < n; t += count, at = place_after(at, count)) {
+        count = whole_runs(p, w, t, n, at, 0);
+        if (count > 0)
+            continue;
+        count = RUN;
+        list_run(p, w, t, at, n, 0);
+    }
+    if (t < BLOCK)
+        set_runs(p, w, t, BLOCK - t, slot_at(last), 1, 0);
+}
+
+/* A line of each extent that begins in the BLOCK rows from a place on: to translate the address of a page may take
+   longer than to fetch its lines, so that is done before these are asked for.  */
+INLINED void
+touch_extents(const struct kvmill_attend *p, struct place at, int after)
+{
+    int64_t row = -at.passed; /* of the extent's first, from the place on */
+    for (; row < BLOCK && at.extent->count > 0; row += at.extent->count, at.extent++)
+        if (row >= 0) {
+            __builtin_prefetch((after ? p->after_key : p->key) + at.extent->slot * p->key_stride, 0, 3);
+            __builtin_prefetch((after ? p->after_value : p->value) + at.extent->slot * p->value_stride, 0, 3);
+        }
+}
+
+INLINED void
+find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    struct place here = at <= 0 ? (struct place){p->extent, at} : w->next;
+    for (int64_t i = 0; at <= 0 && i < RUN; i++) {
+        w->key_step[0][i] = i * p->key_stride;
+        w->key_step[1][i] = 0;
+        w->value_step[0][i] = i * p->value_stride;
+        w->value_step[1][i] = 0;
+    }
+    w->keys = p->key;
+    find_block(p, w, here, n);
+    w->next = here = place_after(here, BLOCK);
+    for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
+        const int after = at + t >= p->count && p->after_key != NULL;
+        count = whole_runs(p, w, t, FOUND, here, after);
+        if (count > 0)
+            continue;
+        count = RUN;
+        list_run(p, w, t, here, FOUND, after);
+    }
+    touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
+    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
+    list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
+}
+
+/* The elements of dim 0 of a key; those of the other dims are DIM_STEP bytes apart.  */
+INLINED const unsigned char *
+column_at(const struct work *w, int64_t t)
+{
+    const int64_t row = (row_of(w->key_run, t) - w->keys) / 64;
+    return w->keys + row / 16 * 1024 + row % 16 * 2;
+}
+
+/* Whether LANES keys lie side by side in a page.  */
+INLINED int
+is_in_page(const struct work *w, int64_t t, const unsigned char *first)
+{
+    const struct run *run = &w->key_run[t / RUN];
+    return run->step == w->key_step[0] && run[1].step == run->step && column_at(w, t + LANES - 1) == first + 30;
+}
+
+/* The elements of LANES keys, one by one.  */
+INLINED void
+copy_columns(const struct work *w, int64_t t, unsigned char (*copy)[32])
+{
+    for (int64_t i = 0; i < LANES; i++) {
+        const unsigned char *column = column_at(w, t + i);
+        for (int d = 0; d < KEY_DIM; d++)
+            memcpy(copy[d] + i * 2, column + d * 32, 2);
+    }
+}
+
+INLINED void
+load_keys(struct work *w, int64_t n)
+{
+    for (int64_t t = 0; t < n; t += LANES) {
+        unsigned char copy[KEY_DIM][32];
+        const unsigned char *from = column_at(w, t);
+        int64_t step = 32;
+        fetch_key_lines(w, t / LANES * 8, 8, 1);
+        fetch_value_lines(w, t / LANES * 8, 8, 1);
+        if (!is_in_page(w, t, from)) {
+            copy_columns(w, t, copy);
+            from = copy[0];
+            step = sizeof copy[0];
+        }
+        for (int d = 0; d < KEY_DIM; d++, from += step)
+            store_f32(w->key[d] + t, load_f16(from));
+    }
+}
+
+INLINED void
+load_values(struct work *w, int64_t n)
+{
+    (void)w;
+    (void)n;
+}
+
+/* Scores of a tile for 4 vectors of positions from t on: add query times key, dim by dim.  */
+INLINED void
+score_strip_4(struct work *w, int64_t r, int64_t t)
+{
+    __auto_type s_0_0 = broadcast(0.f);
+    __auto_type s_0_1 = broadcast(0.f);
+    __auto_type s_0_2 = broadcast(0.f);
+    __auto_type s_0_3 = broadcast(0.f);
+    __auto_type s_1_0 = broadcast(0.f);
+    __auto_type s_1_1 = broadcast(0.f);
+    __auto_type s_1_2 = broadcast(0.f);
+    __auto_type s_1_3 = broadcast(0.f);
+    __auto_type s_2_0 = broadcast(0.f);
+    __auto_type s_2_1 = broadcast(0.f);
+    __auto_type s_2_2 = broadcast(0.f);
+    __auto_type s_2_3 = broadcast(0.f);
+    __auto_type s_3_0 = broadcast(0.f);
+    __auto_type s_3_1 = broadcast(0.f);
+    __auto_type s_3_2 = broadcast(0.f);
+    __auto_type s_3_3 = broadcast(0.f);
+    for (int64_t k = 0; k < KEY_DIM; k++) {
+        __auto_type b_0 = load_f32(w->key[k] + t);
+        __auto_type b_1 = load_f32(w->key[k] + t + 16);
+        __auto_type b_2 = load_f32(w->key[k] + t + 32);
+        __auto_type b_3 = load_f32(w->key[k] + t + 48);
+        __auto_type a_0 = broadcast(w->query[r][k]);
+        s_0_0 += a_0 * b_0;
+        s_0_1 += a_0 * b_1;
+        s_0_2 += a_0 * b_2;
+        s_0_3 += a_0 * b_3;
+        __auto_type a_1 = broadcast(w->query[r + 1][k]);
+        s_1_0 += a_1 * b_0;
+        s_1_1 += a_1 * b_1;
+        s_1_2 += a_1 * b_2;
+        s_1_3 += a_1 * b_3;
+        __auto_type a_2 = broadcast(w->query[r + 2][k]);
+        s_2_0 += a_2 * b_0;
+        s_2_1 += a_2 * b_1;
+        s_2_2 += a_2 * b_2;
+        s_2_3 += a_2 * b_3;
+        __auto_type a_3 = broadcast(w->query[r + 3][k]);
+        s_3_0 += a_3 * b_0;
+        s_3_1 += a_3 * b_1;
+        s_3_2 += a_3 * b_2;
+        s_3_3 += a_3 * b_3;
+    }
+    store_f32(w->score[r] + t, s_0_0);
+    store_f32(w->score[r] + t + 16, s_0_1);
+    store_f32(w->score[r] + t + 32, s_0_2);
+    store_f32(w->score[r] + t + 48, s_0_3);
+    store_f32(w->score[r + 1] + t, s_1_0);
+    store_f32(w->score[r + 1] + t + 16, s_1_1);
+    store_f32(w->score[r + 1] + t + 32, s_1_2);
+    store_f32(w->score[r + 1] + t + 48, s_1_3);
+    store_f32(w->score[r + 2] + t, s_2_0);
+    store_f32(w->score[r + 2] + t + 16, s_2_1);
+    store_f32(w->score[r + 2] + t + 32, s_2_2);
+    store_f32(w->score[r + 2] + t + 48, s_2_3);
+    store_f32(w->score[r + 3] + t, s_3_0);
+    store_f32(w->score[r + 3] + t + 16, s_3_1);
+    store_f32(w->score[r + 3] + t + 32, s_3_2);
+    store_f32(w->score[r + 3] + t + 48, s_3_3);
+}
+
+/* Scores of a tile for 2 vectors of positions from t on: add query times key, dim by dim.  */
+INLINED void
+score_strip_2(struct work *w, int64_t r, int64_t t)
+{
+    __auto_type s_0_0 = broadcast(0.f);
+    __auto_type s_0_1 = broadcast(0.f);
+    __auto_type s_1_0 = broadcast(0.f);
+    __auto_type s_1_1 = broadcast(0.f);
+    __auto_type s_2_0 = broadcast(0.f);
+    __auto_type s_2_1 = broadcast(0.f);
+    __auto_type s_3_0 = broadcast(0.f);
+    __auto_type s_3_1 = broadcast(0.f);
+    for (int64_t k = 0; k < KEY_DIM; k++) {
+        __auto_type b_0 = load_f32(w->key[k] + t);
+        __auto_type b_1 = load_f32(w->key[k] + t + 16);
+        __auto_type a_0 = broadcast(w->query[r][k]);
+        s_0_0 += a_0 * b_0;
+        s_0_1 += a_0 * b_1;
+        __auto_type a_1 = broadcast(w->query[r + 1][k]);
+        s_1_0 += a_1 * b_0;
+        s_1_1 += a_1 * b_1;
+        __auto_type a_2 = broadcast(w->query[r + 2][k]);
+        s_2_0 += a_2 * b_0;
+        s_2_1 += a_2 * b_1;
+        __auto_type a_3 = broadcast(w->query[r + 3][k]);
+        s_3_0 += a_3 * b_0;
+        s_3_1 += a_3 * b_1;
+    }
+    store_f32(w->score[r] + t, s_0_0);
+    store_f32(w->score[r] + t + 16, s_0_1);
+    store_f32(w->score[r + 1] + t, s_1_0);
+    store_f32(w->score[r + 1] + t + 16, s_1_1);
+    store_f32(w->score[r + 2] + t, s_2_0);
+    store_f32(w->score[r + 2] + t + 16, s_2_1);
+    store_f32(w->score[r + 3] + t, s_3_0);
+    store_f32(w->score[r + 3] + t + 16, s_3_1);
+}
+
+/* Scores of a tile for 1 vectors of positions from t on: add query times key, dim by dim.  */
+INLINED void
+score_strip_1(struct work *w, int64_t r, int64_t t)
+{
+    __auto_type s_0_0 = broadcast(0.f);
+    __auto_type s_1_0 = broadcast(0.f);
+    __auto_type s_2_0 = broadcast(0.f);
+    __auto_type s_3_0 = broadcast(0.f);
+    for (int64_t k = 0; k < KEY_DIM; k++) {
+        __auto_type b_0 = load_f32(w->key[k] + t);
+        __auto_type a_0 = broadcast(w->query[r][k]);
+        s_0_0 += a_0 * b_0;
+        __auto_type a_1 = broadcast(w->query[r + 1][k]);
+        s_1_0 += a_1 * b_0;
+        __auto_type a_2 = broadcast(w->query[r + 2][k]);
+        s_2_0 += a_2 * b_0;
+        __auto_type a_3 = broadcast(w->query[r + 3][k]);
+        s_3_0 += a_3 * b_0;
+    }
+    store_f32(w->score[r] + t, s_0_0);
+    store_f32(w->score[r + 1] + t, s_1_0);
+    store_f32(w->score[r + 2] + t, s_2_0);
+    store_f32(w->score[r + 3] + t, s_3_0);
+}
+
+INLINED void
+score(struct work *w, int64_t r, int64_t n)
+{
+    int64_t t = 0;
+    for (; t + 48 < n; t += 64)
+        score_strip_4(w, r, t);
+    for (; t + 16 < n; t += 32)
+        score_strip_2(w, r, t);
+    for (; t < n; t += 16)
+        score_strip_1(w, r, t);
+}
+
+/* Sums of a tile, 2 vectors from dim v on: add weight times value, position by position.  */
+INLINED void
+accumulate_strip_2(struct work *w, int64_t r, int64_t v, int64_t n)
+{
+    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
+    __auto_type s_0_1 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 16);
+    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
+    __auto_type s_1_1 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 16);
+    __auto_type s_2_0 = broadcast(w->grow[r + 2]) * load_f32(w->sum[r + 2] + v);
+    __auto_type s_2_1 = broadcast(w->grow[r + 2]) * load_f32(w->sum[r + 2] + v + 16);
+    __auto_type s_3_0 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v);
+    __auto_type s_3_1 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v + 16);
+    for (int64_t next = 0; next < n; next += 8) {
+        if (r == 0) {
+            fetch_key_lines(w, 32 + (v / 32 * 8 + next / 8) * 4, 4, 1);
+            fetch_value_lines(w, 32 + (v / 32 * 8 + next / 8) * 4, 4, 1);
+        }
+        const struct run run = w->value_run[next / 8];
+        for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
+            const unsigned char *value_0 = run.first + run.step[k - next];
+            __auto_type b_0 = load_f16(value_0 + v * 2);
+            __auto_type b_1 = load_f16(value_0 + (v + 16) * 2);
+            __auto_type a_0 = broadcast(w->score[r][k]);
+            s_0_0 += a_0 * b_0;
+            s_0_1 += a_0 * b_1;
+            __auto_type a_1 = broadcast(w->score[r + 1][k]);
+            s_1_0 += a_1 * b_0;
+            s_1_1 += a_1 * b_1;
+            __auto_type a_2 = broadcast(w->score[r + 2][k]);
+            s_2_0 += a_2 * b_0;
+            s_2_1 += a_2 * b_1;
+            __auto_type a_3 = broadcast(w->score[r + 3][k]);
+            s_3_0 += a_3 * b_0;
+            s_3_1 += a_3 * b_1;
+        }
+    }
+    store_f32(w->sum[r] + v, s_0_0);
+    store_f32(w->sum[r] + v + 16, s_0_1);
+    store_f32(w->sum[r + 1] + v, s_1_0);
+    store_f32(w->sum[r + 1] + v + 16, s_1_1);
+    store_f32(w->sum[r + 2] + v, s_2_0);
+    store_f32(w->sum[r + 2] + v + 16, s_2_1);
+    store_f32(w->sum[r + 3] + v, s_3_0);
+    store_f32(w->sum[r + 3] + v + 16, s_3_1);
+}
+
+INLINED void
+accumulate(struct work *w, int64_t r, int64_t n)
+{
+    accumulate_strip_2(w, r, 0, n);
+}
+
+/* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
+INLINED vf
+finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    vf top = broadcast(-__builtin_inff());
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load_f32(w->score[r] + t);
+        if (low > t || high < t + LANES)
+            store_f32(w->score[r] + t, x = hide_outside(x, low - t, high - t));
+        top = max_f32(top, x);
+    }
+    return top;
+}
+
+/* Scores of row r become weights; the sums of each lane.  */
+INLINED vf
+exponentials(struct work *w, int64_t r, float base)
+{
+    vf total = broadcast(0.f);
+    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
+        vf x = power_of_2(load_f32(w->score[r] + t) - base);
+        store_f32(w->score[r] + t, x);
+        total += x;
+    }
+    return total;
+}
+
+INLINED vf
+largest_of_each(const vf x[SOFTMAX_ROWS])
+{
+    vf y = largest_quads(x[0], x[1], x[2], x[3]);
+    y = larger_quads(y, y);
+    y = larger_quads(y, y);
+    return y;
+}
+
+INLINED vf
+sum_of_each(const vf x[SOFTMAX_ROWS])
+{
+    vf y = sum_quads(x[0], x[1], x[2], x[3]);
+    y = add_quads(y, y);
+    y = add_quads(y, y);
+    return y;
+}
+
+/* For SOFTMAX_ROWS rows from r on, so that what there is one of for each row fills vectors.  */
+INLINED void
+softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    int64_t rows = smaller(SOFTMAX_ROWS, p->rows - r);
+    vf x[SOFTMAX_ROWS];
+    for (int64_t i = 0; i < SOFTMAX_ROWS; i++)
+        x[i] = broadcast(-__builtin_inff());
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = finish_scores(p, w, r + i, from);
+    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
+    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    float bases[LANES];
+    store_f32(bases, base);
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = exponentials(w, r + i, bases[i]);
+    for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
+        x[i] = broadcast(0.f);
+    store_f32(w->largest + r, largest);
+    store_f32(w->grow + r, grow);
+    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+}
+
+INLINED void
+set_query(struct work *w, int64_t r, const float *x)
+{
+    memcpy(w->query[r], x, sizeof w->query[r]);
+}
+
+INLINED void
+begin(const struct kvmill_attend *p, struct work *w)
+{
+    vf factor = broadcast(p->scale * log2_e);
+    const int64_t rows = (p->rows + TILE - 1) / TILE * TILE;
+    memset(w->query, 0, rows * sizeof *w->query);
+    memset(w->sum, 0, rows * sizeof *w->sum);
+    for (int64_t r = 0; r < ALL_ROWS; r++) {
+        w->grow[r] = 1.f;
+        w->total[r] = 0.f;
+        w->largest[r] = -__builtin_inff();
+    }
+    for (int64_t r = 0; r < p->rows; r++) {
+        const unsigned char *query = p->row[r].query;
+        float x[KEY_PADDED];
+        for (int d = 0; d < 32; d += LANES)
+            store_f32(x + d, load_f16(query + d * 2) * factor);
+        set_query(w, r, x);
+        if (p->row[r].sink > -__builtin_inff()) {
+            w->largest[r] = p->row[r].sink * log2_e;
+            w->total[r] = 1.f;
+        }
+    }
+}
+
+INLINED void
+end(const struct kvmill_attend *p, struct work *w)
+{
+    enum { WHOLE = VALUE_DIM / LANES * LANES };
+    for (int64_t r = 0; r < p->rows; r++) {
+        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
+        if (p->partial != NULL) {
+            float *to = p->partial + r * (2 + VALUE_DIM);
+            to[0] = w->largest[r] * ln_2;
+            to[1] = w->total[r];
+            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            continue;
+        }
+        unsigned char *to = p->row[r].output;
+        for (int d = 0; d < WHOLE; d += LANES)
+            store_f16(to + d * 2, load_f32(w->sum[r] + d) * factor + empty);
+    }
+}
+
+/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+INLINED int64_t
+seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+        first = smaller(first, p->row[i].first);
+        last = last > p->row[i].last ? last : p->row[i].last;
+    }
+    return first >= from + n || last <= from ? 0 : smaller(n, last - from);
+}
+
+/* The n positions of a block, from `at` on.  Its keys and values are laid out in the workspace, if they are not read
+   where they lie; then all query rows use them: scores, softmax, weights times values.  */
+INLINED void
+attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    find_rows(p, w, at, n);
+    load_keys(w, n);
+    load_values(w, n);
+    /* Score: query times key, a tile of TILE query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += TILE) {
+        int64_t seen = seen_by(p, r, p->first + at, n);
+        for (int64_t i = r; i < r + TILE; i++)
+            w->seen[i] = seen;
+        if (seen > 0)
+            score(w, r, seen);
+    }
+    /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += SOFTMAX_ROWS)
+        softmax(p, w, r, p->first + at);
+    /* Accumulate: weight times value is added to the sums of a tile.  */
+    for (int64_t r = 0; r < p->rows; r += TILE)
+        if (w->seen[r] > 0)
+            accumulate(w, r, w->seen[r]);
+}
+
+/* The positions of one kv head, BLOCK at a time, for all query rows that share it.  A call may be a part of that: the
+   first one begins, the last one ends.  */
+__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+kvmill_attend_f16_f16t_f16_d32_e32_none_g16_none_j0_r4_plain_f32__avx512_columns_run(const void *problem, int64_t first,
+                                                                                     int64_t last)
+{
+    const struct kvmill_attend *p = problem;
+    struct work *w = p->workspace;
+    (void)first;
+    (void)last;
+    if (p->begin)
+        begin(p, w);
+    for (int64_t at = 0; at < p->count; at += BLOCK)
+        attend_block(p, w, at, smaller(BLOCK, p->count - at));
+    if (p->end)
+        end(p, w);
+}
+
+static const struct kvmill_attend_shape shape = {
+    .activation = KVMILL_F16,
+    .key = {KVMILL_F16T, 32, 0, 16},
+    .value = {KVMILL_F16, 32, 0, 0},
+    .rows = 4,
+    .math = KVMILL_MATH_F32,
+    .terms = 0,
+    .workspace = sizeof(struct work),
+};
+
+const struct kvmill_kernel kvmill_attend_f16_f16t_f16_d32_e32_none_g16_none_j0_r4_plain_f32__avx512_columns = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_ATTEND,
+    .symbol = "kvmill_attend_f16_f16t_f16_d32_e32_none_g16_none_j0_r4_plain_f32__avx512_columns",
+    .isa = "avx512",
+    .shape = &shape,
+    .whole_batch = 0,
+    .run = kvmill_attend_f16_f16t_f16_d32_e32_none_g16_none_j0_r4_plain_f32__avx512_columns_run,
+};

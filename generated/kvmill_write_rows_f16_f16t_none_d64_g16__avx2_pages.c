@@ -46,50 +46,55 @@ row_to_tile(const unsigned char *row, unsigned char *to)
         memcpy(to + i * 16, row + i, 2);
 }
 
-INLINED void
-rows_to_tile(unsigned char (*row)[128], unsigned char *to)
-{
-    for (int i = 0; i < 128; i += 2)
-        for (int r = 0; r < 8; r++)
-            memcpy(to + i * 16 + r * 2, row[r] + i, 2);
-}
-
 struct row {
     const unsigned char *from;
     unsigned char *to;
 };
 
 INLINED int
-follow_each_other(const struct row *row, int count)
+follow_each_other(const struct row *row, int count, int step)
 {
     int n = 1;
-    while (n < count && row[n].to == row[n - 1].to + 2)
+    while (n < count && row[n].to == row[n - 1].to + step)
         n++;
     return n;
 }
 
 INLINED void
-put_in_tiles(const struct row *row, unsigned char (*codes)[128], int count)
+store_tile(unsigned char (*row)[128], unsigned char *to)
 {
-    for (int r = 0; r < count;)
-        if (follow_each_other(row + r, count - r) >= 8) {
-            rows_to_tile(codes + r, row[r].to);
-            r += 8;
-        } else {
-            row_to_tile(codes[r], row[r].to);
-            r++;
-        }
+    for (int i = 0; i < 128; i += 2)
+        for (int r = 0; r < 8; r++)
+            memcpy(to + i * 16 + r * 2, row[r] + i, 2);
+}
+
+__attribute__((target("avx2,fma,f16c")))
+static void
+store_together(const struct row *row, unsigned char (*together)[128], int count)
+{
+    for (int r = 0; r < count;) {
+        const int rows = follow_each_other(row + r, count - r, 2);
+        if (rows == 8)
+            store_tile(together + r, row[r].to);
+        else
+            for (int n = r; n < r + rows; n++)
+                row_to_tile(together[n], row[n].to);
+        r += rows;
+    }
 }
 
 __attribute__((target("avx2,fma,f16c")))
 static void
 store_batch(struct row *row, int count, int64_t ahead)
 {
-    unsigned char codes[8][128];
-    (void)ahead;
+    __attribute__((aligned(64))) unsigned char together[8][128];
+    for (int r = count; r < 8; r++)
+        row[r] = row[0];
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from;
-        unsigned char *to = codes[r];
+        unsigned char *to = together[r];
+        __builtin_prefetch(row[r].from + ahead);
+        __builtin_prefetch(row[r].from + ahead + 64);
         {
             store_f16(to, load_f16(from));
         }
@@ -115,7 +120,7 @@ store_batch(struct row *row, int count, int64_t ahead)
             store_f16(to + 112, load_f16(from + 112));
         }
     }
-    put_in_tiles(row, codes, count);
+    store_together(row, together, count);
 }
 
 __attribute__((target("avx2,fma,f16c")))
@@ -123,25 +128,29 @@ static void
 store_rows(const struct kvmill_convert *problem, int64_t first, int64_t last)
 {
     const struct kvmill_convert p = *problem;
+    const int64_t heads = p.heads, heads_ahead = p.stream ? 8 : 0;
     struct row row[8];
-    int count = 0;
-    const int64_t token = 128;
-    const int64_t ahead = p.stream ? (4096 + token - 1) / token : 0;
-    /* The loop nest: heads, then tokens, which share tiles; store_batch() goes through 8 rows.  */
-    for (int64_t h = 0; h < p.heads; h++)
-        for (int64_t t = first; t < last; t++) {
-            row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
-            row[count].to = p.cache.data + p.slot[t] / 16 * 16 * p.cache.row_stride + p.slot[t] % 16 * 2 +
-                h * p.cache.head_stride;
-            if (++count == 8) {
-                store_batch(row, 8, ahead * p.token_stride);
-                count = 0;
+    /* The loop nest: tokens whose rows lie together, heads, and each of these tokens; store_batch() goes through 8
+       rows at a time.  */
+    for (int64_t begin = first, end; begin < last; begin = end) {
+        int count = 0;
+        int64_t ahead = 0;
+        end = begin + 16 - p.slot[begin] % 16;
+        end = end < last ? end : last;
+        for (int64_t h = 0; h < heads; h++) {
+            ahead = (h + heads_ahead) / heads * 16 * p.token_stride + ((h + heads_ahead) % heads - h) * p.head_stride;
+            for (int64_t t = begin; t < end; t++) {
+                row[count].from = p.activation + t * p.token_stride + h * p.head_stride;
+                row[count].to = p.cache.data + p.slot[t] / 16 * 16 * p.cache.row_stride + p.slot[t] % 16 * 2 +
+                    h * p.cache.head_stride;
+                if (++count == 8) {
+                    store_batch(row, count, ahead);
+                    count = 0;
+                }
             }
         }
-    if (count > 0) {
-        for (int r = count; r < 8; r++)
-            row[r] = row[0];
-        store_batch(row, count, ahead * p.token_stride);
+        if (count > 0)
+            store_batch(row, count, ahead);
     }
 }
 

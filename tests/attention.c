@@ -264,16 +264,29 @@ static void fill_blocks(const struct oracle_side *side, int64_t row, struct dice
     }
 }
 
+static bool has_floats(const struct oracle_side *side) {
+    return side->type <= ORACLE_BF16 || side->type == ORACLE_E4M3 || side->type == ORACLE_E5M2;
+}
+
+/* Wherever the elements of the row lie. */
+static void fill_floats(const struct oracle_side *side, int64_t row, struct dice *dice) {
+    int64_t bytes = oracle_bytes(side->type, side->dim);
+    unsigned char *numbers = take(bytes, 1);
+    for (int64_t i = 0; i < side->dim; i++)
+        oracle_put(side->type, numbers, i, dice_between(dice, -1, 1));
+    oracle_put_row(&side->tiles, side->data, row, bytes, numbers);
+    free(numbers);
+}
+
 static void fill_row(const struct oracle_side *side, int64_t row, struct dice *dice) {
     double code = side->type == ORACLE_I4 ? 6 : 100;
-    int64_t first = row * side->dim, groups = side->group != 0 ? side->dim / side->group : 0;
+    int64_t groups = side->group != 0 ? side->dim / side->group : 0;
     if (oracle_is_blocks(side->type)) {
         fill_blocks(side, row, dice);
         return;
     }
-    for (int64_t i = first; i < first + side->dim; i++)
-        if (side->type <= ORACLE_BF16 || side->type == ORACLE_E4M3 || side->type == ORACLE_E5M2)
-            oracle_put(side->type, side->data, i, dice_between(dice, -1, 1));
+    if (has_floats(side))
+        fill_floats(side, row, dice);
     for (int64_t g = row * groups; g < (row + 1) * groups; g++)
         oracle_put(side->scale_type, side->scale, g, dice_between(dice, 0.2, 1) / code);
 }

@@ -163,7 +163,8 @@ void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice)
         step->select.order = "logical";
     step->skipped = number % 8 == 5;
     a->sequences = a->op.num_heads * a->op.head_dim > 3000 ? 2 : dice_range(dice, 1, 5);
-    a->spread = dice_once_in(dice, 3) && a->op.cache_layout < 4 ? SPREAD : DENSE;
+    bool is_dense = a->op.cache_layout >= 4 || is_transposed(a->op.cache_format);
+    a->spread = dice_once_in(dice, 3) && !is_dense ? SPREAD : DENSE;
     a->spare_rows = dice_range(dice, 0, 2 * a->op.page_size);
     for (int64_t b = 0; b < a->sequences; b++)
         a->start[b] = choose_length(a->op.page_size, dice);

@@ -158,6 +158,7 @@ struct problem {
     struct kvmill_convert convert;
     struct oracle_tiles tiles; /* of data, whose rows are side by side then */
     int64_t tokens, slot[MOST_TOKENS];
+    bool whole; /* rows fill tiles and lines, except that two of them are elsewhere */
     struct fenced_tensor grid[GRIDS], expected[GRIDS];
     char words[512];
 };
@@ -184,7 +185,7 @@ static void open_grid(struct problem *problem, int grid, const int64_t shape[3],
     bool packed = problem->tokens > USUAL_TOKENS || dice_once_in(dice, 2);
     int64_t step = bytes + (packed ? 0 : dice_range(dice, 0, 40));
     bool in_tiles = grid == DATA && problem->tiles.rows > 0;
-    bool head_major = dice_once_in(dice, 2) || in_tiles;
+    bool head_major = dice_once_in(dice, 2) || in_tiles || problem->whole;
     step = in_tiles ? bytes : aligned && !(packed && grid == DATA) ? round_up(step, 64) : step;
     int64_t strides[] = {head_major ? step : step * heads, head_major ? step * rows : step, 1};
     if (row > 0 || head > 0) {
@@ -199,7 +200,6 @@ static unsigned char *row_in(const struct fenced_tensor *grid, int64_t row, int6
     return grid->fence.data + row * grid->strides[0] + head * grid->strides[1];
 }
 
-/* Rows that fill tiles and lines, except that two of them are elsewhere. */
 static void exchange_slots(struct problem *problem, struct dice *dice) {
     int64_t *a = &problem->slot[dice_range(dice, 0, problem->tokens - 1)];
     int64_t *b = &problem->slot[dice_range(dice, 0, problem->tokens - 1)];
@@ -211,11 +211,11 @@ static void exchange_slots(struct problem *problem, struct dice *dice) {
 static void choose_slots(struct problem *problem, int64_t rows, struct dice *dice) {
     int64_t order[MOST_ROWS];
     bool are_many = problem->tokens > USUAL_TOKENS, in_order = dice_once_in(dice, 3) || are_many;
-    int64_t first = dice_once_in(dice, 2) ? 0 : (rows - problem->tokens) / 2;
+    int64_t first = problem->whole || dice_once_in(dice, 2) ? 0 : (rows - problem->tokens) / 2;
     dice_order(dice, order, rows);
     for (int64_t t = 0; t < problem->tokens; t++)
         problem->slot[t] = in_order ? first + t : order[t];
-    if (are_many && dice_once_in(dice, 2))
+    if (problem->whole || (are_many && dice_once_in(dice, 2)))
         exchange_slots(problem, dice);
 }
 
@@ -240,21 +240,27 @@ static int64_t most_heads(const struct kvmill_kernel *kernel) {
     return most > 0 && most < 4 ? most : 4;
 }
 
-static void open_problem(struct problem *problem, const struct kvmill_kernel *kernel,
+static int64_t choose_tokens(bool whole, struct dice *dice) {
+    bool many = dice_once_in(dice, 4);
+    return whole  ? MOST_TOKENS
+           : many ? dice_range(dice, USUAL_TOKENS, MOST_TOKENS)
+                  : dice_range(dice, 0, USUAL_TOKENS);
+}
+
+static void open_problem(struct problem *problem, const struct kvmill_kernel *kernel, bool whole,
                          struct dice *dice) {
     const struct kvmill_convert_shape *shape = kernel->shape;
     int64_t heads = constant_of(kernel, "heads", dice_range(dice, 1, most_heads(kernel)));
     int64_t repeat = constant_of(kernel, "repeat", dice_range(dice, 1, 3));
-    bool many = dice_once_in(dice, 4);
-    int64_t tokens =
-        many ? dice_range(dice, USUAL_TOKENS, MOST_TOKENS) : dice_range(dice, 0, USUAL_TOKENS);
+    int64_t tokens = choose_tokens(whole, dice);
     int64_t rows = tokens + dice_range(dice, 1, 5);
-    bool aligned = dice_once_in(dice, 2);
+    bool aligned = whole || dice_once_in(dice, 2);
     repeat = convert_is_writer(kernel) ? 1 : repeat;
     *problem = (struct problem){.kernel = kernel,
                                 .shape = shape,
                                 .tiles = oracle_tiles_of(&shape->format),
-                                .tokens = tokens};
+                                .tokens = tokens,
+                                .whole = whole};
     rows = problem->tiles.rows > 0 ? round_up(rows, problem->tiles.rows) : rows;
     const int64_t activation[] = {tokens + 1, heads * repeat, oracle_activation_bytes(shape)};
     const int64_t data[] = {rows, heads, oracle_data_bytes(&shape->format)};
@@ -276,7 +282,7 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
         .slot = problem->slot,
         .heads = heads,
         .repeat = repeat,
-        .stream = dice_range(dice, 0, 1),
+        .stream = whole || dice_once_in(dice, 2),
     };
     describe_problem(problem);
 }
@@ -335,7 +341,8 @@ static int compare_cuts(const void *a, const void *b) {
 }
 
 static void run_in_pieces(const struct problem *problem, struct dice *dice) {
-    int64_t pieces = dice_range(dice, 1, MOST_PIECES), cuts[MOST_PIECES + 1] = {0};
+    int64_t pieces = problem->whole ? 1 : dice_range(dice, 1, MOST_PIECES),
+            cuts[MOST_PIECES + 1] = {0};
     int64_t order[MOST_PIECES];
     for (int64_t i = 1; i < pieces; i++)
         cuts[i] = dice_range(dice, 0, problem->tokens);
@@ -383,9 +390,9 @@ static void unify_problem(const struct problem *problem) {
     unify_grid(&problem->expected[output], element, shape->format.dim);
 }
 
-static bool run_case(const struct kvmill_kernel *kernel, struct dice *dice) {
+static bool run_case(const struct kvmill_kernel *kernel, bool whole, struct dice *dice) {
     struct problem problem;
-    open_problem(&problem, kernel, dice);
+    open_problem(&problem, kernel, whole, dice);
     fill_problem(&problem, dice);
     compute_expected(&problem);
     fence_explain_traps(problem.words);
@@ -410,7 +417,7 @@ static void test_kernel(const struct kvmill_kernel *kernel, int problems) {
         return;
     }
     for (int i = 0; good && i < (is_slow_run() ? 5 : problems); i++)
-        good = run_case(kernel, &dice);
+        good = run_case(kernel, i == 0, &dice);
     kernel_ran(kernel);
     ok(good, "%s", kernel->symbol);
     if (oracle_tiles_of(&((const struct kvmill_convert_shape *)kernel->shape)->format).rows == 0)

@@ -228,6 +228,11 @@ def check_prepare(tap: Tap) -> None:
         tap.result(
             again.name == pack.name and built.stat().st_mtime_ns == made, "prepare() builds once"
         )
+        os.environ["KVMILL_ISA"] = "scalar"
+        capped = kvmill_transformers.prepare(model, format="float16")
+        del os.environ["KVMILL_ISA"]
+        kinds = {symbol.split("__")[1].split("_")[0] for symbol in capped.symbols}
+        tap.result(kinds == {"scalar"}, "prepare() makes kernels that KVMILL_ISA allows", f"{kinds}")
         plans = []
         for cache in (KvmillCache(model.config, format="float16"), None):
             tokens = generate(model, "kvmill", inputs, past_key_values=cache)

@@ -56,7 +56,7 @@ km_straight(«km_stream», «km_stream_bytes», 64, «to + i», «from + i»)m4_
 
 m4_dnl ---- Tiles ----
 
-m4_dnl Of a tile that is larger than a batch, as many rows as that.
+m4_dnl km_rows_at_once -- rows that are put in order together: all of a tile, or a batch of a larger one.
 m4_define(«km_rows_at_once», «km_smaller(km_tile_rows, km_batch)»)
 m4_define(«_km_put_in_tiles», «_km_tile_of_rows(«$1»)m4_dnl
 km_function(«void», «$1_together(const struct row *row, unsigned char (*together)[km_row_together], int count)»)

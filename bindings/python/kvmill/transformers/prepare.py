@@ -12,6 +12,7 @@ import platform
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,11 +38,15 @@ def _command() -> list[str]:
     return words
 
 
-def _run(command: Sequence[str]) -> str:
-    """What it prints.  Raises RuntimeError with its messages where it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(command: Sequence[str], *, is_long: bool = False) -> str:
+    """What it prints.  A terminal shows the progress of what takes long.
+
+    Raises RuntimeError where it fails, with its messages if no terminal has shown them."""
+    messages = None if is_long and sys.stderr.isatty() else subprocess.PIPE
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=messages, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{shlex.join(command)}: exit code {done.returncode}\n{done.stderr}")
+        failure = f"{shlex.join(command)}: exit code {done.returncode}"
+        raise RuntimeError("\n".join((failure, done.stderr or "")).rstrip())
     return done.stdout
 
 
@@ -61,9 +66,11 @@ def _specs(model, caches: Sequence[KvmillCache | None]) -> list[dict[str, object
 
 
 def _usable_isas(command: Sequence[str]) -> list[str]:
-    """The instruction sets in the command's table that this machine runs."""
+    """The instruction sets in the command's table that this machine runs, up to KVMILL_ISA."""
     rows = [line.split() for line in _run([*command, "isas"]).splitlines()]
-    return [row[0] for row in rows if "yes" in row]
+    usable = [row[0] for row in rows if "yes" in row]
+    cap = os.environ.get("KVMILL_ISA", "")
+    return usable[: usable.index(cap) + 1] if cap in usable else usable
 
 
 # ---- Where it is kept ----
@@ -95,7 +102,7 @@ def _build(command: Sequence[str], specs: str, isas: Sequence[str], name: str, t
         listed, made = Path(scratch) / "specs.json", Path(scratch) / name
         listed.write_text(specs)
         options = ["--kernels", str(listed), "--isa", ",".join(isas), "--name", name]
-        _run([*command, "generate", *options, "-o", str(made), "--build"])
+        _run([*command, "generate", *options, "-o", str(made), "--build"], is_long=True)
         try:
             made.rename(to)
         except OSError:
@@ -112,8 +119,8 @@ def prepare(model, *, math: str = "f32", **formats: object) -> Pack:
         math.  Kernels for the model's other caches are made, too.
 
     The model runs on one token to see what its layers need.  `kvmill generate` makes the pack, in
-    $XDG_CACHE_HOME/kvmill/packs, once for each set of kernels, version and processor; that takes
-    some seconds a kernel.  The command is KVMILL_COMMAND or the kvmill of PATH.
+    $XDG_CACHE_HOME/kvmill/packs, once for each set of kernels, version, processor and KVMILL_ISA;
+    that takes some seconds a kernel, and a terminal shows the progress.  The command is KVMILL_COMMAND or the kvmill of PATH.
 
     Raises RuntimeError where there is no command, or it fails; ValueError as KvmillCache does."""
     model.set_attn_implementation(NAME)

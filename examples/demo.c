@@ -10,6 +10,7 @@
 
 #include <kvmill.h>
 
+#include "demo_busy.h"
 #include "demo_pack.h" /* DEMO_PACK and the layer's geometry; written by the demo script */
 
 enum { BATCH = 8, STEPS = 300, DIMS = DEMO_HEADS * DEMO_HEAD_DIM };
@@ -278,8 +279,10 @@ static long run_layout(const struct layout *layout) {
 }
 
 int main(void) {
+    double begin = now();
     long wrong = 0;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
         wrong += run_layout(&layouts[i]);
+    say_if_busy(now() - begin);
     return wrong != 0;
 }

@@ -12,6 +12,7 @@
 
 #include <kvmill.h>
 
+#include "demo_busy.h"
 #include "demo_pack.h" /* the packs' functions, and names; by the demo script */
 #include "flow_accuracy.h"
 #include "flow_keys.h"
@@ -462,6 +463,7 @@ static bool show_check(struct layers *layers) {
 }
 
 int main(void) {
+    double begin = now();
     struct layers layers;
     kvmill_error error;
     check(kvmill_pool_create(0, NULL, &pool, &error), &error);
@@ -474,6 +476,7 @@ int main(void) {
     show_accuracy(&layers);
     bool right = show_check(&layers);
     printf("\n");
+    say_if_busy(now() - begin);
     close_layers(&layers);
     kvmill_pool_destroy(pool);
     return right ? 0 : 1;

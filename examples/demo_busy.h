@@ -1,0 +1,16 @@
+/* Whether other programs ran: what demos say at their end. */
+#ifndef DEMO_BUSY_H
+#define DEMO_BUSY_H
+
+#include <stdio.h>
+#include <sys/resource.h>
+
+/* Another program that gets the processor keeps it for about 3 ms. */
+static inline void say_if_busy(double seconds) {
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    if ((double)used.ru_nivcsw * 3e-3 > 0.05 * seconds)
+        printf("  Other programs kept this machine busy: do not trust these times.\n\n");
+}
+
+#endif

@@ -422,14 +422,18 @@ list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place 
                                          w->value_step[2 + t / RUN]};
 }
 
-/* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
+/* The runs from row t on that lie whole in this extent and before row `end`, or one that does not: how many rows these
+   are.  */
 INLINED int64_t
-whole_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end, struct place at, int after)
+find_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end, struct place at, int after)
 {
     int64_t n = smaller(end - t, at.extent->count - at.passed) / RUN * RUN;
-    if (n > 0)
+    if (n > 0) {
         set_runs(p, w, t, n, slot_at(at), 0, after);
-    return n;
+        return n;
+    }
+    list_run(p, w, t, at, end, after);
+    return RUN;
 }
 
 /* Where the n rows of a block are; what is left of it repeats the last one.  */
@@ -438,13 +442,8 @@ find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64
 {
     int64_t t = 0, count;
     const struct place last = place_after(at, n - 1);
-    for (; t < n; t += count, at = place_after(at, count)) {
-        count = whole_runs(p, w, t, n, at, 0);
-        if (count > 0)
-            continue;
-        count = RUN;
-        list_run(p, w, t, at, n, 0);
-    }
+    for (; t < n; t += count, at = place_after(at, count))
+        count = find_runs(p, w, t, n, at, 0);
     if (t < BLOCK)
         set_runs(p, w, t, BLOCK - t, slot_at(last), 1, 0);
 }
@@ -476,11 +475,7 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
     w->next = here = place_after(here, BLOCK);
     for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
         const int after = at + t >= p->count && p->after_key != NULL;
-        count = whole_runs(p, w, t, FOUND, here, after);
-        if (count > 0)
-            continue;
-        count = RUN;
-        list_run(p, w, t, here, FOUND, after);
+        count = find_runs(p, w, t, FOUND, here, after);
     }
     touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
     list_ahead(w->key_ahead, w->key_run + OUTER / RUN);

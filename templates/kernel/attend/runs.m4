@@ -111,14 +111,18 @@ km_each_side(«_km_list_row»)m4_dnl
     }
 km_each_side(«_km_set_listed_run»)}
 
-/* The runs from row t on that lie whole in this extent and before row `end`: how many rows these are.  */
-km_inline(«int64_t», «whole_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end,
-    struct place at, int after)»)
+/* The runs from row t on that lie whole in this extent and before row `end`, or one that does not: how many rows these
+   are.  */
+km_inline(«int64_t», «find_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end,
+    struct place at«»_km_low, int after)»)
 {
     int64_t n = smaller(end - t, at.extent->count - at.passed) / RUN * RUN;
-    if (n > 0)
+    if (n > 0«»km_if(km_tile_rows > 1, « && t >= low»)) {
         set_runs(p, w, t, n, slot_at(at), 0, after);
-    return n;
+        return n;
+    }
+    list_run(p, w, t, at«»km_if(km_tile_rows > 1, «, low»), end, after);
+    return RUN;
 }
 
 /* Where the n rows of a block are; what is left of it repeats the last one.  */
@@ -126,13 +130,8 @@ km_inline(«void», «find_block(const struct kvmill_attend *p, struct work *w, 
 {
     int64_t t = 0, count;
     const struct place last = place_after(at, n - 1);
-    for (; t < n; t += count, at = place_after(at, count)) {
-        count = km_if(km_tile_rows > 1, «t < low ? 0 : »)whole_runs(p, w, t, n, at, 0);
-        if (count > 0)
-            continue;
-        count = RUN;
-        list_run(p, w, t, at«»km_if(km_tile_rows > 1, «, low»), n, 0);
-    }
+    for (; t < n; t += count, at = place_after(at, count))
+        count = find_runs(p, w, t, n, at«»km_if(km_tile_rows > 1, «, low»), 0);
     if (t < BLOCK)
         set_runs(p, w, t, BLOCK - t, slot_at(last), 1, 0);
 }
@@ -150,11 +149,7 @@ km_if(km_part(«is_transposed», km_key), «    w->keys = p->key;
     w->next = here = place_after(here, BLOCK);
     for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
         const int after = at + t >= p->count && p->after_key != NULL;
-        count = whole_runs(p, w, t, FOUND, here, after);
-        if (count > 0)
-            continue;
-        count = RUN;
-        list_run(p, w, t, here«»km_if(km_tile_rows > 1, «, 0»), FOUND, after);
+        count = find_runs(p, w, t, FOUND, here«»km_if(km_tile_rows > 1, «, 0»), after);
     }
 km_if(km_outer > 0, «    touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
 »)km_list_ahead«»m4_dnl

@@ -224,6 +224,10 @@ int kvmill_format_of_tiles(int64_t bits, bool value) {
     return 0;
 }
 
+bool kvmill_says_transposed(const char *cache_format) {
+    return cache_format != NULL && strcmp(cache_format, KVMILL_TRANSPOSED_WORD) == 0;
+}
+
 int kvmill_format_transposed(int element) {
     for (int i = 1; i < END; i++)
         if (formats[i].transposed && kvmill_element_of(formats[i].dtype) == element)

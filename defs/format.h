@@ -82,6 +82,9 @@ enum { KVMILL_MOST_FORMATS = 32, KVMILL_MOST_BLOCK = 64 };
 #define KVMILL_TILES_WORD      "tiles"
 #define KVMILL_TRANSPOSED_WORD "transposed"
 
+/* Whether a cache_format, which may be NULL, is the latter. */
+bool kvmill_says_transposed(const char *cache_format);
+
 /* NULL for a number that is no format's; the first is 1. */
 const struct kvmill_format_parts *kvmill_format_parts(int element);
 

@@ -66,10 +66,6 @@ static DLDataType cache_type_of(int64_t quant_bit, const char *format, DLDataTyp
     return element != 0 ? kvmill_format_parts(element)->dtype : T1;
 }
 
-static bool is_transposed(const kvmill_cache_attention *op) {
-    return op->cache_format != NULL && strcmp(op->cache_format, KVMILL_TRANSPOSED_WORD) == 0;
-}
-
 /* V's cache is as K's where nothing is said about it, except that only keys are transposed. */
 static void complete_value(kvmill_cache_attention *op) {
     bool same =
@@ -87,7 +83,7 @@ static void complete_value(kvmill_cache_attention *op) {
     if (same) {
         op->value_quant_bit = op->quant_bit;
         op->value_T2 = op->T2;
-        op->value_cache_format = is_transposed(op) ? NULL : op->cache_format;
+        op->value_cache_format = kvmill_says_transposed(op->cache_format) ? NULL : op->cache_format;
     }
     if (op->value_quant_bit == UNSET_QUANT_BIT)
         op->value_quant_bit = 0;

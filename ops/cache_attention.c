@@ -122,10 +122,6 @@ static struct kvmill_side key_side(const kvmill_cache_attention *op) {
                                 has_pages(op) ? op->page_size : 0};
 }
 
-static bool is_transposed(const struct kvmill_side *side) {
-    return side->format != NULL && strcmp(side->format, KVMILL_TRANSPOSED_WORD) == 0;
-}
-
 static bool is_view(const kvmill_cache_attention *op, enum kvmill_cache_op which) {
     return which == KVMILL_MULTI_HEAD_CACHE_ATTENTION && op->value_differs && op->value_view;
 }
@@ -133,7 +129,7 @@ static bool is_view(const kvmill_cache_attention *op, enum kvmill_cache_op which
 static struct kvmill_side value_side(const kvmill_cache_attention *op) {
     struct kvmill_side same = key_side(op);
     same.is_value = true;
-    if (is_transposed(&same)) /* which only keys are */
+    if (kvmill_says_transposed(same.format)) /* which only keys are */
         same.format = NULL;
     if (!op->value_differs)
         return same;
@@ -291,7 +287,7 @@ kvmill_status kvmill_check_side(const struct kvmill_side *side, struct kvmill_fo
                            side->format);
     if (is_in_tiles(side))
         return check_tiles(side, format, error);
-    if (is_transposed(side))
+    if (kvmill_says_transposed(side->format))
         return check_transposed(side, format, error);
     if (side->format != NULL)
         return check_blocks(side, format, error);

@@ -66,8 +66,7 @@ static void copy_member(const json_t *from, const char *key, json_t *to) {
 
 /* How a page has its keys is the file's, too. */
 static bool is_transposed(const json_t *own) {
-    const char *format = json_string_value(json_object_get(own, "cache_format"));
-    return format != NULL && strcmp(format, KVMILL_TRANSPOSED_WORD) == 0;
+    return kvmill_says_transposed(json_string_value(json_object_get(own, "cache_format")));
 }
 
 /* Heads, types and scores are the model's, in pages as the file has them. */

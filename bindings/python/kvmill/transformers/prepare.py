@@ -120,7 +120,8 @@ def prepare(model, *, math: str = "f32", **formats: object) -> Pack:
 
     The model runs on one token to see what its layers need.  `kvmill generate` makes the pack, in
     $XDG_CACHE_HOME/kvmill/packs, once for each set of kernels, version, processor and KVMILL_ISA;
-    that takes some seconds a kernel, and a terminal shows the progress.  The command is KVMILL_COMMAND or the kvmill of PATH.
+    that takes some seconds a kernel, and a terminal shows the progress.  The command is
+    KVMILL_COMMAND or the kvmill of PATH.
 
     Raises RuntimeError where there is no command, or it fails; ValueError as KvmillCache does."""
     model.set_attn_implementation(NAME)

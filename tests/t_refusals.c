@@ -28,6 +28,8 @@
 #include "packs.h"
 #include "plans.h"
 
+#include <sys/mman.h>
+
 enum { MOST_CALLS = 64, MOST_ROWS = 40 };
 
 /* ---- Calls ---- */
@@ -154,6 +156,18 @@ static void move_data(struct bend *bend, struct bent *changed, const char *value
     changed->dl.byte_offset = other->byte_offset;
 }
 
+/* Other strides may reach further than the tensor's memory, which could be that of another one: it
+   gets memory of its own, which nobody may read or write. */
+static void set_apart(struct bent *changed) {
+    enum { FAR = 1 << 20 };
+    static char *apart;
+    if (apart == NULL)
+        apart = mmap(NULL, FAR, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    must(apart != MAP_FAILED, "mmap");
+    changed->dl.data = apart;
+    changed->dl.byte_offset = 0;
+}
+
 /* Where the call has none. */
 static void give_surplus(struct bend *bend, const struct op_tensor *tensor) {
     static double data[2];
@@ -177,6 +191,8 @@ static void bend_tensor(struct bend *bend, const char *tensor, const char *what,
         put_number(changed, what, value);
     else if (strcmp(what, "surplus") != 0 && !bent_by(changed, what, value))
         bail_out("%s:%s says nothing", tensor, what);
+    if (strcmp(what, "strides") == 0)
+        set_apart(changed);
 }
 
 static bool is_dim(const char *name) {

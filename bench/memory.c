@@ -2,14 +2,43 @@
 #include "memory.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
 enum { PAGE = 4096 };
 
+static bool huge_pages;
+
+/* The file's chosen word is in brackets: "always madvise [never]". */
+bool bench_memory_use_huge_pages(struct error *error) {
+    static const char path[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+    char words[64] = "[never]";
+    FILE *stream = fopen(path, "r");
+    if (stream != NULL) {
+        if (fgets(words, sizeof words, stream) == NULL)
+            words[0] = '\0';
+        fclose(stream);
+    }
+    if (strstr(words, "[never]") != NULL)
+        return fail(error, EXIT_ENVIRONMENT,
+                    "this system gives no huge pages: %s must say \"madvise\" or \"always\"", path);
+    huge_pages = true;
+    return true;
+}
+
+bool bench_memory_is_huge(void) {
+    return huge_pages;
+}
+
 void *bench_memory_get(int64_t bytes) {
-    void *memory = mmap(NULL, (size_t)bytes + PAGE, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    size_t size = (size_t)bytes + PAGE;
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    if (huge_pages)
+        madvise(memory, size, MADV_HUGEPAGE);
+    return memory;
 }
 
 void bench_memory_release(void *memory, int64_t bytes) {

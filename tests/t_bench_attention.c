@@ -7,12 +7,14 @@
 #include "../bench/scene_call.c"
 #undef kvmill_run_on
 
+#include <inttypes.h>
 #include <stdatomic.h>
 
 #include "../base/timer.h"
 #include "../bench/attention_work.h"
 #include "../bench/bench.h"
 #include "../bench/limits.h"
+#include "../bench/memory.h"
 #include "../bench/scene_onnx.h"
 #include "../bench/scene_rows.h"
 #include "../bench/tune_work.h"
@@ -76,6 +78,41 @@ TEST(pool) {
     kvmill_pool_destroy(pool);
     ok_failed(bench_pool_open(-1, &none, &error), &error, EXIT_ENVIRONMENT,
               "a pool of threads: ", "threads is -1", "no pool");
+}
+
+/* ---- Memory ---- */
+
+/* The line of VmFlags of the mapping that has the address. */
+static bool is_advised_huge(const void *address) {
+    char line[512];
+    uintptr_t begin, end;
+    bool inside = false, advised = false;
+    FILE *stream = fopen("/proc/self/smaps", "r");
+    while (stream != NULL && fgets(line, sizeof line, stream) != NULL) {
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2)
+            inside = begin <= (uintptr_t)address && (uintptr_t)address < end;
+        if (inside && strncmp(line, "VmFlags:", 8) == 0)
+            advised = strstr(line, " hg") != NULL;
+    }
+    if (stream != NULL)
+        fclose(stream);
+    return advised;
+}
+
+TEST(huge_pages) {
+    const int64_t bytes = 4 << 20;
+    char *usual = bench_memory_get(bytes), *huge;
+    ok(usual != NULL && !is_advised_huge(usual), "memory lies in pages of the usual size");
+    if (!bench_memory_use_huge_pages(&error)) {
+        ok(strstr(error.text, "this system gives no huge pages: /sys/") != NULL,
+           "there are none here, which an error says");
+        return;
+    }
+    huge = bench_memory_get(bytes);
+    ok(huge != NULL && is_advised_huge(huge) && huge[bytes - 1] == 0,
+       "in huge pages, once they were asked for");
+    bench_memory_release(huge, bytes);
+    bench_memory_release(usual, bytes);
 }
 
 /* ---- Limits ---- */

@@ -11,6 +11,7 @@
 #include "../base/json.h"
 #include "../base/text.h"
 #include "../bench/bench.h"
+#include "../bench/memory.h"
 #include "../gen/places.h"
 #include "built_pack.h"
 #include "commands.h"
@@ -20,6 +21,7 @@
 static const struct option_help options[] = {
     INPUT_OPTIONS,
     {"threads", "N", "most threads to measure with (default: all of this machine)", NULL},
+    {"huge-pages", NULL, "caches in huge pages (default: in pages of the usual size)", NULL},
     {"bars", NULL, "attention at every size that has a bar (takes most of an hour)", NULL},
     COMPILE_OPTIONS,
     {"json", "FILE", "also write the results to FILE", &file_values},
@@ -114,6 +116,8 @@ static void print_results(const struct bench_results *results) {
         attends |= r->rows > 0;
         print_limit(r);
     }
+    if (bench_memory_is_huge())
+        print_shown(stdout, "All memory was in huge pages as far as the system had them.\n");
     if (attends)
         print_shown(stdout,
                     "CYCLES: of a token and kv head; CORE: the share of what one core reads.\n");
@@ -146,7 +150,7 @@ static json_t *json_of(const struct bench_results *results) {
     json_t *array = json_array();
     for (int i = 0; i < results->count; i++)
         json_array_append_new(array, json_of_result(&results->items[i]));
-    return json_pack("{s:o}", "results", array);
+    return json_pack("{s:b, s:o}", "huge_pages", bench_memory_is_huge(), "results", array);
 }
 
 /* Whatever the path names: a pipe, say. */
@@ -276,7 +280,9 @@ static bool bench(const struct options *given, struct error *error) {
     long threads = sysconf(_SC_NPROCESSORS_ONLN);
     const char *json = option_value(given, "json");
     bool done = option_integer(given, "threads", 1, 256, &threads, error) &&
-                make_read_options(given, error) && open_pack(given, &inputs, &built, error);
+                make_read_options(given, error) &&
+                (option_value(given, "huge-pages") == NULL || bench_memory_use_huge_pages(error)) &&
+                open_pack(given, &inputs, &built, error);
     const struct scene_setting setting = {built.pack, (int)threads,
                                           option_value(given, "bars") != NULL, ATTENTION_ROTATION};
     done = done && bench_all(&inputs.specs, &setting, &results, error);

@@ -140,6 +140,17 @@ TEST(hash) {
     ok(machine_hash_templates(scratch_path("templates"), &second, &error) &&
            same_of(&first, &second, ""),
        "of what kernels are made of alone");
+    put(scratch_path("templates/lib/a.m4"), "m4_dnl words\n/* words */\n a m4_dnl more\n");
+    machine_hash_templates(scratch_path("templates"), &first, &error);
+    put(scratch_path("templates/lib/a.m4"), "\n a /* other words */ ");
+    ok(machine_hash_templates(scratch_path("templates"), &second, &error) &&
+           same_of(&first, &second, ""),
+       "without comments and spaces");
+    put(scratch_path("templates/lib/a.m4"), " a m4_dnl\n");
+    ok(machine_hash_templates(scratch_path("templates"), &second, &error) &&
+           !same_of(&first, &second, ""),
+       "with what joins lines");
+    put(scratch_path("templates/lib/a.m4"), " a ");
     put(scratch_path("templates/kernel/gather/gather_windows.c.m4"), "b");
     ok(machine_hash_templates(scratch_path("templates"), &second, &error) &&
            !same_of(&first, &second, ""),

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/program.h"
 #include "../base/hash.h"
 #include "../base/output.h"
+#include "../base/program.h"
 #include "../base/text.h"
 #include "../gen/families.h"
 #include "../gen/places.h"
@@ -18,12 +18,41 @@
 
 /* ---- The templates ---- */
 
+/* How long the comment is that a text begins with, or the space; 0: it begins with code, as which
+   an m4_dnl without words counts. */
+static size_t length_of_gap(const char *text) {
+    if (strncmp(text, "m4_dnl ", 7) == 0)
+        return strcspn(text, "\n");
+    if (strncmp(text, "/*", 2) == 0) {
+        const char *end = strstr(text, "*/");
+        return end != NULL ? (size_t)(end - text) + 2 : strlen(text);
+    }
+    return strspn(text, " \n");
+}
+
+/* Of the code alone, so that results stay valid when comments and line breaks change. */
+static uint64_t hash_code(uint64_t state, const char *text) {
+    for (size_t gap; *text != '\0'; text += gap > 0 ? gap : 1) {
+        gap = length_of_gap(text);
+        if (gap == 0)
+            state = hash_bytes(state, text, 1);
+        else if (length_of_gap(text + gap) == 0)
+            state = hash_bytes(state, " ", 1);
+    }
+    return state;
+}
+
 static bool hash_stream(FILE *stream, const char *path, uint64_t *state, struct error *error) {
     char block[65536];
+    struct text text = {0};
     size_t got;
-    while ((got = fread(block, 1, sizeof block, stream)) > 0)
-        *state = hash_bytes(*state, block, got);
-    return !ferror(stream) || fail_errno(error, "read", path);
+    bool done = text_append(&text, "", 0);
+    while (done && (got = fread(block, 1, sizeof block, stream)) > 0)
+        done = text_append(&text, block, got);
+    if (done && !ferror(stream))
+        *state = hash_code(*state, text.data);
+    text_free(&text);
+    return !done ? out_of_memory(error) : !ferror(stream) || fail_errno(error, "read", path);
 }
 
 static bool hash_file(const char *directory, const char *name, uint64_t *state,

@@ -25,7 +25,8 @@ bool machine_read(struct machine *machine, struct error *error);
    templates leave the results of others as they are.  Of any other text: all templates. */
 const char *machine_templates(const struct machine *machine, const char *spec);
 
-/* Set the hashes from a directory of templates, in hexadecimal. */
+/* Set the hashes from a directory of templates, in hexadecimal: of their code, not of comments and
+   spaces. */
 bool machine_hash_templates(const char *directory, struct machine *machine, struct error *error);
 
 /* Why results of that key do not hold here. */

@@ -19,27 +19,6 @@ static int64_t or_default(int64_t value, int64_t otherwise) {
     return value ? value : otherwise;
 }
 
-/* ---- Tensors ---- */
-
-struct kvmill_attend_tensor kvmill_cache_attend_tensor(const kvmill_cache_attend *op, int index) {
-    const struct op *known = kvmill_op_of(OP_CACHE_ATTEND, 0);
-    const struct op_tensor *tensor = kvmill_op_tensor(known, index);
-    enum op_presence presence = kvmill_op_presence(known, op, tensor);
-    DLDataType type = kvmill_op_type(known, op, op, tensor);
-    DLDataType other = kvmill_op_other_type(known, op, tensor);
-    if (kvmill_dtype_equal(type, (DLDataType){kDLInt, 4, 1}))
-        other = (DLDataType){kDLUInt, 8, 1};
-    return (struct kvmill_attend_tensor){
-        .name = tensor->name,
-        .needed = presence == OP_REQUIRED,
-        .absent = presence == OP_ABSENT,
-        .output = kvmill_op_gives(known, op, tensor),
-        .rows = tensor->rows,
-        .type = type,
-        .or_type = other,
-    };
-}
-
 kvmill_cache_attend kvmill_cache_attend_resolve(const kvmill_cache_attend *op) {
     kvmill_cache_attend found = *op;
     if (op->value_T2.bits != 0)

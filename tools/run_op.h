@@ -68,8 +68,7 @@ bool array_adopt(const char *name, DLDataType dtype, const DLTensor *spec, struc
 /* Give the array the spec's type, and the spec the array's dims, which must be what it says. */
 bool array_reconcile(const char *name, DLTensor *spec, struct npy *npy, struct error *error);
 
-/* Indices are numbers, not bits: no other type carries int64, or the integer that is wanted. */
-bool array_is_index(const char *name, const struct npy *npy, struct error *error);
+/* Indices are numbers, not bits: no other type carries the integer that is wanted. */
 bool array_is_integer(const char *name, DLDataType type, const struct npy *npy,
                       struct error *error);
 

@@ -7,15 +7,14 @@
 
 #include "../gen/spec.h"
 #include "../ops/flow.h"
-#include "../ops/region.h"
+#include "../ops/scatter.h"
 #include "npy.h"
 
-/* A scatter has inputs, updates, results, indices and captures; a flow what it names itself. */
+/* Ops whose tensors have names of their own have the most. */
 enum {
-    MOST_SCATTER_TENSORS = 3 * KVMILL_MOST_INPUTS + 1 + KVMILL_MOST_CAPTURES,
-    MOST_FLOW_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_OWN,
-    MOST_RUN_TENSORS = MOST_SCATTER_TENSORS > MOST_FLOW_TENSORS ? (int)MOST_SCATTER_TENSORS
-                                                                : (int)MOST_FLOW_TENSORS
+    MOST_RUN_TENSORS = (int)KVMILL_MOST_SCATTER_TENSORS > (int)KVMILL_MOST_FLOW_TENSORS
+                           ? (int)KVMILL_MOST_SCATTER_TENSORS
+                           : (int)KVMILL_MOST_FLOW_TENSORS
 };
 
 /* The tensors of a run, in the library's order.  One that is not there has no shape. */

@@ -11,8 +11,6 @@
 #include "../ops/cache_attention.h"
 #include "flow.h"
 
-enum { KVMILL_MOST_FLOW_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_OWN };
-
 /* Where things lie in the workspace, in bytes. */
 struct flow_room {
     int64_t starts, list; /* of lists */

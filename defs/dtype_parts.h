@@ -12,6 +12,8 @@ struct kvmill_dtype {
     const char *name;  /* as in spec files */
     const char *alias; /* ONNX's word where it differs, or NULL */
     const char *code;  /* the word of DLPack, or of kvmill.h */
+    const char *numpy; /* NumPy's word, "<f4"; NULL: it has no such type */
+    int onnx;          /* ONNX's number; 0: it has no such type */
     DLDataType dl;
 };
 

@@ -65,7 +65,6 @@ static void shape_side(struct scene_call *call, int tensor) {
 
 static void shape(struct scene_call *call) {
     const struct kvmill_cache_geometry *g = &call->scene->attend;
-    static const DLDataType int64 = {kDLInt, 64, 1};
     const struct op_dim words[] = {{"B", call->size.batch},
                                    {"S", call->size.tokens},
                                    {"T", call->scene->size.positions},
@@ -76,7 +75,7 @@ static void shape(struct scene_call *call) {
     scene_set_described(call, call->scene->spec->op, op_of(call->scene), words);
     for (int i = FIRST_SIDE; i <= LAST_SIDE; i++)
         shape_side(call, i);
-    scene_set_tensor(call, KVMILL_CACHE_ATTEND_LENGTHS, int64, 1, &call->size.batch);
+    scene_set_tensor(call, KVMILL_CACHE_ATTEND_LENGTHS, kvmill_int64, 1, &call->size.batch);
 }
 
 /* A mask that is added is zero. */

@@ -17,7 +17,7 @@ static bool adopt(const char *name, const struct tensor_shape *shape, struct npy
     DLTensor wanted = tensor_view(shape);
     bool narrow = dtype.bits < 8;
     if (!array_require(name, npy, error) ||
-        !array_adopt(name, narrow ? (DLDataType){kDLUInt, 8, 1} : dtype, NULL, npy, error))
+        !array_adopt(name, narrow ? kvmill_uint8 : dtype, NULL, npy, error))
         return false;
     npy->tensor.dtype = dtype;
     bool same = npy->tensor.ndim == shape->rank;
@@ -31,7 +31,7 @@ static bool adopt(const char *name, const struct tensor_shape *shape, struct npy
 static bool make(DLDataType dtype, const int64_t *dims, int rank, struct npy *npy,
                  struct error *error) {
     bool narrow = dtype.bits < 8;
-    if (!npy_make(narrow ? (DLDataType){kDLUInt, 8, 1} : dtype, dims, rank, npy, error))
+    if (!npy_make(narrow ? kvmill_uint8 : dtype, dims, rank, npy, error))
         return false;
     npy->tensor.dtype = dtype;
     return true;
@@ -42,7 +42,7 @@ static bool make_output(DLDataType dtype, const int64_t *dims, int rank, struct 
                         int at, struct error *error) {
     bool narrow = dtype.bits < 8;
     return make(dtype, dims, rank, &arrays->tensor[at], error) &&
-           (!narrow || npy_make((DLDataType){kDLUInt, 8, 1}, dims, rank, &arrays->file[at], error));
+           (!narrow || npy_make(kvmill_uint8, dims, rank, &arrays->file[at], error));
 }
 
 /* ---- Gather ---- */

@@ -60,8 +60,8 @@ static void describe(struct cache_attend_plan *plan) {
 static void set_rules(struct cache_attend_plan *plan) {
     kvmill_described_rules(&kvmill_cache_attend_op, &plan->op, plan->rules);
     for (int i = 0; i < KVMILL_CACHE_ATTEND_TENSORS; i++)
-        if (kvmill_dtype_equal(plan->rules[i].type, (DLDataType){kDLInt, 4, 1}))
-            plan->rules[i].or_type = (DLDataType){kDLUInt, 8, 1};
+        if (kvmill_dtype_equal(plan->rules[i].type, kvmill_int4))
+            plan->rules[i].or_type = kvmill_uint8;
 }
 
 static struct cache_attend_plan *allocate(const kvmill_cache_attend *op,

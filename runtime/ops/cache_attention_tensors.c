@@ -11,8 +11,6 @@
 #include "../core/tensor.h"
 #include "cache_attention.h"
 
-static const DLDataType float32_type = {kDLFloat, 32, 1};
-
 /* ---- Caches ---- */
 
 static kvmill_status check_cache_shape(const struct given *given, int cache, int64_t last) {
@@ -273,7 +271,7 @@ static struct head_numbers sinks_of(const struct given *given) {
     if (sinks == NULL)
         return (struct head_numbers){0};
     return (struct head_numbers){tensor_data(sinks), kvmill_tensor_step(sinks, 0),
-                                 kvmill_dtype_equal(sinks->dtype, float32_type)
+                                 kvmill_dtype_equal(sinks->dtype, kvmill_float32)
                                      ? KVMILL_F32
                                      : given->plan->geometry.activation};
 }

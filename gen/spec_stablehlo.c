@@ -26,10 +26,11 @@ static bool read_shape(const struct json_place *place, struct tensor_shape *shap
     const struct mlir_type *type;
     const char *text;
     struct error reason = {0};
+    const struct shape_reader reader = {&file, "spec", 0, true, &reason};
     if (!json_get_string(place, &text, error))
         return false;
     bool done = mlir_read_type("type", text, &file, &type, &reason) &&
-                shape_of_mlir(&file, "spec", "it", type, 0, true, shape, &reason);
+                shape_of_mlir(&reader, "it", type, shape);
     mlir_free(&file);
     if (!done && reason.exit_code == EXIT_USER)
         return json_fail(error, place, "is \"%.80s\": %.400s", text, reason.text);

@@ -41,10 +41,6 @@ static const struct plan_op flow_op = {
 
 /* ---- The workspace ---- */
 
-static bool has_lists(const struct flow_plan *plan) {
-    return plan->step == OP_FLOW_INDEX || plan->step == OP_FLOW_DECODE;
-}
-
 static bool attends(const struct flow_plan *plan) {
     return plan->step == OP_FLOW_ATTEND || plan->step == OP_FLOW_DECODE;
 }
@@ -73,7 +69,7 @@ static double most_bytes(const struct flow_plan *plan) {
     double heads = (double)plan->limits.batch * (double)plan->problem.geometry.heads;
     double kept = (double)plan->schedules[KVMILL_INDEX_PROGRAM].page_floats + 4;
     double each = (double)most_blocks(plan) * kept * sizeof(float);
-    return has_lists(plan) ? (heads + plan->base.threads) * each : 0;
+    return flow_selects(plan) ? (heads + plan->base.threads) * each : 0;
 }
 
 static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error *error) {
@@ -90,13 +86,13 @@ static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error 
 static void lay_out(struct flow_plan *plan) {
     struct flow_room *room = &plan->room;
     int64_t rows = plan->limits.batch * kvmill_flow_rows_of_request(&plan->problem);
-    int64_t starts = has_lists(plan) ? (rows + 1) * (int64_t)sizeof(int64_t) : 0;
+    int64_t starts = flow_selects(plan) ? (rows + 1) * (int64_t)sizeof(int64_t) : 0;
     int64_t list =
         plan->step == OP_FLOW_DECODE ? rows * most_blocks(plan) * (int64_t)sizeof(int32_t) : 0;
-    int64_t blocks = has_lists(plan) && plan->problem.page_blocks > 1
+    int64_t blocks = flow_selects(plan) && plan->problem.page_blocks > 1
                          ? plan->limits.batch * most_blocks(plan) * (int64_t)sizeof(int32_t)
                          : 0;
-    int64_t heads = has_lists(plan) && !plan->problem.skipped
+    int64_t heads = flow_selects(plan) && !plan->problem.skipped
                         ? plan->limits.batch * kvmill_flow_scored_heads(&plan->problem)
                         : 0;
     int64_t seen = flow_fills_fields(plan) ? plan->limits.cache_pages / 8 + 1 : 0;
@@ -128,7 +124,7 @@ static void need_kernels(struct flow_plan *plan, const struct kernel_search *sea
     if (flow_fills_fields(plan) && has_summaries(plan))
         kvmill_need(needs, search, EVERY_RUN, "summarise pages",
                     plan->kernels.program[KVMILL_CACHE_PROGRAM].by_size.kernel);
-    if (has_lists(plan) && !plan->problem.skipped && kvmill_flow_scores(&plan->problem.budget))
+    if (flow_selects(plan) && !plan->problem.skipped && kvmill_flow_scores(&plan->problem.budget))
         kvmill_flow_need_index(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM], search,
                                needs);
     if (attends(plan))
@@ -182,7 +178,7 @@ static void describe(struct flow_plan *plan) {
     used += say_selection(plan, text + used, size - used);
     if (flow_fills_fields(plan) && plan->problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0)
         used += kvmill_flow_cache_words(&plan->kernels, text + used, size - used);
-    if (has_lists(plan))
+    if (flow_selects(plan))
         used += kvmill_flow_index_words(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM],
                                         text + used, size - used);
     say_attention(plan, text + used, size - used);

@@ -52,6 +52,11 @@ struct flow_call {
 
 _Static_assert(sizeof(struct flow_call) <= sizeof(kvmill_call), "kvmill_call is too small");
 
+/* It scores pages, and lists those that are selected. */
+static inline bool flow_selects(const struct flow_plan *plan) {
+    return plan->step == OP_FLOW_INDEX || plan->step == OP_FLOW_DECODE;
+}
+
 /* It is of slots, and fills the fields of their pages. */
 static inline bool flow_fills_fields(const struct flow_plan *plan) {
     return plan->step == OP_FLOW_APPEND || plan->step == OP_FLOW_SUMMARISE;

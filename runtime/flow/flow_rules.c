@@ -37,16 +37,12 @@ static bool index_reads(const struct flow_plan *plan, int value) {
     return plan->schedules[KVMILL_INDEX_PROGRAM].loaded[value];
 }
 
-static bool is_scored(const struct flow_plan *plan) {
-    return plan->step == OP_FLOW_INDEX || plan->step == OP_FLOW_DECODE;
-}
-
 /* A layer without fields has no use for any of them. */
 static enum presence presence_of_own(const struct flow_plan *plan,
                                      enum kvmill_flow_tensor_kind kind) {
     const bool used[] = {[KVMILL_FLOW_TENSOR_FIELD] = plan->step != OP_FLOW_ATTEND,
                          [KVMILL_FLOW_TENSOR_ROWS] = plan->step == OP_FLOW_APPEND,
-                         [KVMILL_FLOW_TENSOR_INPUT] = is_scored(plan)};
+                         [KVMILL_FLOW_TENSOR_INPUT] = flow_selects(plan)};
     return !used[kind] ? ABSENT : plan->problem.skipped ? IGNORED : REQUIRED;
 }
 

@@ -20,7 +20,8 @@ static void expect_vector(struct tensor_rule *rule) {
     static const int64_t any[] = {KVMILL_DYNAMIC};
     rule->rank = 1;
     rule->dims = any;
-    rule->rows = rule->aligned = true;
+    rule->rows = true;
+    rule->aligned = true;
 }
 
 static void expect_vectors(struct flow_plan *plan) {

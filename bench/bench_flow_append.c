@@ -9,8 +9,6 @@
 #include "scene_flow.h"
 
 static const double seconds_per_race = 1.0;
-static const DLDataType float16_type = {kDLFloat, 16, 1};
-
 /* A flow that stores what the other one quantises, and the scales that come with it. */
 struct half {
     struct spec spec;
@@ -35,7 +33,7 @@ static void make_half(struct half *half, const struct spec *spec) {
     half->flow.flow.powers = 0;
     for (size_t i = 0; i < flow->field_count; i++) {
         if (kvmill_flow_scales_of(flow, (int64_t)i) != NULL)
-            half->flow.fields[i].dtype = float16_type;
+            half->flow.fields[i].dtype = kvmill_float16;
         if (kvmill_flow_has_scales_of(flow, (int64_t)i))
             half->flow.flow.appended |= INT64_C(1) << i;
     }

@@ -47,20 +47,24 @@ static const struct kvmill_format *format_of(const struct scene *scene, int tens
     return value ? &scene->attend.value : &scene->attend.key;
 }
 
+static DLDataType type_of(const struct scene *scene, const struct op_tensor *tensor) {
+    return kvmill_op_type(scene->spec->op, op_of(scene), op_of(scene), tensor);
+}
+
 static void shape_side(struct scene_call *call, int tensor) {
     const struct scene *scene = call->scene;
     const struct kvmill_format *format = format_of(scene, tensor);
-    const struct kvmill_attend_tensor known = kvmill_cache_attend_tensor(op_of(scene), tensor);
+    const struct op *op = scene->spec->op;
+    const struct op_tensor *known = kvmill_op_tensor(op, tensor);
     const int64_t dims[] = {scene->size.batch, scene->size.positions, scene->attend.kv_heads,
                             is_scale(tensor) ? kvmill_format_scale_count(format)
                                              : kvmill_format_last_dim(format)};
-    if (!known.absent)
-        scene_set_tensor(call, tensor, known.type, 4, dims);
+    if (kvmill_op_presence(op, op_of(scene), known) != OP_ABSENT)
+        scene_set_tensor(call, tensor, type_of(scene, known), 4, dims);
 }
 
 static void shape(struct scene_call *call) {
     const struct kvmill_cache_geometry *g = &call->scene->attend;
-    static const DLDataType int64 = {kDLInt, 64, 1};
     const struct op_dim words[] = {{"B", call->size.batch},
                                    {"S", call->size.tokens},
                                    {"T", call->scene->size.positions},
@@ -71,7 +75,7 @@ static void shape(struct scene_call *call) {
     scene_set_described(call, call->scene->spec->op, op_of(call->scene), words);
     for (int i = FIRST_SIDE; i <= LAST_SIDE; i++)
         shape_side(call, i);
-    scene_set_tensor(call, KVMILL_CACHE_ATTEND_LENGTHS, int64, 1, &call->size.batch);
+    scene_set_tensor(call, KVMILL_CACHE_ATTEND_LENGTHS, kvmill_int64, 1, &call->size.batch);
 }
 
 /* A mask that is added is zero. */
@@ -126,7 +130,7 @@ static double flops(const struct scene_call *call) {
 static struct kvmill_cache_geometry arithmetic(const struct scene *scene) {
     struct kvmill_cache_geometry found = scene->attend;
     found.activation = kvmill_element_of(
-        kvmill_cache_attend_tensor(op_of(scene), KVMILL_CACHE_ATTEND_ATTN_OUTPUT).type);
+        type_of(scene, kvmill_op_tensor(scene->spec->op, KVMILL_CACHE_ATTEND_ATTN_OUTPUT)));
     return found;
 }
 

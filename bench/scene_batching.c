@@ -83,7 +83,6 @@ static void shape_caches(struct scene_call *call) {
 static void shape(struct scene_call *call) {
     const struct scene *scene = call->scene;
     const struct kvmill_cache_geometry *g = geometry_of(scene);
-    static const DLDataType int64 = {kDLInt, 64, 1};
     const struct run_size all = all_sequences(scene);
     const int64_t starts[] = {all.batch, g->paged ? slots_of_sequence(scene) / g->page_size : 0};
     const struct op_dim words[] = {{"B", all.batch},
@@ -101,7 +100,8 @@ static void shape(struct scene_call *call) {
     if (g->which == KVMILL_MULTI_HEAD_ATTENTION)
         return;
     if (g->dynamic)
-        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_CACHESTARTS, int64, g->paged ? 2 : 1, starts);
+        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_CACHESTARTS, kvmill_int64, g->paged ? 2 : 1,
+                         starts);
     shape_caches(call);
 }
 

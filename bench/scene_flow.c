@@ -159,8 +159,6 @@ static void close_flow(struct scene *scene) {
 
 /* ---- Tensors ---- */
 
-static const DLDataType int64_type = {kDLInt, 64, 1}, int32_type = {kDLInt, 32, 1};
-
 static void lay_field(struct scene_call *call, int i) {
     const struct kvmill_flow_problem *problem = &call->scene->flow.problem;
     DLTensor *tensor = &call->tensors[KVMILL_FLOW_FIELDS + i];
@@ -203,12 +201,12 @@ static void shape_step(struct scene_call *call, const struct op *step) {
         {"D", g->key.dim}, {"E", g->value.dim},     {NULL, 0}};
     scene_set_described(call, step, &scene->flow.attention, words);
     if (step->number != OP_FLOW_APPEND && step->number != OP_FLOW_SUMMARISE)
-        scene_set_tensor(call, KVMILL_FLOW_PAGE_IDS, int32_type, 1, &scene->flow.pages);
+        scene_set_tensor(call, KVMILL_FLOW_PAGE_IDS, kvmill_int32, 1, &scene->flow.pages);
     if (step->number == OP_FLOW_ATTEND && new_tokens(call) > 1)
-        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_SEQSTARTS, int64_type, 1, &two);
+        scene_set_tensor(call, KVMILL_CACHE_ATTENTION_SEQSTARTS, kvmill_int64, 1, &two);
     if (step->number == OP_FLOW_INDEX) {
-        scene_set_tensor(call, KVMILL_FLOW_SEL_INDPTR, int64_type, 1, &starts);
-        scene_set_tensor(call, KVMILL_FLOW_SEL, int32_type, 1, &list);
+        scene_set_tensor(call, KVMILL_FLOW_SEL_INDPTR, kvmill_int64, 1, &starts);
+        scene_set_tensor(call, KVMILL_FLOW_SEL, kvmill_int32, 1, &list);
     }
 }
 

@@ -88,8 +88,7 @@ static void shape(struct scene_call *call) {
     const int64_t update[] = {call->size.batch, g->heads, call->size.tokens, g->row};
     scene_set_tensor(call, KVMILL_TENSOR_SCATTER_PAST_CACHE, type, 4, cache);
     scene_set_tensor(call, KVMILL_TENSOR_SCATTER_UPDATE, type, 4, update);
-    scene_set_tensor(call, KVMILL_TENSOR_SCATTER_WRITE_INDICES, (DLDataType){kDLInt, 64, 1}, 1,
-                     cache);
+    scene_set_tensor(call, KVMILL_TENSOR_SCATTER_WRITE_INDICES, kvmill_int64, 1, cache);
     scene_set_tensor(call, KVMILL_TENSOR_SCATTER_PRESENT_CACHE, type, 4, cache);
 }
 

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#define TYPE(name, alias, code, bits)                                                              \
+#define TYPE(name, alias, numpy, onnx, code, bits)                                                 \
     {                                                                                              \
-        name, alias, #code, {                                                                      \
+        name, alias, #code, numpy, onnx, {                                                         \
             code, bits, 1                                                                          \
         }                                                                                          \
     }
@@ -13,24 +13,24 @@
 /* What ONNX TensorScatter-24 has besides the types of formats; a string element is an opaque
    handle, of 8 or 16 bytes. */
 static const struct kvmill_dtype others[] = {
-    TYPE("float64", "double", kDLFloat, 64),
-    TYPE("int16", NULL, kDLInt, 16),
-    TYPE("int32", NULL, kDLInt, 32),
-    TYPE("int64", NULL, kDLInt, 64),
-    TYPE("uint8", NULL, kDLUInt, 8),
-    TYPE("uint16", NULL, kDLUInt, 16),
-    TYPE("uint32", NULL, kDLUInt, 32),
-    TYPE("uint64", NULL, kDLUInt, 64),
-    TYPE("bool", NULL, KVMILL_DL_BOOL, 8),
-    TYPE("complex64", NULL, kDLComplex, 64),
-    TYPE("complex128", NULL, kDLComplex, 128),
-    TYPE("string", NULL, kDLOpaqueHandle, 64),
-    TYPE("string128", NULL, kDLOpaqueHandle, 128),
-    TYPE("float8e4m3fnuz", NULL, KVMILL_DL_FLOAT8_E4M3FNUZ, 8),
-    TYPE("float8e5m2fnuz", NULL, KVMILL_DL_FLOAT8_E5M2FNUZ, 8),
-    TYPE("float8e8m0", NULL, KVMILL_DL_FLOAT8_E8M0FNU, 8),
-    TYPE("uint4", NULL, kDLUInt, 4),
-    TYPE("float4e2m1", NULL, KVMILL_DL_FLOAT4_E2M1FN, 4),
+    TYPE("float64", "double", "<f8", 11, kDLFloat, 64),
+    TYPE("int16", NULL, "<i2", 5, kDLInt, 16),
+    TYPE("int32", NULL, "<i4", 6, kDLInt, 32),
+    TYPE("int64", NULL, "<i8", 7, kDLInt, 64),
+    TYPE("uint8", NULL, "|u1", 2, kDLUInt, 8),
+    TYPE("uint16", NULL, "<u2", 4, kDLUInt, 16),
+    TYPE("uint32", NULL, "<u4", 12, kDLUInt, 32),
+    TYPE("uint64", NULL, "<u8", 13, kDLUInt, 64),
+    TYPE("bool", NULL, "|b1", 9, KVMILL_DL_BOOL, 8),
+    TYPE("complex64", NULL, "<c8", 14, kDLComplex, 64),
+    TYPE("complex128", NULL, "<c16", 15, kDLComplex, 128),
+    TYPE("string", NULL, NULL, 8, kDLOpaqueHandle, 64),
+    TYPE("string128", NULL, NULL, 0, kDLOpaqueHandle, 128),
+    TYPE("float8e4m3fnuz", NULL, NULL, 18, KVMILL_DL_FLOAT8_E4M3FNUZ, 8),
+    TYPE("float8e5m2fnuz", NULL, NULL, 20, KVMILL_DL_FLOAT8_E5M2FNUZ, 8),
+    TYPE("float8e8m0", NULL, NULL, 24, KVMILL_DL_FLOAT8_E8M0FNU, 8),
+    TYPE("uint4", NULL, NULL, 21, kDLUInt, 4),
+    TYPE("float4e2m1", NULL, NULL, 23, KVMILL_DL_FLOAT4_E2M1FN, 4),
 };
 
 static const struct kvmill_dtype *other_at(size_t i) {
@@ -57,7 +57,7 @@ const struct kvmill_dtype *kvmill_dtype_by_name(const char *name) {
     return NULL;
 }
 
-static const struct kvmill_dtype *find(DLDataType type) {
+const struct kvmill_dtype *kvmill_dtype_of(DLDataType type) {
     const struct kvmill_format_parts *parts = kvmill_format_parts(kvmill_element_of(type));
     if (parts != NULL)
         return &parts->type;
@@ -68,16 +68,16 @@ static const struct kvmill_dtype *find(DLDataType type) {
 }
 
 const char *kvmill_dtype_name(DLDataType type) {
-    const struct kvmill_dtype *dtype = find(type);
+    const struct kvmill_dtype *dtype = kvmill_dtype_of(type);
     return dtype ? dtype->name : "an unknown type";
 }
 
 bool kvmill_dtype_known(DLDataType type) {
-    return find(type) != NULL;
+    return kvmill_dtype_of(type) != NULL;
 }
 
 const char *kvmill_dtype_code(DLDataType type) {
-    return find(type)->code;
+    return kvmill_dtype_of(type)->code;
 }
 
 /* No format before it has rows of the same type. */

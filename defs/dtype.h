@@ -12,6 +12,9 @@ const struct kvmill_dtype *kvmill_dtype_at(size_t i);
 /* NULL when there is none of that name (or alias). */
 const struct kvmill_dtype *kvmill_dtype_by_name(const char *name);
 
+/* NULL for what is not in the table. */
+const struct kvmill_dtype *kvmill_dtype_of(DLDataType type);
+
 /* "float16"; "an unknown type" for what is not in the table. */
 const char *kvmill_dtype_name(DLDataType type);
 

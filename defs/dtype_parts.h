@@ -12,8 +12,16 @@ struct kvmill_dtype {
     const char *name;  /* as in spec files */
     const char *alias; /* ONNX's word where it differs, or NULL */
     const char *code;  /* the word of DLPack, or of kvmill.h */
+    const char *numpy; /* NumPy's word, "<f4"; NULL: it has no such type */
+    int onnx;          /* ONNX's number; 0: it has no such type */
     DLDataType dl;
 };
+
+/* Types that ops name. */
+static const DLDataType kvmill_float64 = {kDLFloat, 64, 1}, kvmill_float32 = {kDLFloat, 32, 1},
+                        kvmill_float16 = {kDLFloat, 16, 1}, kvmill_int64 = {kDLInt, 64, 1},
+                        kvmill_int32 = {kDLInt, 32, 1}, kvmill_int4 = {kDLInt, 4, 1},
+                        kvmill_uint8 = {kDLUInt, 8, 1}, kvmill_bool = {KVMILL_DL_BOOL, 8, 1};
 
 static inline bool kvmill_dtype_equal(DLDataType a, DLDataType b) {
     return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;

@@ -9,9 +9,9 @@ static const int8_t iq4_nl[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                 1,    13,   25,  38,  53,  69,  89,  113};
 
 /* Elements one after the other, of a type that has no other row. */
-#define ELEMENTS(name_, alias_, code_, bits_)                                                      \
+#define ELEMENTS(name_, alias_, numpy_, onnx_, code_, bits_)                                       \
     .word = name_, .bits = bits_, .dtype = {code_, bits_, 1},                                      \
-    .type = {name_, alias_, #code_, {code_, bits_, 1}}
+    .type = {name_, alias_, #code_, numpy_, onnx_, {code_, bits_, 1}}
 
 /* Keys whose pages are transposed. */
 #define TRANSPOSED(name_, code_, bits_)                                                            \
@@ -21,27 +21,27 @@ static const int8_t iq4_nl[] = {-127, -104, -83, -65, -49, -35, -22, -10,
 /* By enum kvmill_element. */
 static const struct kvmill_format_parts formats[] = {
     [KVMILL_F32] = {.name = "f32",
-                    ELEMENTS("float32", "float", kDLFloat, 32),
+                    ELEMENTS("float32", "float", "<f4", 1, kDLFloat, 32),
                     .activation = true,
                     .real = {.exponent = 8, .mantissa = 23},
                     .scales = KVMILL_WITHOUT_SCALES},
     [KVMILL_F16] = {.name = "f16",
-                    ELEMENTS("float16", NULL, kDLFloat, 16),
+                    ELEMENTS("float16", NULL, "<f2", 10, kDLFloat, 16),
                     .activation = true,
                     .real = {.exponent = 5, .mantissa = 10},
                     .scales = KVMILL_WITHOUT_SCALES},
     [KVMILL_BF16] = {.name = "bf16",
-                     ELEMENTS("bfloat16", NULL, kDLBfloat, 16),
+                     ELEMENTS("bfloat16", NULL, NULL, 16, kDLBfloat, 16),
                      .activation = true,
                      .real = {.exponent = 8, .mantissa = 7},
                      .scales = KVMILL_WITHOUT_SCALES},
     [KVMILL_I8] = {.name = "i8",
-                   ELEMENTS("int8", NULL, kDLInt, 8),
+                   ELEMENTS("int8", NULL, "|i1", 3, kDLInt, 8),
                    .code = KVMILL_CODE_SIGNED,
                    .scales = KVMILL_SCALES_OF_GROUPS,
                    .rule = KVMILL_RULE_GROUPS},
     [KVMILL_I4] = {.name = "i4",
-                   ELEMENTS("int4", NULL, kDLInt, 4),
+                   ELEMENTS("int4", NULL, NULL, 22, kDLInt, 4),
                    .code = KVMILL_CODE_SIGNED,
                    .scales = KVMILL_SCALES_OF_GROUPS,
                    .rule = KVMILL_RULE_GROUPS},
@@ -65,12 +65,12 @@ static const struct kvmill_format_parts formats[] = {
                      .block = 32,
                      .rule = KVMILL_RULE_EXTREME},
     [KVMILL_E4M3] = {.name = "e4m3",
-                     ELEMENTS("float8e4m3fn", NULL, KVMILL_DL_FLOAT8_E4M3FN, 8),
+                     ELEMENTS("float8e4m3fn", NULL, NULL, 17, KVMILL_DL_FLOAT8_E4M3FN, 8),
                      .template = "float8",
                      .real = {.exponent = 4, .mantissa = 3, .finite = true, .saturates = true},
                      .scales = KVMILL_WITHOUT_SCALES},
     [KVMILL_E5M2] = {.name = "e5m2",
-                     ELEMENTS("float8e5m2", NULL, KVMILL_DL_FLOAT8_E5M2, 8),
+                     ELEMENTS("float8e5m2", NULL, NULL, 19, KVMILL_DL_FLOAT8_E5M2, 8),
                      .template = "float8",
                      .real = {.exponent = 5, .mantissa = 2, .saturates = true},
                      .scales = KVMILL_WITHOUT_SCALES},

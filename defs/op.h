@@ -154,7 +154,7 @@ static inline op_set kvmill_op_bit(const struct op *op) {
 
 /* What plans of flows do with a flow: ops on its tensors, whose attributes are those of its
    attention.  The first is what `kvmill run` does unless told otherwise. */
-enum {
+enum op_flow_step {
     OP_FLOW_DECODE,
     OP_FLOW_APPEND,
     OP_FLOW_INDEX,

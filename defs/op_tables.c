@@ -187,12 +187,19 @@ bool kvmill_member_is_default(const struct op_member *member, const void *base) 
                   : kvmill_member_is_zero(member, base);
 }
 
+/* What goes with a flag counts where the flag is set. */
+static bool counts(const struct op_struct *part, const struct op_member *member, const void *base) {
+    return (member->with == NULL ||
+            !kvmill_member_is_zero(kvmill_op_member(part, member->with), base)) &&
+           !kvmill_member_is_zero(member, base);
+}
+
 bool kvmill_op_holds(const struct op_struct *part, const void *base,
                      const struct op_condition *condition) {
     for (int i = 0; i < OP_CONDITIONS && condition->names[i] != NULL; i++) {
         bool zero = condition->names[i][0] == '!';
         const struct op_member *member = kvmill_op_member(part, condition->names[i] + zero);
-        if (kvmill_member_is_zero(member, base) != zero)
+        if (counts(part, member, base) == zero)
             return false;
     }
     return true;

@@ -25,13 +25,6 @@ void kernel_fix(struct kernel *kernel, const struct constants *constants) {
         fix(kernel, &constants->items[i]);
 }
 
-bool kernel_has_constants(const struct kernel *kernel) {
-    for (int i = 0; i < kernel->family->field_count; i++)
-        if (is_constant(&kernel->family->fields[i]) && kernel->value[i] != 0)
-            return true;
-    return false;
-}
-
 void kernel_constant_words(const struct kernel *kernel, char words[SYMBOL_SIZE]) {
     size_t at = 0;
     words[0] = '\0';

@@ -91,15 +91,12 @@ bool symbols_do_the_same(const char *a, const char *b);
 /* A word of a field that has no prefix, NULL after the last. */
 const char *field_word(const struct field *field, int64_t value);
 
-/* Value of the field of that name; the family must have it. */
-int64_t kernel_value(const struct kernel *kernel, const char *field);
-
 static inline bool is_constant(const struct field *field) {
     return (field->flags & FIELD_CONSTANT) == FIELD_CONSTANT;
 }
 
-/* Whether the kernel has numbers of its problems as constants; "heads 8, cache.row_stride 2048". */
-bool kernel_has_constants(const struct kernel *kernel);
+/* The numbers of its problems that the kernel has as constants: "heads 8, cache.row_stride 2048".
+ */
 void kernel_constant_words(const struct kernel *kernel, char words[SYMBOL_SIZE]);
 
 /* A number that a kernel may have as a constant, or that its shape leaves open.  One that is not

@@ -6,10 +6,6 @@
 
 #include "m4.h"
 
-/* In the order of enum kvmill_combiner; a value is one less. */
-static const char *const combiners[] = {"replace", "add", "subtract", "multiply", "minimum",
-                                        "maximum", "and", "or",       "xor",      NULL};
-
 /* StableHLO's words, except for complex numbers and for sixteen bytes that are replaced. */
 static const char *const elements[] = {"f32", "f64", "f16",  "bf16", "c64",  "c128",  "i1",
                                        "i2",  "i4",  "i8",   "i16",  "i32",  "i64",   "ui2",
@@ -20,7 +16,7 @@ const char *const scatter_index_types[] = {"i32",  "i64",  "i16",  "i8",  "i4", 
 enum { COMBINER, ELEMENT, INDEX, COMPONENTS, ROW, SCATTER_FIELDS };
 
 static const struct field scatter_fields[] = {
-    [COMBINER] = {"combiner", NULL, combiners, 0},
+    [COMBINER] = {"combiner", NULL, kvmill_combiner_words, 0},
     [ELEMENT] = {"element", NULL, elements, 0},
     [INDEX] = {"index", NULL, scatter_index_types, 0},
     [COMPONENTS] = {"components", "k", NULL, 0},
@@ -69,7 +65,8 @@ static bool combines(int combiner, DLDataType type) {
 
 static bool shape_is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
-    return combines((int)value[COMBINER] + 1, scatter_type_of(elements[value[ELEMENT]])) &&
+    return combines((int)value[COMBINER] + KVMILL_COMBINE_REPLACE,
+                    scatter_type_of(elements[value[ELEMENT]])) &&
            value[COMPONENTS] >= 0 && value[COMPONENTS] <= MOST_SCATTER_COMPONENTS &&
            (value[ROW] == ANY_COUNT || value[ROW] == 1 ||
             (value[ROW] > 1 && value[ROW] <= MOST_ROW_BYTES / element_bytes(kernel)));
@@ -97,7 +94,7 @@ bool scatter_kernels(const struct kvmill_scatter_shape *shape, const struct isa 
     struct kernel kernel = {
         .family = &scatter_family,
         .isa = kvmill_isa_plain(isa),
-        .value = {[COMBINER] = shape->combiner - 1,
+        .value = {[COMBINER] = shape->combiner - KVMILL_COMBINE_REPLACE,
                   [ELEMENT] = scatter_place_of(elements, shape->element_code, shape->element_bits),
                   [INDEX] =
                       scatter_place_of(scatter_index_types, shape->index_code, shape->index_bits),
@@ -120,7 +117,7 @@ static void explain_scatter(const struct kernel *kernel, FILE *stream) {
             "Applies updates of %s to results, \"%s\" element by element in the order of updates,\n"
             "at places that %" PRId64
             " index component%s of %s tell; elements out of bounds are skipped.\n",
-            elements[value[ELEMENT]], combiners[value[COMBINER]], value[COMPONENTS],
+            elements[value[ELEMENT]], kvmill_combiner_words[value[COMBINER]], value[COMPONENTS],
             value[COMPONENTS] == 1 ? "" : "s", scatter_index_types[value[INDEX]]);
     if (value[ROW] == 1)
         fprintf(stream, "One element for each index vector.\n");
@@ -137,7 +134,8 @@ static void explain_scatter(const struct kernel *kernel, FILE *stream) {
 static bool define_types(const struct kernel *kernel, struct expansion *expansion) {
     DLDataType element = scatter_type_of(elements[kernel->value[ELEMENT]]);
     DLDataType index = scatter_type_of(scatter_index_types[kernel->value[INDEX]]);
-    return define_integer(expansion, "combiner_number", kernel->value[COMBINER] + 1) &&
+    return define_integer(expansion, "combiner_number",
+                          kernel->value[COMBINER] + KVMILL_COMBINE_REPLACE) &&
            define_integer(expansion, "element_code", element.code) &&
            define_integer(expansion, "element_bits", element.bits) &&
            define_integer(expansion, "index_code", index.code) &&

@@ -26,10 +26,11 @@ static bool read_shape(const struct json_place *place, struct tensor_shape *shap
     const struct mlir_type *type;
     const char *text;
     struct error reason = {0};
+    const struct shape_reader reader = {&file, "spec", 0, true, &reason};
     if (!json_get_string(place, &text, error))
         return false;
     bool done = mlir_read_type("type", text, &file, &type, &reason) &&
-                shape_of_mlir(&file, "spec", "it", type, 0, true, shape, &reason);
+                shape_of_mlir(&reader, "it", type, shape);
     mlir_free(&file);
     if (!done && reason.exit_code == EXIT_USER)
         return json_fail(error, place, "is \"%.80s\": %.400s", text, reason.text);
@@ -67,7 +68,7 @@ static bool read_shapes(const struct json_place *place, const char *key,
 /* fill_value */
 static bool read_fill(const struct json_place *place, struct spec *spec,
                       const struct op_member *member, struct error *error) {
-    static const kvmill_element_type number = {.dtype = {kDLFloat, 64, 1}};
+    const kvmill_element_type number = {.dtype = kvmill_float64};
     struct gather_problem *problem = spec->gather;
     (void)member;
     if (!json_is_number(place->value))
@@ -261,7 +262,7 @@ static void write_gather(const struct spec *spec, json_t *object) {
 }
 
 static json_t *write_fill(const struct spec *spec, const struct op_member *member) {
-    static const kvmill_element_type number = {.dtype = {kDLFloat, 64, 1}};
+    const kvmill_element_type number = {.dtype = kvmill_float64};
     const struct gather_problem *problem = spec->gather;
     (void)member;
     if (!problem->has_fill)
@@ -282,7 +283,7 @@ static json_t *write_computation(const struct scatter_problem *problem) {
 
 static const kvmill_element_type *capture_element(const struct scatter_problem *problem,
                                                   int number) {
-    static const kvmill_element_type unused = {.dtype = {kDLFloat, 32, 1}};
+    const kvmill_element_type unused = {.dtype = kvmill_float32};
     for (int k = problem->op_count - 1; k >= 0; k--)
         if (strcmp(problem->ops[k].name, "capture") == 0 &&
             problem->ops[k].value[0] == (uint64_t)number)

@@ -10,7 +10,7 @@
 
 static void set_types(struct scatter_spec *scatter) {
     scatter->past_cache.dtype = scatter->update.dtype = scatter->dtype;
-    scatter->write_indices.dtype = (DLDataType){kDLInt, 64, 1};
+    scatter->write_indices.dtype = kvmill_int64;
 }
 
 void scatter_spec_begin(struct spec *spec, const char *mode, DLDataType dtype) {

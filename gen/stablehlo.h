@@ -100,10 +100,17 @@ bool scatter_of_mlir(const struct mlir_file *file, const struct mlir_function *f
                      const struct mlir_op *op, struct scatter_problem *problem,
                      struct error *error);
 
-/* A tensor type as a shape; `?`, unranked and bounded ones are refused when `known`. */
-bool shape_of_mlir(const struct mlir_file *file, const char *op, const char *tensor,
-                   const struct mlir_type *type, size_t at, bool known, struct tensor_shape *shape,
-                   struct error *error);
+/* Reads types as shapes.  Unranked ones are refused, and where extents must be `known`, `?` and
+   bounded ones. */
+struct shape_reader {
+    const struct mlir_file *file;
+    const char *op; /* in messages */
+    size_t at;      /* likewise */
+    bool known;
+    struct error *error;
+};
+bool shape_of_mlir(const struct shape_reader *reader, const char *tensor,
+                   const struct mlir_type *type, struct tensor_shape *shape);
 
 /* A region: arguments, ops, what it returns.  Values below `first_inner` are captured. */
 bool region_of_mlir(const struct mlir_file *file, const struct mlir_function *function,

@@ -235,13 +235,6 @@ bool kernel_parse(const char *symbol, struct kernel *kernel, struct error *error
                 symbol, where);
 }
 
-int64_t kernel_value(const struct kernel *kernel, const char *field) {
-    int i = 0;
-    while (strcmp(kernel->family->fields[i].name, field) != 0)
-        i++;
-    return kernel->value[i];
-}
-
 /* ---- Lists ---- */
 
 static bool kernels_equal(const struct kernel *a, const struct kernel *b) {

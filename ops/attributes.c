@@ -57,15 +57,12 @@ static bool is_among(const char *word, const char *const *words) {
 
 static kvmill_status check_word(const struct op_member *member, const void *base,
                                 kvmill_error *error) {
-    char accepted[128] = "";
+    char accepted[KVMILL_WORDS_SIZE];
     const char *word = *(const char *const *)kvmill_member_of(member, base);
     if (word == NULL || is_among(word, member->words))
         return KVMILL_OK;
-    for (int i = 0; member->words[i] != NULL; i++)
-        snprintf(accepted + strlen(accepted), sizeof accepted - strlen(accepted), "%s\"%s\"",
-                 i ? ", " : "", member->words[i]);
     return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "%s is \"%.40s\"; accepted: %s", member->name,
-                       word, accepted);
+                       word, kvmill_list_words(member->words, "\"", accepted));
 }
 
 /* What goes with a flag counts where the flag is set. */

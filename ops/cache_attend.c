@@ -11,33 +11,10 @@
 #include "attributes.h"
 #include "fail.h"
 
-static const DLDataType bool_type = {KVMILL_DL_BOOL, 8, 1}, float32_type = {kDLFloat, 32, 1};
-
 enum { MOST_BIAS = 8 };
 
 static int64_t or_default(int64_t value, int64_t otherwise) {
     return value ? value : otherwise;
-}
-
-/* ---- Tensors ---- */
-
-struct kvmill_attend_tensor kvmill_cache_attend_tensor(const kvmill_cache_attend *op, int index) {
-    const struct op *known = kvmill_op_of(OP_CACHE_ATTEND, 0);
-    const struct op_tensor *tensor = kvmill_op_tensor(known, index);
-    enum op_presence presence = kvmill_op_presence(known, op, tensor);
-    DLDataType type = kvmill_op_type(known, op, op, tensor);
-    DLDataType other = kvmill_op_other_type(known, op, tensor);
-    if (kvmill_dtype_equal(type, (DLDataType){kDLInt, 4, 1}))
-        other = (DLDataType){kDLUInt, 8, 1};
-    return (struct kvmill_attend_tensor){
-        .name = tensor->name,
-        .needed = presence == OP_REQUIRED,
-        .absent = presence == OP_ABSENT,
-        .output = kvmill_op_gives(known, op, tensor),
-        .rows = tensor->rows,
-        .type = type,
-        .or_type = other,
-    };
 }
 
 kvmill_cache_attend kvmill_cache_attend_resolve(const kvmill_cache_attend *op) {
@@ -91,7 +68,8 @@ float kvmill_cache_attend_slope(const kvmill_cache_attend *op, int64_t head) {
 
 /* What is added to scores must be exact in the kernels' type. */
 static bool wants_float32(const kvmill_cache_attend *op) {
-    bool same = !kvmill_cache_attend_is_masked(op) || kvmill_dtype_equal(op->mask_T1, bool_type) ||
+    bool same = !kvmill_cache_attend_is_masked(op) ||
+                kvmill_dtype_equal(op->mask_T1, kvmill_bool) ||
                 kvmill_dtype_equal(op->mask_T1, op->T1);
     return op->is_alibi != 0 || !same;
 }
@@ -104,9 +82,9 @@ static kvmill_status check_types(const kvmill_cache_attend *op,
     if (!kvmill_is_activation(kvmill_element_of(op->T1)))
         return kvmill_refuse_member_type("", "T1", op->T1, activations, error);
     if (has_output && !kvmill_dtype_equal(op->output_T1, op->T1) &&
-        !kvmill_dtype_equal(op->output_T1, float32_type))
+        !kvmill_dtype_equal(op->output_T1, kvmill_float32))
         return kvmill_refuse_member_type("", "output_T1", op->output_T1, "T1's, float32", error);
-    if (kvmill_cache_attend_is_masked(op) && !kvmill_dtype_equal(op->mask_T1, bool_type) &&
+    if (kvmill_cache_attend_is_masked(op) && !kvmill_dtype_equal(op->mask_T1, kvmill_bool) &&
         !kvmill_is_activation(kvmill_element_of(op->mask_T1)))
         return kvmill_refuse_member_type("", "mask_T1", op->mask_T1, accepted, error);
     geometry->activation = wants_float32(op) ? KVMILL_F32 : kvmill_element_of(op->T1);

@@ -21,16 +21,6 @@ struct kvmill_attend_shape kvmill_cache_attend_shape(const kvmill_cache_attend *
 /* Slope of a query head. */
 float kvmill_cache_attend_slope(const kvmill_cache_attend *op, int64_t head);
 
-/* What the op's description says of a tensor of the list. */
-struct kvmill_attend_tensor {
-    const char *name;
-    bool needed, absent, output, rows;
-    DLDataType type, or_type; /* or_type.bits 0: there is no other */
-};
-
-/* For an op whose format of V is filled in. */
-struct kvmill_attend_tensor kvmill_cache_attend_tensor(const kvmill_cache_attend *op, int index);
-
 /* The op with V's format where it has K's. */
 kvmill_cache_attend kvmill_cache_attend_resolve(const kvmill_cache_attend *op);
 

@@ -12,10 +12,8 @@
 #include "extent.h"
 #include "fail.h"
 
-const char *kvmill_cache_op_name(enum kvmill_cache_op which) {
-    static const char *const names[] = {"KeyValueCache", "MultiHeadAttention",
-                                        "MultiHeadCacheAttention"};
-    return names[which];
+const struct op *kvmill_cache_op_of(const struct kvmill_cache_geometry *geometry) {
+    return kvmill_op_of(OP_CACHE_ATTENTION, (int)geometry->which + (geometry->dynamic ? 3 : 0));
 }
 
 bool kvmill_has_tiles(const struct kvmill_cache_geometry *geometry) {

@@ -11,15 +11,13 @@
 #include <kvmill_kernel.h>
 
 #include "../defs/format.h"
+#include "../defs/op.h"
 
 enum kvmill_cache_op {
     KVMILL_KEY_VALUE_CACHE,
     KVMILL_MULTI_HEAD_ATTENTION,
     KVMILL_MULTI_HEAD_CACHE_ATTENTION
 };
-
-/* "KeyValueCache" etc., without the prefix of dynamic batching. */
-const char *kvmill_cache_op_name(enum kvmill_cache_op which);
 
 /* Positions that a query sees, its own included; 0: all. */
 static inline int64_t kvmill_window_of(int64_t left_window_size) {
@@ -44,6 +42,8 @@ struct kvmill_cache_geometry {
     int64_t alibi_heads, alibi_first;
     double alibi_scale;
 };
+
+const struct op *kvmill_cache_op_of(const struct kvmill_cache_geometry *geometry);
 
 /* Check everything that the attributes tell; geometry is set on success. */
 kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../defs/dtype.h"
+#include "../defs/op_tables.h"
 #include "attributes.h"
 #include "flow_check.h"
 #include "flow_tensors.h"
@@ -156,30 +157,32 @@ static int place_of_word(const char *word, const char *const *words) {
     return words[place] == NULL ? -1 : place;
 }
 
+static const char *const *words_of(const char *member) {
+    return kvmill_op_member(kvmill_flow_op_def.parts[0], member)->words;
+}
+
 static kvmill_status check_words(struct checker *checker) {
     static const char *const orders[] = {"logical", "score", NULL};
     static const char *const scopes[] = {"kv_head", "query_head", "request", NULL};
-    static const char *const summaries[] = {"on_complete", "incremental", NULL};
-    static const char *const layouts[] = {"apart", "page", "head", NULL};
-    static const char *const temporaries[] = {"float32", "bfloat16", NULL};
+    const kvmill_flow *flow = checker->flow;
     const struct {
-        const char *list, *word, *accepted;
+        const char *list, *word;
         const char *const *words;
     } given[] = {
-        {"select/order", checker->flow->select.order, "\"logical\", \"score\"", orders},
-        {"select/scope", checker->flow->select.scope, "\"kv_head\", \"query_head\", \"request\"",
-         scopes},
-        {"summary", checker->flow->summary, "\"on_complete\", \"incremental\"", summaries},
-        {"field_layout", checker->flow->field_layout, "\"apart\", \"page\", \"head\"", layouts},
-        {"temporaries", checker->flow->temporaries, "\"float32\", \"bfloat16\"", temporaries},
+        {"select/order", flow->select.order, orders},
+        {"select/scope", flow->select.scope, scopes},
+        {"summary", flow->summary, words_of("summary")},
+        {"field_layout", flow->field_layout, words_of("field_layout")},
+        {"temporaries", flow->temporaries, words_of("temporaries")},
     };
+    char accepted[KVMILL_WORDS_SIZE];
     int place[5];
     for (int i = 0; i < 5; i++) {
         place[i] = place_of_word(given[i].word, given[i].words);
         stand_at(checker, given[i].list, -1);
         if (place[i] < 0)
             return REFUSE(checker, ATTRIBUTE, "is \"%.40s\"; accepted: %s", given[i].word,
-                          given[i].accepted);
+                          kvmill_list_words(given[i].words, "\"", accepted));
     }
     checker->problem->by_score = place[0];
     checker->problem->scope = (enum kvmill_flow_scope)place[1];
@@ -242,15 +245,16 @@ kvmill_status kvmill_flow_check_dims(struct checker *checker, int64_t rows, int6
 }
 
 /* Those that steps have beside fields, which are called by their names, too. */
+static bool is_tensor_of(const struct op *op, const char *name) {
+    for (int i = 0; i < op->tensor_count; i++)
+        if (strcmp(op->tensors[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 static bool is_tensor_name(const char *name) {
-    static const char *const tensors[] = {
-        "query",       "current_key",  "current_value", "key",         "value",
-        "start_pos",   "seqstarts",    "kvstarts",      "cachestarts", "decoding_batches",
-        "max_seqlen",  "max_kvlen",    "cache",         "scale",       "value_cache",
-        "value_scale", "attn_mask",    "sinks",         "attn_output", "lse",
-        "seq_len",     "page_indptr",  "page_ids",      "sel_indptr",  "sel",
-        "block_ids",   "slot_mapping", "scores",        "topk_vals",   NULL};
-    return place_of_word(name, tensors) >= 0;
+    return is_tensor_of(&kvmill_flow_op_def, name) ||
+           is_tensor_of(&kvmill_cache_attention_ops[0], name);
 }
 
 static bool is_constant_name(const kvmill_flow *flow, int count, const char *name) {

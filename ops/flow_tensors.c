@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const DLDataType float32_type = {kDLFloat, 32, 1};
-
 bool kvmill_flow_is_appended(const kvmill_flow *flow, int64_t field) {
     return flow->appended >> field & 1;
 }
@@ -67,7 +65,7 @@ static void set_rows(const kvmill_flow *flow, struct kvmill_flow_tensor *tensor)
 static void set_input(const kvmill_flow *flow, struct kvmill_flow_tensor *tensor) {
     const kvmill_flow_constant *constant = &flow->constants[tensor->number];
     set_matrix(tensor, constant->name, constant->rows, constant->columns);
-    tensor->dtype = float32_type;
+    tensor->dtype = kvmill_float32;
 }
 
 /* The n-th of those whose bit is set, or -1. */

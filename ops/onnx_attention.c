@@ -92,7 +92,7 @@ static kvmill_status check_attributes(const struct checked *checked) {
 /* ---- Types ---- */
 
 bool kvmill_attention_takes(DLDataType type) {
-    return kvmill_dtype_equal(type, (DLDataType){kDLFloat, 64, 1}) ||
+    return kvmill_dtype_equal(type, kvmill_float64) ||
            kvmill_is_activation(kvmill_element_of(type));
 }
 
@@ -120,7 +120,7 @@ static DLDataType wanted_type(const struct checked *checked, int which) {
         return checked->op->attn_mask->dtype;
     case KVMILL_ATTENTION_NONPAD_KV_SEQLEN:
     case KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES:
-        return (DLDataType){kDLInt, 64, 1};
+        return kvmill_int64;
     default:
         return checked->op->Q->dtype;
     }

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include <kvmill_kernel.h>
+
+#include "../defs/format.h"
 #include "fail.h"
 
 /* ---- Checks ---- */
@@ -141,13 +144,18 @@ kvmill_status kvmill_program_make(const kvmill_region *region, size_t count,
     return status == KVMILL_OK ? set_results(region, program, error) : status;
 }
 
+const char *const kvmill_combiner_words[] = {"replace", "add", "subtract", "multiply", "minimum",
+                                             "maximum", "and", "or",       "xor",      NULL};
+
+int kvmill_combiner_by_word(const char *word) {
+    for (int i = 0; kvmill_combiner_words[i] != NULL; i++)
+        if (strcmp(kvmill_combiner_words[i], word) == 0)
+            return i + KVMILL_COMBINE_REPLACE;
+    return 0;
+}
+
 bool kvmill_is_combiner(const char *name) {
-    static const char *const names[] = {"add",     "subtract", "multiply", "minimum",
-                                        "maximum", "and",      "or",       "xor"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
+    return kvmill_combiner_by_word(name) > KVMILL_COMBINE_REPLACE;
 }
 
 kvmill_status kvmill_program_named(const char *name, const kvmill_element_type *elements,
@@ -156,14 +164,14 @@ kvmill_status kvmill_program_named(const char *name, const kvmill_element_type *
     kvmill_element_type arguments[2 * KVMILL_MOST_INPUTS];
     kvmill_region_op ops[KVMILL_MOST_INPUTS];
     int32_t results[KVMILL_MOST_INPUTS];
-    bool replaces = strcmp(name, "replace") == 0;
+    char accepted[KVMILL_WORDS_SIZE];
+    int combiner = kvmill_combiner_by_word(name);
+    bool replaces = combiner == KVMILL_COMBINE_REPLACE;
     int32_t n = (int32_t)count;
-    if (!replaces && !kvmill_is_combiner(name))
-        return kvmill_fail(
-            error, KVMILL_E_ATTRIBUTE,
-            "update_computation is \"%.40s\"; accepted: replace, add, subtract, multiply, "
-            "minimum, maximum, and, or, xor, or a region",
-            name);
+    if (combiner == 0)
+        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                           "update_computation is \"%.40s\"; accepted: %s, or a region", name,
+                           kvmill_list_words(kvmill_combiner_words, "", accepted));
     for (int32_t i = 0; i < n; i++) {
         arguments[i] = arguments[n + i] = elements[i];
         ops[i] =
@@ -186,7 +194,7 @@ kvmill_element_type kvmill_program_capture(const struct kvmill_program *program,
     for (int i = 0; i < program->ops; i++)
         if (program->is_capture[i] && program->constant[i][0] == (uint64_t)capture)
             return program->type[program->arguments + i];
-    return (kvmill_element_type){.dtype = {kDLFloat, 32, 1}}; /* nobody reads it */
+    return kvmill_plain_element(kvmill_float32); /* nobody reads it */
 }
 
 /* ---- Running ---- */

@@ -34,7 +34,13 @@ kvmill_status kvmill_program_named(const char *name, const kvmill_element_type *
                                    size_t count, struct kvmill_program *program,
                                    kvmill_error *error);
 
-/* "add", "subtract", ..., the names above but "replace". */
+/* "replace", "add", ..., in the order of enum kvmill_combiner; ends with NULL. */
+extern const char *const kvmill_combiner_words[];
+
+/* One of enum kvmill_combiner; 0: there is none of that word. */
+int kvmill_combiner_by_word(const char *word);
+
+/* One of the words, and not "replace": an op of regions. */
 bool kvmill_is_combiner(const char *name);
 
 /* Every result is its update. */

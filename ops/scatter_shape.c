@@ -6,32 +6,11 @@
 #include "../defs/dtype.h"
 #include "extent.h"
 
-static const char *const combiner_names[] = {
-    [KVMILL_COMBINE_REPLACE] = "replace",   [KVMILL_COMBINE_ADD] = "add",
-    [KVMILL_COMBINE_SUBTRACT] = "subtract", [KVMILL_COMBINE_MULTIPLY] = "multiply",
-    [KVMILL_COMBINE_MINIMUM] = "minimum",   [KVMILL_COMBINE_MAXIMUM] = "maximum",
-    [KVMILL_COMBINE_AND] = "and",           [KVMILL_COMBINE_OR] = "or",
-    [KVMILL_COMBINE_XOR] = "xor",
-};
-enum { COMBINERS = sizeof combiner_names / sizeof *combiner_names };
-
-const char *kvmill_combiner_name(int combiner) {
-    return combiner > 0 && combiner < COMBINERS ? combiner_names[combiner] : NULL;
-}
-
 int kvmill_windows_outer(const struct kvmill_windows *windows) {
     return windows->space_rank ? windows->space_axis[windows->space_rank - 1] + 1 : 0;
 }
 
 /* ---- How elements are combined ---- */
-
-static int combiner_by_name(const char *name) {
-    int combiner = COMBINERS - 1;
-    while (combiner > 0 &&
-           (combiner_names[combiner] == NULL || strcmp(combiner_names[combiner], name) != 0))
-        combiner--;
-    return combiner;
-}
 
 static bool takes(const struct kvmill_program *program, int op, int a, int b) {
     return program->operand[op][0] == a && program->operand[op][1] == b;
@@ -44,7 +23,7 @@ static int combiner_of(const struct kvmill_program *program, int slot) {
         return KVMILL_COMBINE_REPLACE;
     if (op < 0 || program->call[op].op == NULL)
         return 0;
-    int combiner = combiner_by_name(program->call[op].op->name);
+    int combiner = kvmill_combiner_by_word(program->call[op].op->name);
     bool in_order = takes(program, op, slot, update);
     bool swapped = combiner != KVMILL_COMBINE_SUBTRACT && takes(program, op, update, slot);
     return in_order || swapped ? combiner : 0;

@@ -9,9 +9,6 @@
 #include "region_text.h"
 #include "scatter.h"
 
-/* The combiner's word in specs, "add"; NULL when there is none of that number. */
-const char *kvmill_combiner_name(int combiner);
-
 /* Axes of the windowed tensor up to the last of the index space: their order is that of updates. */
 int kvmill_windows_outer(const struct kvmill_windows *windows);
 

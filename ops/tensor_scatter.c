@@ -66,8 +66,7 @@ static kvmill_status check_dtypes(const kvmill_tensor_scatter *op, kvmill_error 
     if (status == KVMILL_OK && op->present_cache != NULL)
         status = check_dtype(op->present_cache, "present_cache", type, error);
     if (status == KVMILL_OK && op->write_indices != NULL)
-        status =
-            check_dtype(op->write_indices, "write_indices", (DLDataType){kDLInt, 64, 1}, error);
+        status = check_dtype(op->write_indices, "write_indices", kvmill_int64, error);
     return status;
 }
 

@@ -19,8 +19,8 @@ static const struct parameter parameters[] = {
 
 /* Codes go with all but tiles of 4; the context is the most that tile times strip may be. */
 static bool fits(const struct space *space, const struct point *point) {
-    int64_t tile = space_number(space, point, "tile"), strip = space_number(space, point, "strip");
-    if (strcmp(space_word(space, point, "path"), "codes") == 0 && tile == 4)
+    int64_t tile = tiles[point->at[0]], strip = strips[point->at[1]];
+    if (strcmp(paths[point->at[2]], "codes") == 0 && tile == 4)
         return false;
     return tile * strip <= *(const int64_t *)space->context;
 }

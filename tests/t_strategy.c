@@ -2,7 +2,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tune/random.h"
-#include "../tune/strategy.h"
+#include "../tune/strategy_kind.h"
 #include "program.h"
 
 enum { SIDE = 12 };
@@ -12,7 +12,8 @@ static const struct parameter parameters[] = {
     {"x", numbers, NULL, SIDE, 1}, {"y", numbers, NULL, SIDE, 2}, {"w", NULL, words, 3, 0}};
 
 static bool below_diagonal(const struct space *space, const struct point *point) {
-    return space_number(space, point, "x") + space_number(space, point, "y") <= 20;
+    (void)space;
+    return numbers[point->at[0]] + numbers[point->at[1]] <= 20;
 }
 
 static const struct space space = {parameters, 3, below_diagonal, NULL};
@@ -155,8 +156,7 @@ static void test_batches(const char *strategy) {
         while (held > 0)
             answer(search, &questions[--held], &run, false);
     }
-    ok(end == ANSWER_DONE && run.asked == search_evaluations(search), "%s: may be told late",
-       strategy);
+    ok(end == ANSWER_DONE && run.asked == search->evaluations, "%s: may be told late", strategy);
     ok(widest >= 4, "%s: asks for up to %d at once", strategy, widest);
     search_close(search);
 }
@@ -296,7 +296,7 @@ TEST(defaults) {
        "an unknown strategy is refused");
     options.strategy = NULL;
     struct search *search = search_open(&space, &options, &error);
-    ok(search != NULL && !strcmp(search_strategy(search), strategy_for(space_count(&space, 1000))),
+    ok(search != NULL && !strcmp(search->kind->name, strategy_for(space_count(&space, 1000))),
        "no name gives that strategy");
     search_close(search);
 }

@@ -81,10 +81,6 @@ bool array_reconcile(const char *name, DLTensor *spec, struct npy *npy, struct e
     return spec_set_shape(spec, npy->tensor.shape, npy->tensor.ndim, error);
 }
 
-bool array_is_index(const char *name, const struct npy *npy, struct error *error) {
-    return array_is_integer(name, (DLDataType){kDLInt, 64, 1}, npy, error);
-}
-
 bool array_is_integer(const char *name, DLDataType type, const struct npy *npy,
                       struct error *error) {
     return kvmill_dtype_equal(npy->tensor.dtype, type) ||

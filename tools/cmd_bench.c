@@ -179,7 +179,7 @@ static bool make_call_spec(struct spec_list *specs, struct error *error) {
     struct spec *spec = spec_list_append(specs, error);
     if (spec == NULL)
         return false;
-    scatter_spec_begin(spec, "linear", kvmill_dtype_by_name("float16")->dl);
+    scatter_spec_begin(spec, "linear", kvmill_float16);
     return spec_set_shape(&spec->scatter.past_cache, past, 4, error) &&
            spec_set_shape(&spec->scatter.update, update, 4, error) &&
            spec_set_shape(&spec->scatter.write_indices, batch, 1, error);

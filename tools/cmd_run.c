@@ -9,6 +9,7 @@
 #include "../import/onnx/onnx.h"
 #include "commands.h"
 #include "make.h"
+#include "named_files.h"
 #include "run_mlir.h"
 #include "run_onnx.h"
 #include "run_spec.h"
@@ -36,97 +37,35 @@ static const struct option_help options[] = {
 /* ---- Files ---- */
 
 /* Names of the tensors that --in or --out takes for a spec. */
-struct names {
-    const char *name[MOST_RUN_TENSORS]; /* NULL: not taken */
-    int count;
-};
-
-static struct names input_names(const struct spec *spec) {
-    struct names names = {.count = run_op_of(spec)->tensors};
-    for (int i = 0; i < names.count; i++)
-        names.name[i] = run_input(spec, i);
-    return names;
+static const char *input_at(const void *spec, int tensor) {
+    return run_input(spec, tensor);
 }
 
-static struct names output_names(const struct spec *spec) {
-    struct names names = {.count = run_op_of(spec)->tensors};
-    for (int i = 0; i < names.count; i++)
-        names.name[i] = run_output(spec, i);
-    return names;
+static const char *output_at(const void *spec, int tensor) {
+    return run_output(spec, tensor);
 }
 
-static int position(const struct names *names, const char *word, size_t length) {
-    for (int i = 0; i < names->count; i++)
-        if (names->name[i] != NULL && strlen(names->name[i]) == length &&
-            memcmp(names->name[i], word, length) == 0)
-            return i;
-    return -1;
-}
-
-/* "past_cache=FILE.npy, update=FILE.npy" */
-static const char *join_names(const struct names *names, char text[512]) {
-    size_t at = 0;
-    for (int i = 0; i < names->count; i++)
-        if (names->name[i] != NULL && at < 512)
-            at += (size_t)snprintf(text + at, 512 - at, "%s%s=FILE.npy", at ? ", " : "",
-                                   names->name[i]);
-    return text;
-}
-
-static bool refuse_name(const char *option, const struct names *names, const char *value,
-                        struct error *error) {
-    char accepted[512];
-    return fail(error, EXIT_USER, "--%s %.200s: accepted: %s", option, value,
-                join_names(names, accepted));
-}
-
-/* NAME=FILE: the position of NAME among names, and FILE. */
-static bool split_file(const char *option, const struct names *names, const char *value, int *index,
-                       const char **file, struct error *error) {
-    size_t length = strcspn(value, "=");
-    *index = position(names, value, length);
-    if (*index < 0 || value[length] != '=' || value[length + 1] == '\0')
-        return refuse_name(option, names, value, error);
-    *file = value + length + 1;
-    return true;
-}
-
-static bool read_input(const struct names *names, const char *value, struct arrays *arrays,
+static bool read_input(const struct file_names *names, const char *value, struct arrays *arrays,
                        struct error *error) {
-    int index;
-    const char *file;
-    if (!split_file("in", names, value, &index, &file, error))
+    int place = named_file_place(names, "in", value, error);
+    if (place < 0)
         return false;
-    npy_free(&arrays->tensor[index]);
-    return npy_read(file, &arrays->tensor[index], error);
+    npy_free(&arrays->tensor[place]);
+    return npy_read(named_file_of(names, place, value), &arrays->tensor[place], error);
 }
 
-static bool note_output(const struct names *names, const char *value, struct arrays *arrays,
+static bool note_output(const struct file_names *names, const char *value, struct arrays *arrays,
                         struct error *error) {
-    int index;
-    return split_file("out", names, value, &index, &value, error) &&
-           ((arrays->output[index] = value) != NULL);
-}
-
-/* Something to write, and nothing over another. */
-static bool check_outputs(const struct names *names, const struct arrays *arrays,
-                          struct error *error) {
-    char accepted[512];
-    int count = 0;
-    for (int i = 0; i < names->count; i++) {
-        count += arrays->output[i] != NULL;
-        for (int j = 0; arrays->output[i] && j < i; j++)
-            if (arrays->output[j] && strcmp(arrays->output[i], arrays->output[j]) == 0)
-                return fail(error, EXIT_USER, "--out: %s and %s both go to %.200s", names->name[j],
-                            names->name[i], arrays->output[i]);
-    }
-    return count > 0 ||
-           fail(error, EXIT_USER, "no output; accepted: --out %s", join_names(names, accepted));
+    int place = named_file_place(names, "out", value, error);
+    if (place >= 0)
+        arrays->output[place] = named_file_of(names, place, value);
+    return place >= 0;
 }
 
 static bool read_arrays(const struct options *given, const struct spec *spec, struct arrays *arrays,
                         struct error *error) {
-    struct names inputs = input_names(spec), outputs = output_names(spec);
+    const int count = run_op_of(spec)->tensors;
+    const struct file_names inputs = {input_at, spec, count}, outputs = {output_at, spec, count};
     for (int i = 0; i < given->count; i++) {
         const char *name = given->given[i].name, *value = given->given[i].value;
         if (strcmp(name, "out") == 0 && !note_output(&outputs, value, arrays, error))
@@ -134,7 +73,7 @@ static bool read_arrays(const struct options *given, const struct spec *spec, st
         if (strcmp(name, "in") == 0 && !read_input(&inputs, value, arrays, error))
             return false;
     }
-    return check_outputs(&outputs, arrays, error);
+    return named_files_check(&outputs, arrays->output, error);
 }
 
 static bool write_array(struct arrays *arrays, int index, struct error *error) {

@@ -93,8 +93,9 @@ struct array *result_of(struct evaluation *evaluation, struct frame *frame,
         return NULL;
     }
     const struct mlir_type *type = frame->function->values[op->first_result].type;
-    if (!shape_of_mlir(evaluation->file, op->name, "the result", type, op->at, true, &shape,
-                       evaluation->error))
+    const struct shape_reader reader = {evaluation->file, op->name, op->at, true,
+                                        evaluation->error};
+    if (!shape_of_mlir(&reader, "the result", type, &shape))
         return NULL;
     return frame->values[op->first_result] = array_make(evaluation, op, &shape);
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../defs/dtype_parts.h"
 #include "mlir_eval.h"
 
 /* ---- Places ---- */
@@ -237,7 +238,7 @@ static bool eval_slice(struct evaluation *evaluation, struct frame *frame,
 
 static bool eval_iota(struct evaluation *evaluation, struct frame *frame,
                       const struct mlir_op *op) {
-    static const kvmill_element_type number = {.dtype = {kDLInt, 64, 1}};
+    const kvmill_element_type number = {.dtype = kvmill_int64};
     int64_t at[KVMILL_MOST_RANK];
     int axis;
     struct array *result = result_of(evaluation, frame, op);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../ops/fail.h"
+#include "../ops/scatter.h"
 #include "mlir_eval.h"
 #include "run_threads.h"
 
@@ -90,8 +91,8 @@ static bool eval_gather(struct evaluation *evaluation, struct frame *frame,
 struct scattering {
     struct scatter_problem problem;
     struct scatter_view view;
-    DLTensor tensor[3 * KVMILL_MOST_INPUTS + 1 + KVMILL_MOST_CAPTURES];
-    const DLTensor *tensors[3 * KVMILL_MOST_INPUTS + 1 + KVMILL_MOST_CAPTURES];
+    DLTensor tensor[KVMILL_MOST_SCATTER_TENSORS];
+    const DLTensor *tensors[KVMILL_MOST_SCATTER_TENSORS];
 };
 
 static struct array *make_result(struct evaluation *evaluation, struct frame *frame,
@@ -103,17 +104,19 @@ static struct array *make_result(struct evaluation *evaluation, struct frame *fr
 static bool set_tensors(struct evaluation *evaluation, struct frame *frame,
                         const struct mlir_op *op, struct scattering *work) {
     int n = work->problem.count, captures = work->problem.capture_count;
+    int result_at = kvmill_scatter_list_at(KVMILL_SCATTER_RESULTS, n);
+    int capture_at = kvmill_scatter_list_at(KVMILL_SCATTER_CAPTURES, n);
     for (int i = 0; i < op->operand_count; i++)
         work->tensor[i] = tensor_of(operand_of(frame, op, i));
     for (int i = 0; i < n; i++) {
         struct array *result = make_result(evaluation, frame, op, &work->problem, i);
         if (result == NULL)
             return false;
-        work->tensor[2 * n + 1 + i] = tensor_of(result);
+        work->tensor[result_at + i] = tensor_of(result);
     }
     for (int i = 0; i < captures; i++)
-        work->tensor[3 * n + 1 + i] = tensor_of(frame->values[work->problem.captured[i]]);
-    for (int i = 0; i < 3 * n + 1 + captures; i++)
+        work->tensor[capture_at + i] = tensor_of(frame->values[work->problem.captured[i]]);
+    for (int i = 0; i < capture_at + captures; i++)
         work->tensors[i] = &work->tensor[i];
     return true;
 }

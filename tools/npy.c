@@ -20,19 +20,11 @@ enum { MOST_DIMS = 64, LARGEST_HEADER = 1 << 16, LAST_VERSION = 3 };
 
 /* ---- Types ---- */
 
-static const struct {
-    const char *descr, *dtype;
-} types[] = {
-    {"<f2", "float16"},   {"<f4", "float32"},     {"<f8", "float64"}, {"|i1", "int8"},
-    {"<i2", "int16"},     {"<i4", "int32"},       {"<i8", "int64"},   {"|u1", "uint8"},
-    {"<u2", "uint16"},    {"<u4", "uint32"},      {"<u8", "uint64"},  {"|b1", "bool"},
-    {"<c8", "complex64"}, {"<c16", "complex128"},
-};
-
 static const struct kvmill_dtype *dtype_of(const char *descr) {
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i].descr, descr) == 0)
-            return kvmill_dtype_by_name(types[i].dtype);
+    const struct kvmill_dtype *dtype;
+    for (size_t i = 0; (dtype = kvmill_dtype_at(i)) != NULL; i++)
+        if (dtype->numpy != NULL && strcmp(dtype->numpy, descr) == 0)
+            return dtype;
     return NULL;
 }
 
@@ -217,14 +209,16 @@ bool npy_like(const struct npy *model, struct npy *npy, struct error *error) {
     return allocate(npy, model->tensor.shape, error);
 }
 
-static const char *descr_of(DLDataType dtype) {
-    const DLDataType carrier = {kDLUInt, dtype.bits, 1};
-    for (int carried = 0; carried < 2; carried++)
-        for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-            if (kvmill_dtype_equal(kvmill_dtype_by_name(types[i].dtype)->dl,
-                                   carried ? carrier : dtype))
-                return types[i].descr;
-    return "";
+static const char *numpy_word(DLDataType type) {
+    const struct kvmill_dtype *known = kvmill_dtype_of(type);
+    return known != NULL ? known->numpy : NULL;
+}
+
+/* What NumPy does not have travels as unsigned integers. */
+static const char *descr_of(DLDataType type) {
+    const char *own = numpy_word(type);
+    const char *carrier = numpy_word((DLDataType){kDLUInt, type.bits, 1});
+    return own != NULL ? own : carrier != NULL ? carrier : "";
 }
 
 bool npy_make(DLDataType dtype, const int64_t *dims, int rank, struct npy *npy,

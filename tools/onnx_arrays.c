@@ -14,7 +14,7 @@
 static bool make_for(const struct onnx_value *value, int64_t bytes, struct npy *npy,
                      struct error *error) {
     if (kvmill_dtype_bits(value->dtype) == 4)
-        return npy_make((DLDataType){kDLUInt, 8, 1}, &bytes, 1, npy, error);
+        return npy_make(kvmill_uint8, &bytes, 1, npy, error);
     return npy_make(value->dtype, value->dims, value->rank, npy, error);
 }
 

@@ -107,7 +107,7 @@ static int64_t longest(const struct npy *starts) {
 static bool make_hint(struct npy *hint, const struct npy *starts, struct error *error) {
     if (is_given(hint))
         return true;
-    if (!npy_make((DLDataType){kDLInt, 64, 1}, NULL, 0, hint, error))
+    if (!npy_make(kvmill_int64, NULL, 0, hint, error))
         return false;
     *(int64_t *)hint->tensor.data = longest(starts);
     return true;

@@ -205,7 +205,7 @@ static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
 }
 
 const struct run_op flow_run = {
-    .tensors = MOST_FLOW_TENSORS,
+    .tensors = KVMILL_MOST_FLOW_TENSORS,
     .input = input,
     .output = output,
     .prepare = prepare,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "named_files.h"
 #include "onnx_arrays.h"
 #include "run_spec.h"
 
@@ -16,7 +17,7 @@ struct execution {
     int *results;       /* what --out takes: outputs, and what nodes update in place */
     int result_count;
     bool *is_result;      /* by number */
-    const char **outputs; /* by number: the file that --out wants it in; or NULL */
+    const char **outputs; /* of the results: the file that --out wants it in; or NULL */
     struct spec_list list;
     struct onnx_specs specs; /* in the list */
     int *spec_of;            /* by node: its spec; -1: a constant */
@@ -47,50 +48,23 @@ static void list_results(struct execution *run) {
     }
 }
 
-/* Names of inputs or outputs, in the model's order. */
-struct names {
-    const struct onnx_model *model;
-    const int *numbers;
-    int count;
-};
-
-static const char *name_of(const struct names *names, int i) {
-    return names->model->values[names->numbers[i]].name;
+static const char *input_at(const void *run, int i) {
+    const struct onnx_model *model = &((const struct execution *)run)->model;
+    return model->values[model->inputs[i]].name;
 }
 
-/* "ids=FILE.npy, past=FILE.npy" */
-static void join_names(const struct names *names, char text[400]) {
-    size_t at = 0;
-    text[0] = '\0';
-    for (int i = 0; i < names->count && at < 340; i++)
-        at += (size_t)snprintf(text + at, 400 - at, "%s%.40s=FILE.npy", i ? ", " : "",
-                               name_of(names, i));
-}
-
-/* NAME=FILE, where a name may contain what it likes. */
-static bool split(const char *option, const struct names *names, const char *value, int *number,
-                  const char **file, struct error *error) {
-    char accepted[400];
-    for (int i = 0; i < names->count; i++) {
-        size_t length = strlen(name_of(names, i));
-        if (strncmp(name_of(names, i), value, length) != 0 || value[length] != '=' ||
-            value[length + 1] == '\0')
-            continue;
-        *number = names->numbers[i];
-        *file = value + length + 1;
-        return true;
-    }
-    join_names(names, accepted);
-    return fail(error, EXIT_USER, "--%s %.200s: accepted: %s", option, value, accepted);
+static const char *result_at(const void *holder, int i) {
+    const struct execution *run = holder;
+    return run->model.values[run->results[i]].name;
 }
 
 static bool read_input(struct execution *run, const char *value, struct error *error) {
-    int number;
-    const char *file;
     struct npy npy;
-    const struct names names = {&run->model, run->model.inputs, run->model.input_count};
-    if (!split("in", &names, value, &number, &file, error) || !npy_read(file, &npy, error))
+    const struct file_names names = {input_at, run, run->model.input_count};
+    int place = named_file_place(&names, "in", value, error);
+    if (place < 0 || !npy_read(named_file_of(&names, place, value), &npy, error))
         return false;
+    int number = run->model.inputs[place];
     npy_free(&run->values[number]);
     bool done = array_copy(&npy, &run->values[number], error);
     npy_free(&npy);
@@ -98,29 +72,16 @@ static bool read_input(struct execution *run, const char *value, struct error *e
 }
 
 static bool note_output(struct execution *run, const char *value, struct error *error) {
-    int number;
-    const struct names names = {&run->model, run->results, run->result_count};
-    return split("out", &names, value, &number, &value, error) &&
-           ((run->outputs[number] = value) != NULL);
+    const struct file_names names = {result_at, run, run->result_count};
+    int place = named_file_place(&names, "out", value, error);
+    if (place >= 0)
+        run->outputs[place] = named_file_of(&names, place, value);
+    return place >= 0;
 }
 
 static bool check_outputs(const struct execution *run, struct error *error) {
-    char accepted[400];
-    const char *file;
-    const struct names names = {&run->model, run->results, run->result_count};
-    int count = 0;
-    for (int i = 0; i < names.count; i++) {
-        file = run->outputs[names.numbers[i]];
-        count += file != NULL;
-        for (int j = 0; file != NULL && j < i; j++) {
-            const char *other = run->outputs[names.numbers[j]];
-            if (other != NULL && names.numbers[i] != names.numbers[j] && strcmp(file, other) == 0)
-                return fail(error, EXIT_USER, "--out: %.60s and %.60s both go to %.200s",
-                            name_of(&names, j), name_of(&names, i), file);
-        }
-    }
-    join_names(&names, accepted);
-    return count > 0 || fail(error, EXIT_USER, "no output; accepted: --out %s", accepted);
+    const struct file_names names = {result_at, run, run->result_count};
+    return named_files_check(&names, run->outputs, error);
 }
 
 static bool read_options(struct execution *run, struct error *error) {
@@ -376,10 +337,10 @@ static bool run_nodes(struct execution *run, struct error *error) {
 }
 
 static bool write_outputs(struct execution *run, struct error *error) {
-    for (int i = 0; i < run->model.value_count; i++) {
+    for (int i = 0; i < run->result_count; i++) {
         if (run->outputs[i] == NULL)
             continue;
-        const struct npy *npy = array_of(run, &run->model.values[i], error);
+        const struct npy *npy = array_of(run, &run->model.values[run->results[i]], error);
         if (npy == NULL || !npy_write(run->outputs[i], npy, error))
             return false;
     }

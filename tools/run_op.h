@@ -7,15 +7,14 @@
 
 #include "../gen/spec.h"
 #include "../ops/flow.h"
-#include "../ops/region.h"
+#include "../ops/scatter.h"
 #include "npy.h"
 
-/* A scatter has inputs, updates, results, indices and captures; a flow what it names itself. */
+/* Ops whose tensors have names of their own have the most. */
 enum {
-    MOST_SCATTER_TENSORS = 3 * KVMILL_MOST_INPUTS + 1 + KVMILL_MOST_CAPTURES,
-    MOST_FLOW_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_OWN,
-    MOST_RUN_TENSORS = MOST_SCATTER_TENSORS > MOST_FLOW_TENSORS ? (int)MOST_SCATTER_TENSORS
-                                                                : (int)MOST_FLOW_TENSORS
+    MOST_RUN_TENSORS = (int)KVMILL_MOST_SCATTER_TENSORS > (int)KVMILL_MOST_FLOW_TENSORS
+                           ? (int)KVMILL_MOST_SCATTER_TENSORS
+                           : (int)KVMILL_MOST_FLOW_TENSORS
 };
 
 /* The tensors of a run, in the library's order.  One that is not there has no shape. */
@@ -68,8 +67,7 @@ bool array_adopt(const char *name, DLDataType dtype, const DLTensor *spec, struc
 /* Give the array the spec's type, and the spec the array's dims, which must be what it says. */
 bool array_reconcile(const char *name, DLTensor *spec, struct npy *npy, struct error *error);
 
-/* Indices are numbers, not bits: no other type carries int64, or the integer that is wanted. */
-bool array_is_index(const char *name, const struct npy *npy, struct error *error);
+/* Indices are numbers, not bits: no other type carries the integer that is wanted. */
 bool array_is_integer(const char *name, DLDataType type, const struct npy *npy,
                       struct error *error);
 

@@ -7,7 +7,6 @@
 #include "../gen/stablehlo.h"
 #include "../ops/fail.h"
 #include "../ops/gather.h"
-#include "../ops/scatter.h"
 #include "run_op.h"
 
 /* Give the array the spec's type; elements of fewer than 8 bits travel one in a byte. */
@@ -18,7 +17,7 @@ static bool adopt(const char *name, const struct tensor_shape *shape, struct npy
     DLTensor wanted = tensor_view(shape);
     bool narrow = dtype.bits < 8;
     if (!array_require(name, npy, error) ||
-        !array_adopt(name, narrow ? (DLDataType){kDLUInt, 8, 1} : dtype, NULL, npy, error))
+        !array_adopt(name, narrow ? kvmill_uint8 : dtype, NULL, npy, error))
         return false;
     npy->tensor.dtype = dtype;
     bool same = npy->tensor.ndim == shape->rank;
@@ -32,7 +31,7 @@ static bool adopt(const char *name, const struct tensor_shape *shape, struct npy
 static bool make(DLDataType dtype, const int64_t *dims, int rank, struct npy *npy,
                  struct error *error) {
     bool narrow = dtype.bits < 8;
-    if (!npy_make(narrow ? (DLDataType){kDLUInt, 8, 1} : dtype, dims, rank, npy, error))
+    if (!npy_make(narrow ? kvmill_uint8 : dtype, dims, rank, npy, error))
         return false;
     npy->tensor.dtype = dtype;
     return true;
@@ -43,7 +42,7 @@ static bool make_output(DLDataType dtype, const int64_t *dims, int rank, struct 
                         int at, struct error *error) {
     bool narrow = dtype.bits < 8;
     return make(dtype, dims, rank, &arrays->tensor[at], error) &&
-           (!narrow || npy_make((DLDataType){kDLUInt, 8, 1}, dims, rank, &arrays->file[at], error));
+           (!narrow || npy_make(kvmill_uint8, dims, rank, &arrays->file[at], error));
 }
 
 /* ---- Gather ---- */
@@ -82,31 +81,38 @@ const struct run_op gather_run = {
 
 /* ---- Scatter ---- */
 
+static enum kvmill_scatter_list list_of(const struct spec *spec, int tensor) {
+    return kvmill_scatter_list_of(tensor, spec->window_scatter->count);
+}
+
+static int number_of(const struct spec *spec, int tensor) {
+    return tensor - kvmill_scatter_list_at(list_of(spec, tensor), spec->window_scatter->count);
+}
+
 /* "inputs", or "inputs0", "inputs1" where there are several. */
 static const char *scatter_name(const struct spec *spec, int tensor) {
-    static char names[MOST_SCATTER_TENSORS][24];
-    int n = spec->window_scatter->count, at = tensor;
-    const char *name = tensor < n ? "inputs" : tensor <= 2 * n ? "updates" : "results";
-    if (tensor == n)
-        return "scatter_indices";
-    if (tensor > 3 * n) {
-        snprintf(names[tensor], sizeof names[tensor], "capture%d", tensor - 3 * n - 1);
-        return names[tensor];
-    }
-    at = tensor < n ? tensor : (tensor - 1) % n;
-    if (n == 1)
-        return name;
-    snprintf(names[tensor], sizeof names[tensor], "%s%d", name, at);
+    static const char *const lists[] = {[KVMILL_SCATTER_INPUTS] = "inputs",
+                                        [KVMILL_SCATTER_INDICES] = "scatter_indices",
+                                        [KVMILL_SCATTER_UPDATES] = "updates",
+                                        [KVMILL_SCATTER_RESULTS] = "results",
+                                        [KVMILL_SCATTER_CAPTURES] = "capture"};
+    static char names[KVMILL_MOST_SCATTER_TENSORS][24];
+    enum kvmill_scatter_list list = list_of(spec, tensor);
+    bool has_number = list != KVMILL_SCATTER_INDICES &&
+                      (spec->window_scatter->count > 1 || list == KVMILL_SCATTER_CAPTURES);
+    if (!has_number)
+        return lists[list];
+    snprintf(names[tensor], sizeof names[tensor], "%s%d", lists[list], number_of(spec, tensor));
     return names[tensor];
 }
 
 static bool is_result(const struct spec *spec, int tensor) {
-    int n = spec->window_scatter->count;
-    return tensor > 2 * n && tensor <= 3 * n;
+    return list_of(spec, tensor) == KVMILL_SCATTER_RESULTS;
 }
 
 static bool is_there(const struct spec *spec, int tensor) {
-    return tensor <= 3 * spec->window_scatter->count + spec->window_scatter->capture_count;
+    return list_of(spec, tensor) != KVMILL_SCATTER_CAPTURES ||
+           number_of(spec, tensor) < spec->window_scatter->capture_count;
 }
 
 static const char *scatter_input(const struct spec *spec, int tensor) {
@@ -120,21 +126,23 @@ static const char *scatter_output(const struct spec *spec, int tensor) {
 static struct tensor_shape shape_of(const struct spec *spec, const struct kvmill_program *program,
                                     int tensor) {
     const struct scatter_problem *problem = spec->window_scatter;
-    int n = problem->count;
+    int i = number_of(spec, tensor);
     struct tensor_shape shape = {.rank = 0};
-    if (tensor == n)
+    switch (list_of(spec, tensor)) {
+    case KVMILL_SCATTER_INPUTS:
+        return problem->inputs[i];
+    case KVMILL_SCATTER_INDICES:
         return problem->scatter_indices;
-    if (tensor < n)
-        return problem->inputs[tensor];
-    if (tensor <= 2 * n)
-        return problem->updates[tensor - n - 1];
-    if (tensor > 3 * n) {
-        shape.element = kvmill_program_capture(program, tensor - 3 * n - 1);
+    case KVMILL_SCATTER_UPDATES:
+        return problem->updates[i];
+    case KVMILL_SCATTER_RESULTS:
+        shape = problem->inputs[i];
+        shape.element = program->type[program->result[i]];
+        return shape;
+    default:
+        shape.element = kvmill_program_capture(program, i);
         return shape;
     }
-    shape = problem->inputs[tensor - 2 * n - 1];
-    shape.element = program->type[program->result[tensor - 2 * n - 1]];
-    return shape;
 }
 
 static bool prepare_scatter(struct spec *spec, struct arrays *arrays, struct error *error) {
@@ -166,7 +174,7 @@ static kvmill_status plan_scatter(const struct spec *spec, const struct arrays *
 }
 
 const struct run_op scatter_run = {
-    .tensors = MOST_SCATTER_TENSORS,
+    .tensors = KVMILL_MOST_SCATTER_TENSORS,
     .input = scatter_input,
     .output = scatter_output,
     .prepare = prepare_scatter,

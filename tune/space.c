@@ -80,16 +80,6 @@ bool points_equal(const struct point *a, const struct point *b) {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-int64_t space_number(const struct space *space, const struct point *point, const char *name) {
-    int i = find_parameter(space, name, strlen(name));
-    return space->parameters[i].values[point->at[i]];
-}
-
-const char *space_word(const struct space *space, const struct point *point, const char *name) {
-    int i = find_parameter(space, name, strlen(name));
-    return space->parameters[i].words[point->at[i]];
-}
-
 /* ---- All of them ---- */
 
 /* The next combination, legal or not. */

@@ -42,10 +42,6 @@ bool space_holds(const struct space *space, const struct point *point);
 struct point space_default(const struct space *space);
 bool points_equal(const struct point *a, const struct point *b);
 
-/* The parameter's number, or its word; the space must have one of that name and kind. */
-int64_t space_number(const struct space *space, const struct point *point, const char *name);
-const char *space_word(const struct space *space, const struct point *point, const char *name);
-
 /* All legal points, the last parameter moving fastest; false after the last. */
 bool space_first(const struct space *space, struct point *point);
 bool space_next(const struct space *space, struct point *point);

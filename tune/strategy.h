@@ -36,9 +36,6 @@ struct search *search_open(const struct space *space, const struct search_option
                            struct error *error);
 void search_close(struct search *search); /* NULL is allowed */
 
-/* The strategy's name; constant. */
-const char *search_strategy(const struct search *search);
-
 enum answer {
     ANSWER_POINT,   /* measure this */
     ANSWER_WAIT,    /* tell what was asked for before: there is more then */
@@ -67,8 +64,5 @@ bool search_best(const struct search *search, struct point *best);
 
 /* Samples of a full measurement. */
 int search_samples(const struct search *search);
-
-/* Measurements so far, those under way included. */
-int64_t search_evaluations(const struct search *search);
 
 #endif

@@ -80,10 +80,6 @@ void search_close(struct search *search) {
     free(search);
 }
 
-const char *search_strategy(const struct search *search) {
-    return search->kind->name;
-}
-
 /* ---- Trials ---- */
 
 struct trial *search_find(const struct search *search, const struct point *point) {
@@ -267,8 +263,4 @@ bool search_best(const struct search *search, struct point *best) {
 
 int search_samples(const struct search *search) {
     return search->options.samples;
-}
-
-int64_t search_evaluations(const struct search *search) {
-    return search->evaluations;
 }

@@ -32,9 +32,9 @@ struct search {
     uint64_t random;
     struct trial *trials; /* one for each point, in the order they were wanted */
     size_t count, room;
-    size_t waiting;   /* no trial before it waits */
-    size_t under_way; /* asked for and not told */
-    int64_t evaluations;
+    size_t waiting;      /* no trial before it waits */
+    size_t under_way;    /* asked for and not told */
+    int64_t evaluations; /* so far, those under way included */
     bool no_memory;
     struct {
         struct point

@@ -29,8 +29,8 @@ void ggml_op_of(const struct model *model, const struct layer *layer,
     op->num_kv_heads = layer->kv_heads;
     op->key_head_dim = layer->key_dim;
     op->value_head_dim = layer->value_dim == layer->key_dim ? 0 : layer->value_dim;
-    op->T1 = kvmill_dtype_by_name("float32")->dl;
-    op->mask_T1 = kvmill_dtype_by_name("float16")->dl;
+    op->T1 = kvmill_float32;
+    op->mask_T1 = kvmill_float16;
     op->key_T2 = key->dtype;
     op->key_cache_format = format_of(key);
     op->value_T2 = value->dtype;
@@ -103,7 +103,7 @@ static bool add_store(const struct kvmill_format_parts *type, int64_t dim, struc
     if (spec == NULL || !spec_begin(spec, kvmill_op_of(OP_WRITE_ROWS, 0), error))
         return false;
     spec->write_rows.head_dim = dim;
-    spec->write_rows.T1 = kvmill_dtype_by_name("float32")->dl;
+    spec->write_rows.T1 = kvmill_float32;
     spec->write_rows.T2 = type->dtype;
     spec->write_rows.cache_format = format_of(type);
     snprintf(spec->purpose, sizeof spec->purpose, "rows as %s", type->word);

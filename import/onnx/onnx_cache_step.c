@@ -73,8 +73,6 @@ static bool is_complete(const struct onnx_call *call, char *words, size_t size) 
 
 /* ---- The specs ---- */
 
-static const DLDataType bytes = {kDLUInt, 8, 1};
-
 bool onnx_add_block_store(const struct onnx_call *call, int side, int64_t dim, DLDataType type,
                           struct spec_list *list, struct error *error) {
     struct spec *spec = onnx_begin_spec(call, list, error);
@@ -82,7 +80,7 @@ bool onnx_add_block_store(const struct onnx_call *call, int side, int64_t dim, D
         return false;
     spec->write_rows.head_dim = dim;
     spec->write_rows.T1 = type;
-    spec->write_rows.T2 = bytes;
+    spec->write_rows.T2 = kvmill_uint8;
     spec->write_rows.cache_format = onnx_block_format(call, side);
     return spec_check(spec, error);
 }
@@ -115,7 +113,7 @@ static bool add_attend(const struct onnx_call *call, struct spec_list *list, str
     op->value_head_dim = dim_of(call, VALUE);
     op->T1 = onnx_input(call, QUERY)->dtype;
     op->mask_T1 = mask != NULL ? mask->dtype : (DLDataType){0};
-    op->key_T2 = op->value_T2 = bytes;
+    op->key_T2 = op->value_T2 = kvmill_uint8;
     op->key_cache_format = format_of(call, KEY);
     op->value_cache_format = format_of(call, VALUE);
     op->softmax_scale = onnx_number_of(call->node, "scale");

@@ -88,20 +88,19 @@ static bool is_complete(const struct onnx_call *call, char *words, size_t size) 
 /* Queries of quantised caches are float32, as the library for ONNX Runtime makes them. */
 static void set_types(const struct onnx_call *call, const struct said *said,
                       kvmill_cache_attend *op) {
-    const DLDataType query = onnx_input(call, QUERY)->dtype,
-                     float32 = kvmill_dtype_by_name("float32")->dl;
+    const DLDataType query = onnx_input(call, QUERY)->dtype;
     const struct onnx_value *past = onnx_input(call, PAST_KEY),
                             *bias = onnx_input(call, ATTENTION_BIAS);
     bool quantised = is_quantised(past) && !has_blocks(call);
-    op->T1 = quantised ? float32 : query;
+    op->T1 = quantised ? kvmill_float32 : query;
     op->key_T2 = quantised ? (DLDataType){kDLInt, (uint8_t)said->bits, 1} : query;
     if (quantised) {
         op->key_quant_bit = said->bits;
         op->key_quant_group = op->key_head_dim;
-        op->key_T3 = float32;
+        op->key_T3 = kvmill_float32;
     }
     if (has_blocks(call)) {
-        op->key_T2 = op->value_T2 = (DLDataType){kDLUInt, 8, 1};
+        op->key_T2 = op->value_T2 = kvmill_uint8;
         op->key_cache_format = onnx_block_format(call, 0);
         op->value_cache_format = onnx_block_format(call, 1);
     }

@@ -15,35 +15,12 @@ bool is_onnx_name(const char *name) {
     return name_has_ending(name, ".onnx");
 }
 
-/* By ONNX's numbers. */
 DLDataType onnx_dtype(int data_type) {
-    static const char *const names[] = {NULL,
-                                        "float32",
-                                        "uint8",
-                                        "int8",
-                                        "uint16",
-                                        "int16",
-                                        "int32",
-                                        "int64",
-                                        "string",
-                                        "bool",
-                                        "float16",
-                                        "float64",
-                                        "uint32",
-                                        "uint64",
-                                        "complex64",
-                                        "complex128",
-                                        "bfloat16",
-                                        "float8e4m3fn",
-                                        "float8e4m3fnuz",
-                                        "float8e5m2",
-                                        "float8e5m2fnuz",
-                                        "uint4",
-                                        "int4",
-                                        "float4e2m1",
-                                        "float8e8m0"};
-    bool known = data_type > 0 && data_type < (int)(sizeof names / sizeof *names);
-    return known ? kvmill_dtype_by_name(names[data_type])->dl : (DLDataType){0};
+    const struct kvmill_dtype *dtype;
+    for (size_t i = 0; (dtype = kvmill_dtype_at(i)) != NULL; i++)
+        if (data_type > 0 && dtype->onnx == data_type)
+            return dtype->dl;
+    return (DLDataType){0};
 }
 
 bool onnx_is_constant(const struct onnx_node *node) {

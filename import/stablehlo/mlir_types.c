@@ -40,7 +40,7 @@ static bool parse_word_element(struct mlir_reader *reader, struct mlir_type *typ
     struct mlir_word word = mlir_take_word(reader);
     type->is_index = mlir_word_is(word, "index");
     if (type->is_index) {
-        type->element = kvmill_plain_element((DLDataType){kDLInt, 64, 1});
+        type->element = kvmill_plain_element(kvmill_int64);
         return true;
     }
     if (mlir_word_is(word, "complex") && mlir_accept(reader, "<")) {

@@ -227,7 +227,7 @@ static bool widen(struct rewriter *rewriter, struct batched_op *batched) {
     const struct axes *axes = &batched->axes[KVMILL_WORD_INDICES_BATCHING];
     DLDataType *type = &shape.element.dtype;
     if (type->code == KVMILL_DL_BOOL)
-        *type = (DLDataType){kDLUInt, 8, 1};
+        *type = kvmill_uint8;
     for (int i = 0; i < axes->count; i++)
         while (!fits(*type, shape.dims[axes->items[i]] - 1))
             type->bits = type->bits < 8 ? 8 : (uint8_t)(2 * type->bits);

@@ -77,44 +77,49 @@ static bool read_flag(const struct mlir_file *file, const struct mlir_attr *dict
 }
 
 /* Fields of #stablehlo.gather<..>: where each goes. */
-struct field {
-    const char *key;
-    struct axes *axes; /* NULL: index_vector_dim */
+enum { FIELDS = 5 };
+struct numbers {
+    const char *key, *name;
+    struct {
+        const char *key;
+        struct axes *axes;
+    } fields[FIELDS];
+    int64_t *index_vector_dim;
 };
 
 static bool check_keys(const struct mlir_file *file, const struct mlir_op *op,
-                       const struct mlir_attr *dict, const struct field *fields, int count,
+                       const struct mlir_attr *dict, const struct numbers *numbers,
                        struct error *error) {
     for (int i = 0; i < dict->count; i++) {
         bool known = mlir_word_is(dict->keys[i], "index_vector_dim");
-        for (int k = 0; !known && k < count; k++)
-            known = mlir_word_is(dict->keys[i], fields[k].key);
+        for (int k = 0; !known && k < FIELDS; k++)
+            known = mlir_word_is(dict->keys[i], numbers->fields[k].key);
         size_t length = dict->keys[i].length < 60 ? dict->keys[i].length : 60;
         if (!known)
             return mlir_fail(error, file, dict->items[i].at,
                              "%s: %.*s is not a known field; accepted: %s, %s, %s, %s, %s, "
                              "index_vector_dim",
-                             op->name, (int)length, dict->keys[i].text, fields[0].key,
-                             fields[1].key, fields[2].key, fields[3].key, fields[4].key);
+                             op->name, (int)length, dict->keys[i].text, numbers->fields[0].key,
+                             numbers->fields[1].key, numbers->fields[2].key, numbers->fields[3].key,
+                             numbers->fields[4].key);
     }
     return true;
 }
 
-static bool read_numbers(const struct mlir_file *file, const struct mlir_op *op, const char *key,
-                         const char *name, const struct field *fields, int count,
-                         int64_t *index_vector_dim, struct error *error) {
-    const struct mlir_attr *dict = mlir_attr_of(&op->attrs, key);
-    if (dict == NULL || dict->kind != MLIR_DICT || !mlir_word_is(dict->word, name))
+static bool read_numbers(const struct mlir_file *file, const struct mlir_op *op,
+                         const struct numbers *numbers, struct error *error) {
+    const struct mlir_attr *dict = mlir_attr_of(&op->attrs, numbers->key);
+    if (dict == NULL || dict->kind != MLIR_DICT || !mlir_word_is(dict->word, numbers->name))
         return mlir_fail(error, file, dict ? dict->at : op->at, "%s: no %s; accepted: %s = #%s<..>",
-                         op->name, key, key, name);
-    if (!check_keys(file, op, dict, fields, count, error))
+                         op->name, numbers->key, numbers->key, numbers->name);
+    if (!check_keys(file, op, dict, numbers, error))
         return false;
-    for (int i = 0; i < count; i++)
-        if (!read_axes(file, fields[i].key, mlir_attr_of(dict, fields[i].key), fields[i].axes,
-                       error))
+    for (int i = 0; i < FIELDS; i++)
+        if (!read_axes(file, numbers->fields[i].key, mlir_attr_of(dict, numbers->fields[i].key),
+                       numbers->fields[i].axes, error))
             return false;
     const struct mlir_attr *vector = mlir_attr_of(dict, "index_vector_dim");
-    *index_vector_dim = vector ? vector->integer : 0;
+    *numbers->index_vector_dim = vector ? vector->integer : 0;
     return vector == NULL || vector->kind == MLIR_INTEGER ||
            mlir_fail(error, file, vector->at,
                      "index_vector_dim is not an integer; accepted: 0, 1, ...");
@@ -127,30 +132,29 @@ static const struct mlir_type *operand_type(const struct mlir_function *function
     return function->values[op->operands[i]].type;
 }
 
-static bool refuse_shape(const struct mlir_file *file, const char *op, const char *tensor,
-                         const struct mlir_type *type, size_t at, const char *what,
-                         struct error *error) {
+static bool refuse_shape(const struct shape_reader *reader, const char *tensor,
+                         const struct mlir_type *type, const char *what) {
     return mlir_fail(
-        error, file, at,
-        "%s: %s is %.*s, %s; accepted: known extents, as kernels are made for one shape", op,
-        tensor, mlir_word_length(type->word), type->word.text, what);
+        reader->error, reader->file, reader->at,
+        "%s: %s is %.*s, %s; accepted: known extents, as kernels are made for one shape",
+        reader->op, tensor, mlir_word_length(type->word), type->word.text, what);
 }
 
-bool shape_of_mlir(const struct mlir_file *file, const char *op, const char *tensor,
-                   const struct mlir_type *type, size_t at, bool known, struct tensor_shape *shape,
-                   struct error *error) {
+bool shape_of_mlir(const struct shape_reader *reader, const char *tensor,
+                   const struct mlir_type *type, struct tensor_shape *shape) {
     if (!type->is_tensor)
-        return mlir_fail(error, file, at, "%s: %s is %.*s; accepted: a tensor", op, tensor,
+        return mlir_fail(reader->error, reader->file, reader->at,
+                         "%s: %s is %.*s; accepted: a tensor", reader->op, tensor,
                          mlir_word_length(type->word), type->word.text);
     if (type->is_unranked)
-        return refuse_shape(file, op, tensor, type, at, "which has no rank", error);
-    if (known && type->has_encoding)
-        return refuse_shape(file, op, tensor, type, at, "which has bounds or an encoding", error);
-    for (int d = 0; known && d < type->rank; d++)
+        return refuse_shape(reader, tensor, type, "which has no rank");
+    if (reader->known && type->has_encoding)
+        return refuse_shape(reader, tensor, type, "which has bounds or an encoding");
+    for (int d = 0; reader->known && d < type->rank; d++)
         if (type->dims[d] == KVMILL_DYNAMIC) {
             char words[40];
             snprintf(words, sizeof words, "and axis %d is not known", d);
-            return refuse_shape(file, op, tensor, type, at, words, error);
+            return refuse_shape(reader, tensor, type, words);
         }
     shape->element = type->element;
     shape->rank = type->rank;
@@ -166,16 +170,15 @@ static bool fail_op(const struct mlir_file *file, const struct mlir_op *op,
 
 /* ---- Gather ---- */
 
-static bool read_gather_shapes(const struct mlir_file *file, const struct mlir_function *function,
-                               const struct mlir_op *op, bool known, struct gather_problem *problem,
-                               struct error *error) {
+static bool read_gather_shapes(const struct shape_reader *reader,
+                               const struct mlir_function *function, const struct mlir_op *op,
+                               struct gather_problem *problem) {
     problem->has_result = true;
-    return shape_of_mlir(file, op->name, "operand", operand_type(function, op, 0), op->at, known,
-                         &problem->operand, error) &&
-           shape_of_mlir(file, op->name, "start_indices", operand_type(function, op, 1), op->at,
-                         known, &problem->start_indices, error) &&
-           shape_of_mlir(file, op->name, "the result", function->values[op->first_result].type,
-                         op->at, known, &problem->result, error);
+    return shape_of_mlir(reader, "operand", operand_type(function, op, 0), &problem->operand) &&
+           shape_of_mlir(reader, "start_indices", operand_type(function, op, 1),
+                         &problem->start_indices) &&
+           shape_of_mlir(reader, "the result", function->values[op->first_result].type,
+                         &problem->result);
 }
 
 bool mlir_is_literal_of(const struct mlir_attr *value, const struct mlir_type *type) {
@@ -212,19 +215,21 @@ static bool read_slice_operand(const struct mlir_file *file, const struct mlir_f
 static bool read_gather(const struct mlir_file *file, const struct mlir_function *function,
                         const struct mlir_op *op, struct gather_problem *problem,
                         struct error *error) {
-    const struct field fields[] = {
-        {"offset_dims", &problem->offset_dims},
-        {"collapsed_slice_dims", &problem->collapsed_slice_dims},
-        {"operand_batching_dims", &problem->operand_batching_dims},
-        {"start_indices_batching_dims", &problem->start_indices_batching_dims},
-        {"start_index_map", &problem->start_index_map},
+    const struct numbers numbers = {
+        .key = "dimension_numbers",
+        .name = "stablehlo.gather",
+        .fields = {{"offset_dims", &problem->offset_dims},
+                   {"collapsed_slice_dims", &problem->collapsed_slice_dims},
+                   {"operand_batching_dims", &problem->operand_batching_dims},
+                   {"start_indices_batching_dims", &problem->start_indices_batching_dims},
+                   {"start_index_map", &problem->start_index_map}},
+        .index_vector_dim = &problem->op.index_vector_dim,
     };
     bool is_dynamic = strcmp(op->name, "stablehlo.dynamic_gather") == 0;
     if (op->operand_count != 2 + is_dynamic || op->result_count != 1)
         return mlir_fail(error, file, op->at, "%s: %d operands and %d results; accepted: %d and 1",
                          op->name, op->operand_count, op->result_count, 2 + is_dynamic);
-    if (!read_numbers(file, op, "dimension_numbers", "stablehlo.gather", fields, 5,
-                      &problem->op.index_vector_dim, error) ||
+    if (!read_numbers(file, op, &numbers, error) ||
         !read_flag(file, &op->attrs, "indices_are_sorted", &problem->op.indices_are_sorted, error))
         return false;
     if (is_dynamic)
@@ -241,14 +246,16 @@ bool gather_of_mlir(const struct mlir_file *file, const struct mlir_function *fu
     struct gather_view view;
     struct kvmill_windows windows;
     kvmill_error reason;
+    struct shape_reader reader = {.file = file, .op = op->name, .at = op->at, .error = error};
     memset(problem, 0, sizeof *problem);
     if (!read_gather(file, function, op, problem, error) ||
-        !read_gather_shapes(file, function, op, false, problem, error))
+        !read_gather_shapes(&reader, function, op, problem))
         return false;
     gather_view_make(problem, &view);
     if (kvmill_gather_verify(&view.op, &reason) != KVMILL_OK)
         return fail_op(file, op, &reason, error);
-    if (!read_gather_shapes(file, function, op, true, problem, error))
+    reader.known = true;
+    if (!read_gather_shapes(&reader, function, op, problem))
         return false;
     return problem->slices_open || kvmill_gather_check(&view.op, &windows, &reason) == KVMILL_OK ||
            fail_op(file, op, &reason, error);
@@ -267,54 +274,63 @@ bool gather_require_slices(const struct mlir_file *file, const struct mlir_op *o
 
 static bool read_scatter_numbers(const struct mlir_file *file, const struct mlir_op *op,
                                  struct scatter_problem *problem, struct error *error) {
-    const struct field fields[] = {
-        {"update_window_dims", &problem->update_window_dims},
-        {"inserted_window_dims", &problem->inserted_window_dims},
-        {"input_batching_dims", &problem->input_batching_dims},
-        {"scatter_indices_batching_dims", &problem->scatter_indices_batching_dims},
-        {"scatter_dims_to_operand_dims", &problem->scatter_dims_to_operand_dims},
+    const struct numbers numbers = {
+        .key = "scatter_dimension_numbers",
+        .name = "stablehlo.scatter",
+        .fields = {{"update_window_dims", &problem->update_window_dims},
+                   {"inserted_window_dims", &problem->inserted_window_dims},
+                   {"input_batching_dims", &problem->input_batching_dims},
+                   {"scatter_indices_batching_dims", &problem->scatter_indices_batching_dims},
+                   {"scatter_dims_to_operand_dims", &problem->scatter_dims_to_operand_dims}},
+        .index_vector_dim = &problem->op.index_vector_dim,
     };
-    return read_numbers(file, op, "scatter_dimension_numbers", "stablehlo.scatter", fields, 5,
-                        &problem->op.index_vector_dim, error) &&
+    return read_numbers(file, op, &numbers, error) &&
            read_flag(file, &op->attrs, "indices_are_sorted", &problem->op.indices_are_sorted,
                      error) &&
            read_flag(file, &op->attrs, "unique_indices", &problem->op.unique_indices, error);
 }
 
-static bool read_list(const struct mlir_file *file, const struct mlir_function *function,
-                      const struct mlir_op *op, const char *name, int first, int count, bool known,
-                      struct tensor_shape *shapes, struct error *error) {
+/* The types of values that follow one another. */
+struct type_list {
+    const struct mlir_function *function;
+    const int *values;
+    int count;
+};
+
+static bool read_list(const struct shape_reader *reader, const char *name,
+                      const struct type_list *list, struct tensor_shape *shapes) {
     char words[32];
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < list->count; i++) {
+        const struct mlir_type *type = list->function->values[list->values[i]].type;
         snprintf(words, sizeof words, "%s[%d]", name, i);
-        if (!shape_of_mlir(file, op->name, words, operand_type(function, op, first + i), op->at,
-                           known, &shapes[i], error))
+        if (!shape_of_mlir(reader, words, type, &shapes[i]))
             return false;
     }
     return true;
 }
 
-static bool read_result_shapes(const struct mlir_file *file, const struct mlir_function *function,
-                               const struct mlir_op *op, bool known,
-                               struct scatter_problem *problem, struct error *error) {
+static bool read_result_shapes(const struct shape_reader *reader,
+                               const struct mlir_function *function, const struct mlir_op *op,
+                               struct scatter_problem *problem) {
     problem->has_results = true;
     for (int i = 0; i < problem->count; i++)
-        if (!shape_of_mlir(file, op->name, "the result",
-                           function->values[op->first_result + i].type, op->at, known,
-                           &problem->results[i], error))
+        if (!shape_of_mlir(reader, "the result", function->values[op->first_result + i].type,
+                           &problem->results[i]))
             return false;
     return true;
 }
 
-static bool read_scatter_shapes(const struct mlir_file *file, const struct mlir_function *function,
-                                const struct mlir_op *op, bool known,
-                                struct scatter_problem *problem, struct error *error) {
+static bool read_scatter_shapes(const struct shape_reader *reader,
+                                const struct mlir_function *function, const struct mlir_op *op,
+                                struct scatter_problem *problem) {
     int n = problem->count;
-    return read_list(file, function, op, "inputs", 0, n, known, problem->inputs, error) &&
-           shape_of_mlir(file, op->name, "scatter_indices", operand_type(function, op, n), op->at,
-                         known, &problem->scatter_indices, error) &&
-           read_list(file, function, op, "updates", n + 1, n, known, problem->updates, error) &&
-           read_result_shapes(file, function, op, known, problem, error);
+    const struct type_list inputs = {function, op->operands, n};
+    const struct type_list updates = {function, op->operands + n + 1, n};
+    return read_list(reader, "inputs", &inputs, problem->inputs) &&
+           shape_of_mlir(reader, "scatter_indices", operand_type(function, op, n),
+                         &problem->scatter_indices) &&
+           read_list(reader, "updates", &updates, problem->updates) &&
+           read_result_shapes(reader, function, op, problem);
 }
 
 static bool check_counts(const struct mlir_file *file, const struct mlir_op *op,
@@ -369,11 +385,12 @@ bool scatter_of_mlir(const struct mlir_file *file, const struct mlir_function *f
     struct kvmill_windows windows;
     struct kvmill_program program;
     kvmill_error reason;
+    struct shape_reader reader = {.file = file, .op = op->name, .at = op->at, .error = error};
     memset(problem, 0, sizeof *problem);
     problem->count = op->operand_count / 2;
     if (!check_counts(file, op, problem, error) ||
         !read_scatter_numbers(file, op, problem, error) ||
-        !read_scatter_shapes(file, function, op, false, problem, error) ||
+        !read_scatter_shapes(&reader, function, op, problem) ||
         !region_of_mlir(file, function, &op->regions[0], op->regions[0].first_argument, problem,
                         error) ||
         !check_region_counts(file, op, problem, error))
@@ -381,7 +398,8 @@ bool scatter_of_mlir(const struct mlir_file *file, const struct mlir_function *f
     scatter_view_make(problem, &view);
     if (kvmill_scatter_verify(&view.op, &program, &reason) != KVMILL_OK)
         return fail_op(file, op, &reason, error);
-    if (!read_scatter_shapes(file, function, op, true, problem, error))
+    reader.known = true;
+    if (!read_scatter_shapes(&reader, function, op, problem))
         return false;
     name_region(problem);
     scatter_view_make(problem, &view);

@@ -9,6 +9,7 @@
 
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
+#include "pool.h"
 
 const char *kvmill_version(void) {
     return KVMILL_VERSION;
@@ -34,8 +35,6 @@ size_t kvmill_plan_tensor_count(const kvmill_plan *plan) {
     return plan != NULL ? plan->tensor_count : 0;
 }
 
-enum { MOST_THREADS = 4096 };
-
 static kvmill_status take_options(const kvmill_plan_options *given, kvmill_plan_options *own,
                                   kvmill_error *error) {
     kvmill_status status = KVMILL_OK;
@@ -45,9 +44,9 @@ static kvmill_status take_options(const kvmill_plan_options *given, kvmill_plan_
         status = kvmill_take_struct(&kvmill_plan_options_struct, "options", given, own, error);
     if (status != KVMILL_OK)
         return status;
-    if (own->threads < 0 || own->threads > MOST_THREADS)
+    if (own->threads < 0 || own->threads > KVMILL_MOST_THREADS)
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "options.threads is %d; accepted: 0 to %d",
-                           own->threads, (int)MOST_THREADS);
+                           own->threads, (int)KVMILL_MOST_THREADS);
     if (own->threads == 0)
         own->threads = 1;
     return KVMILL_OK;

@@ -15,7 +15,7 @@
 #include "../../ops/structs.h"
 #include "processors.h"
 
-enum { MOST_THREADS = 4096, SPINS = 64, LINE = 64 };
+enum { SPINS = 64, LINE = 64 };
 
 /* How long a thread looks for work before it sleeps. */
 static const int64_t patience = 50000; /* nanoseconds */
@@ -253,9 +253,9 @@ static kvmill_status take_options(const kvmill_pool_options *given, kvmill_pool_
 
 static kvmill_status check_threads(int threads, bool pinned, const struct processors *processors,
                                    kvmill_error *error) {
-    if (threads < 0 || threads > MOST_THREADS)
+    if (threads < 0 || threads > KVMILL_MOST_THREADS)
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "threads is %d; accepted: 0 to %d", threads,
-                           (int)MOST_THREADS);
+                           (int)KVMILL_MOST_THREADS);
     if (pinned && threads > processors->count)
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "threads is %d; accepted with options.pinned on this machine: 0 to %d",

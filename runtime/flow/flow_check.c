@@ -360,7 +360,8 @@ static kvmill_status check_lists(struct checked *checked) {
         has_list ? check_count(checked, KVMILL_FLOW_SEL_INDPTR, list_rows(checked) + 1) : KVMILL_OK;
     if (status != KVMILL_OK)
         return status;
-    return checked->plan->step == FLOW_ATTEND ? check_given_lists(checked) : count_lists(checked);
+    return checked->plan->step == OP_FLOW_ATTEND ? check_given_lists(checked)
+                                                 : count_lists(checked);
 }
 
 static kvmill_status check_attend(struct checked *checked) {
@@ -410,9 +411,9 @@ static void set_addresses(struct checked *checked) {
         return;
     }
     set_requests(call);
-    call->most_candidates = plan->step == FLOW_ATTEND ? 0 : most_candidates(plan, call);
+    call->most_candidates = plan->step == OP_FLOW_ATTEND ? 0 : most_candidates(plan, call);
     kvmill_flow_set_view(call);
-    if (plan->step != FLOW_INDEX)
+    if (plan->step != OP_FLOW_INDEX)
         kvmill_attend_prepare(&call->attend.base.view);
 }
 

@@ -12,14 +12,15 @@
 
 /* ---- Running ---- */
 
-const struct phase *const kvmill_flow_phases[FLOW_STEPS][6] = {
-    [FLOW_APPEND] = {&kvmill_flow_write_phase, &kvmill_flow_summarise_phase, NULL},
-    [FLOW_INDEX] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase, &kvmill_flow_list_phase,
-                    NULL},
-    [FLOW_ATTEND] = {&kvmill_flow_attend_phase, &kvmill_flow_merge_phase, NULL},
-    [FLOW_DECODE] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase, &kvmill_flow_list_phase,
-                     &kvmill_flow_attend_phase, &kvmill_flow_merge_phase, NULL},
-    [FLOW_SUMMARISE] = {&kvmill_flow_summarise_phase, NULL},
+const struct phase *const kvmill_flow_phases[OP_FLOW_STEPS][6] = {
+    [OP_FLOW_APPEND] = {&kvmill_flow_write_phase, &kvmill_flow_summarise_phase, NULL},
+    [OP_FLOW_INDEX] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase,
+                       &kvmill_flow_list_phase, NULL},
+    [OP_FLOW_ATTEND] = {&kvmill_flow_attend_phase, &kvmill_flow_merge_phase, NULL},
+    [OP_FLOW_DECODE] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase,
+                        &kvmill_flow_list_phase, &kvmill_flow_attend_phase,
+                        &kvmill_flow_merge_phase, NULL},
+    [OP_FLOW_SUMMARISE] = {&kvmill_flow_summarise_phase, NULL},
 };
 
 static void destroy(kvmill_plan *base) {
@@ -40,12 +41,8 @@ static const struct plan_op flow_op = {
 
 /* ---- The workspace ---- */
 
-static bool has_lists(const struct flow_plan *plan) {
-    return plan->step == FLOW_INDEX || plan->step == FLOW_DECODE;
-}
-
 static bool attends(const struct flow_plan *plan) {
-    return plan->step == FLOW_ATTEND || plan->step == FLOW_DECODE;
+    return plan->step == OP_FLOW_ATTEND || plan->step == OP_FLOW_DECODE;
 }
 
 /* That a request may have. */
@@ -56,10 +53,10 @@ static int64_t most_blocks(const struct flow_plan *plan) {
 static int64_t slot_bytes(const struct flow_plan *plan) {
     const struct flow_schedule *schedules = plan->schedules;
     switch (plan->step) {
-    case FLOW_APPEND:
-    case FLOW_SUMMARISE:
+    case OP_FLOW_APPEND:
+    case OP_FLOW_SUMMARISE:
         return kvmill_flow_workspace(&schedules[KVMILL_CACHE_PROGRAM], 0);
-    case FLOW_ATTEND:
+    case OP_FLOW_ATTEND:
         return -SLOT_HEAD;
     default:
         return kvmill_flow_list_workspace(&plan->problem, most_blocks(plan));
@@ -72,7 +69,7 @@ static double most_bytes(const struct flow_plan *plan) {
     double heads = (double)plan->limits.batch * (double)plan->problem.geometry.heads;
     double kept = (double)plan->schedules[KVMILL_INDEX_PROGRAM].page_floats + 4;
     double each = (double)most_blocks(plan) * kept * sizeof(float);
-    return has_lists(plan) ? (heads + plan->base.threads) * each : 0;
+    return flow_selects(plan) ? (heads + plan->base.threads) * each : 0;
 }
 
 static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error *error) {
@@ -89,13 +86,13 @@ static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error 
 static void lay_out(struct flow_plan *plan) {
     struct flow_room *room = &plan->room;
     int64_t rows = plan->limits.batch * kvmill_flow_rows_of_request(&plan->problem);
-    int64_t starts = has_lists(plan) ? (rows + 1) * (int64_t)sizeof(int64_t) : 0;
+    int64_t starts = flow_selects(plan) ? (rows + 1) * (int64_t)sizeof(int64_t) : 0;
     int64_t list =
-        plan->step == FLOW_DECODE ? rows * most_blocks(plan) * (int64_t)sizeof(int32_t) : 0;
-    int64_t blocks = has_lists(plan) && plan->problem.page_blocks > 1
+        plan->step == OP_FLOW_DECODE ? rows * most_blocks(plan) * (int64_t)sizeof(int32_t) : 0;
+    int64_t blocks = flow_selects(plan) && plan->problem.page_blocks > 1
                          ? plan->limits.batch * most_blocks(plan) * (int64_t)sizeof(int32_t)
                          : 0;
-    int64_t heads = has_lists(plan) && !plan->problem.skipped
+    int64_t heads = flow_selects(plan) && !plan->problem.skipped
                         ? plan->limits.batch * kvmill_flow_scored_heads(&plan->problem)
                         : 0;
     int64_t seen = flow_fills_fields(plan) ? plan->limits.cache_pages / 8 + 1 : 0;
@@ -122,12 +119,12 @@ static bool has_summaries(const struct flow_plan *plan) {
 /* What the step's phases call. */
 static void need_kernels(struct flow_plan *plan, const struct kernel_search *search) {
     struct needs *needs = &plan->base.needs;
-    if (plan->step == FLOW_APPEND)
+    if (plan->step == OP_FLOW_APPEND)
         kvmill_need_cache_rows(plan->attend, search, needs);
     if (flow_fills_fields(plan) && has_summaries(plan))
         kvmill_need(needs, search, EVERY_RUN, "summarise pages",
                     plan->kernels.program[KVMILL_CACHE_PROGRAM].by_size.kernel);
-    if (has_lists(plan) && !plan->problem.skipped && kvmill_flow_scores(&plan->problem.budget))
+    if (flow_selects(plan) && !plan->problem.skipped && kvmill_flow_scores(&plan->problem.budget))
         kvmill_flow_need_index(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM], search,
                                needs);
     if (attends(plan))
@@ -164,25 +161,24 @@ static size_t say_selection(const struct flow_plan *plan, char *text, size_t siz
 static void say_attention(const struct flow_plan *plan, char *text, size_t size) {
     const struct cache_plan *attend = plan->attend;
     const char *all = attend->base.description;
-    int rows = plan->step == FLOW_APPEND ? attend->said_rows - attend->said_problem : 0;
+    int rows = plan->step == OP_FLOW_APPEND ? attend->said_rows - attend->said_problem : 0;
     snprintf(text, size, "; %.*s%.*s%s", attend->said_problem, all, rows,
              all + attend->said_problem, attends(plan) ? all + attend->said_rows : "");
 }
 
 static void describe(struct flow_plan *plan) {
-    static const char *const steps[FLOW_STEPS] = {"append", "index", "attend", "decode",
-                                                  "summarise"};
     char *text = plan->base.description;
     size_t size = sizeof plan->base.description;
-    size_t used = (size_t)snprintf(text, size, "flow, %s, pages of %" PRId64, steps[plan->step],
-                                   plan->problem.geometry.page_size);
+    size_t used =
+        (size_t)snprintf(text, size, "flow, %s, pages of %" PRId64,
+                         kvmill_flow_steps[plan->step].name, plan->problem.geometry.page_size);
     if (plan->problem.page_blocks > 1)
         used += (size_t)snprintf(text + used, size - used, " in blocks of %" PRId64,
                                  plan->problem.block_size);
     used += say_selection(plan, text + used, size - used);
     if (flow_fills_fields(plan) && plan->problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0)
         used += kvmill_flow_cache_words(&plan->kernels, text + used, size - used);
-    if (has_lists(plan))
+    if (flow_selects(plan))
         used += kvmill_flow_index_words(&plan->kernels, &plan->schedules[KVMILL_INDEX_PROGRAM],
                                         text + used, size - used);
     say_attention(plan, text + used, size - used);
@@ -251,7 +247,7 @@ static kvmill_status fill(struct flow_plan *plan, const kvmill_flow *flow,
     return KVMILL_OK;
 }
 
-static kvmill_status make(const kvmill_flow *flow, enum flow_step step,
+static kvmill_status make(const kvmill_flow *flow, enum op_flow_step step,
                           const kvmill_flow_limits *limits, const kvmill_plan_options *options,
                           kvmill_plan **plan, kvmill_error *error) {
     struct flow_plan *made = calloc(1, sizeof *made);
@@ -279,7 +275,7 @@ static kvmill_status take(struct plan_call *call, struct kvmill_own_flow *own,
     return status == KVMILL_OK ? check_limits(limits, error) : status;
 }
 
-static kvmill_status plan_step(const kvmill_flow *flow, enum flow_step step,
+static kvmill_status plan_step(const kvmill_flow *flow, enum op_flow_step step,
                                const kvmill_flow_limits *limits, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
     struct kvmill_own_flow own;
@@ -294,29 +290,29 @@ static kvmill_status plan_step(const kvmill_flow *flow, enum flow_step step,
 kvmill_status kvmill_plan_flow_append(const kvmill_flow *flow, const kvmill_flow_limits *limits,
                                       const kvmill_plan_options *options, kvmill_plan **plan,
                                       kvmill_error *error) {
-    return plan_step(flow, FLOW_APPEND, limits, options, plan, error);
+    return plan_step(flow, OP_FLOW_APPEND, limits, options, plan, error);
 }
 
 kvmill_status kvmill_plan_flow_index(const kvmill_flow *flow, const kvmill_flow_limits *limits,
                                      const kvmill_plan_options *options, kvmill_plan **plan,
                                      kvmill_error *error) {
-    return plan_step(flow, FLOW_INDEX, limits, options, plan, error);
+    return plan_step(flow, OP_FLOW_INDEX, limits, options, plan, error);
 }
 
 kvmill_status kvmill_plan_flow_attend(const kvmill_flow *flow, const kvmill_flow_limits *limits,
                                       const kvmill_plan_options *options, kvmill_plan **plan,
                                       kvmill_error *error) {
-    return plan_step(flow, FLOW_ATTEND, limits, options, plan, error);
+    return plan_step(flow, OP_FLOW_ATTEND, limits, options, plan, error);
 }
 
 kvmill_status kvmill_plan_flow_decode(const kvmill_flow *flow, const kvmill_flow_limits *limits,
                                       const kvmill_plan_options *options, kvmill_plan **plan,
                                       kvmill_error *error) {
-    return plan_step(flow, FLOW_DECODE, limits, options, plan, error);
+    return plan_step(flow, OP_FLOW_DECODE, limits, options, plan, error);
 }
 
 kvmill_status kvmill_plan_flow_summarise(const kvmill_flow *flow, const kvmill_flow_limits *limits,
                                          const kvmill_plan_options *options, kvmill_plan **plan,
                                          kvmill_error *error) {
-    return plan_step(flow, FLOW_SUMMARISE, limits, options, plan, error);
+    return plan_step(flow, OP_FLOW_SUMMARISE, limits, options, plan, error);
 }

@@ -5,14 +5,11 @@
 #ifndef KVMILL_RUNTIME_FLOW_FLOW_PLAN_H
 #define KVMILL_RUNTIME_FLOW_FLOW_PLAN_H
 
+#include "../../defs/op.h"
 #include "../../ops/flow_tensors.h"
 #include "../core/slots.h"
 #include "../ops/cache_attention.h"
 #include "flow.h"
-
-enum { KVMILL_MOST_FLOW_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_OWN };
-
-enum flow_step { FLOW_APPEND, FLOW_INDEX, FLOW_ATTEND, FLOW_DECODE, FLOW_SUMMARISE, FLOW_STEPS };
 
 /* Where things lie in the workspace, in bytes. */
 struct flow_room {
@@ -26,7 +23,7 @@ struct flow_room {
 
 struct flow_plan {
     kvmill_plan base;
-    enum flow_step step;
+    enum op_flow_step step;
     struct kvmill_flow_problem problem;
     struct flow_schedule schedules[KVMILL_FLOW_PROGRAMS];
     struct flow_kernels kernels;
@@ -55,13 +52,18 @@ struct flow_call {
 
 _Static_assert(sizeof(struct flow_call) <= sizeof(kvmill_call), "kvmill_call is too small");
 
+/* It scores pages, and lists those that are selected. */
+static inline bool flow_selects(const struct flow_plan *plan) {
+    return plan->step == OP_FLOW_INDEX || plan->step == OP_FLOW_DECODE;
+}
+
 /* It is of slots, and fills the fields of their pages. */
 static inline bool flow_fills_fields(const struct flow_plan *plan) {
-    return plan->step == FLOW_APPEND || plan->step == FLOW_SUMMARISE;
+    return plan->step == OP_FLOW_APPEND || plan->step == OP_FLOW_SUMMARISE;
 }
 
 static inline bool flow_uses_fields(const struct flow_plan *plan) {
-    return plan->step != FLOW_ATTEND && !plan->problem.skipped;
+    return plan->step != OP_FLOW_ATTEND && !plan->problem.skipped;
 }
 
 static inline const struct flow_plan *flow_plan_of(const struct flow_call *call) {
@@ -78,7 +80,7 @@ kvmill_status kvmill_flow_begin(struct call *call, const DLTensor *const *tensor
 /* The pages of a run as what attention sees; call->attend is set otherwise. */
 void kvmill_flow_set_view(struct flow_call *call);
 
-extern const struct phase *const kvmill_flow_phases[FLOW_STEPS][6];
+extern const struct phase *const kvmill_flow_phases[OP_FLOW_STEPS][6];
 
 extern const struct phase kvmill_flow_write_phase, kvmill_flow_summarise_phase,
     kvmill_flow_prepare_phase, kvmill_flow_score_phase, kvmill_flow_list_phase,

@@ -7,6 +7,7 @@
 #include "../../defs/dtype.h"
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
+#include "../core/described.h"
 #include "cache_attend.h"
 
 static const struct phase *const phases[] = {&kvmill_attend_phase, &kvmill_merge_phase, NULL};
@@ -55,20 +56,12 @@ static void describe(struct cache_attend_plan *plan) {
 
 /* ---- Plans ---- */
 
+/* Rows of int4 may also come as the bytes that they are in. */
 static void set_rules(struct cache_attend_plan *plan) {
-    for (int i = 0; i < KVMILL_CACHE_ATTEND_TENSORS; i++) {
-        const struct kvmill_attend_tensor tensor = kvmill_cache_attend_tensor(&plan->op, i);
-        plan->rules[i] = (struct tensor_rule){
-            .name = tensor.name,
-            .presence = tensor.absent   ? ABSENT
-                        : tensor.needed ? REQUIRED
-                                        : OPTIONAL,
-            .type = tensor.type,
-            .or_type = tensor.or_type,
-            .output = tensor.output,
-            .rows = tensor.rows,
-        };
-    }
+    kvmill_described_rules(&kvmill_cache_attend_op, &plan->op, plan->rules);
+    for (int i = 0; i < KVMILL_CACHE_ATTEND_TENSORS; i++)
+        if (kvmill_dtype_equal(plan->rules[i].type, kvmill_int4))
+            plan->rules[i].or_type = kvmill_uint8;
 }
 
 static struct cache_attend_plan *allocate(const kvmill_cache_attend *op,

@@ -18,13 +18,11 @@ struct cache_plan {
     kvmill_plan base;
     struct kvmill_cache_geometry geometry;
     struct kvmill_cache_layout layout;
-    char name[48]; /* of the op */
     struct tensor_rule rules[KVMILL_CACHE_ATTENTION_TENSORS];
     struct kvmill_convert_shape shapes[2]; /* of K and V */
     struct by_size writers[2], readers[2]; /* likewise */
     struct attend_plan attend;
-    bool partial;
-    int said_problem, said_rows; /* characters of the description up to the end of that */
+    int said_problem, said_rows;       /* characters of the description up to the end of that */
     const struct phase *const *phases; /* end with NULL */
     float slopes[];                    /* of ALiBi, by query head */
 };
@@ -112,8 +110,9 @@ struct given {
     int64_t capacity; /* rows of a sequence's cache, or of that of all */
 };
 
-/* Set what a plan demands of every tensor. */
-void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_attention *op);
+static inline const char *given_name(const struct given *given, int which) {
+    return given->base.rules[which].name;
+}
 
 /* Shapes of the caches and their scales, once the batch is known; sets the capacity. */
 kvmill_status kvmill_check_caches(struct given *given);

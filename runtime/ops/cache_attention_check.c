@@ -16,10 +16,6 @@ static bool has_cache(const struct given *given) {
 
 /* ---- Numbers ---- */
 
-static const char *name_of(const struct given *given, int which) {
-    return given->base.rules[which].name;
-}
-
 static struct index_array array_of(const struct given *given, int which) {
     const DLTensor *tensor = given->base.tensors[which];
     if (tensor == NULL)
@@ -60,7 +56,7 @@ static kvmill_status refuse_number(const struct given *given, int which, const c
                                    int64_t value, int64_t first, int64_t last) {
     struct range_text words;
     return kvmill_fail(given->base.error, status_of(which, value),
-                       "%s%s is %" PRId64 "; accepted: %s", name_of(given, which), index, value,
+                       "%s%s is %" PRId64 "; accepted: %s", given_name(given, which), index, value,
                        range_words(first, last, &words));
 }
 
@@ -460,8 +456,11 @@ kvmill_status kvmill_cache_attention_begin(struct call *base, const DLTensor *co
     const DLTensor *known[KVMILL_CACHE_ATTENTION_TENSORS];
     const struct cache_plan *plan = cache_plan_of(call);
     struct given given = {
-        .base = {plan->rules, KVMILL_CACHE_ATTENTION_TENSORS, plan->name, known, error, NULL,
-                 false},
+        .base = {.rules = plan->rules,
+                 .count = KVMILL_CACHE_ATTENTION_TENSORS,
+                 .op = kvmill_cache_op_of(&plan->geometry)->name,
+                 .tensors = known,
+                 .error = error},
         .plan = plan,
         .call = call,
     };

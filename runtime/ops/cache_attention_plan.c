@@ -9,6 +9,7 @@
 #include "../../defs/arithmetic.h"
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
+#include "../core/described.h"
 #include "../core/words.h"
 #include "../portable/portable.h"
 #include "cache_attention.h"
@@ -112,8 +113,7 @@ static void say_format(struct words *words, const char *what, const struct kvmil
 }
 
 static void say_problem(struct words *words, const struct kvmill_cache_geometry *geometry) {
-    kvmill_say(words, "%s%s, %" PRId64 " heads", geometry->dynamic ? "dynamic_batching." : "",
-               kvmill_cache_op_name(geometry->which), geometry->heads);
+    kvmill_say(words, "%s, %" PRId64 " heads", kvmill_cache_op_of(geometry)->name, geometry->heads);
     if (geometry->ratio != 1)
         kvmill_say(words, " on %" PRId64, geometry->kv_heads);
     kvmill_say(words, ", activations %s", element_name(geometry->activation));
@@ -170,14 +170,11 @@ static struct cache_plan *allocate(const kvmill_cache_attention *op,
     plan->layout = *kvmill_cache_layout_of(geometry);
     plan->attend = kvmill_attend_plan_of(geometry, threads);
     plan->phases = phases_of(geometry->which);
-    plan->partial = op->partial != 0 && geometry->which != KVMILL_KEY_VALUE_CACHE;
-    if (plan->partial)
+    if (op->partial && geometry->which != KVMILL_KEY_VALUE_CACHE)
         plan->attend.output = KVMILL_F32;
     plan->attend.empty = op->empty_is_nan ? NAN : 0;
     set_slopes(plan);
-    snprintf(plan->name, sizeof plan->name, "%s%s", geometry->dynamic ? "dynamic_batching." : "",
-             kvmill_cache_op_name(geometry->which));
-    kvmill_cache_attention_expect(plan, op);
+    kvmill_described_rules(kvmill_cache_op_of(geometry), op, plan->rules);
     return plan;
 }
 

@@ -1,5 +1,4 @@
-/* The tensors of cache attention: which of them exist, their required types and shapes, and their
-   layouts.
+/* The tensors of cache attention: their required shapes, and their layouts.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -11,113 +10,6 @@
 #include "../core/numbers.h"
 #include "../core/tensor.h"
 #include "cache_attention.h"
-
-static const char *const names[KVMILL_CACHE_ATTENTION_TENSORS] = {
-    [KVMILL_CACHE_ATTENTION_QUERY] = "query",
-    [KVMILL_CACHE_ATTENTION_CURRENT_KEY] = "current_key",
-    [KVMILL_CACHE_ATTENTION_CURRENT_VALUE] = "current_value",
-    [KVMILL_CACHE_ATTENTION_KEY] = "key",
-    [KVMILL_CACHE_ATTENTION_VALUE] = "value",
-    [KVMILL_CACHE_ATTENTION_START_POS] = "start_pos",
-    [KVMILL_CACHE_ATTENTION_SEQSTARTS] = "seqstarts",
-    [KVMILL_CACHE_ATTENTION_KVSTARTS] = "kvstarts",
-    [KVMILL_CACHE_ATTENTION_CACHESTARTS] = "cachestarts",
-    [KVMILL_CACHE_ATTENTION_DECODING_BATCHES] = "decoding_batches",
-    [KVMILL_CACHE_ATTENTION_MAX_SEQLEN] = "max_seqlen",
-    [KVMILL_CACHE_ATTENTION_MAX_KVLEN] = "max_kvlen",
-    [KVMILL_CACHE_ATTENTION_CACHE] = "cache",
-    [KVMILL_CACHE_ATTENTION_SCALE] = "scale",
-    [KVMILL_CACHE_ATTENTION_VALUE_CACHE] = "value_cache",
-    [KVMILL_CACHE_ATTENTION_VALUE_SCALE] = "value_scale",
-    [KVMILL_CACHE_ATTENTION_ATTN_MASK] = "attn_mask",
-    [KVMILL_CACHE_ATTENTION_SINKS] = "sinks",
-    [KVMILL_CACHE_ATTENTION_ATTN_OUTPUT] = "attn_output",
-    [KVMILL_CACHE_ATTENTION_LSE] = "lse",
-};
-
-static const DLDataType int64_type = {kDLInt, 64, 1}, float32_type = {kDLFloat, 32, 1};
-
-/* ---- Which tensors there are ---- */
-
-static enum presence when(bool given) {
-    return given ? REQUIRED : ABSENT;
-}
-
-/* Kernels walk the last dim of these. */
-static bool has_rows(int which) {
-    return which < KVMILL_CACHE_ATTENTION_START_POS ||
-           (which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_ATTN_MASK) ||
-           which == KVMILL_CACHE_ATTENTION_ATTN_OUTPUT;
-}
-
-static void expect(struct cache_plan *plan, int which, enum presence presence, DLDataType type) {
-    plan->rules[which] = (struct tensor_rule){
-        .name = names[which], .presence = presence, .type = type, .rows = has_rows(which)};
-}
-
-static void expect_numbers(struct cache_plan *plan) {
-    bool dynamic = plan->geometry.dynamic;
-    bool has_cache = plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION;
-    bool has_query = plan->geometry.which != KVMILL_KEY_VALUE_CACHE;
-    expect(plan, KVMILL_CACHE_ATTENTION_START_POS, when(has_cache), int64_type);
-    expect(plan, KVMILL_CACHE_ATTENTION_SEQSTARTS, when(dynamic), int64_type);
-    expect(plan, KVMILL_CACHE_ATTENTION_KVSTARTS, when(dynamic), int64_type);
-    expect(plan, KVMILL_CACHE_ATTENTION_CACHESTARTS, when(dynamic && has_cache), int64_type);
-    expect(plan, KVMILL_CACHE_ATTENTION_DECODING_BATCHES, when(dynamic && has_query), int64_type);
-    expect(plan, KVMILL_CACHE_ATTENTION_MAX_SEQLEN, when(dynamic), int64_type);
-    expect(plan, KVMILL_CACHE_ATTENTION_MAX_KVLEN, when(dynamic), int64_type);
-}
-
-static void expect_cache(struct cache_plan *plan, int cache, bool has_cache, int scaled,
-                         DLDataType type, DLDataType scale) {
-    expect(plan, cache, when(has_cache), type);
-    expect(plan, cache + 1, !has_cache ? ABSENT : scaled ? REQUIRED : IGNORED, scale);
-}
-
-static void expect_caches(struct cache_plan *plan, const kvmill_cache_attention *op) {
-    const struct kvmill_cache_geometry *geometry = &plan->geometry;
-    bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
-    expect_cache(plan, KVMILL_CACHE_ATTENTION_CACHE, has_cache, geometry->key.scale, op->T2,
-                 op->T3);
-    bool apart = has_cache && geometry->value_differs && !geometry->value_view;
-    expect_cache(plan, KVMILL_CACHE_ATTENTION_VALUE_CACHE, apart, geometry->value.scale,
-                 op->value_T2, op->value_T3);
-}
-
-static void set_outputs(struct cache_plan *plan, bool writes_key) {
-    static const int outputs[] = {
-        KVMILL_CACHE_ATTENTION_CACHE,       KVMILL_CACHE_ATTENTION_SCALE,
-        KVMILL_CACHE_ATTENTION_VALUE_CACHE, KVMILL_CACHE_ATTENTION_VALUE_SCALE,
-        KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, KVMILL_CACHE_ATTENTION_LSE};
-    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-        plan->rules[outputs[i]].output = true;
-    plan->rules[KVMILL_CACHE_ATTENTION_KEY].output =
-        plan->rules[KVMILL_CACHE_ATTENTION_VALUE].output = writes_key;
-}
-
-void kvmill_cache_attention_expect(struct cache_plan *plan, const kvmill_cache_attention *op) {
-    enum kvmill_cache_op which = plan->geometry.which;
-    bool has_query = which != KVMILL_KEY_VALUE_CACHE;
-    bool has_current = which != KVMILL_MULTI_HEAD_ATTENTION;
-    bool has_key = which != KVMILL_MULTI_HEAD_CACHE_ATTENTION;
-    enum presence extra = has_query ? OPTIONAL : ABSENT;
-    expect_numbers(plan);
-    expect_caches(plan, op);
-    expect(plan, KVMILL_CACHE_ATTENTION_QUERY, when(has_query), op->T1);
-    expect(plan, KVMILL_CACHE_ATTENTION_CURRENT_KEY, when(has_current), op->T1);
-    expect(plan, KVMILL_CACHE_ATTENTION_CURRENT_VALUE,
-           when(has_current && !plan->geometry.value_view), op->T1);
-    expect(plan, KVMILL_CACHE_ATTENTION_KEY, when(has_key), op->T1);
-    expect(plan, KVMILL_CACHE_ATTENTION_VALUE, when(has_key), op->T1);
-    expect(plan, KVMILL_CACHE_ATTENTION_ATTN_MASK, extra, op->T1);
-    expect(plan, KVMILL_CACHE_ATTENTION_SINKS, extra, op->T1);
-    expect(plan, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, when(has_query),
-           plan->partial ? float32_type : op->T1);
-    expect(plan, KVMILL_CACHE_ATTENTION_LSE, when(has_query && plan->partial), float32_type);
-    plan->rules[KVMILL_CACHE_ATTENTION_ATTN_MASK].empty_is_absent = true;
-    plan->rules[KVMILL_CACHE_ATTENTION_SINKS].or_type = float32_type;
-    set_outputs(plan, which == KVMILL_KEY_VALUE_CACHE);
-}
 
 /* ---- Caches ---- */
 
@@ -132,7 +24,7 @@ static kvmill_status check_scale_shape(const struct given *given, int cache, int
     const DLTensor *tensor = given->base.tensors[cache];
     if (kvmill_tensor_is_empty(given->base.tensors[cache + 1]) && !kvmill_tensor_is_empty(tensor))
         return kvmill_fail(given->base.error, KVMILL_E_NULL, "%s is empty; a tensor is required",
-                           names[cache + 1]);
+                           given_name(given, cache + 1));
     int64_t dims[6];
     memcpy(dims, tensor->shape, (size_t)tensor->ndim * sizeof *dims);
     dims[tensor->ndim - 1] = last;
@@ -145,7 +37,7 @@ static kvmill_status check_cache_batch(const struct given *given, int cache) {
         return KVMILL_OK;
     return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
                        "dim %d of %s is %" PRId64 "; accepted: %" PRId64 " or more, the batch",
-                       batch, names[cache], given->base.tensors[cache]->shape[batch],
+                       batch, given_name(given, cache), given->base.tensors[cache]->shape[batch],
                        given->call->base.view.batch);
 }
 
@@ -164,7 +56,7 @@ static kvmill_status check_page_stride(struct given *given, int which) {
     return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
                        "%s has stride %" PRId64 " for pages and %" PRId64
                        " for rows; accepted: a multiple, the same in all caches and scales",
-                       names[which], page, row);
+                       given_name(given, which), page, row);
 }
 
 static kvmill_status check_pages_apart(struct given *given, int cache) {
@@ -189,12 +81,12 @@ static kvmill_status check_tiles(const struct given *given, int cache,
         return kvmill_fail(given->base.error, KVMILL_E_SHAPE,
                            "dim %d of %s is %" PRId64
                            "; accepted with cache_format \"%s\": multiples of %" PRId64,
-                           rows, names[cache], tensor->shape[rows], word, multiple);
+                           rows, given_name(given, cache), tensor->shape[rows], word, multiple);
     if (stride != last && tensor->shape[rows] > 0)
         return kvmill_fail(given->base.error, KVMILL_E_STRIDE,
                            "dim %d of %s has stride %" PRId64
                            "; accepted with cache_format \"%s\": %" PRId64 ", rows side by side",
-                           rows, names[cache], stride, word, last);
+                           rows, given_name(given, cache), stride, word, last);
     int64_t page = kvmill_tensor_stride(tensor, layout->slot);
     if (layout->row == 0 || tensor->shape[layout->slot] < 2 || page % (multiple * last) == 0)
         return KVMILL_OK;
@@ -202,7 +94,7 @@ static kvmill_status check_tiles(const struct given *given, int cache,
                        "dim %d of %s has stride %" PRId64
                        "; accepted with cache_format \"%s\": multiples of %" PRId64
                        " rows of %" PRId64,
-                       layout->slot, names[cache], page, word, multiple, last);
+                       layout->slot, given_name(given, cache), page, word, multiple, last);
 }
 
 static kvmill_status check_cache(struct given *given, int cache,
@@ -379,7 +271,7 @@ static struct head_numbers sinks_of(const struct given *given) {
     if (sinks == NULL)
         return (struct head_numbers){0};
     return (struct head_numbers){tensor_data(sinks), kvmill_tensor_step(sinks, 0),
-                                 kvmill_dtype_equal(sinks->dtype, float32_type)
+                                 kvmill_dtype_equal(sinks->dtype, kvmill_float32)
                                      ? KVMILL_F32
                                      : given->plan->geometry.activation};
 }

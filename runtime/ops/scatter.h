@@ -10,17 +10,15 @@
 #include "../core/check.h"
 #include "../core/plan.h"
 
-enum { MOST_SCATTER_TENSORS = 3 * KVMILL_MOST_INPUTS + 1 + KVMILL_MOST_CAPTURES };
-
 struct scatter_plan {
     kvmill_plan base;
     struct kvmill_windows windows;
     struct kvmill_program program;
     int count, captures;
-    struct tensor_rule rules[MOST_SCATTER_TENSORS];
-    char names[MOST_SCATTER_TENSORS][32];                 /* the rules' */
-    int64_t dims[MOST_SCATTER_TENSORS][KVMILL_MOST_RANK]; /* likewise */
-    kvmill_element_type input[KVMILL_MOST_INPUTS];        /* of inputs and updates */
+    struct tensor_rule rules[KVMILL_MOST_SCATTER_TENSORS];
+    char names[KVMILL_MOST_SCATTER_TENSORS][32];                 /* the rules' */
+    int64_t dims[KVMILL_MOST_SCATTER_TENSORS][KVMILL_MOST_RANK]; /* likewise */
+    kvmill_element_type input[KVMILL_MOST_INPUTS];               /* of inputs and updates */
     bool converts, replaces, skip_window;
     bool has_updates;
     int outer; /* axes of updates that are walked one by one; the others are a window's */
@@ -40,28 +38,29 @@ struct scatter_plan {
     const struct kvmill_kernel *copy[KVMILL_MOST_INPUTS];
 };
 
-_Static_assert((int)MOST_SCATTER_TENSORS <= (int)MOST_GIVEN, "the validator takes fewer tensors");
+_Static_assert((int)KVMILL_MOST_SCATTER_TENSORS <= (int)MOST_GIVEN,
+               "the validator takes fewer tensors");
 
 struct scatter_call {
     struct call base;
     int phase; /* 0: copy; 1: apply */
-    const DLTensor *tensors[MOST_SCATTER_TENSORS];
+    const DLTensor *tensors[KVMILL_MOST_SCATTER_TENSORS];
 };
 
 _Static_assert(sizeof(struct scatter_call) <= sizeof(kvmill_call), "kvmill_call is too small");
 
 /* Places in the list of tensors. */
 static inline int scatter_indices_at(const struct scatter_plan *plan) {
-    return plan->count;
+    return kvmill_scatter_list_at(KVMILL_SCATTER_INDICES, plan->count);
 }
 static inline int scatter_update_at(const struct scatter_plan *plan, int i) {
-    return plan->count + 1 + i;
+    return kvmill_scatter_list_at(KVMILL_SCATTER_UPDATES, plan->count) + i;
 }
 static inline int scatter_result_at(const struct scatter_plan *plan, int i) {
-    return 2 * plan->count + 1 + i;
+    return kvmill_scatter_list_at(KVMILL_SCATTER_RESULTS, plan->count) + i;
 }
 static inline int scatter_capture_at(const struct scatter_plan *plan, int i) {
-    return 3 * plan->count + 1 + i;
+    return kvmill_scatter_list_at(KVMILL_SCATTER_CAPTURES, plan->count) + i;
 }
 
 static inline const struct scatter_plan *scatter_plan_of(const struct scatter_call *call) {

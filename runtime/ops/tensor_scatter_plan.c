@@ -77,7 +77,7 @@ static void set_rules(struct tensor_scatter_plan *plan) {
     plan->rules[KVMILL_TENSOR_SCATTER_WRITE_INDICES] = (struct tensor_rule){
         .name = "write_indices",
         .presence = plan->has_indices ? PLANNED : ABSENT,
-        .type = {kDLInt, 64, 1},
+        .type = kvmill_int64,
         .rank = 1,
         .dims = present->dims + plan->rank,
     };

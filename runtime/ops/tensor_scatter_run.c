@@ -173,7 +173,7 @@ static bool can_prepare(const kvmill_tensor_scatter *op) {
 void kvmill_tensor_scatter_prepare(struct tensor_scatter_plan *plan,
                                    const kvmill_tensor_scatter *op) {
     const DLTensor *tensors[] = {op->past_cache, op->update, NULL, op->past_cache};
-    DLTensor indices = {.ndim = 1, .dtype = {kDLInt, 64, 1}, .shape = op->past_cache->shape};
+    DLTensor indices = {.ndim = 1, .dtype = kvmill_int64, .shape = op->past_cache->shape};
     plan->is_prepared = can_prepare(op);
     if (!plan->is_prepared)
         return;
@@ -242,8 +242,7 @@ static bool is_laid_out(const struct tensor_scatter_plan *plan, const DLTensor *
 
 static bool is_dense_vector(const DLTensor *tensor, int64_t count) {
     return tensor->ndim == 1 && tensor->shape != NULL && tensor->shape[0] == count &&
-           tensor->strides == NULL &&
-           kvmill_dtype_equal(tensor->dtype, (DLDataType){kDLInt, 64, 1});
+           tensor->strides == NULL && kvmill_dtype_equal(tensor->dtype, kvmill_int64);
 }
 
 /* The tensors are just the prototypes of a prepared plan, with data: as most runs' are. */

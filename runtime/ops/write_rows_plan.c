@@ -7,6 +7,7 @@
 #include "../../defs/format.h"
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
+#include "../core/described.h"
 #include "../core/select.h"
 #include "../core/words.h"
 #include "../portable/portable.h"
@@ -24,22 +25,6 @@ static const struct plan_op write_rows = {
     .next = kvmill_write_rows_next,
     .destroy = destroy,
 };
-
-static void set_rules(struct rows_plan *plan, const kvmill_write_rows *op) {
-    const struct op *known = &kvmill_write_rows_op;
-    for (int i = 0; i < KVMILL_WRITE_ROWS_TENSORS; i++) {
-        const struct op_tensor *tensor = kvmill_op_tensor(known, i);
-        enum op_presence presence = kvmill_op_presence(known, op, tensor);
-        plan->rules[i] = (struct tensor_rule){
-            .name = tensor->name,
-            .presence = presence == OP_ABSENT ? ABSENT : REQUIRED,
-            .type = kvmill_op_type(known, op, op, tensor),
-            .or_type = kvmill_op_other_type(known, op, tensor),
-            .output = kvmill_op_gives(known, op, tensor),
-            .rows = tensor->rows,
-        };
-    }
-}
 
 static void select_kernel(struct rows_plan *plan, const kvmill_write_rows *op,
                           const struct kernel_search *search) {
@@ -69,7 +54,7 @@ static kvmill_status make_plan(const kvmill_write_rows *op, const kvmill_plan_op
     made->base.op = &write_rows;
     made->base.tensor_count = KVMILL_WRITE_ROWS_TENSORS;
     made->shape = shape;
-    set_rules(made, op);
+    kvmill_described_rules(&kvmill_write_rows_op, op, made->rules);
     select_kernel(made, op, &search);
     return kvmill_plan_finish(&made->base, plan, error);
 }

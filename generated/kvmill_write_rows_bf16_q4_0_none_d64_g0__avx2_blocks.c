@@ -406,10 +406,9 @@ stream_batch(struct row *row, int count, int64_t ahead)
                 store_low_bytes(to + 28, low | high << 4);
             }
         }
+        if (wild)
+            mend_blocks(row[r].from, scale + 2 * r, inverse, to);
     }
-    if (wild)
-        for (int r = 0; r < count; r++)
-            mend_blocks(row[r].from, scale + 2 * r, inverses + 2 * r, together[r]);
     stream_together(row, together, count);
 }
 
@@ -577,10 +576,9 @@ store_batch(struct row *row, int count, int64_t ahead)
                 store_low_bytes(to + 28, low | high << 4);
             }
         }
+        if (wild)
+            mend_blocks(row[r].from, scale + 2 * r, inverse, to);
     }
-    if (wild)
-        for (int r = 0; r < count; r++)
-            mend_blocks(row[r].from, scale + 2 * r, inverses + 2 * r, row[r].to);
 }
 
 __attribute__((target("avx2,fma,f16c")))

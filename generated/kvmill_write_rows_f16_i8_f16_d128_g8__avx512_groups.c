@@ -171,17 +171,21 @@ store_i8(void *to, vi c0, vi c1, vi c2, vi c3)
 
 /* Groups with an element that is not finite have a scale that is not, and codes 0.  */
 static __attribute__((noinline, cold)) void
-empty_groups(const float *scale, unsigned char *to, unsigned char *scales)
+empty_groups(const float *scale, unsigned char *to)
 {
     static const unsigned char codes[8];
+    for (int g = 0; g < 16; g++)
+        if (scale[g] - scale[g] != 0)
+            memcpy(to + g * 8, codes, sizeof codes);
+}
+
+static __attribute__((noinline, cold)) void
+put_nans(const float *scale, int count, unsigned char *stored)
+{
     static const unsigned char nan[] = {0, 0x7e};
-    for (int g = 0; g < 16; g++) {
-        if (scale[g] - scale[g] == 0)
-            continue;
-        memcpy(to + g * 8, codes, sizeof codes);
-        if (scale[g] != scale[g])
-            memcpy(scales + g * 2, nan, sizeof nan);
-    }
+    for (int i = 0; i < count; i++)
+        if (scale[i] != scale[i])
+            memcpy(stored + i * 2, nan, sizeof nan);
 }
 
 struct row {
@@ -215,6 +219,8 @@ stream_batch(struct row *row, int count, int64_t ahead)
             wild |= any_from(peak, 0x7c00);
         }
     }
+    if (wild)
+        put_nans(scale, count * 16, stored);
     for (int r = 0; r < count; r++) {
         memcpy(row[r].scales, stored + 32 * r, 32);
         __builtin_prefetch(row[r].scales + 512, 1);
@@ -242,10 +248,9 @@ stream_batch(struct row *row, int count, int64_t ahead)
             vi c3 = code_f16(load_f16(from + 224), broadcast_pair(divisor + 14), broadcast_pair(inverse + 14));
             stream_i8(to + 64, c0, c1, c2, c3);
         }
+        if (wild)
+            empty_groups(divisor, to);
     }
-    if (wild)
-        for (int r = 0; r < count; r++)
-            empty_groups(scale + 16 * r, row[r].to, row[r].scales);
 }
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
@@ -298,6 +303,8 @@ store_batch(struct row *row, int count, int64_t ahead)
             wild |= any_from(peak, 0x7c00);
         }
     }
+    if (wild)
+        put_nans(scale, count * 16, stored);
     for (int r = 0; r < count; r++) {
         memcpy(row[r].scales, stored + 32 * r, 32);
     }
@@ -324,10 +331,9 @@ store_batch(struct row *row, int count, int64_t ahead)
             vi c3 = code_f16(load_f16(from + 224), broadcast_pair(divisor + 14), broadcast_pair(inverse + 14));
             store_i8(to + 64, c0, c1, c2, c3);
         }
+        if (wild)
+            empty_groups(divisor, to);
     }
-    if (wild)
-        for (int r = 0; r < count; r++)
-            empty_groups(scale + 16 * r, row[r].to, row[r].scales);
 }
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))

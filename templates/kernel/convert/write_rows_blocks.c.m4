@@ -153,10 +153,9 @@ km_steps(«I», km_q8(32, 16), km_code_step, «km_q8(«km_q8_codes», «km_nibbl
 km_q8(«», «            km_store_above(km_element, «km_block_at»)»)m4_dnl
         }
 »)m4_dnl
+        if (wild)
+            mend_blocks(row[r].from, scale + km_row_floats * r, inverse, to);
     }
-    if (wild)
-        for (int r = 0; r < count; r++)
-            mend_blocks(row[r].from, scale + km_row_floats * r, inverses + km_row_floats * r, km_to(«$1»));
 »)m4_dnl
 m4_define(«km_own_batch», «m4_dnl
     for (int r = 0; r < count; r++) {

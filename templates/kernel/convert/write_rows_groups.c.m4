@@ -13,17 +13,21 @@ m4_define(«km_nan», «m4_ifelse(km_scale, «f32», «{0, 0, 0xc0, 0x7f}», m4_
 km_scale, «f16», «{0, 0x7e}», «{0xc0, 0x7f}»)»)m4_dnl
 /* Groups with an element that is not finite have a scale that is not, and codes 0.  */
 static __attribute__((noinline, cold)) void
-empty_groups(const float *scale, unsigned char *to, unsigned char *scales)
+empty_groups(const float *scale, unsigned char *to)
 {
     static const unsigned char codes[m4_eval(km_code_bytes(km_quant_group))];
+    for (int g = 0; g < km_groups; g++)
+        if (scale[g] - scale[g] != 0)
+            memcpy(to + g * m4_eval(km_code_bytes(km_quant_group)), codes, sizeof codes);
+}
+
+static __attribute__((noinline, cold)) void
+put_nans(const float *scale, int count, unsigned char *stored)
+{
     static const unsigned char nan[] = km_nan;
-    for (int g = 0; g < km_groups; g++) {
-        if (scale[g] - scale[g] == 0)
-            continue;
-        memcpy(to + g * m4_eval(km_code_bytes(km_quant_group)), codes, sizeof codes);
-        if (scale[g] != scale[g])
-            memcpy(scales + g * km_size(km_scale), nan, sizeof nan);
-    }
+    for (int i = 0; i < count; i++)
+        if (scale[i] != scale[i])
+            memcpy(stored + i * km_size(km_scale), nan, sizeof nan);
 }
 
 m4_define(«km_code», «m4_dnl
@@ -47,6 +51,8 @@ km_each_groups(«m4_dnl
             km_typed(«store», km_scale)(stored + km_size(km_scale) * (km_group), s);
             wild |= any_from(peak, km_infinite);
 »)m4_dnl
+    if (wild)
+        put_nans(scale, count * km_row_floats, stored);
     for (int r = 0; r < count; r++) {
         memcpy(row[r].scales, stored + km_scale_bytes(km_row_floats) * r, km_scale_bytes(km_groups));
 m4_ifelse(«$1», «stream», «m4_dnl
@@ -66,10 +72,9 @@ km_put(km_how(«$1»), km_part(«codes», km_element), km_code_step, «to + km_a
 «m4_eval(km_code_bytes(km_left))», «km_code_list»)m4_dnl
         }
 »)m4_dnl
+        if (wild)
+            empty_groups(divisor, to);
     }
-    if (wild)
-        for (int r = 0; r < count; r++)
-            empty_groups(scale + km_row_floats * r, km_to(«$1»), row[r].scales);
 »)m4_dnl
 km_write_batches(«km_groups_batch»)m4_dnl
 km_convert_descriptor(«KVMILL_WRITE_ROWS»)m4_dnl

@@ -30,7 +30,7 @@ static size_t length_of_gap(const char *text) {
     return strspn(text, " \n");
 }
 
-/* Of the code alone, so that results stay valid when comments and line breaks change. */
+/* Hashes only the code, so that results stay valid when comments and line breaks change. */
 static uint64_t hash_code(uint64_t state, const char *text) {
     for (size_t gap; *text != '\0'; text += gap > 0 ? gap : 1) {
         gap = length_of_gap(text);

@@ -39,7 +39,7 @@ static void put_word(const char *word) {
 }
 
 void say_next(const char *before, const char *path, const char *after) {
-    if (!isatty(STDERR_FILENO))
+    if (!isatty(STDERR_FILENO) || !isatty(STDOUT_FILENO))
         return;
     fflush(stdout);
     put_coloured("next:", BOLD, stderr);

@@ -11,8 +11,9 @@
 enum colour { PLAIN, BOLD, RED, YELLOW };
 void put_coloured(const char *text, enum colour colour, FILE *stream);
 
-/* "next: BEFORE PATH AFTER", what a user may want to type now, on standard error if that is a
-   terminal.  The path is quoted where a shell wants it to be. */
+/* "next: BEFORE PATH AFTER", what a user may want to type now, on standard error if that and
+   standard output are a terminal: a program that reads the output needs no advice.  The path is
+   quoted where a shell wants it to be. */
 void say_next(const char *before, const char *path, const char *after);
 
 /* "DOING WHAT ... " on standard error if that is a terminal, for what takes a while; say_done

@@ -1,4 +1,4 @@
-# A virtual environment of the build tree for tests in Python; sourced, by sh.  SPDX-License-Identifier: Apache-2.0
+# Virtual environments of a build tree, for tests and tools in Python; sourced, by sh.  SPDX-License-Identifier: Apache-2.0
 #
 # venv NAME REQUIREMENTS: $build/NAME-venv with the pinned packages of that file, made by ${PYTHON:-python3}.  Without Python 3.11,
 # venv, or these packages the test is skipped; or fails, with KVMILL_REQUIRE_CONFORMANCE=1.
@@ -12,6 +12,11 @@ skip() {
     exit 0
 }
 
+venv() {
+    venv=$build/$1-venv
+    why=$(make_venv "$build" "$1" "$2") || skip "$why"
+}
+
 # pip_python BUILD -- prints a Python that has pip: installing pip takes longer than the rest of an environment, so that all share one.
 pip_python() {
     pip_venv=$1/pip-venv
@@ -21,18 +26,28 @@ pip_python() {
         - "${PYTHON:-python3}" "$pip_venv" >"$pip_venv.log" 2>&1 && echo "$pip_venv/bin/python"
 }
 
+# make_venv BUILD NAME REQUIREMENTS -- the same for any BUILD; prints why it is not to be had.
+make_venv() (
+    venv=$1/$2-venv
+    exec 9>"$venv.lock"
+    flock 9 # another test may be at it
+    ! cmp -s "$3" "$venv/installed.txt" || exit 0
+    install_venv "$@"
+)
+
 # The copy of the requirements is made last: it says that all of them are there.
-venv() {
-    venv=$build/$1-venv
-    "${PYTHON:-python3}" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
-        skip "no Python 3.11 or newer as ${PYTHON:-python3}"
-    if cmp -s "$2" "$venv/installed.txt"; then
-        return
-    fi
+install_venv() {
+    python=${PYTHON:-python3}
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || refuse "no Python 3.11 or newer as $python"
     rm -rf "$venv"
-    pip=$(pip_python "$build") || skip "no virtual environment: see $build/pip-venv.log"
-    "${PYTHON:-python3}" -m venv --without-pip "$venv" >"$venv.log" 2>&1 || skip "no virtual environment: see $venv.log"
-    "$pip" -m pip --python "$venv/bin/python" install --quiet --no-compile --disable-pip-version-check -r "$2" >>"$venv.log" 2>&1 ||
-        skip "the pinned packages are not to be had: see $venv.log"
-    cp "$2" "$venv/installed.txt"
+    pip=$(pip_python "$1") || refuse "no virtual environment: see $1/pip-venv.log"
+    "$python" -m venv --without-pip "$venv" >"$venv.log" 2>&1 || refuse "no virtual environment: see $venv.log"
+    "$pip" -m pip --python "$venv/bin/python" install --quiet --no-compile --disable-pip-version-check -r "$3" >>"$venv.log" 2>&1 ||
+        refuse "the pinned packages are not to be had: see $venv.log"
+    cp "$3" "$venv/installed.txt"
+}
+
+refuse() {
+    echo "$1"
+    exit 1
 }

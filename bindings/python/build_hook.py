@@ -39,9 +39,13 @@ def run(command: list[str], directory: Path) -> None:
 
 
 def prepare(root: Path) -> None:
-    """The configure script; archives may have lost the order in which its parts were made."""
+    """The configure script."""
     if not (root / "configure").exists():
         run(["./bootstrap", "prepare"], root)
+
+
+def order(root: Path) -> None:
+    """Archives may have lost the order in which the configure script's parts were made."""
     for name in MADE:
         if (root / name).exists():
             os.utime(root / name)
@@ -52,6 +56,7 @@ def build(root: Path) -> Path:
     tree = root / "build-wheel"
     tree.mkdir(exist_ok=True)
     prepare(root)
+    order(root)
     options = shlex.split(os.environ.get("KVMILL_CONFIGURE", ""))
     run([str(root / "configure"), *CONFIGURE, *options], tree)
     run(["make", "--no-print-directory", f"-j{len(os.sched_getaffinity(0))}"], tree)

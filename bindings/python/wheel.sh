@@ -1,37 +1,28 @@
 #!/bin/sh
-# Makes a wheel, and a source archive, of what a build tree has.
+# Makes a source archive, and a wheel of what it and a build tree have.
 #
-#   wheel.sh BUILD OUT [venv]
+#   wheel.sh BUILD OUT
 #
-# The wheel goes to OUT with the libraries that it needs in it and a tag of the oldest Linux it runs on; `venv` stops when BUILD/wheel-venv,
-# with the pinned tools, is there.  PYTHON: the Python to make that from.  Exits with 77 where the tools are not to be had.
+# The wheel goes to OUT with the libraries that it needs in it and a tag of the oldest Linux it runs on.  What a build makes comes from
+# BUILD, all else from the archive.  The pinned tools are in BUILD/wheel-venv.  PYTHON: the Python to make that from.  Exits with 77
+# where the tools are not to be had.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 
 source=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "$1" && pwd)
-out=$2
-venv=$build/wheel-venv
-requirements=$source/bindings/python/requirements.txt
+mkdir -p "$2"
+out=$(cd "$2" && pwd)
 
-# The copy of the requirements is made last: it says that all of them are there.
-install() {
-    rm -rf "$venv"
-    "${PYTHON:-python3}" -m venv "$venv" &&
-        "$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check -r "$requirements" &&
-        "$venv/bin/python" -m pip download --quiet --disable-pip-version-check --dest "$venv/wheels" "$(grep numpy "$requirements")" &&
-        cp "$requirements" "$venv/installed.txt"
-}
+. "$source/tests/venv.sh"
+make_venv "$build" wheel "$source/bindings/python/requirements.txt" >&2 || exit 77
+PATH=$build/wheel-venv/bin:$PATH
 
-cmp -s "$requirements" "$venv/installed.txt" || install >&2 || exit 77
-[ "${3:-}" != venv ] || exit 0
-
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
-PATH=$venv/bin:$PATH
-cd "$source"
-python -m hatchling build --target sdist --directory "$out"
-KVMILL_BUILD=$build python -m hatchling build --target wheel --directory "$out/plain"
-auditwheel repair --wheel-dir "$out" "$out"/plain/*.whl
-rm -r "$out/plain"
+work=$(mktemp -d "$out/making.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+(cd "$source" && python -m hatchling build --target sdist --directory "$work")
+tar -x -z -C "$work" -f "$work"/kvmill-*.tar.gz
+(cd "$work"/kvmill-*/ && KVMILL_BUILD=$build python -m hatchling build --target wheel --directory "$work/plain")
+auditwheel repair --wheel-dir "$out" "$work"/plain/*.whl
+mv "$work"/kvmill-*.tar.gz "$out"

@@ -10,15 +10,18 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import kvmill.transformers as kvmill_transformers
+import guide
 import layer
 import models
 import refusals
 import torch
 from kvmill.transformers import KvmillCache
-from tap import Tap
+from tap import Tap, refused
 
 NEW_TOKENS = 20
 # Between two logits, whose deviation is about 2.4, by what a cache keeps.
@@ -228,9 +231,8 @@ def check_prepare(tap: Tap) -> None:
         tap.result(
             again.name == pack.name and built.stat().st_mtime_ns == made, "prepare() builds once"
         )
-        os.environ["KVMILL_ISA"] = "scalar"
-        capped = kvmill_transformers.prepare(model, format="float16")
-        del os.environ["KVMILL_ISA"]
+        with patch.dict(os.environ, KVMILL_ISA="scalar"):
+            capped = kvmill_transformers.prepare(model, format="float16")
         kinds = {symbol.split("__")[1].split("_")[0] for symbol in capped.symbols}
         tap.result(kinds == {"scalar"}, "prepare() makes kernels that KVMILL_ISA allows", f"{kinds}")
         plans = []
@@ -242,6 +244,23 @@ def check_prepare(tap: Tap) -> None:
         plans = [text.split("with a mask")[0] for text in kvmill_transformers.describe_plans()]
         slow = [text for text in plans if "portable" in text]
         tap.result(len(plans) >= 2 and not slow, "no plan needs portable kernels", "\n".join(slow))
+
+
+def check_command(tap: Tap) -> None:
+    """The package's own or that of PATH, unless KVMILL_COMMAND names another."""
+    module = sys.modules["kvmill.transformers.prepare"]
+    with patch.object(module, "find_command", return_value="/its own/kvmill") as found:
+        with patch.dict(os.environ, KVMILL_COMMAND=""):
+            own = module._command()
+            found.return_value = None
+            absent = partial(
+                refused, "accepted: kvmill installed, or its path", module._command, RuntimeError
+            )
+            tap.run("without a command: what to install", absent)
+        with patch.dict(os.environ, KVMILL_COMMAND="sh 'a b'"):
+            named = module._command()
+    right = own == ["/its own/kvmill"] and named == ["sh", "a b"]
+    tap.result(right, "the command is the one that is named, or found", f"{own}, {named}")
 
 
 def check_import(tap: Tap) -> None:
@@ -287,6 +306,8 @@ def main() -> int:
     for name, word in (("Llama", None), ("Gemma3", "int8"), ("gpt-oss", "float16")):
         check_compile(tap, name, word)
     check_prepare(tap)
+    check_command(tap)
+    guide.run(tap)
     check_import(tap)
     check_step(tap)
     return tap.finish()

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import kvmill
 import numpy as np
+from kvmill.__main__ import find_command
 from kvmill.arrays import address_of
 
 
@@ -71,6 +72,11 @@ def run_time() -> None:
     extra = least(lambda: plan.run(**tensors)) - least(call.run)
     print(f"a run adds {extra:.1f} us of processor time to its kernels")
     assert extra < 15
+
+
+def command() -> None:
+    """The package's own is used, whatever is in PATH."""
+    assert find_command() == str(Path(kvmill.__file__).parent / "installed/bin/kvmill")
 
 
 def default_pack() -> None:

@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import NoReturn
 
 
+def find_command() -> str | None:
+    """The package's own, which need not be in PATH, or the one in PATH."""
+    own = Path(__file__).parent / "installed" / "bin" / "kvmill"
+    return str(own) if own.exists() else shutil.which("kvmill")
+
+
 def main() -> NoReturn:
     """Replace this process by the command.  Exits with 2 if there is none."""
-    own = Path(__file__).parent / "installed" / "bin" / "kvmill"
-    command = str(own) if own.exists() else shutil.which("kvmill")
+    command = find_command()
     if command is None or Path(command).resolve() == Path(sys.argv[0]).resolve():
         print("kvmill: no command, neither in this package nor in PATH", file=sys.stderr)
         sys.exit(2)

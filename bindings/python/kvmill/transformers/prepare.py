@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import torch
 
+from ..__main__ import find_command
 from ..plans import Pack
 from .attention import NAME
 from .cache import KvmillCache
@@ -29,11 +29,11 @@ _COMMAND = "KVMILL_COMMAND"
 
 def _command() -> list[str]:
     """Raises RuntimeError where there is none."""
-    words = shlex.split(os.environ.get(_COMMAND, "")) or [shutil.which("kvmill") or ""]
+    words = shlex.split(os.environ.get(_COMMAND, "")) or [find_command() or ""]
     if not words[0]:
         raise RuntimeError(
-            "no command kvmill in PATH, which makes kernels; accepted: kvmill installed, or its "
-            f"path in the environment variable {_COMMAND}"
+            "no command kvmill, which makes kernels, in this package or in PATH; accepted: kvmill "
+            f"installed, or its path in the environment variable {_COMMAND}"
         )
     return words
 
@@ -121,7 +121,7 @@ def prepare(model, *, math: str = "f32", **formats: object) -> Pack:
     The model runs on one token to see what its layers need.  `kvmill generate` makes the pack, in
     $XDG_CACHE_HOME/kvmill/packs, once for each set of kernels, version, processor and KVMILL_ISA;
     that takes some seconds a kernel, and a terminal shows the progress.  The command is
-    KVMILL_COMMAND or the kvmill of PATH.
+    KVMILL_COMMAND, the package's own or the kvmill of PATH.
 
     Raises RuntimeError where there is no command, or it fails; ValueError as KvmillCache does."""
     model.set_attn_implementation(NAME)

@@ -3,7 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "../core/described.h"
+#include "../core/op_rules.h"
 #include "flow_plan.h"
 
 /* What the description says of the step; what it does not mention is cache attention's, and the

@@ -7,7 +7,7 @@
 #include "../../defs/dtype.h"
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
-#include "../core/described.h"
+#include "../core/op_rules.h"
 #include "cache_attend.h"
 
 static const struct phase *const phases[] = {&kvmill_attend_phase, &kvmill_merge_phase, NULL};

@@ -9,7 +9,7 @@
 #include "../../defs/arithmetic.h"
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
-#include "../core/described.h"
+#include "../core/op_rules.h"
 #include "../core/words.h"
 #include "../portable/portable.h"
 #include "cache_attention.h"

@@ -7,7 +7,7 @@
 #include "../../defs/format.h"
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
-#include "../core/described.h"
+#include "../core/op_rules.h"
 #include "../core/select.h"
 #include "../core/words.h"
 #include "../portable/portable.h"

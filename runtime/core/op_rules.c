@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "described.h"
+#include "op_rules.h"
 
 static const enum presence presences[] = {[OP_ABSENT] = ABSENT,
                                           [OP_REQUIRED] = REQUIRED,

@@ -1,8 +1,8 @@
 /* The rules for tensors that an op's description states.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_RUNTIME_CORE_DESCRIBED_H
-#define KVMILL_RUNTIME_CORE_DESCRIBED_H
+#ifndef KVMILL_RUNTIME_CORE_OP_RULES_H
+#define KVMILL_RUNTIME_CORE_OP_RULES_H
 
 #include "../../defs/op.h"
 #include "check.h"

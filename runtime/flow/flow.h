@@ -175,7 +175,7 @@ static inline struct flow_field_rows flow_field_rows_of(const struct kvmill_flow
                                     known->bytes / known->rows, place.block, place.head};
 }
 
-/* Of the field's first head. */
+/* The row of a slot, of head 0. */
 static inline unsigned char *flow_field_row(const struct flow_field_rows *rows, int64_t slot) {
     return rows->first + slot / rows->block_size * rows->block +
            slot % rows->block_size * rows->row;

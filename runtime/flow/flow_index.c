@@ -78,7 +78,8 @@ void kvmill_flow_number_blocks(const struct flow_index *index, int64_t b) {
     const int32_t *ids = index->batch->ids + index->batch->indptr[b];
     int64_t blocks = index->problem->page_blocks > 1 ? row_of(index, b).pages : 0;
     for (int64_t i = 0; i < blocks; i++)
-        index->blocks[b * index->blocks_apart + i] = (int32_t)flow_block_of(index->problem, ids, i);
+        index->blocks[b * index->blocks_apart + i] =
+            (int32_t)flow_block_of(index->problem, ids, i);
 }
 
 static struct flow_scoring scoring_of(const struct flow_index *index, int64_t b, int64_t head) {
@@ -147,8 +148,8 @@ static struct flow_scores finish_row(const struct flow_index *index, int64_t b, 
 }
 
 /* `candidates` are scored, of as many as pages have room for. */
-static void tell_scores(const struct flow_index *index, int64_t room, int64_t candidates,
-                        const float *scored, float *scores) {
+static void tell_scores(const struct flow_index *index, int64_t room,
+                        int64_t candidates, const float *scored, float *scores) {
     for (int64_t p = 0; p < room; p++)
         scores[p] = NAN;
     if (candidates > 0)

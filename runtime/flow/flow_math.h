@@ -1,6 +1,6 @@
 /* Exponential and logarithm of float32 in sums and products alone, each rounded: the same bits on
-   every machine.  templates/kernel/flow_program/flow_program.m4 has the same operations in the same
-   order. Errors are below one unit in the last place.
+   every machine.  templates/kernel/flow_program/flow_program.m4 has the same operations in the same order.
+   Errors are below one unit in the last place.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_FLOW_FLOW_MATH_H

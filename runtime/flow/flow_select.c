@@ -4,9 +4,9 @@
    depend on the method.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "../core/numbers.h"
 #include "../portable/portable.h"
 #include "../portable/score_key.h"
+#include "../core/numbers.h"
 #include "flow.h"
 
 /* ---- The best first ---- */

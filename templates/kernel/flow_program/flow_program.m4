@@ -153,7 +153,8 @@ km_if(_km_turns(«$2», «$6»), «_km_turned_loader($@)»)»)
 
 m4_dnl _km_turns(ELEMENT, DIM) -- whether as many rows of a page as there are lanes are loaded together; _km_in_turn --
 m4_dnl whether some are alone.
-m4_define(«_km_turns», «(km_part(«is_transposed», «$1») && km_page % km_lanes == 0 && $2 % km_lanes == 0)»)
+m4_define(«_km_turns», «(km_has_own(«transpose») && km_part(«is_transposed», «$1») && m4_dnl
+km_page % km_lanes == 0 && $2 % km_lanes == 0)»)
 m4_define(«_km_in_turn», «(km_is_growing || !_km_turns(«$1», «$2»))»)
 m4_define(«_km_turned_loader», «km_inline(«void», «load_rows_of_$1(float *to, const unsigned char *from)»)
 {

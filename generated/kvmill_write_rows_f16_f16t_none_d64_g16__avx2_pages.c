@@ -26,6 +26,38 @@ load_f16(const void *from)
     return from_halves(h);
 }
 
+INLINED void
+transpose(vf x[LANES])
+{
+    vf y[8];
+    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
+    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
+    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
+    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
+    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
+    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
+    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
+    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
+    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
+    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
+    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
+    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
+    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
+    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
+    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
+    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
+    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
+    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
+    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
+    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
+    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
+    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
+    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
+    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
+    for (int i = 0; i < 8; i++)
+        x[i] = y[i];
+}
+
 INLINED halves
 to_halves(vf x)
 {
@@ -63,9 +95,26 @@ follow_each_other(const struct row *row, int count, int step)
 INLINED void
 store_tile(unsigned char (*row)[128], unsigned char *to)
 {
-    for (int i = 0; i < 128; i += 2)
-        for (int r = 0; r < 8; r++)
-            memcpy(to + i * 16 + r * 2, row[r] + i, 2);
+    for (int i = 0; i < 64; i += 8) {
+        vf x[LANES];
+        x[0] = load_f16(row[0] + i * 2);
+        x[1] = load_f16(row[1] + i * 2);
+        x[2] = load_f16(row[2] + i * 2);
+        x[3] = load_f16(row[3] + i * 2);
+        x[4] = load_f16(row[4] + i * 2);
+        x[5] = load_f16(row[5] + i * 2);
+        x[6] = load_f16(row[6] + i * 2);
+        x[7] = load_f16(row[7] + i * 2);
+        transpose(x);
+        store_f16(to + i * 32, x[0]);
+        store_f16(to + (i + 1) * 32, x[1]);
+        store_f16(to + (i + 2) * 32, x[2]);
+        store_f16(to + (i + 3) * 32, x[3]);
+        store_f16(to + (i + 4) * 32, x[4]);
+        store_f16(to + (i + 5) * 32, x[5]);
+        store_f16(to + (i + 6) * 32, x[6]);
+        store_f16(to + (i + 7) * 32, x[7]);
+    }
 }
 
 __attribute__((target("avx2,fma,f16c")))

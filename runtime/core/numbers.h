@@ -131,10 +131,11 @@ static inline uint32_t kvmill_bits_of_finite(struct kvmill_float_parts parts, fl
     int shift = 23 - parts.mantissa, sign_shift = 31 - parts.exponent - parts.mantissa;
     uint32_t least = (kvmill_exponent_gap(parts) + 1) << 23, wider = (uint32_t)shift << 23;
     uint32_t bits = kvmill_bits_of_float(value);
-    float power = kvmill_float_of_bits(bits & 0x7f800000), lowest = kvmill_float_of_bits(least);
-    uint32_t exponent = kvmill_bits_of_float(power > lowest ? power : lowest);
-    float sum = kvmill_float_of_bits(bits & 0x7fffffff) + kvmill_float_of_bits(exponent + wider);
-    uint32_t code = kvmill_bits_of_float(sum) + ((exponent - least) >> shift);
+    int32_t above = (int32_t)(bits & 0x7f800000) - (int32_t)least;
+    uint32_t exponents = (uint32_t)(above > 0 ? above : 0);
+    float sum =
+        kvmill_float_of_bits(bits & 0x7fffffff) + kvmill_float_of_bits(exponents + (least + wider));
+    uint32_t code = kvmill_bits_of_float(sum) + (exponents >> shift);
     return (bits & 0x80000000) >> sign_shift | (code & 0xff);
 }
 

@@ -6,6 +6,9 @@
 
 #include <kvmill_kernel.h>
 
+/* Rows of more bytes than that altogether are stored around the caches. */
+enum { KVMILL_CACHED_BYTES = 32 << 10 };
+
 /* The row of the cache that token t has; -1: none, and it is not stored. */
 typedef int64_t (*row_of_token)(const void *context, int64_t t);
 

@@ -160,6 +160,27 @@ static inline unsigned char *flow_field_at(const struct kvmill_flow_problem *pro
            kvmill_flow_field_head(problem, field, kv_head) * place.head;
 }
 
+/* Where rows of a field lie, of slot 0 and head 0; how far from a row, a block and a head to the
+   next. */
+struct flow_field_rows {
+    unsigned char *first;
+    int64_t block_size, row, block, head;
+};
+
+static inline struct flow_field_rows flow_field_rows_of(const struct kvmill_flow_problem *problem,
+                                                        const struct flow_cache *cache, int field) {
+    const struct kvmill_flow_field_data *known = &problem->fields[field];
+    struct kvmill_field_place place = kvmill_flow_field_place(problem, field, cache->field_blocks);
+    return (struct flow_field_rows){cache->field[field], problem->block_size,
+                                    known->bytes / known->rows, place.block, place.head};
+}
+
+/* The row of a slot, of head 0. */
+static inline unsigned char *flow_field_row(const struct flow_field_rows *rows, int64_t slot) {
+    return rows->first + slot / rows->block_size * rows->block +
+           slot % rows->block_size * rows->row;
+}
+
 /* What kernels are told of fields: where those of block 0 begin, of a kv head where fields lie
    beside each other. */
 struct flow_fields {
@@ -244,6 +265,7 @@ struct flow_writer {
     const struct kvmill_convert_shape *shape;
     struct kvmill_cache_rows cache;
     int64_t heads, page_size, page_rows;
+    bool stream; /* around the caches */
 };
 
 /* The rows of checked tokens; v: 0 of K, 1 of V. */

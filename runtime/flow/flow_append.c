@@ -11,23 +11,19 @@
 
 /* ---- Validation ---- */
 
-/* Whether token t is in the page of the token before. */
-static bool stays(const int64_t *slot, int64_t t, int64_t size) {
-    return t > 0 && slot[t - 1] >= 0 && slot[t] >= 0 && slot[t - 1] / size == slot[t] / size;
-}
-
-static bool begins(const int64_t *slot, int64_t t, int64_t size) {
-    return slot[t] >= 0 && !stays(slot, t, size);
+/* The page that a token goes to; -1: none. */
+static int64_t page_of(int64_t slot, int64_t size) {
+    return slot < 0 ? -1 : slot / size;
 }
 
 /* A row has one token, and a page's last one tells how many rows it has. */
-static kvmill_status check_slot(const int64_t *slot, int64_t t, int64_t slots, int64_t size,
+static kvmill_status check_slot(const int64_t *slot, int64_t t, int64_t slots, bool stays,
                                 kvmill_error *error) {
     if (slot[t] < -1 || slot[t] >= slots)
         return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
                            "slot_mapping[%" PRId64 "] is %" PRId64 "; accepted: -1 to %" PRId64, t,
                            slot[t], slots - 1);
-    if (stays(slot, t, size) && slot[t] <= slot[t - 1])
+    if (stays && slot[t] <= slot[t - 1])
         return kvmill_fail(error, KVMILL_E_ALIAS,
                            "slot_mapping[%" PRId64 "] is %" PRId64
                            ", of the page of the token before; accepted: above its %" PRId64,
@@ -35,19 +31,30 @@ static kvmill_status check_slot(const int64_t *slot, int64_t t, int64_t slots, i
     return KVMILL_OK;
 }
 
-static void forget_pages(const struct flow_tokens *tokens, int64_t size, unsigned char *seen) {
-    for (int64_t t = 0; t < tokens->tokens; t++)
-        if (begins(tokens->slot, t, size))
-            seen[tokens->slot[t] / size / 8] &= (unsigned char)~(1u << tokens->slot[t] / size % 8);
+/* Each token alone and with the one before; pages of earlier calls are forgotten. */
+static kvmill_status check_tokens(const struct flow_tokens *tokens, int64_t page_count,
+                                  int64_t size, unsigned char *seen, kvmill_error *error) {
+    int64_t before = -1, page;
+    for (int64_t t = 0; t < tokens->tokens; t++, before = page) {
+        page = page_of(tokens->slot[t], size);
+        bool stays = page >= 0 && page == before;
+        kvmill_status status = check_slot(tokens->slot, t, page_count * size, stays, error);
+        if (status != KVMILL_OK)
+            return status;
+        if (page >= 0 && !stays)
+            seen[page / 8] &= (unsigned char)~(1u << page % 8);
+    }
+    return KVMILL_OK;
 }
 
 static kvmill_status check_pages(const struct flow_tokens *tokens, int64_t size,
                                  unsigned char *seen, kvmill_error *error) {
-    for (int64_t t = 0; t < tokens->tokens; t++) {
-        if (!begins(tokens->slot, t, size))
-            continue;
-        int64_t page = tokens->slot[t] / size;
+    int64_t before = -1, page;
+    for (int64_t t = 0; t < tokens->tokens; t++, before = page) {
+        page = page_of(tokens->slot[t], size);
         unsigned bit = 1u << page % 8;
+        if (page < 0 || page == before)
+            continue;
         if (seen[page / 8] & bit)
             return kvmill_fail(error, KVMILL_E_ALIAS,
                                "slot_mapping[%" PRId64 "] is %" PRId64
@@ -63,13 +70,9 @@ kvmill_status kvmill_flow_check_slots(const struct kvmill_flow_problem *problem,
                                       const struct flow_tokens *tokens, int64_t page_count,
                                       unsigned char *seen, kvmill_error *error) {
     int64_t size = problem->geometry.page_size;
-    for (int64_t t = 0; t < tokens->tokens; t++) {
-        kvmill_status status = check_slot(tokens->slot, t, page_count * size, size, error);
-        if (status != KVMILL_OK)
-            return status;
-    }
-    forget_pages(tokens, size, seen);
-    kvmill_status status = check_pages(tokens, size, seen, error);
+    kvmill_status status = check_tokens(tokens, page_count, size, seen, error);
+    if (status == KVMILL_OK)
+        status = check_pages(tokens, size, seen, error);
     return status == KVMILL_OK ? kvmill_succeed(error) : status;
 }
 
@@ -98,6 +101,7 @@ void kvmill_flow_write(const struct flow_writer *writer, const struct flow_token
         .cache = writer->cache,
         .heads = writer->heads,
         .repeat = 1,
+        .stream = writer->stream,
     };
     kvmill_write_tokens(writer->kernel, &convert, row_of, &paged, span->first, span->last);
 }
@@ -107,13 +111,11 @@ void kvmill_flow_write(const struct flow_writer *writer, const struct flow_token
 void kvmill_flow_write_field(const struct kvmill_flow_problem *problem,
                              const struct flow_cache *cache, const struct flow_tokens *tokens,
                              int field, const struct flow_span *span) {
+    const struct flow_field_rows rows = flow_field_rows_of(problem, cache, field);
     const struct kvmill_flow_field_data *known = &problem->fields[field];
-    int64_t heads = known->heads, size = problem->block_size, row = known->bytes / known->rows;
-    int64_t sharers = kvmill_flow_sharers(problem, field);
+    const unsigned char *from = tokens->rows[known->appended];
     for (int64_t t = span->first; t < span->last; t++)
-        for (int64_t h = 0; h < heads && tokens->slot[t] >= 0; h++) {
-            int64_t block = tokens->slot[t] / size, slot = tokens->slot[t] % size;
-            memcpy(flow_field_at(problem, cache, field, block, h * sharers) + slot * row,
-                   tokens->rows[known->appended] + (t * heads + h) * row, (size_t)row);
-        }
+        for (int64_t h = 0; h < known->heads && tokens->slot[t] >= 0; h++)
+            memcpy(flow_field_row(&rows, tokens->slot[t]) + h * rows.head,
+                   from + (t * known->heads + h) * rows.row, (size_t)rows.row);
 }

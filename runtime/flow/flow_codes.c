@@ -94,10 +94,14 @@ static void make_integers(const struct piece *piece, unsigned char codes[PIECE])
         codes[i] = (unsigned char)kvmill_bits_of_float(piece->x[i] + 0x1.8p23f);
 }
 
+/* Compilers that narrow in the same loop narrow every term alone. */
 static void make_floats(struct kvmill_float_parts parts, const struct piece *piece,
                         unsigned char codes[PIECE]) {
+    uint32_t wide[PIECE];
     for (int i = 0; i < PIECE; i++)
-        codes[i] = (unsigned char)kvmill_bits_of_finite(parts, piece->x[i]);
+        wide[i] = kvmill_bits_of_finite(parts, piece->x[i]);
+    for (int i = 0; i < PIECE; i++)
+        codes[i] = (unsigned char)wide[i];
 }
 
 /* ---- A group ---- */
@@ -171,43 +175,35 @@ static void write_row(const struct kvmill_flow_problem *problem, int field,
     }
 }
 
-/* The row of a field that a token's is. */
-static unsigned char *row_of(const struct kvmill_flow_problem *problem,
-                             const struct flow_cache *cache, int field, int64_t slot,
-                             int64_t kv_head) {
-    const struct kvmill_flow_field_data *known = &problem->fields[field];
-    int64_t size = problem->block_size;
-    return flow_field_at(problem, cache, field, slot / size, kv_head) +
-           slot % size * (known->bytes / known->rows);
-}
-
 /* Tokens whose lines are on their way: a row takes longer to compute than processors look ahead. */
 enum { AHEAD = 8, LINE = 64 };
 
-static void fetch_rows(const struct kvmill_flow_problem *problem, const struct flow_cache *cache,
-                       int field, int64_t slot) {
-    const struct kvmill_flow_field_data *known = &problem->fields[field];
+/* GCC takes a function that only fetches for one without effects, and drops calls of it that are
+   not inlined early. */
+static inline __attribute__((always_inline)) void fetch_rows(const struct flow_field_rows *codes,
+                                                             const struct flow_field_rows *scales,
+                                                             int64_t slot) {
     if (slot < 0)
         return;
-    const unsigned char *codes = row_of(problem, cache, field, slot, 0);
-    for (int64_t at = 0; at < known->columns; at += LINE)
-        __builtin_prefetch(codes + at, 1);
-    __builtin_prefetch(row_of(problem, cache, known->scales, slot, 0), 1);
+    for (int64_t at = 0; at < codes->row; at += LINE)
+        __builtin_prefetch(flow_field_row(codes, slot) + at, 1);
+    __builtin_prefetch(flow_field_row(scales, slot), 1);
 }
 
 void kvmill_flow_write_codes(const struct kvmill_flow_problem *problem,
                              const struct flow_cache *cache, const struct flow_tokens *tokens,
                              int field, const struct flow_span *span) {
     const struct kvmill_flow_field_data *known = &problem->fields[field];
-    int64_t heads = known->heads, sharers = kvmill_flow_sharers(problem, field);
+    const struct flow_field_rows codes = flow_field_rows_of(problem, cache, field);
+    const struct flow_field_rows scales = flow_field_rows_of(problem, cache, known->scales);
+    int64_t heads = known->heads, fetched = span->first;
     int64_t row = known->columns * kvmill_activation_bytes(problem->geometry.activation);
-    int64_t fetched = span->first;
     for (int64_t t = span->first; t < span->last; t++) {
         for (; fetched < kvmill_min(span->last, t + AHEAD); fetched++)
-            fetch_rows(problem, cache, field, tokens->slot[fetched]);
+            fetch_rows(&codes, &scales, tokens->slot[fetched]);
         for (int64_t h = 0; h < heads && tokens->slot[t] >= 0; h++)
             write_row(problem, field, tokens->rows[known->appended] + (t * heads + h) * row,
-                      row_of(problem, cache, field, tokens->slot[t], h * sharers),
-                      row_of(problem, cache, known->scales, tokens->slot[t], h * sharers));
+                      flow_field_row(&codes, tokens->slot[t]) + h * codes.head,
+                      flow_field_row(&scales, tokens->slot[t]) + h * scales.head);
     }
 }

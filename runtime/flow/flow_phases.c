@@ -3,6 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../core/numbers.h"
+#include "../core/write_tokens.h"
 #include "flow_plan.h"
 
 static const struct flow_call *call_of(const struct call *base) {
@@ -65,7 +66,8 @@ static void write_part(const struct call *base, int64_t part) {
             v ? call->cache.value : call->cache.key,
             geometry_of(call)->kv_heads,
             geometry_of(call)->page_size,
-            call->cache.page_rows};
+            call->cache.page_rows,
+            append_work(base) > KVMILL_CACHED_BYTES};
         kvmill_flow_write(&writer, &call->tokens, v, &span);
     }
     for (int i = 0; i < problem->field_count && !problem->skipped; i++)

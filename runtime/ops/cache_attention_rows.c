@@ -4,9 +4,10 @@
 #include "cache_attention.h"
 
 #include "../core/numbers.h"
+#include "../core/write_tokens.h"
 
-/* A part moves about that many bytes, and more than that altogether goes around the caches. */
-static const int64_t part_bytes = 32 << 10;
+/* A part moves about that many bytes. */
+static const int64_t part_bytes = KVMILL_CACHED_BYTES;
 
 /* Rows of one call of a kernel. */
 enum { MOST_SLOTS = 512 };
@@ -107,7 +108,7 @@ static void move_rows(const struct cache_call *call, const struct way *way, int 
         .slot = slots,
         .heads = way->heads,
         .repeat = way->repeat,
-        .stream = way->total * token_bytes(call, way) > part_bytes,
+        .stream = way->total * token_bytes(call, way) > KVMILL_CACHED_BYTES,
     };
     kvmill_kernel_of_problem(&kernels[v], &call->base.view.size, &problem)->run(&problem, 0, count);
 }

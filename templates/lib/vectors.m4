@@ -318,3 +318,10 @@ m4_define(«_km_transpose», «m4_ifelse(m4_eval($1 < km_lanes), 1,
     x[m4_eval(I + $1)] = __builtin_shufflevector(a, b,
         km_lane_list(«km_if(L & $1, «m4_eval(L + km_lanes)», «m4_eval(L + $1)»)»));
 »)»)_km_transpose(m4_eval($1 * 2))»)»)
+m4_dnl km_turn(LOAD, STORE) -- LANES vectors that the expression LOAD gives for row J, and the statement STORE for
+m4_dnl column J of them, x[J].
+m4_define(«km_turn», «        vf x[LANES];
+km_each(«J», 0, m4_eval(km_lanes - 1), 1, «        x[J] = $1;
+»)        transpose(x);
+km_each(«J», 0, m4_eval(km_lanes - 1), 1, «        $2;
+»)»)

@@ -77,12 +77,12 @@ km_function(«void», «$1_together(const struct row *row, unsigned char (*toget
 m4_dnl _km_tile_of_rows(HOW) -- defines HOW_tile: of all rows of a tile, or as many as a batch has.
 m4_define(«_km_tile_of_rows», «km_inline(«void», «$1_tile(unsigned char (*row)[km_row_together], unsigned char *to)»)
 {
-km_if(km_has_tile_of_rows, «_km_tile_by_vectors(«$1»)», «m4_dnl
+km_if(km_has_tile_of_rows, «_km_tile_by_vectors(«$1»)», «km_if(km_turns_tiles, «_km_turned_tile(«$1»)», «m4_dnl
     for (int i = 0; i < km_row_bytes; i += km_part(«piece_of_tile», km_element))
         for (int r = 0; r < km_rows_at_once; r++)
             memcpy(to + i * km_tile_rows + r * km_part(«piece_of_tile», km_element), row[r] + i, m4_dnl
 km_part(«piece_of_tile», km_element));
-»)m4_dnl
+»)»)m4_dnl
 }
 
 »)
@@ -101,4 +101,10 @@ km_each(«R», 0, m4_eval(km_tile_rows - 1), 1, «    x[R] = load_f32(row[R] + I
 »)km_each(«R», 0, m4_eval(km_tile_rows - 1), km_lanes, «    transpose(x + R);
 »)km_each(«J», 0, m4_eval(km_lanes - 1), 1, «km_each(«R», 0, m4_eval(km_tile_rows - 1), km_lanes, «m4_dnl
 _km_vector_of_tile(«$1», «((I + J * 4) * km_tile_rows + R * 4)», «x[m4_eval(R + J)]»)»)»)»)
+m4_define(«_km_turned_tile», «m4_dnl
+    for (int i = 0; i < km_dim; i += km_lanes) {
+km_turn(«km_typed(«load», km_stored)(row[J] + i * km_size(km_stored))», m4_dnl
+«km_typed(«$1», km_stored)(to + (i + J) * km_step_of_page(«km_element», km_tile_rows), x[J])»)m4_dnl
+    }
+»)
 m4_divert(0)m4_dnl

@@ -148,7 +148,23 @@ m4_define(«km_row_loader»,
 m4_indir(«_km_load_»km_part(«scales_of», «$2»), «$2», «$3», «$4», «$6»)}
 
 »)
-m4_define(«_km_loader_rows», «km_row_loader($@)»)
+m4_define(«_km_loader_rows», «km_if(_km_in_turn(«$2», «$6»), «km_row_loader($@)»)m4_dnl
+km_if(_km_turns(«$2», «$6»), «_km_turned_loader($@)»)»)
+
+m4_dnl _km_turns(ELEMENT, DIM) -- whether as many rows of a page as there are lanes are loaded together; _km_in_turn --
+m4_dnl whether some are alone.
+m4_define(«_km_turns», «(km_has_own(«transpose») && km_part(«is_transposed», «$1») && m4_dnl
+km_page % km_lanes == 0 && $2 % km_lanes == 0)»)
+m4_define(«_km_in_turn», «(km_is_growing || !_km_turns(«$1», «$2»))»)
+m4_define(«_km_turned_loader», «km_inline(«void», «load_rows_of_$1(float *to, const unsigned char *from)»)
+{
+    for (int64_t i = 0; i < $6; i += km_lanes) {
+km_turn(«km_typed(«load», km_part(«codes», «$2»))(from + (i + J) * km_step_of_page(«$2», «$4»))», m4_dnl
+«store_kept(to + J * $6 + i, x[J])»)m4_dnl
+    }
+}
+
+»)
 
 m4_dnl _km_load_KIND(ELEMENT, SCALE, GROUP, DIM)
 m4_define(«_km_load_none», «    (void)scales;
@@ -203,12 +219,18 @@ m4_define(«_km_load_row», «    (void)scales;
 
 m4_dnl km_load_rows(NAME, ELEMENT, SCALE, GROUP, ROWS, COLUMNS, SLOT, HEAD) -- those of a page, from row SLOT of the
 m4_dnl cache on.
-m4_define(«km_load_rows»,
-    «m4_pushdef(«SIDE», «m4_ifelse(«$1», «k», «key», «value»)»)    for (int64_t r = 0; r < km_rows_of(«$1»); r++)
-        load_$1(km_place(«$1») + r * $6, _km_row_at(«$2», «($7 + r)», «$4») + $8 * p->SIDE.head_stride,
+m4_define(«km_load_rows», «m4_pushdef(«SIDE», «m4_ifelse(«$1», «k», «key», «value»)»)m4_dnl
+km_if(_km_turns(«$2», «$6»), «    for (int64_t r = 0; r + LANES <= km_rows_of(«$1»); r += LANES)
+        load_rows_of_$1(_km_to_and_from($@));
+»)m4_dnl
+km_if(_km_in_turn(«$2», «$6»), «m4_dnl
+    for (int64_t r = km_if(_km_turns(«$2», «$6»), «km_rows_of(«$1») / LANES * LANES», 0); r < km_rows_of(«$1»); r++)
+        load_$1(_km_to_and_from($@),
             m4_ifelse(«$3», «none», «NULL»,
             «p->SIDE.scale + ($7 + r) * p->SIDE.scale_row_stride + $8 * p->SIDE.scale_head_stride»));
-m4_popdef(«SIDE»)»)
+»)m4_popdef(«SIDE»)»)
+m4_define(«_km_to_and_from»,
+    «km_place(«$1») + r * $6, _km_row_at(«$2», «($7 + r)», «$4») + $8 * p->SIDE.head_stride»)
 m4_define(«_km_row_at», «km_if(km_part(«is_transposed», «$1»),
     «km_row_of_page(«$1», «p->SIDE.data», «p->SIDE.row_stride», «$2», «$3»)»,
     «p->SIDE.data + $2 * p->SIDE.row_stride»)»)

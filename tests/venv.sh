@@ -21,6 +21,13 @@ pip_python() {
         - "${PYTHON:-python3}" "$pip_venv" >"$pip_venv.log" 2>&1 && echo "$pip_venv/bin/python"
 }
 
+# bytecode_in_build -- what Python compiles from here on is kept in the build tree: nothing is written beside the sources, and packages
+# that were installed without it are compiled once, not by each process.
+bytecode_in_build() {
+    PYTHONPYCACHEPREFIX=$build/python-cache
+    export PYTHONPYCACHEPREFIX
+}
+
 # The copy of the requirements is made last: it says that all of them are there.
 venv() {
     venv=$build/$1-venv
@@ -32,7 +39,7 @@ venv() {
     rm -rf "$venv"
     pip=$(pip_python "$build") || skip "no virtual environment: see $build/pip-venv.log"
     "${PYTHON:-python3}" -m venv --without-pip "$venv" >"$venv.log" 2>&1 || skip "no virtual environment: see $venv.log"
-    "$pip" -m pip --python "$venv/bin/python" install --quiet --no-compile --disable-pip-version-check -r "$2" >>"$venv.log" 2>&1 ||
+    env -u PYTHONPYCACHEPREFIX "$pip" -m pip --python "$venv/bin/python" install --quiet --no-compile --disable-pip-version-check -r "$2" >>"$venv.log" 2>&1 ||
         skip "the pinned packages are not to be had: see $venv.log"
     cp "$2" "$venv/installed.txt"
 }

@@ -120,7 +120,7 @@ def link(program: str, target: Path, own: list[Path], kernels: list[Path]) -> Pa
     packs = list({made.stem: made for made in kernels}.values()) or built
     libraries = [BUILD / f".libs/lib{name}.a" for name in ("tools", "tune", "gen", "runtime", "ops")]
     group = ["-Wl,--start-group", BUILD / ".libs/libtest.a", *libraries, *packs, "-Wl,--end-group"]
-    run([*CC, "-o", target, *objects, *own, *group, *words("TUNE_LIBS", "ONNX_LIBS"), "-lpthread", "-lm"])
+    run([*CC, *words("LINKER"), "-o", target, *objects, *own, *group, *words("TUNE_LIBS", "ONNX_LIBS"), "-lpthread", "-lm"])
     return target
 
 

@@ -23,6 +23,6 @@ link() {
     objects=$2
     shift 2
     # shellcheck disable=SC2046,SC2086
-    (cd "$builddir" && $CC $CFLAGS -o "$scratch/cut/$program" $objects "$scratch/cut/isa.o" $(printf ".libs/%s.a " "$@") \
+    (cd "$builddir" && $CC $CFLAGS $LINKER -o "$scratch/cut/$program" $objects "$scratch/cut/isa.o" $(printf ".libs/%s.a " "$@") \
         $TUNE_LIBS $ONNX_LIBS -lpthread -lm -ldl)
 }

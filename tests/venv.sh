@@ -26,6 +26,13 @@ pip_python() {
         - "${PYTHON:-python3}" "$pip_venv" >"$pip_venv.log" 2>&1 && echo "$pip_venv/bin/python"
 }
 
+# bytecode_in_build -- what Python compiles from here on is kept in the build tree: nothing is written beside the sources, and packages
+# that were installed without it are compiled once, not by each process.
+bytecode_in_build() {
+    PYTHONPYCACHEPREFIX=$build/python-cache
+    export PYTHONPYCACHEPREFIX
+}
+
 # make_venv BUILD NAME REQUIREMENTS -- the same for any BUILD; prints why it is not to be had.
 make_venv() (
     venv=$1/$2-venv
@@ -42,7 +49,7 @@ install_venv() {
     rm -rf "$venv"
     pip=$(pip_python "$1") || refuse "no virtual environment: see $1/pip-venv.log"
     "$python" -m venv --without-pip "$venv" >"$venv.log" 2>&1 || refuse "no virtual environment: see $venv.log"
-    "$pip" -m pip --python "$venv/bin/python" install --quiet --no-compile --disable-pip-version-check -r "$3" >>"$venv.log" 2>&1 ||
+    env -u PYTHONPYCACHEPREFIX "$pip" -m pip --python "$venv/bin/python" install --quiet --no-compile --disable-pip-version-check -r "$3" >>"$venv.log" 2>&1 ||
         refuse "the pinned packages are not to be had: see $venv.log"
     cp "$3" "$venv/installed.txt"
 }

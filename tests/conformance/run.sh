@@ -23,6 +23,6 @@ KVMILL_PACKS=$build/generated/kvmill_default/libkvmill_default.so
 test_pack=$build/generated/kvmill_test/libkvmill_test.so
 [ ! -f "$test_pack" ] || KVMILL_PACKS=$KVMILL_PACKS:$test_pack
 PYTHONPATH=$source/bindings/python
-PYTHONDONTWRITEBYTECODE=1
-export KVMILL_LIBRARY KVMILL_COMMAND KVMILL_PACKS PYTHONPATH PYTHONDONTWRITEBYTECODE
+export KVMILL_LIBRARY KVMILL_COMMAND KVMILL_PACKS PYTHONPATH
+bytecode_in_build
 exec "$venv/bin/python" "$here/main.py"

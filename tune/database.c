@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "database_handle.h"
@@ -183,11 +184,19 @@ static bool check_name(const char *path, struct error *error) {
                 path, path);
 }
 
+/* A new one that could not be filled: the disk was full. */
+static void remove_if_empty(const char *path) {
+    struct stat status;
+    if (stat(path, &status) == 0 && status.st_size == 0)
+        unlink(path);
+}
+
 struct database *database_open(const char *path, enum database_use use, struct error *error) {
     if (!check_name(path, error))
         return NULL;
     if (use != DATABASE_CREATE && !is_there(path, error))
         return NULL;
+    bool is_new = access(path, F_OK) != 0;
     struct database *database = calloc(1, sizeof *database);
     if (database == NULL || (database->path = strdup(path)) == NULL) {
         free(database);
@@ -198,6 +207,8 @@ struct database *database_open(const char *path, enum database_use use, struct e
                                                                : database_fail(database, error))
         return database;
     database_close(database);
+    if (is_new)
+        remove_if_empty(path);
     return NULL;
 }
 

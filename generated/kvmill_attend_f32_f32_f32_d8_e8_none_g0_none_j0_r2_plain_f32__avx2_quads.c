@@ -87,7 +87,7 @@ nearest_whole(vf x)
 INLINED vf
 times_power(vf x, vf n)
 {
-    vu exponent = (vu)_mm256_cvtps_epi32(n); /* of NaN 2^31, which is shifted out */
+    vu exponent = (vu)_mm256_cvtps_epi32(n); /* NaN gives 2^31, which the shift removes */
     return (vf)((vu)x + (exponent << 23));
 }
 
@@ -144,16 +144,16 @@ enum {
     BLOCK = 32,
     OUTER = 64, /* rows ahead that are brought into the first cache */
     RUN = 8, /* rows of the cache that are found together */
-    FOUND = 96, /* rows of the block, and after it */
+    FOUND = 96, /* rows of a block and ahead of it */
 };
 
-/* RUN rows of the cache: so many bytes from the first one.  */
+/* RUN rows of the cache: row i is step[i] bytes after the first one.  */
 struct run {
     const unsigned char *first;
     const int64_t *step;
 };
 
-/* The row of a position: one of those of an extent, of which so many are passed; at the end, its last one.  */
+/* The place of a row: `passed` rows into an extent.  After the last extent it is the last row.  */
 struct place {
     const struct kvmill_extent *extent;
     int64_t passed;
@@ -169,15 +169,15 @@ run_from(const struct run *run, int64_t t)
 struct work {
     float query[1][KEY_PADDED / 4][LANES];
     _Alignas(64) float sum[ROWS][VALUE_PADDED];
-    _Alignas(64) float score[ROWS][BLOCK]; /* then weights */
-    /* Rows of the block and after it, and where the next block begins.  */
+    _Alignas(64) float score[ROWS][BLOCK]; /* after softmax: weights */
+    /* Where the rows of the block and those ahead of it are, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
     int64_t key_step[2 + FOUND / RUN][RUN];
     struct run value_run[FOUND / RUN];
     int64_t value_step[2 + FOUND / RUN][RUN];
     const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
     struct place next;
-    int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
+    int64_t seen[ALL_ROWS]; /* positions of the block that the row's tile sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
 
@@ -197,7 +197,7 @@ list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)
             ahead[i * RUN + j] = run[i].first + run[i].step[j];
 }
 
-/* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */
+/* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
 INLINED void
 fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together)
 {
@@ -209,7 +209,7 @@ fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together
     }
 }
 
-/* Lines of the rows OUTER ahead, counted from row to row; so many of a row together.  */
+/* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
 INLINED void
 fetch_value_lines(const struct work *w, int64_t first, int64_t count, int together)
 {
@@ -221,7 +221,7 @@ fetch_value_lines(const struct work *w, int64_t first, int64_t count, int togeth
     }
 }
 
-/* The place n rows after another; beyond the last row there is none.  */
+/* The place n rows further on, in a later extent if there is one.  */
 INLINED struct place
 place_after(struct place at, int64_t n)
 {
@@ -230,7 +230,7 @@ place_after(struct place at, int64_t n)
     return at;
 }
 
-/* n runs, one after the other, or all of one row.  */
+/* Set n runs, one after the other; if the step is 0, all are the same row.  */
 INLINED void
 lay_runs(struct run *run, int64_t n, const unsigned char *first, const int64_t *step)
 {
@@ -244,8 +244,8 @@ slot_at(struct place at)
     return at.extent->slot + smaller(at.passed, at.extent->count - 1);
 }
 
-/* Runs of the block from row t on, n rows in all: those from `slot` on, or always that one; of this call, or of the
-   one after it.  */
+/* Set the runs for n rows of the block, from row t on.  They are the slots from `slot` on, or, if `stays`, always
+   `slot`.  With `after`, they belong to the next call.  */
 INLINED void
 set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int stays, int after)
 {
@@ -254,8 +254,8 @@ set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, in
              w->value_step[stays]);
 }
 
-/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: of those that are not, the
-   nearest one that is.  */
+/* List rows t to t + RUN - 1 one by one, because they are not adjacent or do not all belong to the call.  A row that is
+   not the call's is replaced by the nearest one that is.  */
 __attribute__((noinline)) __attribute__((target("avx2,fma,f16c")))
 static void
 list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n, int after)
@@ -274,8 +274,8 @@ list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place 
                                          w->value_step[2 + t / RUN]};
 }
 
-/* The runs from row t on that lie whole in this extent and before row `end`, or one that does not: how many rows these
-   are.  */
+/* Set whole runs of adjacent rows, from row t on: those that lie within this extent and before row `end`.  If there is
+   none, list one run.  Returns the number of rows.  */
 INLINED int64_t
 find_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end, struct place at, int after)
 {
@@ -288,7 +288,7 @@ find_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end,
     return RUN;
 }
 
-/* Where the n rows of a block are; what is left of it repeats the last one.  */
+/* Find the n rows of a block.  The rest of the block repeats the last row.  */
 INLINED void
 find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64_t n)
 {
@@ -300,12 +300,12 @@ find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64
         set_runs(p, w, t, BLOCK - t, slot_at(last), 1, 0);
 }
 
-/* A line of each extent that begins in the BLOCK rows from a place on: to translate the address of a page may take
-   longer than to fetch its lines, so that is done before these are asked for.  */
+/* Prefetch a line of each extent that begins within the BLOCK rows from a place on.  Translating the address of a page
+   may take longer than fetching its lines, so it is started before they are needed.  */
 INLINED void
 touch_extents(const struct kvmill_attend *p, struct place at, int after)
 {
-    int64_t row = -at.passed; /* of the extent's first, from the place on */
+    int64_t row = -at.passed; /* the extent's first row, counted from the place */
     for (; row < BLOCK && at.extent->count > 0; row += at.extent->count, at.extent++)
         if (row >= 0) {
             __builtin_prefetch((after ? p->after_key : p->key) + at.extent->slot * p->key_stride, 0, 3);
@@ -341,7 +341,7 @@ load_values(struct work *w, int64_t n)
     (void)n;
 }
 
-/* Scores of all query rows at some positions from t on: query times key, four dims at a time.  */
+/* Scores of all query rows for some positions from t on: query times key, four dims at a time.  */
 INLINED void
 score_positions(struct work *w, int64_t t)
 {
@@ -439,7 +439,7 @@ accumulate(struct work *w, int64_t r, int64_t n)
     accumulate_strip_1(w, r, 0, n);
 }
 
-/* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
+/* Add the terms of row r to its scores, and hide what it does not see.  Returns the largest score in each lane.  */
 INLINED vf
 finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
 {
@@ -455,7 +455,7 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
     return top;
 }
 
-/* Scores of row r become weights; the sums of each lane.  */
+/* Turn the scores of row r into weights.  Returns the sum of the weights in each lane.  */
 INLINED vf
 exponentials(struct work *w, int64_t r, float base)
 {
@@ -484,7 +484,7 @@ sum_of_each(const vf x[SOFTMAX_ROWS])
     return y;
 }
 
-/* For SOFTMAX_ROWS rows from r on, so that what there is one of for each row fills vectors.  */
+/* SOFTMAX_ROWS rows from r on.  They are handled together, so that numbers of which each row has one fill vectors.  */
 INLINED void
 softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
 {
@@ -559,7 +559,7 @@ end(const struct kvmill_attend *p, struct work *w)
     }
 }
 
-/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+/* How many of the n positions from `from` on a tile needs: up to the last one that one of its rows sees, or 0.  */
 INLINED int64_t
 seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
 {
@@ -571,8 +571,8 @@ seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
     return first >= from + n || last <= from ? 0 : smaller(n, last - from);
 }
 
-/* The n positions of a block, from `at` on.  Its keys and values are laid out in the workspace, if they are not read
-   where they lie; then all query rows use them: scores, softmax, weights times values.  */
+/* The n positions of a block, from `at` on: find and load keys and values, then scores, softmax, and weights times
+   values, for all query rows.  */
 INLINED void
 attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
@@ -595,8 +595,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
             accumulate(w, r, w->seen[r]);
 }
 
-/* The positions of one kv head, BLOCK at a time, for all query rows that share it.  A call may be a part of that: the
-   first one begins, the last one ends.  */
+/* Attend to the positions of one kv head, BLOCK at a time, for all query rows that share it.  If several calls share
+   this work, the first one begins and the last one ends.  */
 __attribute__((target("avx2,fma,f16c")))
 static void
 kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r2_plain_f32__avx2_quads_run(const void *problem, int64_t first,

@@ -143,7 +143,7 @@ least_down(float *restrict to, const float *restrict x, int64_t count, int64_t c
             to[j] = x[r * columns + j] < to[j] ? x[r * columns + j] : to[j];
 }
 
-/* -0, of which no compiler knows that it changes no sum.  */
+/* -0, in a form from which compilers cannot tell that adding it changes nothing.  */
 INLINED float
 hidden_zero(void)
 {
@@ -158,7 +158,7 @@ summarise(const struct kvmill_flow_summary *p, int64_t head, struct values *w)
 {
     const int64_t rows = p->rows;
     const float minus_0 = hidden_zero();
-    /* The loop nest: the rows of the page; then step after step, of each its rows and columns.  */
+    /* The loop nest: the rows of the page; then step after step, each over its rows and columns.  */
     for (int64_t r = 0; r < rows; r++)
         load_k(w->k + r * 128, p->key.data + r * p->key.row_stride + head * p->key.head_stride, NULL);
 

@@ -138,7 +138,7 @@ largest_across(const float *x, int64_t count)
     return y;
 }
 
-/* -0, of which no compiler knows that it changes no sum.  */
+/* -0, in a form from which compilers cannot tell that adding it changes nothing.  */
 INLINED float
 hidden_zero(void)
 {
@@ -250,7 +250,7 @@ static void
 kvmill_flow_program_pe8e05144b13b4571__avx2_index_run(const void *problem, int64_t first, int64_t last)
 {
     static void (*const phases[])(const struct kvmill_flow_scores *p) = {begin_0, pages_0, begin_1, pages_1, save};
-    /* The loop nest: phases, of each its pages; of these step after step, its rows and columns.  */
+    /* The loop nest: phases, and the pages of each; for these step after step, each over its rows and columns.  */
     for (int64_t phase = first; phase < last; phase++)
         phases[phase](problem);
 }

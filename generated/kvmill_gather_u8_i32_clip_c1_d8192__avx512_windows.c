@@ -11,7 +11,7 @@ struct starts {
     struct kvmill_gather_component component[1];
 };
 
-/* Where the window of a place in the indices, the operand and the result lies.  */
+/* A place in the indices, the operand and the result.  */
 struct place {
     const unsigned char *indices, *operand;
     unsigned char *result;
@@ -50,7 +50,7 @@ move(struct place *place, const struct kvmill_gather_axis *axis, int64_t turns)
     place->result += turns * axis->to;
 }
 
-/* The place of a window, and its turns along the axes.  */
+/* The place of a window; `turn` gets its coordinates along the axes.  */
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static struct place
 place_of(const struct kvmill_gather_windows *p, int64_t window, int64_t *turn)
@@ -236,7 +236,7 @@ goes_around(const struct kvmill_gather_windows *p)
     return g->result_bytes >= g->around && all % 64 == 0;
 }
 
-/* To the first window of the next line.  */
+/* Go to the first window of the next line.  */
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static void
 next_line(const struct kvmill_gather_geometry *g, int64_t *turn, struct place *at)
@@ -262,7 +262,7 @@ kvmill_gather_u8_i32_clip_c1_d8192__avx512_windows_run(const void *problem, int6
     int64_t turn[KVMILL_MOST_GATHER_AXES], inner = g->axes - 1;
     struct place at = place_of(p, first, turn);
     int around = goes_around(p);
-    /* The loop nest: lines of windows; in gather_line() the windows of a line, of each its bytes.  */
+    /* The loop nest: lines of windows; in gather_line() the windows of a line, and the bytes of each.  */
     while (first < last) {
         int64_t line = g->axis[inner].extent - turn[inner], left = last - first;
         int64_t count = line < left ? line : left;

@@ -72,7 +72,7 @@ struct starts {
     struct kvmill_gather_component component[1];
 };
 
-/* Where the window of a place in the indices, the operand and the result lies.  */
+/* A place in the indices, the operand and the result.  */
 struct place {
     const unsigned char *indices, *operand;
     unsigned char *result;
@@ -111,7 +111,7 @@ move(struct place *place, const struct kvmill_gather_axis *axis, int64_t turns)
     place->result += turns * axis->to;
 }
 
-/* The place of a window, and its turns along the axes.  */
+/* The place of a window; `turn` gets its coordinates along the axes.  */
 __attribute__((target("avx2,fma,f16c")))
 static struct place
 place_of(const struct kvmill_gather_windows *p, int64_t window, int64_t *turn)
@@ -135,7 +135,7 @@ kvmill_gather_u8_i32_clip_c1_dn__avx2_pieces_run(const void *problem, int64_t fi
     const struct starts starts = starts_of(g);
     int64_t turn[KVMILL_MOST_GATHER_AXES];
     int64_t around = g->result_bytes >= g->around ? g->streams : 0;
-    /* The loop nest: pieces of windows; in copy_long() their bytes.  */
+    /* The loop nest: pieces of windows; in copy_long() the bytes of a piece.  */
     for (int64_t u = first; u < last; u++) {
         struct place at = place_of(p, u / g->pieces, turn);
         int64_t begin = u % g->pieces * g->piece, left = g->bytes - begin;

@@ -9,7 +9,7 @@ struct starts {
     struct kvmill_gather_component component[2];
 };
 
-/* Where the window of a place in the indices, the operand and the result lies.  */
+/* A place in the indices, the operand and the result.  */
 struct place {
     const unsigned char *indices, *operand;
     unsigned char *result;
@@ -69,7 +69,7 @@ move(struct place *place, const struct kvmill_gather_axis *axis, int64_t turns)
     place->result += turns * axis->to;
 }
 
-/* The place of a window, and its turns along the axes.  */
+/* The place of a window; `turn` gets its coordinates along the axes.  */
 static struct place
 place_of(const struct kvmill_gather_windows *p, int64_t window, int64_t *turn)
 {
@@ -104,7 +104,7 @@ gather_line(const struct kvmill_gather_geometry *g, struct place at, int64_t cou
     }
 }
 
-/* To the first window of the next line.  */
+/* Go to the first window of the next line.  */
 static void
 next_line(const struct kvmill_gather_geometry *g, int64_t *turn, struct place *at)
 {
@@ -127,7 +127,7 @@ kvmill_gather_u8_u8_fill_c2_d4_x3_f40_t12__neon_windows_run(const void *problem,
     const struct kvmill_gather_geometry *g = p->geometry;
     int64_t turn[KVMILL_MOST_GATHER_AXES], inner = g->axes - 1;
     struct place at = place_of(p, first, turn);
-    /* The loop nest: lines of windows; in gather_line() the windows of a line, of each its bytes.  */
+    /* The loop nest: lines of windows; in gather_line() the windows of a line, and the bytes of each.  */
     while (first < last) {
         int64_t line = g->axis[inner].extent - turn[inner], left = last - first;
         int64_t count = line < left ? line : left;

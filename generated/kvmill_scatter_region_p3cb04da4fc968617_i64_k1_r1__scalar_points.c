@@ -77,14 +77,14 @@ load_index(const unsigned char *at)
     return value;
 }
 
-/* Where a loop over points begins.  */
+/* The place of a point.  */
 struct place {
     unsigned char *to;
     const unsigned char *from, *vector;
 };
 
-/* Windows are inside as a whole where every component k is less than count[k] above low[k]; turn[k] is added to
-   coordinates.  */
+/* A window is inside as a whole if start[k] - low[k] is less than count[k] for every component k.  turn[k] is the
+   coordinate of the enclosing loop that moves component k, or 0.  */
 struct inside {
     int64_t low[1], turn[1];
     uint64_t count[1];
@@ -178,7 +178,7 @@ min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* What index components must be for a whole window, at these turns of the loops over points.  */
+/* The limits for index components of windows that are inside as a whole, at these turns of the loops over points.  */
 static struct inside
 inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn)
 {
@@ -199,7 +199,7 @@ inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn)
 
 enum { MOST_RUNS = 512, LEAST_TURNS = 4, LEAST_RUN = 4 };
 
-/* Points [first, first + count), of which the result lies side by side from `to` on.  */
+/* Points [first, first + count), whose results are adjacent from `to` on.  */
 struct run {
     int64_t to, first, count;
 };
@@ -210,7 +210,7 @@ continues(const struct run *run, int64_t to, int64_t i)
     return to == run->to + run->count * 2 && i == run->first + run->count;
 }
 
-/* How many there are; more than MOST_RUNS where not all were found.  */
+/* Find the runs.  Returns their number, or more than MOST_RUNS if there are too many.  */
 static __attribute__((noinline)) int
 find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside inside, struct run *runs)
 {
@@ -234,7 +234,7 @@ find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside
     return count;
 }
 
-/* The loop `depth` around the points, if it is one of these.  */
+/* Combine by runs, if the loop at `depth` around the points repeats their index vectors.  Returns whether it did.  */
 static int
 repeat(const struct kvmill_scatter_windows *p, int depth, struct place at, const int64_t *turn)
 {
@@ -265,7 +265,7 @@ walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, 
     }
     if (depth == p->point_loops - 2 && repeat(p, depth, at, turn))
         return;
-    /* The loop nest: this loop over points and those in it, down to points(); there windows, or their elements.  */
+    /* The loop nest: loops over points, one inside the other, down to points(); there windows, or their elements.  */
     for (int64_t i = 0; i < loop->count; i++) {
         turn[depth] = i;
         walk_points(p, depth + 1, at, turn);

@@ -57,20 +57,20 @@ load_index(const unsigned char *at)
     return value;
 }
 
-/* Where a loop over points begins.  */
+/* The place of a point.  */
 struct place {
     unsigned char *to;
     const unsigned char *from, *vector;
 };
 
-/* Windows are inside as a whole where every component k is less than count[k] above low[k]; turn[k] is added to
-   coordinates.  */
+/* A window is inside as a whole if start[k] - low[k] is less than count[k] for every component k.  turn[k] is the
+   coordinate of the enclosing loop that moves component k, or 0.  */
 struct inside {
     int64_t low[1], turn[1];
     uint64_t count[1];
 };
 
-/* Elements along a loop.  */
+/* Combine the elements along a loop.  */
 __attribute__((target("avx2,fma,f16c")))
 static void
 combine_along(const struct kvmill_scatter_windows *p, const struct kvmill_scatter_loop *loop, unsigned char *to,
@@ -98,7 +98,7 @@ walk(const struct kvmill_scatter_windows *p, const struct kvmill_scatter_loop *l
             walk(p, loop + 1, loops - 1, to + i * loop->result_step, from + i * loop->update_step);
 }
 
-/* Coordinates [*low, *high) of a window from `start` on, at `turn` of the loops over points, that may be written.  */
+/* Set [*low, *high), the coordinates of a window from `start` on that may be written.  Returns 0 if there are none.  */
 static int
 clip(const struct kvmill_scatter_start *s, int64_t start, int64_t turn, int64_t *low, int64_t *high)
 {
@@ -109,7 +109,7 @@ clip(const struct kvmill_scatter_start *s, int64_t start, int64_t turn, int64_t 
     return 1;
 }
 
-/* A loop over the coordinates [low, high) alone; `to` and `from` go where it begins.  */
+/* Restrict a loop to the coordinates [low, high), and move `to` and `from` to its new beginning.  */
 static void
 cut(struct kvmill_scatter_loop *loop, int64_t low, int64_t high, unsigned char **to, const unsigned char **from)
 {
@@ -119,7 +119,7 @@ cut(struct kvmill_scatter_loop *loop, int64_t low, int64_t high, unsigned char *
     loop->count = last - first;
 }
 
-/* What may be written of a window whose index vector is not inside.  */
+/* Write the part of a window that is inside, for a point whose window is not inside as a whole.  */
 __attribute__((target("avx2,fma,f16c")))
 static __attribute__((noinline)) void
 partial(const struct kvmill_scatter_windows *p, const struct inside *inside, const int64_t *start, unsigned char *to,
@@ -189,7 +189,7 @@ min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* What index components must be for a whole window, at these turns of the loops over points.  */
+/* The limits for index components of windows that are inside as a whole, at these turns of the loops over points.  */
 static struct inside
 inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn)
 {
@@ -217,7 +217,7 @@ walk_points(const struct kvmill_scatter_windows *p, int depth, struct place at, 
         points(p, at, inside_at(p, turn));
         return;
     }
-    /* The loop nest: this loop over points and those in it, down to points(); there windows, or their elements.  */
+    /* The loop nest: loops over points, one inside the other, down to points(); there windows, or their elements.  */
     for (int64_t i = 0; i < loop->count; i++) {
         turn[depth] = i;
         walk_points(p, depth + 1, at, turn);

@@ -97,13 +97,13 @@ store_some_f32(void *to, vf x, size_t count)
 
 enum {
     QUERY = 512,
-    SCORES = 4, /* of a page, before they are folded */
-    LEFT = 1, /* and then */
+    SCORES = 4, /* scores of a page before folds, */
+    LEFT = 1, /* and after them */
     INNER = 4, /* pages ahead that are brought into the first cache */
     OUTER = 16, /* pages ahead that are brought into the second cache */
 };
 
-/* The sums of a page, of which only lanes that share a vector are left to add.  */
+/* The sums of a page; lanes within a vector are added later.  */
 INLINED void
 add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int lane)
 {
@@ -241,7 +241,7 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
     }
 }
 
-/* Whether all products with float16 are floats: numbers of 13 bits, from 2^-64 to 2^64.  */
+/* Whether all products with float16 are exact: numbers of at most 13 bits, from 2^-64 to 2^64.  */
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 static int
 is_short(const float *query)
@@ -257,7 +257,7 @@ is_short(const float *query)
 }
 
 struct parts {
-    float above[QUERY + LANES], below[QUERY + LANES]; /* vectors reach beyond a query */
+    float above[QUERY + LANES], below[QUERY + LANES]; /* vectors read past the end of a query */
 } __attribute__((aligned(64)));
 
 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
@@ -272,7 +272,7 @@ split_query(const float *query, struct parts *to)
     memset(to->below + QUERY, 0, LANES * sizeof *to->below);
 }
 
-/* The same sums as add_page; whether what was added is finite.  */
+/* The same sums as add_page.  Returns whether they are valid, that is, whether the bounds are finite.  */
 INLINED int
 add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *query, vf sums[][LANES], int lane)
 {
@@ -419,7 +419,7 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *q
     return lanes_from((vi)abs_f32(some), broadcast_words(0x7f800000)) == 0;
 }
 
-/* Lanes 8 and 4 apart, of every fourth page; then 2 and 1 apart.  */
+/* Add lanes 8 and 4 apart, for every fourth page; then lanes 2 and 1 apart.  */
 INLINED vf
 quads_of(const vf x[LANES], int p)
 {
@@ -437,7 +437,7 @@ sum_lanes(const vf x[LANES])
     return sum_quads(quads_of(x, 0), quads_of(x, 1), quads_of(x, 2), quads_of(x, 3));
 }
 
-/* Scores of `count` pages from their sums.  */
+/* Compute the scores of `count` pages from their sums.  */
 INLINED void
 finish(vf sums[][LANES], float *score, int64_t count)
 {
@@ -462,7 +462,7 @@ kvmill_score_pages_bound_f16_d128_h4_b1_headmax__avx512_tiles_run(const void *pr
     int is_exact = is_short(p->query);
     struct parts parts;
     split_query(p->query, &parts);
-    /* The loop nest: as many pages as there are lanes; of each its blocks, heads and elements.  */
+    /* The loop nest: LANES pages at a time; the blocks, heads and elements of each.  */
     for (int64_t u = first; u < last; u += LANES) {
         int64_t count = last - u < LANES ? last - u : LANES;
         if (count < LANES)

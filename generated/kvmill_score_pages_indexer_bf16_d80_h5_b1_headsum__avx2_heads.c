@@ -80,24 +80,24 @@ held(vf x)
 
 enum {
     DIM = 80,
-    ROOM = 80, /* of a key as floats */
+    ROOM = 80, /* floats of a key */
     HEADS = 5,
-    TILE = 4, /* heads, */
-    KEYS = 2, /* and keys, whose sums are in registers */
-    BLOCK = 16, /* keys that meet all heads */
+    TILE = 4, /* heads ... */
+    KEYS = 2, /* ... by keys, whose sums are in registers */
+    BLOCK = 16, /* keys that are scored for all heads before the next */
     PAGE_KEYS = 1,
-    FOLDED = 16, /* vectors that scores of heads are folded to */
+    FOLDED = 16, /* vectors that the scores of heads are folded to */
     AHEAD = 8, /* keys that are brought into the first cache */
 };
 
-/* Where key number n of the problem's pages lies.  */
+/* Where key n is, counted over the problem's pages.  */
 INLINED const unsigned char *
 key_at(const struct kvmill_score_pages *p, int64_t n)
 {
     return p->field[0] + p->ids[n / PAGE_KEYS] * p->stride + n % PAGE_KEYS * 160;
 }
 
-/* As floats.  */
+/* Load key n as floats.  */
 INLINED void
 load_key(const struct kvmill_score_pages *p, int64_t n, float *key)
 {
@@ -110,7 +110,7 @@ load_key(const struct kvmill_score_pages *p, int64_t n, float *key)
         store_f32(key + i, load_bf16(row + i * 2));
 }
 
-/* The scores of a head, from sums of which only lanes that share a vector were left to add.  */
+/* Finish the scores of a head, and fold them.  */
 INLINED void
 fold_head(const struct kvmill_score_pages *p, int head, vf score, vf *folded)
 {
@@ -119,7 +119,7 @@ fold_head(const struct kvmill_score_pages *p, int head, vf score, vf *folded)
     folded[head % FOLDED] += score;
 }
 
-/* Lanes 8 and 4 apart, of every fourth page; then 2 and 1 apart.  */
+/* Add lanes 8 and 4 apart, for every fourth page; then lanes 2 and 1 apart.  */
 INLINED vf
 quads_of(const vf x[LANES], int p)
 {
@@ -259,7 +259,7 @@ add_1_heads(const struct kvmill_score_pages *p, int head, const float (*keys)[RO
     }
 }
 
-/* The scores of the first `count` keys of a block.  */
+/* Compute the scores of the first `count` keys of a block.  */
 INLINED void
 score_keys(const struct kvmill_score_pages *p, const float (*keys)[ROOM], int count, vf *scores)
 {
@@ -280,7 +280,7 @@ score_keys(const struct kvmill_score_pages *p, const float (*keys)[ROOM], int co
     }
 }
 
-/* What becomes of the scores of `count` keys from number n on; `page` is what those of a page are folded to.  */
+/* Store the scores of `count` keys from key n on, or fold those of each page to `page` and store that.  */
 INLINED void
 put_scores(const struct kvmill_score_pages *p, int64_t n, const float *score, int count, float *page)
 {
@@ -296,8 +296,8 @@ kvmill_score_pages_indexer_bf16_d80_h5_b1_headsum__avx2_heads_run(const void *pr
     float keys[BLOCK][ROOM] __attribute__((aligned(64))), score[BLOCK], page = 0;
     vf scores[BLOCK / LANES];
     int64_t end = last * PAGE_KEYS;
-    /* The loop nest: blocks of keys; of heads a tile after the other; of keys as many as there are lanes, and a few of
-       these; strips of the sums, and the elements of these.  */
+    /* The loop nest: blocks of keys; tiles of heads; LANES keys, of which KEYS at a time; the strips of the sums, and
+       the elements of each.  */
     for (int64_t n = first * PAGE_KEYS; n < end; n += BLOCK) {
         int count = end - n < BLOCK ? (int)(end - n) : BLOCK;
         if (count < BLOCK)

@@ -351,12 +351,12 @@ store_some_words(int32_t *to, vi x, int count)
 
 enum {
     STRIP = 32, /* keys that are counted at a time */
-    SHRINK = 2, /* keys are packed when so few can still be the threshold */
+    SHRINK = 2, /* keys are packed when at most one of SHRINK can still be the threshold */
     SAMPLE = 128,
-    GUESS = 4096, /* scores from which the threshold is guessed first */
+    GUESS = 4096, /* from this number of scores on, a sample first narrows the range */
 };
 
-/* Both zeros are equal, NaN is -infinity.  */
+/* Both zeros give the same key; NaN counts as -infinity.  */
 INLINED vi
 keys_of(vf score)
 {
@@ -364,7 +364,7 @@ keys_of(vf score)
     return bits ^ (bits >> 31 & 0x7fffffff);
 }
 
-/* LANES of them; after the last score keys that are below all others.  */
+/* The keys of LANES scores from i on; after the last score, keys below all others.  */
 INLINED vi
 keys_at(const struct kvmill_select_pages *p, int64_t i)
 {
@@ -375,17 +375,17 @@ keys_at(const struct kvmill_select_pages *p, int64_t i)
     return (vi)choose(lane < (int32_t)(p->count - i), (vf)keys, (vf)broadcast_words(INT32_MIN));
 }
 
-/* Keys of which one is the threshold: those in [low, high].  */
+/* The search for the threshold, which is a key in [low, high].  */
 struct search {
     int32_t *keys;
-    int64_t count; /* in memory, */
-    int64_t undecided; /* how many of these are in the range, */
-    int64_t beyond; /* and how many beyond it */
-    int64_t above; /* keys beyond it in memory or not */
+    int64_t count; /* keys in memory, */
+    int64_t undecided; /* of which these are in the range, */
+    int64_t beyond; /* and these above it */
+    int64_t above; /* all keys above the range, in memory or not */
     int32_t low, high;
 };
 
-/* Whole strips: after the keys are some that are below all others.  */
+/* Fill the last strip with keys below all others.  */
 INLINED void
 pad(struct search *s)
 {
@@ -400,7 +400,7 @@ count_from(const struct search *s, int32_t least)
 {
     vi sum = broadcast_words(0), from = broadcast_words(least);
     int64_t count = 0;
-    /* The loop nest: strips of keys; this is called for every half of the range.  */
+    /* The loop nest: strips of keys; this runs each time the range is halved.  */
     for (int64_t i = 0; i < s->count; i += STRIP) {
         sum = add_lanes_from(sum, load_words(s->keys + i), from);
         sum = add_lanes_from(sum, load_words(s->keys + i + 8), from);
@@ -412,7 +412,7 @@ count_from(const struct search *s, int32_t least)
     return count;
 }
 
-/* Only keys of the range stay.  */
+/* Keep only the keys in the range.  */
 INLINED void
 pack(struct search *s)
 {
@@ -429,7 +429,7 @@ pack(struct search *s)
     pad(s);
 }
 
-/* Half of the range.  */
+/* Halve the range.  */
 INLINED void
 halve(struct search *s, int64_t wanted)
 {
@@ -448,7 +448,7 @@ halve(struct search *s, int64_t wanted)
         pack(s);
 }
 
-/* Until all from `low` on are wanted, or `low` is the key of the last one.  */
+/* Halve the range until all keys from `low` on are wanted, or only `low` is left.  */
 __attribute__((target("avx2,fma,f16c")))
 static void
 settle(struct search *s, int64_t wanted)
@@ -473,7 +473,7 @@ search_all(const struct kvmill_select_pages *p)
     return search_of(p->keys, p->count);
 }
 
-/* The key of a sample from which on there are `rank`.  */
+/* The key that `rank` keys of a sample reach.  */
 INLINED int32_t
 sampled_key(const struct search *s, int64_t rank)
 {
@@ -485,7 +485,7 @@ sampled_key(const struct search *s, int64_t rank)
     return sample.low;
 }
 
-/* Keep what is near to the threshold of a sample; whether the threshold is there.  */
+/* Narrow the range around the threshold of a sample.  Returns whether the threshold is in it.  */
 __attribute__((target("avx2,fma,f16c")))
 static int
 guess(struct search *s, int64_t wanted)
@@ -517,7 +517,7 @@ find_threshold(const struct kvmill_select_pages *p)
     return s;
 }
 
-/* Keys from the threshold on; of those that are equal to it the first, if there are too many.  */
+/* List the pages whose keys reach the threshold; of those that equal it, only the first `equal`.  */
 __attribute__((target("avx2,fma,f16c")))
 static void
 list_from(const struct kvmill_select_pages *p, int32_t threshold, int64_t equal)

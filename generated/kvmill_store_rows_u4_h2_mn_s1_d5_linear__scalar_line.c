@@ -36,7 +36,7 @@ kvmill_store_rows_u4_h2_mn_s1_d5_linear__scalar_line_run(const void *problem, in
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     unsigned char *to = p.present;
     const unsigned char *from = p.update;
-    /* The loop nest: batch entries; of each its heads, of each of these the new rows.  */
+    /* The loop nest: batch entries, the heads of each, and the new rows of each head.  */
     for (int64_t b = first; b < last; b++) {
         int64_t at = b * p.present_stride.batch, begin = b * p.update_stride.batch;
         int64_t slot = first_slot(&p, b);

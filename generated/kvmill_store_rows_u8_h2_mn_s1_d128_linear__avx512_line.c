@@ -19,7 +19,7 @@ store_around(const void *problem, int64_t first, int64_t last)
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     unsigned char *to = p.present;
     const unsigned char *from = p.update;
-    /* The loop nest: batch entries; of each its heads, of each of these the new rows.  */
+    /* The loop nest: batch entries, the heads of each, and the new rows of each head.  */
     for (int64_t b = first; b < last; b++) {
         int64_t at = b * p.present_stride.batch, begin = b * p.update_stride.batch;
         int64_t slot = first_slot(&p, b);
@@ -50,7 +50,7 @@ store(const void *problem, int64_t first, int64_t last)
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     unsigned char *to = p.present;
     const unsigned char *from = p.update;
-    /* The loop nest: batch entries; of each its heads, of each of these the new rows.  */
+    /* The loop nest: batch entries, the heads of each, and the new rows of each head.  */
     for (int64_t b = first; b < last; b++) {
         int64_t at = b * p.present_stride.batch, begin = b * p.update_stride.batch;
         int64_t slot = first_slot(&p, b);

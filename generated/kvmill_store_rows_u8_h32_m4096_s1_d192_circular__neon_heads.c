@@ -18,7 +18,7 @@ kvmill_store_rows_u8_h32_m4096_s1_d192_circular__neon_heads_run(const void *prob
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     unsigned char *to = p.present;
     const unsigned char *from = p.update;
-    /* The loop nest: batch entries; of each its heads, of each of these the new rows.  */
+    /* The loop nest: batch entries, the heads of each, and the new rows of each head.  */
     for (int64_t b = first; b < last; b++) {
         int64_t at = b * p.present_stride.batch, begin = b * p.update_stride.batch;
         int64_t slot = first_slot(&p, b);

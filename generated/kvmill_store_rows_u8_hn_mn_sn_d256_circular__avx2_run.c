@@ -120,7 +120,7 @@ kvmill_store_rows_u8_hn_mn_sn_d256_circular__avx2_run_run(const void *problem, i
         int64_t begin = b * p.update_stride.batch + h * p.update_stride.head;
         int64_t row = p.rows * chunk / p.chunks, end = p.rows * (chunk + 1) / p.chunks;
         int64_t slot = first_slot(&p, b);
-        int64_t turn = p.capacity - slot; /* rows from here on go to the front */
+        int64_t turn = p.capacity - slot; /* from this row on, rows continue at slot 0 */
         int64_t middle = turn < row ? row : turn < end ? turn : end;
         copy_run(&p, at + (slot + row) * step, step, p.update, begin + row * from_step, from_step, middle - row);
         copy_run(&p, at + (middle - turn) * step, step, p.update, begin + middle * from_step, from_step, end - middle);

@@ -226,7 +226,7 @@ is_finite(float x)
     return x - x == 0;
 }
 
-/* The code where the inverse of the scale overflows: the farthest on the element's side.  */
+/* The code if the inverse of the scale overflows: the farthest one on the side of the element.  */
 static int
 extreme_code(uint32_t element, float inverse)
 {
@@ -235,7 +235,7 @@ extreme_code(uint32_t element, float inverse)
     return (element >> 15 & 1) == (inverse < 0) ? 15 : 0;
 }
 
-/* Into a block that was all zero.  */
+/* Store a code in a block that was cleared before.  */
 static void
 put_code(unsigned char *to, int i, int code)
 {
@@ -260,7 +260,7 @@ empty_block(float scale, unsigned char *to)
         put_code(to, i, 8);
 }
 
-/* Blocks with an element that is not finite have a scale that is not, and codes 0.  */
+/* Blocks whose scale is not finite get codes of 0.  Blocks whose scale has no finite inverse get extreme codes.  */
 static __attribute__((noinline, cold)) void
 mend_blocks(const unsigned char *from, const float *scale, const float *inverse, unsigned char *to)
 {
@@ -316,7 +316,7 @@ stream_batch(struct row *row, int count, int64_t ahead)
     __attribute__((aligned(64))) float inverses[32];
     unsigned char halves[64];
     int wild = 0;
-    /* Scales.  */
+    /* Compute the scales.  */
     for (int r = 0; r < count; r += 4) {
         {
             vi lowest0 = fold_u16(larger_u16(bits_u16(row[r].from), bits_u16(row[r].from + 32)),
@@ -373,7 +373,7 @@ stream_batch(struct row *row, int count, int64_t ahead)
             wild |= any_from(peak, 0x7f80) | any_from((vi)abs_f32(inverse), 0x7f800000);
         }
     }
-    /* Codes.  */
+    /* Compute the codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from, *half = halves + 4 * r;
         unsigned char *to = together[r];
@@ -442,8 +442,8 @@ stream_heads(const struct kvmill_convert *problem, int64_t first, int64_t last)
     const struct kvmill_convert p = *problem;
     const int64_t heads = p.heads, heads_ahead = p.stream ? 8 : 0;
     struct row row[16];
-    /* The loop nest: tokens whose rows lie together, heads, and each of these tokens; stream_batch() goes through 16
-       rows at a time.  */
+    /* The loop nest: runs of tokens whose rows are together, heads, and the tokens of a run; stream_batch() goes through
+       16 rows at a time.  */
     for (int64_t begin = first, end; begin < last; begin = end) {
         int count = 0;
         int64_t ahead = 0;
@@ -486,7 +486,7 @@ store_batch(struct row *row, int count, int64_t ahead)
     __attribute__((aligned(64))) float inverses[32];
     unsigned char halves[64];
     int wild = 0;
-    /* Scales.  */
+    /* Compute the scales.  */
     for (int r = 0; r < count; r += 4) {
         {
             vi lowest0 = fold_u16(larger_u16(bits_u16(row[r].from), bits_u16(row[r].from + 32)),
@@ -543,7 +543,7 @@ store_batch(struct row *row, int count, int64_t ahead)
             wild |= any_from(peak, 0x7f80) | any_from((vi)abs_f32(inverse), 0x7f800000);
         }
     }
-    /* Codes.  */
+    /* Compute the codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from, *half = halves + 4 * r;
         unsigned char *to = row[r].to;

@@ -96,8 +96,8 @@ store_low_bytes(void *to, vi x)
     _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(w, w));
 }
 
-/* A row with an element that is not finite has a scale that is not, and codes 0.  Where the scale has no inverse, codes
-   are as far from 0 as they can be.  */
+/* A row with an element that is not finite gets a scale that is not finite, and codes of 0.  If the scale has no finite
+   inverse, codes are as far from 0 as possible.  */
 static __attribute__((noinline, cold)) void
 mend_row(const float *x, unsigned char *to)
 {
@@ -305,8 +305,8 @@ stream_heads(const struct kvmill_convert *problem, int64_t first, int64_t last)
     const struct kvmill_convert p = *problem;
     const int64_t heads = p.heads, heads_ahead = p.stream ? 8 : 0;
     struct row row[8];
-    /* The loop nest: tokens whose rows lie together, heads, and each of these tokens; stream_batch() goes through 8
-       rows at a time.  */
+    /* The loop nest: runs of tokens whose rows are together, heads, and the tokens of a run; stream_batch() goes through
+       8 rows at a time.  */
     for (int64_t begin = first, end; begin < last; begin = end) {
         int count = 0;
         int64_t ahead = 0;

@@ -169,7 +169,7 @@ store_i8(void *to, vi c0, vi c1, vi c2, vi c3)
     _mm512_storeu_si512((__m512i *)to, codes_of(c0, c1, c2, c3));
 }
 
-/* Groups with an element that is not finite have a scale that is not, and codes 0.  */
+/* Groups whose scale is not finite get codes of 0, and NaN has the same bits everywhere.  */
 static __attribute__((noinline, cold)) void
 empty_groups(const float *scale, unsigned char *to)
 {
@@ -204,7 +204,7 @@ stream_batch(struct row *row, int count, int64_t ahead)
     __attribute__((aligned(64))) float inverses[128];
     unsigned char stored[256];
     int wild = 0;
-    /* Scales.  */
+    /* Compute the scales.  */
     for (int r = 0; r < count; r++) {
         {
             vi peak0 = magnitudes_u16(row[r].from);
@@ -225,7 +225,7 @@ stream_batch(struct row *row, int count, int64_t ahead)
         memcpy(row[r].scales, stored + 32 * r, 32);
         __builtin_prefetch(row[r].scales + 512, 1);
     }
-    /* Codes.  */
+    /* Compute the codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from;
         unsigned char *to = row[r].to;
@@ -288,7 +288,7 @@ store_batch(struct row *row, int count, int64_t ahead)
     __attribute__((aligned(64))) float inverses[128];
     unsigned char stored[256];
     int wild = 0;
-    /* Scales.  */
+    /* Compute the scales.  */
     for (int r = 0; r < count; r++) {
         {
             vi peak0 = magnitudes_u16(row[r].from);
@@ -308,7 +308,7 @@ store_batch(struct row *row, int count, int64_t ahead)
     for (int r = 0; r < count; r++) {
         memcpy(row[r].scales, stored + 32 * r, 32);
     }
-    /* Codes.  */
+    /* Compute the codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from;
         unsigned char *to = row[r].to;

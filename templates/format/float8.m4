@@ -1,13 +1,13 @@
 m4_divert(-1)
-m4_dnl float8.m4 -- floats of 8 bits, by their parts.  Numbers that are too large are stored as the largest number; NaN
-m4_dnl stays NaN.
+m4_dnl float8.m4 -- floats of 8 bits; km_part gives the sizes of their fields.  Numbers that are too large are stored as
+m4_dnl the largest number; NaN stays NaN.
 
-m4_dnl _km_float8_end(T) -- the bits of infinity, or of the NaN after the largest number.
+m4_dnl _km_float8_end(T) -- the bits of infinity; in a type without infinity, of the NaN after the largest number.
 m4_define(«_km_float8_end», «km_if(km_part(«is_finite», $1), 127, «m4_eval(128 - (1 << km_part(«mantissa», $1)))»)»)
 m4_define(«_km_float8_shift», «m4_eval(23 - km_part(«mantissa», $1))»)
 m4_define(«_km_float8_gap», «m4_eval(128 - (1 << (km_part(«exponent», $1) - 1)))»)
 
-m4_dnl What has no exponent counts the least number, 2^(gap - 126 - mantissa).
+m4_dnl The value of the last bit of a subnormal number: 2^(gap - 126 - mantissa).
 m4_define(«_km_float8_unit», «0x1p«»m4_eval(_km_float8_gap($1) - 126 - km_part(«mantissa», $1))«»f»)
 
 m4_define(«_km_float8_words», «km_word(«load_$1», «vf», «const void *from», «
@@ -25,7 +25,7 @@ km_word(«load_some_$1», «vf», «const void *from, size_t count», «
     memcpy(whole, from, count);
     return load_$1(whole);
 »)
-m4_dnl Next to a number of which the last place is the least number, sums are rounded to it.
+m4_dnl Subnormal results: adding `next`, whose last place is the smallest number of the type, rounds the sum to it.
 km_word(«store_$1», «void», «void *to, vf x», «
     const vf next = broadcast(0x1p23f * _km_float8_unit(«$1»));
     vi magnitude = (vi)x & 0x7fffffff, sign = (vi)((vu)x >> 24 & 0x80);

@@ -1,18 +1,19 @@
 m4_divert(-1)
-m4_dnl halves.m4 -- llama.cpp's blocks of 32 elements with codes of 4 to 6 bits: a float16 scale, of some a float16
-m4_dnl minimum; the bits above the nibbles; then 16 bytes with the low bits of element i in the low and of element
-m4_dnl i + 16 in the high nibble of byte i.  Of 5 bits there are 4 bytes above, bit i that of element i; of 6 bits 8:
-m4_dnl those of elements i and i + 16 side by side, and beside them those of the elements 8 further on.
+m4_dnl halves.m4 -- llama.cpp's blocks of 32 elements with codes of 4 to 6 bits.  A block has a float16 scale; in some
+m4_dnl formats a float16 minimum; the upper bits of the codes (all bits above the lowest four); and 16 bytes of nibbles.
+m4_dnl The low nibble of byte i belongs to element i, the high nibble to element i + 16.  Codes of 5 bits have 4 bytes
+m4_dnl of upper bits: bit i belongs to element i.  Codes of 6 bits have 8 bytes.  The low nibble of byte i has the upper
+m4_dnl bits of elements i and i + 16, the high nibble those of elements i + 8 and i + 24.
 
 m4_define(«_km_codes_in_halves», «load_$1($2 + km_codes_at_$1, $3, ($4) * 4)»)
 
-m4_dnl km_bits_above(T)
+m4_dnl km_bits_above(T) -- the number of upper bits of a code.
 m4_define(«km_bits_above», «m4_eval(km_part(«bits», $1) - 4)»)
 
-m4_dnl km_by_bits_above(T, NONE, ONE, TWO)
+m4_dnl km_by_bits_above(T, NONE, ONE, TWO) -- one of the three texts, depending on the number of upper bits.
 m4_define(«km_by_bits_above», «m4_ifelse(km_bits_above($1), 0, «$2», km_bits_above($1), 1, «$3», «$4»)»)
 
-m4_dnl load_T(codes, i, shift) -- from element i on of those whose nibbles are so far up.
+m4_dnl load_T(codes, i, shift) -- elements from i on; shift is 0 for low nibbles and 4 for high ones.
 m4_define(«_km_halves_words», «m4_define(«km_piece_$1», 16)m4_dnl
 m4_define(«km_block_codes_$1», «_km_codes_in_halves(«$1», $»«@)»)m4_dnl
 km_word(«load_$1», «vf», «const void *codes, int64_t i, int shift», «
@@ -35,8 +36,8 @@ m4_define(«_km_join_halves», «m4_dnl
 »)
 km_for_words(«T», «km_halves_formats», «_km_halves_words(T)»)
 
-m4_dnl km_store_halves(T, TO, I, A, B) -- codes from elements I and I + 16 on, of the block TO; bits above their nibbles
-m4_dnl go to `above`, which km_declare_above declares, and km_store_above stores.
+m4_dnl km_store_halves(T, TO, I, A, B) -- store codes A, of elements from I on, and B, of elements from I + 16 on, in
+m4_dnl the block TO.  Upper bits are collected in `above`, which km_declare_above declares and km_store_above stores.
 m4_define(«km_nibbles_at», «m4_eval(km_part(«block_bytes», $1) - 16)»)
 m4_define(«km_declare_above», «km_by_bits_above($1, «», «uint32_t above = 0;
 », «unsigned char above[16];
@@ -59,13 +60,13 @@ memcpy($2 + km_part(«codes_at», $1), &above, sizeof above);
             }
 »)»)
 
-m4_dnl quantise_halves(x, low, inverse, most) -- codes from 0 to `most`; 0 for what is not a number.
+m4_dnl quantise_halves(x, low, inverse, most) -- codes from 0 to `most`; the code of NaN is 0.
 km_word(«quantise_halves», «vi», «const float *x, float low, float inverse, float most», «
     vf q = max_f32(multiply(load_f32(x) - low, broadcast(inverse)), broadcast(0.f));
     return truncate(min_f32(q, broadcast(most)) + 0.5f);
 »)
 
-m4_define(«_km_quantise_range», «/* From the first least element up; NaN where one is not finite.  */
+m4_define(«_km_quantise_range», «/* Codes count up from the least element.  If one is not finite, the scale is NaN.  */
 km_inline(«void», «quantise(const float *x, unsigned char *to)»)
 {
     vf least = load_f32(x), most = least, none = least - least;

@@ -1,6 +1,6 @@
 m4_divert(-1)
-m4_dnl iq4_nl.m4 -- llama.cpp's blocks of 32 elements: a float16 scale, then 16 bytes with the place of element i in a
-m4_dnl table of numbers in the low and of element i + 16 in the high nibble of byte i.
+m4_dnl iq4_nl.m4 -- llama.cpp's blocks of 32 elements: a float16 scale, then 16 bytes of indices into a table of 16
+m4_dnl numbers.  The low nibble of byte i belongs to element i, the high nibble to element i + 16.
 m4_define(«km_piece_iq4_nl», 16)
 m4_define(«km_block_codes_iq4_nl»,
     «load_table(numbers_of_iq4_nl, $1 + km_codes_at_iq4_nl + $2, ($3) * 4)»)
@@ -8,7 +8,8 @@ km_helper(«numbers_of_iq4_nl», «static const int8_t numbers_of_iq4_nl[16] = {
 
 »)
 
-m4_dnl places_in_iq4_nl(x) -- of the nearest numbers, the greater of two: how many middles are not above x.
+m4_dnl places_in_iq4_nl(x) -- the index of the number nearest to x, of two equally near ones the greater.  It is the
+m4_dnl count of midpoints between neighbours that are not above x.
 m4_define(«_km_middles», «m4_ifelse($#, 1, «», «    places -= doubled >= m4_eval($1 + ($2)).0f;
 _km_middles(m4_shift($@))»)»)
 km_word(«places_in_iq4_nl», «vi», «vf x», «
@@ -18,9 +19,10 @@ _km_middles(km_table_iq4_nl)m4_dnl
     return places;
 »)
 
-m4_dnl Sums are in the order of elements, as the reference's are.
+m4_dnl Sums are added in the order of the elements, as in the reference.
 m4_define(«km_quantise_iq4_nl», «m4_dnl
-/* The nearest numbers of the table; then the scale of least squares of errors, weights being squares.  */
+/* Find the nearest number of the table for each element; then compute the scale that minimises the squared errors,
+   weighted by x^2.  */
 km_inline(«void», «quantise(const float *x, unsigned char *to)»)
 {
     vf most = broadcast(0.f), none = most;

@@ -5,7 +5,7 @@ m4_define(«km_unit_bits», «4»)
 
 m4_define(«km_dtype_headers», «km_headers»)
 
-m4_dnl km_can_stream(N) -- rows that share bytes with their neighbours are not stored around the caches.
+m4_dnl km_can_stream(N) -- 0: rows share bytes with their neighbours, so they are not stored around the caches.
 m4_define(«km_can_stream», 0)
 
 m4_dnl km_helpers -- C functions that km_copy and km_long_copy use.
@@ -28,9 +28,9 @@ set_high(unsigned char *to, unsigned nibble)
 }
 »)
 
-m4_dnl Every row is an odd number of nibbles: N / 2 whole bytes, and one nibble that shares its byte with
-m4_dnl a neighbour: the last one when the target begins in a low half, else the first.
-m4_dnl km_copy(N, TO, AT, FROM, BEGIN) -- N nibbles in straight-line code except for the choice of halves.
+m4_dnl A row has an odd number of nibbles: N / 2 whole bytes, and one nibble that shares a byte with a neighbouring row.
+m4_dnl This is the last nibble if the target begins in the low half of a byte, and otherwise the first.
+m4_dnl km_copy(N, TO, AT, FROM, BEGIN) -- copy N nibbles; the code is straight-line except for the choice of halves.
 m4_define(«km_copy», «km_require(«($1) % 2 == 1», «a row of nibbles has an odd length here»)        {
             unsigned char *t = $2 + ($3) / 2 + ($3) % 2;
             if (($3) % 2 == 0)
@@ -45,8 +45,8 @@ km_straight(«km_join», «km_join_widths», m4_eval(($1) / 2), «t», «f»)   
         }
 »)
 
-m4_dnl km_long_copy(0) -- defines copy_long (to, at, from, begin, count, stream): any number of nibbles.
-m4_dnl Its loops are left to the compiler: only whole prompts and functional copies come here.
+m4_dnl km_long_copy(0) -- defines copy_long (to, at, from, begin, count, stream), which copies any number of nibbles.
+m4_dnl Only whole prompts and functional copies use it, so its loops are left to the compiler.
 m4_define(«km_long_copy», «km_function(«void», «join_long(unsigned char *to, const unsigned char *from, int64_t count)»)
 {
     int64_t i = 0;

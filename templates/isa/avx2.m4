@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl avx2.m4 -- 32-byte vectors.  The features of km_target are those the runtime tests for.
+m4_dnl avx2.m4 -- 32-byte vectors.  The runtime tests for the features in km_target.
 m4_define(«km_isa», «avx2»)
 m4_define(«km_target», «avx2,fma,f16c»)
 m4_define(«km_bits», 256)
@@ -51,7 +51,7 @@ km_define(«nearest_whole», «
     return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 »)
 km_define(«times_power», «
-    vu exponent = (vu)_mm256_cvtps_epi32(n); /* of NaN 2^31, which is shifted out */
+    vu exponent = (vu)_mm256_cvtps_epi32(n); /* NaN gives 2^31, which the shift removes */
     return (vf)((vu)x + (exponent << 23));
 »)
 
@@ -79,7 +79,7 @@ km_define(«lanes_from», «
 km_define(«add_lanes_from», «
     return sum + 1 + (vi)_mm256_cmpgt_epi32((__m256i)least, (__m256i)x);
 »)
-m4_dnl A table tells where lanes go.
+m4_dnl A table says which lane goes where.
 m4_define(«_km_packed_lanes», «{ km_each(«L», 0, 7, 1, «km_if($1 >> L & 1, «L, »)»)}»)
 km_helper(«numbers_of_lanes», «static const uint8_t numbers_of_lanes[256][8] = {
 km_each(«M», 0, 255, 1, «    _km_packed_lanes(M),
@@ -91,12 +91,12 @@ km_define(«pack_lanes», «
         _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)numbers_of_lanes[lanes])));
 »)
 
-m4_dnl ---- Places ----
+m4_dnl ---- Moving lanes ----
 
 km_define(«load_quad», «
     return _mm256_broadcast_ps((const __m128 *)from);
 »)
-m4_dnl Loads that broadcast need no port for shuffles, which an insertion would.
+m4_dnl Loads that broadcast do not use the shuffle port, as an insertion would.
 km_define(«load_quads», «
     (void)c, (void)d;
     return _mm256_blend_ps(_mm256_broadcast_ps((const __m128 *)a), _mm256_broadcast_ps((const __m128 *)b), 0xf0);
@@ -145,7 +145,7 @@ km_define(«load_pairs», «
 km_define(«packed_words», «
     return (vi)_mm256_permute4x64_epi64(_mm256_packs_epi32((__m256i)a, (__m256i)b), 0xd8);
 »)
-m4_dnl Loads that broadcast and blends need no port for shuffles.
+m4_dnl Loads that broadcast, and blends, do not use the shuffle port.
 m4_define(«_km_eight_bytes», «_mm256_set1_epi64x((long long)*(const kvmill_word8 *)$1)»)
 km_define(«load_four», «
     __m256i x = _mm256_blend_epi32(_km_eight_bytes(a), _km_eight_bytes(b), 0x0c);

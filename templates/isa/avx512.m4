@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl avx512.m4 -- 64-byte vectors.  The features of km_target are those the runtime tests for.
+m4_dnl avx512.m4 -- 64-byte vectors.  The runtime tests for the features in km_target.
 m4_define(«km_isa», «avx512»)
 m4_define(«km_target», «avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq»)
 m4_define(«km_bits», 512)
@@ -10,7 +10,7 @@ km_include(«x86»)
 
 m4_define(«km_widths», «64, 32, 16, 8, 4, 2, 1»)
 m4_define(«km_stream_64», «km_stream_by(64, «$1», «$2»)»)
-m4_dnl 0xD8: bits of the third operand choose the second (1) or the first (0).
+m4_dnl 0xD8: each bit of the third operand chooses the second operand (1) or the first (0).
 m4_define(«km_join_widths», «64, 8, 1»)
 m4_define(«km_join_64», «_mm512_storeu_si512($1, _mm512_ternarylogic_epi32(_mm512_srli_epi16(_mm512_loadu_si512($2), 4),
     _mm512_slli_epi16(_mm512_loadu_si512(($2) + 1), 4), _mm512_set1_epi8((char)0xf0), 0xD8))»)
@@ -75,7 +75,7 @@ km_define(«pack_lanes», «
     return (vi)_mm512_maskz_compress_epi32((__mmask16)lanes, (__m512i)x);
 »)
 
-m4_dnl ---- Places ----
+m4_dnl ---- Moving lanes ----
 
 km_define(«load_quad», «
     return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
@@ -89,7 +89,7 @@ km_define(«load_quads», «
 km_define(«store_quads», «
 km_each(«Q», 0, 3, 1, «    _mm_storeu_ps(to + Q * step, _mm512_extractf32x4_ps(x, Q));
 »)»)
-m4_dnl Lanes cross only in the last two steps.
+m4_dnl Only the last two steps move lanes across 16-byte pieces.
 km_define(«transpose», «
     vf y[16];
 km_each(«I», 0, 7, 1, «    y[m4_eval(I * 2)] = _mm512_unpacklo_ps(x[m4_eval(I * 2)], x[m4_eval(I * 2 + 1)]);

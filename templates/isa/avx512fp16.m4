@@ -23,7 +23,7 @@ km_define(«join_halves», «
 km_define(«load_vh_i8», «
     return (vh)_mm512_cvtepi16_ph(_mm512_cvtepi8_epi16(_mm256_loadu_si256(from)));
 »)
-m4_dnl 1024 + n is 0x6400 + n; n is the code plus 8.
+m4_dnl 0x6400 + n is the float16 number 1024 + n; here n is the code plus 8.
 km_define(«load_vh_i4», «
     __m512i pair = _mm512_cvtepu8_epi32(_mm_loadu_si128(from));
     __m512i code = _mm512_ternarylogic_epi32(pair, _mm512_slli_epi32(pair, 12), _mm512_set1_epi32(0x000f000f), 0xa8);

@@ -6,7 +6,7 @@ m4_define(«km_headers», «#include <arm_neon.h>»)
 
 m4_define(«km_widths», «16, 8, 4, 2, 1»)
 
-m4_dnl No stores around the cache that C can ask for.
+m4_dnl C has no stores around the cache for it.
 m4_define(«km_stream_bytes», «0»)
 m4_define(«km_stream_end», «»)
 
@@ -18,7 +18,7 @@ m4_define(«km_peak_bytes», 16)
 
 m4_dnl ---- Elements ----
 
-m4_dnl four_bytes(from) -- in the lower half of a vector of eight.
+m4_dnl four_bytes(from) -- four bytes, in the lower half of a vector of eight.
 km_helper(«four_bytes», «km_inline(«uint8x8_t», «four_bytes(const void *from)»)
 {
     return vcreate_u8(*(const kvmill_word4 *)from);
@@ -128,7 +128,7 @@ km_define(«larger_u32», «
 »)
 km_define(«largest_u16», «_km_largest_of_four(«vmaxvq_u16», «uint16x8_t»)»)
 km_define(«largest_u32», «_km_largest_of_four(«vmaxvq_u32», «uint32x4_t»)»)
-m4_dnl One instruction, where the compiler may use it.
+m4_dnl A single instruction, if the compiler may use it.
 km_define(«add_products», «
 #ifdef __ARM_FEATURE_MATMUL_INT8
     return (vi)vusdotq_s32((int32x4_t)sum, (uint8x16_t)a, (int8x16_t)b);

@@ -1,18 +1,19 @@
-m4_dnl x86.m4 -- shared by the instruction sets for x86-64, each of which defines km_bits, the bits of a vector.
+m4_dnl x86.m4 -- shared by the instruction sets for x86-64.  Each of them defines km_bits, the number of bits of a
+m4_dnl vector.
 m4_define(«km_headers», «#include <immintrin.h>»)
 m4_define(«km_lanes», «m4_eval(km_bits / 32)»)
 m4_define(«km_peak_bytes», «m4_eval(km_bits / 8)»)
 m4_define(«km_steps_unrolled», 96)
 
-m4_dnl km_v(OP) -- of whole vectors; km_half(OP) -- of half as many bits, by the instruction set; km_vi, km_half_vi --
-m4_dnl their integers.
+m4_dnl km_v(OP) -- the intrinsic for whole vectors; km_half(OP) -- for vectors of half the size, which each instruction
+m4_dnl set defines.  km_vi, km_half_vi -- the types of integer vectors.
 m4_define(«km_v», «_mm«»km_bits«»_$1»)
 m4_define(«km_vi», «__m«»km_bits«»i»)
 m4_define(«km_half_bits», «m4_eval(km_bits / 2)»)
 m4_define(«km_half_vi», «__m«»km_half_bits«»i»)
 
-m4_dnl km_stream_W(TO, FROM) -- store around the caches; TO is aligned.  Assembly, because intrinsics cost
-m4_dnl the compiler a quarter of a second for every kernel.
+m4_dnl km_stream_W(TO, FROM) -- store around the caches; TO is aligned.  This is inline assembly because the header of
+m4_dnl the intrinsics costs the compiler a quarter of a second for every kernel.
 m4_define(«km_stream_bytes», «km_peak_bytes»)
 m4_define(«km_stream_by»,
     «__asm__ volatile("vmovntdq %1, %0" : "=m"(*(kvmill_word$1 *)($2)) : "km_register"(*(const kvmill_word$1 *)($3)))»)
@@ -55,7 +56,7 @@ km_define(«load_one_f16», «
 km_define(«store_one_f16», «
     *(kvmill_word2 *)to = _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT);
 »)
-m4_dnl brain_above(x) -- in the upper halves of words; NaN stays quiet.
+m4_dnl brain_above(x) -- bfloat16 in the upper halves of words; NaN stays quiet.
 km_define(«to_brains», «
     return narrowed((vi)km_v(srli_epi32)(brain_above(x), 16));
 »)
@@ -90,7 +91,7 @@ km_define(«at_most», «
 km_define(«round_even», «
     return (vi)km_v(cvtps_epi32)(x);
 »)
-m4_dnl Just below one half: 0.5 minus its last place.
+m4_dnl The largest float below 0.5.
 km_define(«round_away», «
     vf half = (vf)(((vi)x & INT32_MIN) | 0x3effffff);
     return (vi)km_v(cvttps_epi32)(x + half);
@@ -99,8 +100,8 @@ km_define(«truncate», «
     return (vi)km_v(cvttps_epi32)(x);
 »)
 
-m4_dnl The product with the inverse, corrected by its exact remainder, gives the code of the quotient; of shorter types
-m4_dnl the product itself does: doc/design/quantising.md, tests/t_quotients.c.
+m4_dnl x * inverse, corrected by its exact remainder, gives the same code as the quotient.  For float16 and bfloat16 the
+m4_dnl product alone does: see doc/design/quantising.md and tests/t_quotients.c.
 km_define(«code_f32», «
     vf q = x * inverse;
     return round_even(km_v(fmadd_ps)(km_v(fnmadd_ps)(q, s, x), inverse, q));
@@ -115,7 +116,8 @@ km_define(«code_bf16», «_km_code_of_product(16)»)
 
 m4_dnl ---- Codes ----
 
-m4_dnl in_order(b) -- of four vectors, 16 bytes of each in every 16 bytes: one after the other.
+m4_dnl in_order(b) -- each 16 bytes of b have 4 bytes of each of four vectors; the result has one vector after the
+m4_dnl other.
 km_helper(«codes_of», «km_inline(«km_vi», «codes_of(vi c0, vi c1, vi c2, vi c3)»)
 {
     km_vi low = km_v(packs_epi32)((km_vi)c0, (km_vi)c1), high = km_v(packs_epi32)((km_vi)c2, (km_vi)c3);
@@ -123,7 +125,7 @@ km_helper(«codes_of», «km_inline(«km_vi», «codes_of(vi c0, vi c1, vi c2, v
 }
 
 »)
-m4_dnl Bytes 2i and 2i + 1 to one: the first + 16 * the second; low_bytes(b) -- of pairs of them.
+m4_dnl Bytes 2i and 2i + 1 become one byte: the first + 16 * the second.  low_bytes(b) -- the low byte of each 16 bits.
 km_helper(«nibbles_of», «km_inline(«km_half_vi», «nibbles_of(km_vi c)»)
 {
     return low_bytes(km_v(maddubs_epi16)(km_v(and_si«»km_bits)(c, km_v(set1_epi8)(0x0f)), km_v(set1_epi16)(0x1001)));
@@ -145,13 +147,14 @@ km_define(«stream_i4», «
 
 m4_dnl ---- Pairs ----
 
-m4_dnl The sum is named after each addition: compilers would turn chains of additions around and run out of registers.
+m4_dnl The asm statement after each addition keeps compilers from reordering the additions, which would take too many
+m4_dnl registers.
 km_define(«add_pairs», «
     sum += (vi)km_v(madd_epi16)((km_vi)a, (km_vi)b);
     __asm__("" : "+km_register"(sum));
     return sum;
 »)
-m4_dnl A product with (1, 0), because shifts would need two.
+m4_dnl A product with (1, 0) is one instruction; shifts would be two.
 km_define(«even_codes», «
     return (vi)km_v(maddubs_epi16)(km_v(set1_epi16)(1), (km_vi)x);
 »)
@@ -163,7 +166,7 @@ km_define(«upper_pairs», «
     return (vi)km_v(unpackhi_epi16)((km_vi)a, (km_vi)b);
 »)
 
-m4_dnl ---- Bytes side by side ----
+m4_dnl ---- Interleaving bytes ----
 
 km_define(«turn_bytes», «
     const vi turn = {km_lane_list(«m4_eval(0x0c080400 + L % 4 * 0x01010101)»)};
@@ -178,19 +181,21 @@ m4_define(«_km_unpack_bytes», «m4_dnl
 km_define(«rows_side_by_side», «
     km_vi r[] = {km_for_words(«P», «a, b, c, d», «km_v(loadu_si«»km_bits)((const km_vi *)P), »)};
 _km_unpack_bytes»)
-m4_dnl for_unpacking(b) -- words that the unpackings put into one vector: in the same place of each 16 bytes.
+m4_dnl for_unpacking(b) -- permutes words so that the unpack instructions, which work on each 16 bytes, give them in
+m4_dnl order.
 km_define(«interleaved», «
     km_vi r[] = {km_for_words(«P», «a, b, c, d», «for_unpacking(km_v(loadu_si«»km_bits)((const km_vi *)P)), »)};
 _km_unpack_bytes»)
-m4_dnl both_halves(FROM) -- half a vector, twice.
-m4_dnl low_then_high(a, b) -- bytes of both in turn: the lower ones of each 16 in the lower half, the others above.
+m4_dnl both_halves(FROM) -- half a vector, loaded into both halves.
+m4_dnl low_then_high(a, b) -- interleaves the bytes of a and b: the lower half has those from the lower 8 of each 16
+m4_dnl bytes, the upper half has the others.
 km_define(«halves_side_by_side», «
     km_vi r[] = {km_for_words(«P», «a, b, c, d», «both_halves(«P»), »)};
     km_vi ab = low_then_high(«r[0]», «r[1]»), cd = low_then_high(«r[2]», «r[3]»);
     x[0] = (vf)km_v(unpacklo_epi16)(ab, cd), x[1] = (vf)km_v(unpackhi_epi16)(ab, cd);
 »)
 
-m4_dnl ---- Largest magnitudes: of pieces of 16 bytes, even_pieces(a, b) and odd_pieces(a, b) ----
+m4_dnl ---- Largest magnitudes; even_pieces(a, b), odd_pieces(a, b): every second piece of 16 bytes of both ----
 
 m4_define(«_km_peaks_by», «km_define(«magnitudes_u$1», «
     return (vi)km_v(and_si«»km_bits)(km_v(loadu_si«»km_bits)((const km_vi *)from), km_v(set1_epi$1)($2));
@@ -221,7 +226,8 @@ _km_peaks_by(16, 0x7fff, «    m = larger_u16(m, (vi)((vu)m >> 16)) & 0xffff;
 »)
 _km_peaks_by(32, 0x7fffffff, «»)
 
-m4_dnl The first of equals is the lowest bit: equal_B(a, b), signs_B(x) -- a bit for each element of B bits.
+m4_dnl equal_B(a, b), signs_B(x) -- a bit for each element of B bits.  The first element with the magnitude is the
+m4_dnl lowest bit that is set in `equal`.
 m4_define(«_km_starts_negative_by», «km_define(«starts_negative_u$1», «
     uint32_t equal = 0, negative = 0;
 km_each(«I», 0, 31, km_lanes * 32 / $1, «    {

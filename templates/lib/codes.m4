@@ -1,10 +1,9 @@
 m4_dnl codes.m4 -- words for small integers: storing codes, the largest magnitudes of groups, products of codes; and
 m4_dnl arithmetic on float16.
 
-m4_dnl ---- Storing codes of four vectors, one after the other ----
+m4_dnl ---- Storing the codes of four vectors ----
 
-m4_dnl store_i8 -- what is outside [-127, 127] becomes the nearest of these; store_i4 -- codes in
-m4_dnl [-7, 7], two to a byte, low nibble first.
+m4_dnl store_i8 -- codes are clamped to [-127, 127].  store_i4 -- codes are in [-7, 7], two to a byte, low nibble first.
 m4_define(«_km_each_code», «
     const vi c[] = {c0, c1, c2, c3};
     for (int i = 0; i < 4 * LANES; i++) {
@@ -34,18 +33,18 @@ km_word(«store_low_bytes», «void», «void *to, vi x», «
     memcpy(to, &b, LANES);
 »)
 
-m4_dnl ---- Largest magnitudes, compared as integers: infinity is above all numbers, and NaN above infinity.
-m4_dnl u16, u32: the size of an element ----
+m4_dnl ---- Largest magnitudes, as integers: infinity is above all numbers, and NaN above infinity.  U is u16 or u32,
+m4_dnl the size of an element ----
 
-m4_dnl magnitudes_U(from) -- of a vector of elements.
-m4_dnl bits_U(from) -- elements as they are; flipped_U(from) -- with the other sign.  The largest of the one is the
-m4_dnl element farthest below 0, and that of the other farthest above.
-m4_dnl keys_U(from) -- numbers in the order of the elements, zeros with a sign first; element_of_key_U(key) -- its bits
-m4_dnl again, an element in each lane; larger_U(a, b).
-m4_dnl fold_U(a, b) -- of two vectors whose groups span more than 16 bytes: pieces of 16 bytes next to each other
-m4_dnl become one.
-m4_dnl largest_U(a, b, c, d) -- of four vectors, one after the other, with a group in every 16 bytes: the largest of
-m4_dnl each.
+m4_dnl magnitudes_U(from) -- the magnitudes of a vector of elements.
+m4_dnl bits_U(from) -- the bits of elements; flipped_U(from) -- the same with the sign bit inverted.  The largest of
+m4_dnl bits_U is the element farthest below 0, the largest of flipped_U the one farthest above.
+m4_dnl keys_U(from) -- integers that are in the same order as the elements, -0 before +0.  element_of_key_U(key) -- the
+m4_dnl bits of the element again, one element in each lane.  larger_U(a, b) -- the larger of each pair.
+m4_dnl fold_U(a, b) -- for groups of more than 16 bytes: each two neighbouring pieces of 16 bytes become one, with the
+m4_dnl larger elements.
+m4_dnl largest_U(a, b, c, d) -- a, b, c and d follow each other, and each 16 bytes are a group: the largest of each
+m4_dnl group.
 m4_define(«_km_peaks», «km_typedef(«elements_$1», «typedef $2 elements_$1 __attribute__((vector_size(4 * LANES)));
 »)
 km_word(«magnitudes_$1», «vi», «const void *from», «
@@ -104,7 +103,8 @@ km_word(«element_of_key_u16», «vi», «vi key», «km_by_lane(«vi», «key[i
 km_word(«element_of_key_u32», «vi», «vi key», «km_by_lane(«vi», «key[i] ^ (key[i] < 0 ? INT32_MIN : -1)»)», «
     return key ^ (~(key >> 31) | INT32_MIN);
 »)
-m4_dnl starts_negative_U(from, magnitude) -- of 32 elements: is the first one of that magnitude negative?  One is there.
+m4_dnl starts_negative_U(from, magnitude) -- whether the first of 32 elements with this magnitude is negative.  There is
+m4_dnl at least one with it.
 m4_define(«_km_starts_negative», «km_word(«starts_negative_$1», «uint32_t», «const void *from, int32_t magnitude», «
     const $2 *x = from;
     int i = 0;
@@ -124,7 +124,7 @@ km_word(«add_products», «vi», «vi sum, vi a, vi b», «
             sum[i] += (a[i] >> j & 255) * (int8_t)(b[i] >> j);
     return sum;
 »)
-m4_dnl Pairs: a word is two signed integers of 16 bits.
+m4_dnl Pairs: each word contains two signed integers of 16 bits.
 m4_dnl add_pairs(sum, a, b) -- sum[i] + the products of the lower halves and of the upper halves.
 km_word(«add_pairs», «vi», «vi sum, vi a, vi b», «
     for (int i = 0; i < LANES; i++)
@@ -132,11 +132,12 @@ km_word(«add_pairs», «vi», «vi sum, vi a, vi b», «
             sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)((int16_t)(a[i] >> j) * (int16_t)(b[i] >> j)));
     return sum;
 »)
-m4_dnl load_pairs(a, b) -- LANES times 16 bits from each of two places: lower halves, and upper halves.
+m4_dnl load_pairs(a, b) -- LANES integers of 16 bits from each of two places: a gives the lower halves, b the upper
+m4_dnl ones.
 km_word(«load_pairs», «vi», «const void *a, const void *b», «km_by_lane(«vi»,
     «((const kvmill_word2 *)a)[i] | (int32_t)((uint32_t)((const kvmill_word2 *)b)[i] << 16)»)»)
-m4_dnl lower_pairs(a, b), upper_pairs(a, b) -- of each 16 bytes, the 16 bits of the lower or upper half of both: a's are
-m4_dnl lower halves, b's upper halves.
+m4_dnl lower_pairs(a, b), upper_pairs(a, b) -- interleave the 16-bit integers in the lower (upper) half of each 16
+m4_dnl bytes: a gives the lower halves of words, b the upper ones.
 m4_define(«_km_half_pairs», «km_word(«$1_pairs», «vi», «vi a, vi b», «
     int16_t from[2][2 * LANES], to[2 * LANES];
     memcpy(from[0], &a, sizeof a);
@@ -148,7 +149,7 @@ m4_define(«_km_half_pairs», «km_word(«$1_pairs», «vi», «vi a, vi b», «
 »)»)
 _km_half_pairs(«lower», 0)
 _km_half_pairs(«upper», 4)
-m4_dnl packed_words(a, b) -- words as 16 bits, those of a, then those of b; out of range, the nearest there is.
+m4_dnl packed_words(a, b) -- words saturated to 16 bits: those of a, then those of b.
 km_word(«packed_words», «vi», «vi a, vi b», «
     int32_t from[2 * LANES];
     int16_t to[2 * LANES];
@@ -159,7 +160,7 @@ km_word(«packed_words», «vi», «vi a, vi b», «
     memcpy(&a, to, sizeof a);
     return a;
 »)
-m4_dnl even_codes(x), odd_codes(x) -- of the two signed bytes of each 16 bits the lower one, and the upper.
+m4_dnl even_codes(x), odd_codes(x) -- the lower (upper) of the two signed bytes in each 16 bits.
 km_typedef(«shorts», «typedef int16_t shorts __attribute__((vector_size(4 * LANES)));
 »)
 km_word(«even_codes», «vi», «vi x», «
@@ -176,7 +177,7 @@ km_word(«load_four», «vi», «const void *a, const void *b, const void *c, co
         memcpy((char *)&x + i * LANES, from[i], LANES);
     return x;
 »)
-m4_dnl side_by_side(x) -- of four rows of LANES bytes: lane i gets byte i of each.
+m4_dnl side_by_side(x) -- x has four rows of LANES bytes; lane i of the result has byte i of each row.
 km_word(«side_by_side», «vi», «vi x», «
     uint8_t from[4][LANES], to[LANES][4];
     memcpy(from, &x, sizeof x);
@@ -186,8 +187,8 @@ km_word(«side_by_side», «vi», «vi x», «
     memcpy(&x, to, sizeof x);
     return x;
 »)
-m4_dnl rows_side_by_side(a, b, c, d, x) -- a vector of bytes from each of four places: lane 4 q + i of x[j] gets byte
-m4_dnl 16 q + 4 j + i of each.
+m4_dnl rows_side_by_side(a, b, c, d, x) -- load a vector of bytes from each of four rows: lane 4 q + i of x[j] has byte
+m4_dnl 16 q + 4 j + i of each row.
 km_word(«rows_side_by_side», «void», «const void *a, const void *b, const void *c, const void *d, vf x[4]», «
     const void *const from[] = {a, b, c, d};
     uint8_t row[4][4 * LANES], to[4][LANES][4];
@@ -198,7 +199,7 @@ km_word(«rows_side_by_side», «void», «const void *a, const void *b, const v
     for (int j = 0; j < 4; j++)
         memcpy(&x[j], to[j], sizeof x[j]);
 »)
-m4_dnl interleaved(a, b, c, d, x) -- the same with lanes in order: lane i of x[j] gets byte LANES j + i of each.
+m4_dnl interleaved(a, b, c, d, x) -- the same with lanes in order: lane i of x[j] has byte LANES j + i of each row.
 km_word(«interleaved», «void», «const void *a, const void *b, const void *c, const void *d, vf x[4]», «
     const uint8_t *const row[] = {a, b, c, d};
     uint8_t to[4 * LANES][4];
@@ -206,8 +207,8 @@ km_word(«interleaved», «void», «const void *a, const void *b, const void *c
         to[i / 4][i % 4] = row[i % 4][i / 4];
     memcpy(x, to, sizeof to);
 »)
-m4_dnl halves_side_by_side(a, b, c, d, x) -- half a vector of bytes from each of four places: lane 4 q + i of x[j] gets
-m4_dnl byte km_byte_of_half(q) + 4 j + i of each.
+m4_dnl halves_side_by_side(a, b, c, d, x) -- the same for half a vector of bytes from each row: lane 4 q + i of x[j] has
+m4_dnl byte km_byte_of_half(q) + 4 j + i of each row.
 m4_define(«_km_half_quads», «km_if(km_lanes > 8, «m4_eval(km_lanes / 8)», 1)»)
 m4_define(«km_byte_of_half», «$1 % _km_half_quads * 16 + $1 / _km_half_quads * 8»)
 km_word(«halves_side_by_side», «void», «const void *a, const void *b, const void *c, const void *d, vf x[2]», «
@@ -219,7 +220,7 @@ km_word(«halves_side_by_side», «void», «const void *a, const void *b, const
     }
     memcpy(x, to, sizeof to);
 »)
-m4_dnl turn_bytes(x) -- byte j of lane i of each quad becomes byte i of lane j.
+m4_dnl turn_bytes(x) -- transposes the bytes of each quad: byte j of lane i becomes byte i of lane j.
 km_word(«turn_bytes», «vi», «vi x», «
     uint8_t from[LANES][4], to[LANES][4];
     memcpy(from, &x, sizeof x);
@@ -229,7 +230,7 @@ km_word(«turn_bytes», «vi», «vi x», «
     memcpy(&x, to, sizeof x);
     return x;
 »)
-m4_dnl low_codes(x) -- the low nibbles of all bytes, less 8.
+m4_dnl low_codes(x) -- the low nibble of each byte, minus 8.
 km_word(«low_codes», «vi», «vi x», «
     int8_t b[4 * LANES];
     memcpy(b, &x, sizeof x);
@@ -240,8 +241,9 @@ km_word(«low_codes», «vi», «vi x», «
 », «
     return (vi)((all_bytes)(x & 0x0f0f0f0f) - 8);
 »)
-m4_dnl signs_of_four(from) -- in every lane, all ones in the bytes of those floats that are negative;
-m4_dnl with_signs(x, signs) -- bytes negated where those of `signs` are all ones.
+m4_dnl signs_of_four(from) -- masks from the signs of four floats: byte i of every lane is all ones if float i is
+m4_dnl negative.
+m4_dnl with_signs(x, signs) -- negates the bytes of x whose mask is all ones.
 km_word(«signs_of_four», «vi», «const float *from», «
     uint32_t signs = 0;
     for (int i = 0; i < 4; i++)
@@ -282,7 +284,8 @@ km_word(«load_vh», «vh», «const void *from», «
 km_word(«store_vh», «void», «void *to, vh x», «
     memcpy(to, &x, sizeof x);
 »)
-m4_dnl store_twice(to, x) -- each as two halves of a word; broadcast_twice(pair) -- such a word.
+m4_dnl store_twice(to, x) -- stores each number twice, in both halves of a word; broadcast_twice(pair) -- loads such a
+m4_dnl word.
 km_word(«store_twice», «void», «uint32_t *to, vf x», «
     for (int i = 0; i < LANES; i++)
         to[i] = half_of(x[i]) * 0x10001;
@@ -297,7 +300,7 @@ km_word(«join_halves», «vh», «vf low, vf high», «
 km_word(«load_vh_i8», «vh», «const void *from», «_km_by_half(«((const int8_t *)from)[i]»)»)
 km_word(«load_vh_i4», «vh», «const void *from»,
     «_km_by_half(«((((const uint8_t *)from)[i / 2] >> i % 2 * 4 & 15) ^ 8) - 8»)»)
-m4_dnl spread_halves(from, group) -- a factor for each `group` halves; HALVES of them can be read.
+m4_dnl spread_halves(from, group) -- repeats each factor for `group` numbers; HALVES factors can be read.
 km_word(«spread_halves», «vh», «const void *from, int group», «_km_by_half(«((const _Float16 *)from)[i / group]»)»)
 m4_dnl add_halves(to, grow, x) -- to = grow * to + x.
 km_word(«add_halves», «void», «float *to, float grow, vh x», «

@@ -1,9 +1,9 @@
-m4_dnl elements.m4 -- words that load elements of a type as floats and store floats as elements of a type.  A new type
-m4_dnl needs a load_TYPE, and a store_TYPE if it is written.
+m4_dnl elements.m4 -- words that load elements of a type as floats, and store floats as elements of a type.  A new type
+m4_dnl needs a load_TYPE, and a store_TYPE if kernels write it.
 
 m4_dnl ---- One element ----
 
-m4_dnl Float16 has exponents 112 less; halves too small for one count 2^-24.
+m4_dnl The exponents of float16 are biased by 112 less than those of float32; its subnormals are multiples of 2^-24.
 km_helper(«float_of_half», «km_inline(«float», «float_of_half(uint32_t half)»)
 {
     uint32_t sign = (half & 0x8000) << 16, u = (half & 0x7fff) << 13;
@@ -49,7 +49,7 @@ km_word(«store_one_bf16», «void», «void *to, float x», «
     *(kvmill_word2 *)to = (uint16_t)brain_of(x);
 »)
 
-m4_dnl ---- Bits of 16 as floats and back ----
+m4_dnl ---- 16-bit types: bits to floats and back ----
 
 km_word(«from_halves», «vf», «halves h», «km_by_lane(«vf», «float_of_half(h[i])»)», «
     vu bits = __builtin_convertvector(h, vu), magnitude = bits & 0x7fff;
@@ -76,7 +76,7 @@ km_word(«to_brains», «halves», «vf x», «km_by_lane(«halves», «(uint16_
     vu result = (vu)choose(x != x, (vf)(bits | 0x400000), (vf)rounded) >> 16;
     return __builtin_convertvector(result, halves);
 »)
-m4_dnl widened(h), narrowed(b) -- as integers, and back from integers below 2^16.
+m4_dnl widened(h) -- as 32-bit integers; narrowed(b) -- back, for integers below 2^16.
 km_word(«widened», «vu», «halves h», «km_by_lane(«vu», «h[i]»)», «
     return __builtin_convertvector(h, vu);
 »)
@@ -133,12 +133,13 @@ km_word(«load_words», «vi», «const int32_t *from», «
 km_word(«store_words», «void», «int32_t *to, vi x», «
     *(vi_any *)to = x;
 »)
-m4_dnl store_kept(to, x) -- compilers forget what was stored: it is read from memory again, which broadcasts at no cost.
+m4_dnl store_kept(to, x) -- makes compilers forget what was stored, so that they load it from memory again: such a load
+m4_dnl can broadcast at no cost.
 km_word(«store_kept», «void», «float *to, vf x», «
     store_f32(to, x);
 »)
 
-m4_dnl load_high_bytes(from) -- a byte in each of four lanes, as its highest.
+m4_dnl load_high_bytes(from) -- a byte for each of four lanes, as the highest byte of the lane.
 km_helper(«load_high_bytes», «km_inline(«vi», «load_high_bytes(const void *from)»)
 {
     const all_bytes none = {0};
@@ -150,15 +151,15 @@ km_helper(«load_high_bytes», «km_inline(«vi», «load_high_bytes(const void 
 }
 
 »)
-m4_dnl Codes as floats: of int8; of int4 in two's complement, two to a byte, low nibble first.
+m4_dnl Codes as floats: int8; and int4 in two's complement, two to a byte, low nibble first.
 km_word(«load_i8», «vf», «const void *from», «km_by_lane(«vf», «(float)((const int8_t *)from)[i]»)», «
     return __builtin_convertvector(load_high_bytes(from) >> 24, vf);
 »)
 km_word(«load_i4», «vf», «const void *from», «
     return load_some_i4(from, LANES);
 »)
-m4_dnl load_u8(from), load_s8(from) -- a byte in each lane, without and with a sign; load_table(table, from, shift) --
-m4_dnl the numbers of a table of 16 at the places that the low nibbles of bytes (0) or the high ones (4) say.
+m4_dnl load_u8(from), load_s8(from) -- a byte for each lane, unsigned and signed.  load_table(table, from, shift) --
+m4_dnl looks up the low nibbles (shift 0) or high nibbles (shift 4) of LANES bytes in a table of 16 numbers.
 km_word(«load_u8», «vi», «const void *from», «km_by_lane(«vi», «((const uint8_t *)from)[i]»)», «
     return (vi)((vu)load_high_bytes(from) >> 24);
 »)
@@ -167,12 +168,12 @@ km_word(«load_s8», «vi», «const void *from», «km_by_lane(«vi», «((cons
 »)
 km_word(«load_table», «vf», «const void *table, const void *from, int shift», «m4_dnl
 km_by_lane(«vf», «(float)((const int8_t *)table)[((const uint8_t *)from)[i] >> shift & 15]»)»)
-m4_dnl twice(bytes) -- each of LANES / 2 bytes in two lanes.
+m4_dnl twice(bytes) -- repeats each of LANES / 2 bytes in two lanes.
 km_word(«twice», «vi», «uint64_t bytes», «
     return (vi){km_lane_list(«(int32_t)(bytes >> m4_eval(L / 2 * 8) & 255)»)};
 »)
 
-m4_dnl ---- Some elements: nothing after them is touched; load_some_TYPE gives 0 there ----
+m4_dnl ---- Fewer than LANES elements: load_some_TYPE gives 0 for the others; no memory after them is touched ----
 
 m4_define(«_km_some», «km_word(«load_some_$1», «vf», «const void *from, size_t count», «
     unsigned char whole[$2 * LANES] = {0};
@@ -207,7 +208,7 @@ km_word(«store_some_words», «void», «int32_t *to, vi x, int count», «
         to[i] = x[i];
 »)
 
-m4_dnl ---- stream_TYPE(to, x): around the caches, where the instruction set can; `to` is aligned ----
+m4_dnl ---- stream_TYPE(to, x): stores around the caches, if the instruction set has such stores; `to` is aligned ----
 
 m4_define(«_km_stream», «km_word(«stream_$1», «void», «void *to, $2», «
     store_$1(to, $3);

@@ -1,25 +1,25 @@
 m4_divert(-1)
-m4_dnl kernel.m4 -- the frame around a kernel.  Needs the ISA's words.
+m4_dnl kernel.m4 -- the frame around a kernel.  It needs the words of an instruction set.
 
-m4_dnl km_function(TYPE, DECLARATION) -- head of a function compiled for the ISA.
+m4_dnl km_function(TYPE, DECLARATION) -- the head of a function that is compiled for the instruction set.
 m4_define(«km_function», «m4_ifelse(m4_defn(«km_target»), «», «», «__attribute__((target("km_target")))
 »)static $1
 $2»)
 
-m4_dnl km_inline(TYPE, DECLARATION) -- head of a function that is always inlined, and need not be used.
+m4_dnl km_inline(TYPE, DECLARATION) -- the head of a function that is always inlined, and may be unused.
 m4_define(«km_inline», «INLINED $1
 $2»)
 
-m4_dnl km_apart(TYPE, DECLARATION) -- head of a function that is never inlined: what is rare leaves the rest short.
+m4_dnl km_apart(TYPE, DECLARATION) -- the head of a function that is never inlined, because it rarely runs.
 m4_define(«km_apart», «__attribute__((noinline)) km_function(«$1», «$2»)»)
 
-m4_dnl km_run -- the name of the function that is the kernel: what profilers and debuggers show.
+m4_dnl km_run -- the name of the kernel's function, which profilers and debuggers show.
 m4_define(«km_run», «km_symbol«»_run»)
 
 m4_dnl km_run_function -- its head.
 m4_define(«km_run_function», «km_function(«void», «km_run«»(const void *problem, int64_t first, int64_t last)»)»)
 
-m4_dnl _km_constants(PROBLEM) -- of a kernel that has any, the numbers that its problems must have.
+m4_dnl _km_constants(PROBLEM) -- for a kernel with constants: the numbers that its problems must have.
 m4_define(«_km_has_constants», «m4_ifelse(m4_defn(«km_constants»), «», 0, 1)»)
 m4_define(«_km_constants», «km_if(_km_has_constants, «
 static const struct kvmill_constant constants[] = {
@@ -27,8 +27,8 @@ km_for_words(«N», «km_constants», «    {"N", offsetof(struct $1, N), m4_ind
 »)};
 »)»)
 
-m4_dnl km_descriptor(FAMILY, SHAPE, WHOLE_BATCH, PROBLEM) -- what the registry and the runtime see of it; PROBLEM: the
-m4_dnl struct, of families that can have its numbers as constants.
+m4_dnl km_descriptor(FAMILY, SHAPE, WHOLE_BATCH, PROBLEM) -- what the registry and the runtime see of the kernel.
+m4_dnl PROBLEM is the problem's struct, in families that can have its numbers as constants.
 m4_define(«km_descriptor», «static const struct $2;
 _km_constants(«$4»)«»m4_dnl
 

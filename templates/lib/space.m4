@@ -1,4 +1,4 @@
 m4_divert(-1)
-m4_dnl space.m4 -- prints a kernel's tunables instead of the kernel.
+m4_dnl space.m4 -- prints the tunables of a kernel instead of the kernel.
 m4_divert(0)m4_dnl
 km_space«»m4_dnl

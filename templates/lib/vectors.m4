@@ -1,10 +1,10 @@
 m4_dnl vectors.m4 -- types, and words that compute with vectors, compare, reduce and rearrange them.
 
-m4_dnl km_lane_list(EXPRESSION OF L, LANES) -- the expression for every lane, by commas.
+m4_dnl km_lane_list(EXPRESSION OF L, LANES) -- the expression for every lane L, separated by commas.
 m4_define(«km_lane_list»,
     «km_each(«L», 0, m4_eval(m4_ifelse(«$2», «», km_lanes, «$2») - 1), 1, «m4_ifelse(L, 0, «», «, »)$1»)»)
 
-m4_dnl km_by_lane(TYPE, EXPRESSION OF i) -- the body of a function that returns a vector of these.
+m4_dnl km_by_lane(TYPE, EXPRESSION OF i) -- the body of a function that returns a vector with this value in each lane i.
 m4_define(«km_by_lane», «
     $1 result = {0};
     for (int i = 0; i < LANES; i++)
@@ -12,7 +12,7 @@ m4_define(«km_by_lane», «
     return result;
 »)
 
-m4_dnl ---- Types: floats, signed and unsigned integers, 16 bits of as many elements; 64 bytes or fewer in all ----
+m4_dnl ---- Types: floats, signed and unsigned integers of 32 bits, and shorter integers; at most 64 bytes ----
 
 m4_define(«_km_vector_type», «km_typedef(«$1», «typedef $2 $1 __attribute__((vector_size($3 * LANES)$4));
 »)»)
@@ -59,49 +59,49 @@ km_word(«broadcast», «vf», «float x», «
 km_word(«broadcast_words», «vi», «int32_t x», «
     return (vi){km_lane_list(«x»)};
 »)
-m4_dnl broadcast_pair(p) -- the first for the lower half of the lanes, the second for the upper.
+m4_dnl broadcast_pair(p) -- p[0] in the lower half of the lanes, p[1] in the upper half.
 km_word(«broadcast_pair», «vf», «const float *p», «km_by_lane(«vf», «p[i >= LANES / 2]»)»)
 
-m4_dnl choose(mask, a, b) -- where the mask is all ones a, where it is 0 b.
+m4_dnl choose(mask, a, b) -- a where the mask is all ones, b where it is 0.
 km_word(«choose», «vf», «vi mask, vf a, vf b», «
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
 »)
-m4_dnl where_negative(x, a, b) -- where x has a minus sign a, else b.
+m4_dnl where_negative(x, a, b) -- a where the sign bit of x is set, otherwise b.
 km_word(«where_negative», «vf», «vf x, vf a, vf b», «
     return choose((vi)x >> 31, a, b);
 »)
 km_word(«abs_f32», «vf», «vf x», «
     return (vf)((vi)x & 0x7fffffff);
 »)
-m4_dnl max_f32(a, b), min_f32(a, b) -- the second where one is NaN, or where both are zeros.
+m4_dnl max_f32(a, b), min_f32(a, b) -- b if one of them is NaN, or if both are zeros.
 km_word(«max_f32», «vf», «vf a, vf b», «km_by_lane(«vf», «a[i] > b[i] ? a[i] : b[i]»)», «
     return choose(a > b, a, b);
 »)
 km_word(«min_f32», «vf», «vf a, vf b», «km_by_lane(«vf», «a[i] < b[i] ? a[i] : b[i]»)», «
     return choose(a < b, a, b);
 »)
-m4_dnl at_most(b, most) -- integers, none of them above that.
+m4_dnl at_most(b, most) -- the smaller of each integer and `most`.
 km_word(«at_most», «vi», «vi b, int32_t most», «km_by_lane(«vi», «b[i] < most ? b[i] : most»)», «
     vi limit = broadcast_words(most);
     return (vi)choose(b < limit, (vf)b, (vf)limit);
 »)
-m4_dnl multiply(x, y) -- rounded, whatever is done with it: compilers make one instruction of a product and a sum if
-m4_dnl they see both.
+m4_dnl multiply(x, y) -- the rounded product.  Written as x * y, it could be fused with a sum that it is added to.
 km_word(«multiply», «vf», «vf x, vf y», «km_by_lane(«vf», «x[i] * y[i]»)», «
     vf v = x * y;
     __asm__("" : "+km_register"(v));
     return v;
 »)
 
-m4_dnl held(x) -- in a register: compilers load what they use twice in a row twice, which is a load too many where loads
-m4_dnl are what a loop waits for.
+m4_dnl held(x) -- keeps x in a register.  Otherwise compilers load a value that is used twice in a row from memory
+m4_dnl twice, which is one load too many in loops that are limited by loads.
 km_word(«held», «vf», «vf x», «km_by_lane(«vf», «x[i]»)», «
     __asm__("" : "+km_register"(x));
     return x;
 »)
 
-m4_dnl round_even(x), round_away(x), truncate(x) -- to the nearest integer, halves to the even one; halves away from 0;
-m4_dnl the whole part.  At magnitudes of 2^23 floats are the integers.  What is no int32_t, NaN, too, gives any integer.
+m4_dnl round_even(x), round_away(x), truncate(x) -- to integers: the nearest, ties to even; the nearest, ties away from
+m4_dnl 0; towards 0.  From magnitudes of 2^23 on every float is an integer.  If the result is no int32_t, or x is NaN,
+m4_dnl the result is any integer.
 km_word(«round_even», «vi», «vf x», «km_by_lane(«vi», «(int32_t)bits_of(x[i] + 0x1.8p23f) - 0x4b400000»)», «
     return (vi)(x + 0x1.8p23f) - 0x4b400000;
 »)
@@ -121,8 +121,8 @@ km_word(«truncate», «vi», «vf x», «km_by_lane(«vi», «(int32_t)x[i]»)�
     return __builtin_convertvector(x, vi);
 »)
 
-m4_dnl code_TYPE(x, s, inverse) -- the integer nearest to x / s, which is rounded to a TYPE first; at most 128.  The
-m4_dnl power of two makes the bits that a TYPE has, however small it is, the last of a sum.
+m4_dnl code_TYPE(x, s, inverse) -- x / s, rounded to TYPE and then to the nearest integer; at most 128.  For shorter
+m4_dnl types, adding and subtracting a power of two rounds to the bits that TYPE has, however small the quotient is.
 km_word(«code_f32», «vi», «vf x, vf s, vf inverse», «
     (void)inverse;
     return round_even(x / s);
@@ -135,7 +135,7 @@ m4_define(«_km_code_short», «
 km_word(«code_f16», «vi», «vf x, vf s, vf inverse», «_km_code_short(0x1.8p13f)»)
 km_word(«code_bf16», «vi», «vf x, vf s, vf inverse», «_km_code_short(0x1.8p16f)»)
 
-m4_dnl in_lanes(lanes) -- all ones in the lanes whose bit is set, elsewhere 0.
+m4_dnl in_lanes(lanes) -- all ones in the lanes whose bit is set, 0 in the others.
 km_word(«in_lanes», «vi», «uint32_t lanes», «km_by_lane(«vi», «-(int32_t)(lanes >> i & 1)»)», «
     const vu above = {km_lane_list(«m4_eval(31 - L)»)};
     return (vi)(((vu){0} + lanes) << above) >> 31;
@@ -143,17 +143,18 @@ km_word(«in_lanes», «vi», «uint32_t lanes», «km_by_lane(«vi», «-(int32
 
 m4_dnl ---- Powers of two ----
 
-m4_dnl nearest_whole(x) -- the nearest whole number; of zeros any.
+m4_dnl nearest_whole(x) -- the nearest integer, as a float; the sign of a zero may be lost.
 km_word(«nearest_whole», «vf», «vf x», «
     return x + 12582912.f - 12582912.f;
 »)
-m4_dnl times_power(x, n) -- x * 2^n, x in [1/2, 2], n whole and at least -127; with -127, 1 becomes 0, and others what
-m4_dnl is no more than 2^-125.
+m4_dnl times_power(x, n) -- x * 2^n, for x in [1/2, 2] and an integer n of at least -127.  With n = -127, 1 becomes 0,
+m4_dnl and other x become at most 2^-125.
 km_word(«times_power», «vf», «vf x, vf n», «
     vu exponent = (vu)__builtin_convertvector(choose(n == n, n, broadcast(0.f)), vi);
     return (vf)((vu)x + (exponent << 23));
 »)
-m4_dnl power_of_2(x) -- a polynomial of least relative error, 2e-9; 0 where x is at most -127.  NaN stays NaN.
+m4_dnl power_of_2(x) -- 2^x by a polynomial with a relative error of at most 2e-9; 0 if x is at most -127; NaN stays
+m4_dnl NaN.
 km_word(«power_of_2», «vf», «vf x», «
     x = max_f32(broadcast(-127.f), x);
     vf n = nearest_whole(x), f = x - n;
@@ -181,7 +182,7 @@ km_word(«sum_of», «float», «vf x», «
         y += x[i];
     return y;
 »)
-m4_dnl any_from(b, least) -- is one at least that?  is_any_negative(b)
+m4_dnl any_from(b, least) -- whether any lane is at least `least`.  is_any_negative(b) -- whether any lane is negative.
 km_word(«any_from», «int», «vi b, int32_t least», «
     int any = 0;
     for (int i = 0; i < LANES; i++)
@@ -194,18 +195,19 @@ km_word(«is_any_negative», «int», «vi b», «
         any |= b[i] < 0;
     return any;
 »)
-m4_dnl lanes_from(x, least) -- a bit for each lane where x is not below `least`.
+m4_dnl lanes_from(x, least) -- a bit for each lane, which is set if x is at least `least`.
 km_word(«lanes_from», «uint32_t», «vi x, vi least», «
     uint32_t lanes = 0;
     for (int i = 0; i < LANES; i++)
         lanes |= (uint32_t)(x[i] >= least[i]) << i;
     return lanes;
 »)
-m4_dnl add_lanes_from(sum, x, least) -- one more in these lanes.
+m4_dnl add_lanes_from(sum, x, least) -- adds 1 to `sum` in the lanes where x is at least `least`.
 km_word(«add_lanes_from», «vi», «vi sum, vi x, vi least», «km_by_lane(«vi», «sum[i] + (x[i] >= least[i])»)», «
     return sum - (x >= least);
 »)
-m4_dnl pack_lanes(x, lanes) -- these lanes, one after the other; what follows them is any.
+m4_dnl pack_lanes(x, lanes) -- moves the lanes whose bit is set to the front, in order; the rest of the result is
+m4_dnl undefined.
 km_word(«pack_lanes», «vi», «vi x, uint32_t lanes», «
     vi y = {0};
     int count = 0;
@@ -222,12 +224,13 @@ km_word(«hide_outside», «vf», «vf x, int64_t low, int64_t high», «
     return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
 »)
 
-m4_dnl ---- Places ----
+m4_dnl ---- Moving lanes ----
 
-m4_dnl Quads are the pieces of four lanes; QUADS of them make a vector.
+m4_dnl A quad is a piece of four lanes; a vector has QUADS quads.
 km_typedef(«QUADS», «enum { QUADS = LANES / 4 };
 »)
-m4_dnl load_quad(from) -- four floats in every quad; store_quads(to, step, x) -- quad q to to[q * step].
+m4_dnl load_quad(from) -- the same four floats in every quad.  store_quads(to, step, x) -- stores quad q to to[q *
+m4_dnl step].
 km_word(«load_quad», «vf», «const float *from», «km_by_lane(«vf», «from[i % 4]»)», «
     return __builtin_shufflevector(*(const vf_any *)from, *(const vf_any *)from, km_lane_list(«m4_eval(L % 4)»));
 »)
@@ -239,7 +242,7 @@ km_word(«store_quads», «void», «float *to, int64_t step, vf x», «
     for (int q = 0; q < QUADS; q++)
         memcpy(to + q * step, (const char *)&x + 16 * q, 16);
 »)
-m4_dnl load_quads(a, b, c, d) -- four floats from each of as many places as there are quads.
+m4_dnl load_quads(a, b, c, d) -- four floats for each quad, each quad from a place of its own.
 km_word(«load_quads», «vf», «const void *a, const void *b, const void *c, const void *d», «
     const void *const from[] = {a, b, c, d};
     vf x;
@@ -247,7 +250,7 @@ km_word(«load_quads», «vf», «const void *a, const void *b, const void *c, c
         memcpy((char *)&x + 16 * q, from[q], 16);
     return x;
 »)
-m4_dnl transpose_quads(x) -- x[i][j] of each quad becomes x[j][i].
+m4_dnl transpose_quads(x) -- in each quad, x[i][j] becomes x[j][i].
 km_word(«transpose_quads», «void», «vf x[4]», «
     for (int q = 0; q < LANES; q += 4)
         for (int i = 0; i < 4; i++)
@@ -262,9 +265,9 @@ km_word(«transpose_quads», «void», «vf x[4]», «
     x[0] = _km_low_pairs(«a», «b»), x[1] = _km_high_pairs(«a», «b»);
     x[2] = _km_low_pairs(«c», «d»), x[3] = _km_high_pairs(«c», «d»);
 »)
-m4_dnl sum_quads(a, b, c, d) -- quad q of the result holds the sums of the quads q of a, b, c and d.
+m4_dnl sum_quads(a, b, c, d) -- quad q of the result has the sums of quad q of a, of b, of c and of d.
 km_word(«sum_quads», «vf», «vf a, vf b, vf c, vf d», «_km_each_quad(«_km_sum»)», «_km_fold_quads(«_km_sum»)»)
-m4_dnl largest_quads(a, b, c, d) -- quad q of the result holds the largest of the quads q of a, b, c and d.
+m4_dnl largest_quads(a, b, c, d) -- quad q of the result has the largest lane of quad q of a, of b, of c and of d.
 km_word(«largest_quads», «vf», «vf a, vf b, vf c, vf d», «_km_each_quad(«_km_larger»)», «_km_fold_quads(«max_f32»)»)
 m4_define(«_km_sum», «$1 + $2»)
 m4_define(«_km_larger», «($1 > $2 ? $1 : $2)»)
@@ -284,8 +287,8 @@ m4_define(«_km_fold_quads», «
     vf cd = $1(_km_unpack(«c», «d», 0), _km_unpack(«c», «d», 2));
     return $1(_km_low_pairs(«ab», «cd»), _km_high_pairs(«ab», «cd»));
 »)
-m4_dnl add_quads(a, b) -- the sum of quads 0 and 1 of a, of 2 and 3, and so on; then those of b.  larger_quads(a, b) --
-m4_dnl the larger one of each.
+m4_dnl add_quads(a, b) -- adds quads 0 and 1 of a, quads 2 and 3, and so on, then those of b.  larger_quads(a, b) --
+m4_dnl takes the larger lanes of the same quads.
 km_word(«add_quads», «vf», «vf a, vf b», «
     return _km_every_other_quad(0) + _km_every_other_quad(4);
 »)
@@ -300,8 +303,8 @@ m4_define(«_km_high_pairs»,
 m4_define(«_km_unpack»,
     «__builtin_shufflevector($1, $2, km_lane_list(«m4_eval(L / 4 * 4 + $3 + L % 4 / 2 + (L % 2) * km_lanes)»))»)
 
-m4_dnl transpose(x) -- x[i][j] becomes x[j][i].  As vectors: blocks of 1, 2, 4 ... lanes change places with those of the
-m4_dnl vector so many further on.
+m4_dnl transpose(x) -- x[i][j] becomes x[j][i].  In vectors: for N = 1, 2, 4 ..., blocks of N lanes are exchanged with
+m4_dnl blocks of the vector N further on.
 km_word(«transpose», «void», «vf x[LANES]», «
     for (int i = 0; i < LANES; i++)
         for (int j = 0; j < i; j++) {

@@ -1,22 +1,23 @@
 m4_divert(-1)
-m4_dnl ffi.m4 -- what handlers for XLA's FFI share.  The generator gives lists, as calls of words that are
-m4_dnl defined for each use: km_tensors of km_tensor(NAME, TYPE, RANK, DIMS, ELEMENT), km_axes_lists of
-m4_dnl km_axes(NAME, COUNT, ITEMS).
+m4_dnl ffi.m4 -- shared by handlers for XLA's FFI.  The generator gives lists as calls of words that are defined for
+m4_dnl each use: km_tensors consists of km_tensor(NAME, TYPE, RANK, DIMS, ELEMENT), km_axes_lists of km_axes(NAME,
+m4_dnl COUNT, ITEMS).
 
-m4_dnl km_each_of(LIST, WORD, FORM) -- LIST with its WORD as macro FORM.
+m4_dnl km_each_of(LIST, WORD, FORM) -- LIST with its WORD defined as the macro FORM.
 m4_define(«km_each_of», «m4_pushdef(«$2», m4_defn(«$3»))m4_indir(«$1»)m4_popdef(«$2»)»)
 
-m4_dnl km_element(CODE, BITS, CODE, BITS, SCALE, ZERO POINT, LEAST, MOST) -- stored, expressed.
+m4_dnl km_element(CODE, BITS, CODE, BITS, SCALE, ZERO POINT, LEAST, MOST) -- the type in memory, then the expressed
+m4_dnl type.
 m4_define(«km_element», «{{$1, $2, 1}, {$3, $4, 1}, $5, $6, $7, $8}»)
 
 m4_dnl km_stored(CODE, BITS, ...) -- the type in memory.
 m4_define(«km_stored», «{$1, $2, 1}»)
 
-m4_dnl km_listed(ELEMENT) -- one of several.
+m4_dnl km_listed(ELEMENT) -- an element of a list.
 m4_define(«km_listed», «    km_element($1),
 »)
 
-m4_dnl km_items(ITEMS) -- an array in C has at least one element.
+m4_dnl km_items(ITEMS) -- the items of an array, which has at least one element in C.
 m4_define(«km_items», «m4_ifelse(«$1», «», «0», «$1»)»)
 
 m4_define(«_km_tensor_in_words», «
@@ -30,7 +31,7 @@ m4_define(«_km_axes_in_c», «static const int64_t $1[] = {km_items(«$3»)};
 m4_define(«_km_axes_of_op», «    .$1 = {$1, $2},
 »)
 
-m4_dnl km_ffi_head() -- the file up to the op.
+m4_dnl km_ffi_head() -- the file before the op.
 m4_define(«km_ffi_head», «/* Handler km_handler for XLA's FFI: km_op of
 km_each_of(«km_tensors», «km_tensor», «_km_tensor_in_words»)
 
@@ -42,7 +43,7 @@ km_each_of(«km_tensors», «km_tensor», «_km_tensor_in_words»)
 km_each_of(«km_tensors», «km_tensor», «_km_tensor_in_c»)
 km_each_of(«km_axes_lists», «km_axes», «_km_axes_in_c»)»)
 
-m4_dnl km_ffi_axes() -- members of the op.
+m4_dnl km_ffi_axes() -- the members of the op that are lists of axes.
 m4_define(«km_ffi_axes», «km_each_of(«km_axes_lists», «km_axes», «_km_axes_of_op»)»)
 
 m4_dnl km_ffi_handler(OP, IN PLACE) -- the file after the op.

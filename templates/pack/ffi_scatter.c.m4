@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl km_ffi_list(NAME) -- tensors of one kind, and their elements.
+m4_dnl km_ffi_list(NAME) -- the tensors of one kind, and their elements.
 m4_define(«km_ffi_list», «static const DLTensor *const $1[] = {km_for_words(«T», «m4_indir(«km_$1»)», «&T, »)};
 static const kvmill_element_type $1_elements[] = {
 m4_indir(«km_elements_of_$1»)};
@@ -10,10 +10,10 @@ m4_define(«km_step», «    {"$1", km_element($2), {$3}, km_word(«$4»), km_wo
 »)
 m4_define(«km_word», «m4_ifelse(«$1», «», «NULL», «"$1"»)»)
 
-m4_dnl km_with_results(TEXT) -- TEXT where the spec says the types of results.
+m4_dnl km_with_results(TEXT) -- TEXT, if the spec states the types of results.
 m4_define(«km_with_results», «km_if(km_given_results, «$1»)»)
 
-m4_dnl km_with_region(TEXT, OTHERWISE) -- TEXT where the combiner is a region.
+m4_dnl km_with_region(TEXT, OTHERWISE) -- TEXT if the combiner is a region, else OTHERWISE.
 m4_define(«km_with_region», «m4_ifelse(km_update_computation, «», «$1», «$2»)»)
 m4_divert(0)m4_dnl
 km_ffi_head

@@ -4,13 +4,13 @@
 
 km_for_words(«K», «km_symbols», «extern const struct kvmill_kernel K;
 »)
-m4_dnl An array in C has at least one element.
+m4_dnl Arrays in C have at least one element.
 static const struct kvmill_kernel *const kernels[] = {
 km_for_words(«K», «km_symbols», «    &K,
 »)    NULL,
 };
 
-m4_dnl km_measured_row(SYMBOL, CHOICE, BATCH, TOKENS, POSITIONS, PROBLEM) -- one of km_measured.
+m4_dnl km_measured_row(SYMBOL, CHOICE, BATCH, TOKENS, POSITIONS, PROBLEM) -- an item of km_measured.
 m4_define(«km_measured_row», «    {&$1, "$6", $2, {$3, $4, $5}},
 »)m4_dnl
 static const struct kvmill_measured measured[] = {

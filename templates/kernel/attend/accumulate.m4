@@ -1,12 +1,13 @@
 m4_divert(-1)
-m4_dnl accumulate.m4 -- adds the weighted values of a block to the sums of a tile of rows, in float32.
+m4_dnl accumulate.m4 -- adds weight times value for the positions of a block to the sums of a tile of rows, in float32.
 
-m4_dnl Where a strip has one scale, weights are multiplied with it once for all its dims, and codes are used as they
-m4_dnl are.
+m4_dnl km_folded -- if a strip has a single scale, the weights are multiplied with it once, and then with the plain
+m4_dnl codes.
 m4_define(«km_folded», «(km_direct && km_scales(«value») > 0 && km_minimums(«value») == 0 &&
     km_group_of(«value») % (km_strip * km_lanes) == 0)»)
 
-m4_dnl Then two vectors are made of the nibbles of a vector of bytes: sums are in another order.
+m4_dnl km_nibbles -- in this case a vector of bytes can give two vectors, of its low and of its high nibbles.  Sums are
+m4_dnl then in a different order than elements.
 m4_define(«km_nibbles», «(km_folded && km_part(«word_codes», km_value) == 8 && km_strip % 2 == 0 &&
     km_value_dim % (2 * km_lanes) == 0)»)
 
@@ -14,11 +15,12 @@ m4_define(«km_work_as_floats», «km_if(km_direct, «», «    float value[BLOC
 »)km_if(km_folded, «    float weight[km_scales(«value»)][TILE][BLOCK]; /* times scales */
 »)»)
 
-m4_dnl Vector V of a strip, from dim v on, of the value at position k; and the weight of that for row R.
+m4_dnl km_value_vector -- vector V of a strip, from dim v on, of the value at position k; km_weight -- its weight for
+m4_dnl row R.
 m4_define(«_km_dim», «v + km_vector($1)»)
 m4_define(«km_value_vector», «km_if(km_folded, «_km_value_codes»,
     «km_if(km_direct, «_km_value_in_cache», «load_f32(w->value[k] + _km_dim(V))»)»)»)
-m4_dnl Values are read where they lie, run by run, or from what was taken out of tiles.
+m4_dnl _km_values_lie -- whether values are read from the cache, run by run, and not from a copy without tiles.
 m4_define(«_km_values_lie», «km_if(km_direct && !km_in_tiles(km_value), 1, 0)»)
 m4_define(«_km_direct_row», «km_if(_km_values_lie, «value_0», «km_value_row(«k»)»)»)
 m4_define(«_km_value_in_cache», «km_load(«value», «_km_direct_row», «k», «_km_dim(V)», km_lanes)»)
@@ -26,7 +28,7 @@ m4_define(«_km_value_codes», «km_if(km_nibbles, «_km_nibble(V)»,
     «km_codes_of(km_value, «_km_direct_row», «_km_dim(V)», km_lanes)»)»)
 m4_define(«km_weight», «km_if(km_folded, «w->weight[v / km_group_of(«value»)][R][k]», «w->score[r + R][k]»)»)
 
-m4_dnl _km_nibble(V) -- the low or the high nibbles of the bytes that two vectors share.
+m4_dnl _km_nibble(V) -- the low nibbles (V even) or the high ones (V odd) of the bytes that two vectors share.
 m4_define(«_km_nibble», «__builtin_convertvector(km_if($1 % 2, «(_km_bytes($1)) >> 4»,
     «(_km_bytes($1)) << 28 >> 28»), vf)»)
 m4_define(«_km_bytes», «load_s8(_km_direct_row + km_bytes_before(km_value, «_km_dim($1 / 2 * 2)»))m4_dnl
@@ -56,11 +58,12 @@ km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
 
 »)»)
 
-m4_dnl km_fetch_strip(VECTORS) -- what a strip of so many vectors fetches for a run of rows: each strip of the first
-m4_dnl tile its share, the first one also the rows INNER ahead.  km_fetch_row_of_strip(VECTORS) -- for a row, where the
-m4_dnl share of a run is many lines: memory waits between bursts.
-m4_dnl km_fetch_before_strip(VECTORS) -- beside dims in the lanes, each strip of each tile of many rows fetches its
-m4_dnl share before its steps, which then have all registers.
+m4_dnl km_fetch_strip(VECTORS) -- prefetching before a run of rows.  In the first tile, each strip fetches its share;
+m4_dnl its first strip also fetches the rows INNER ahead.
+m4_dnl km_fetch_row_of_strip(VECTORS) -- prefetching at each row, if the share of a run would be many lines, because
+m4_dnl memory would be idle between bursts.
+m4_dnl km_fetch_before_strip(VECTORS) -- with dims in the lanes and many rows, each strip of each tile fetches its share
+m4_dnl before its steps, which can then use all registers.
 m4_define(«_km_strips», «m4_eval((km_value_vectors + $1 - 1) / $1)»)
 m4_define(«_km_fetches_before», «(km_dims && !km_few_rows && _km_values_lie)»)
 m4_define(«_km_fetches_by_row», «(!_km_fetches_before && km_lines(«value») >= 2 * _km_strips($1))»)
@@ -70,13 +73,13 @@ m4_define(«km_fetch_strip», «km_if(km_inner > 0, «        if (r == 0 && v ==
     km_fetch_inner(«value», «next», «RUN»)»)km_if(_km_fetches_before || _km_fetches_by_row($1), «», «m4_dnl
 _km_fetch_of_strip($1, «next», 8)»)»)
 m4_define(«km_fetch_row_of_strip», «km_if(_km_fetches_by_row($1), «_km_fetch_of_strip($1, «k», 1)»)»)
-m4_dnl _km_fetch_of_strip(VECTORS, ROW, ROWS) -- the share of so many rows.
+m4_dnl _km_fetch_of_strip(VECTORS, ROW, ROWS) -- the share of ROWS rows.
 m4_define(«_km_fetch_of_strip», «km_if(km_outer > 0, «        if (r == 0) {
 km_fetch_summing(«v / km_vector($1) * m4_eval(km_block / $3) + $2 / $3», m4_eval(_km_strips($1) * km_block / $3))m4_dnl
         }
 »)»)
 
-m4_dnl km_accumulate_as_floats -- defines accumulate.  Whole strips, then what is left of a value.
+m4_dnl km_accumulate_as_floats -- defines accumulate: whole strips, then the rest of a value.
 m4_define(«km_rest», «m4_eval(km_value_vectors % km_strip)»)
 m4_define(«_km_in_strips», «m4_eval(km_value_vectors - km_rest)»)
 m4_define(«km_accumulate_as_floats», «km_scale_weights«»_km_set_order«»m4_dnl
@@ -92,7 +95,7 @@ km_if(_km_in_strips > 0, «km_unroll_values    for (int64_t v = 0; v < km_vector
 »)}
 »)
 
-m4_dnl Sums are not in the order of elements: nibbles of bytes are vectors next to each other.
+m4_dnl set_order moves sums to the order of elements, if km_nibbles has changed it.
 m4_define(«km_has_order_as_floats», «km_nibbles»)
 m4_define(«_km_set_order», «km_if(km_values(«has_order»),
     «km_if(km_part(«in_turn», km_value), «_km_set_order_of_pairs», «_km_set_order_of_blocks»)»)»)
@@ -106,7 +109,7 @@ m4_define(«_km_set_order_of_pairs», «km_inline(«void», «set_order(float *s
 }
 
 »)
-m4_dnl _km_in_turn(FROM) -- lane FROM of even, of odd, the next of even, and so on.
+m4_dnl _km_in_turn(FROM) -- lanes of even and odd, alternating, from lane FROM on.
 m4_define(«_km_in_turn», «__builtin_shufflevector(even, odd, km_lane_list(«m4_eval(L / 2 + $1 + L % 2 * km_lanes)»))»)
 m4_define(«_km_set_order_of_blocks», «km_inline(«void», «set_order(float *sum)»)
 {

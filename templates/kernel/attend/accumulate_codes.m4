@@ -1,37 +1,40 @@
 m4_divert(-1)
-m4_dnl accumulate_codes.m4 -- values as integer codes: the weights of a row, times the scales of a group, become
-m4_dnl km_limbs unsigned digits of base 256, and sums of products of four positions are exact.
+m4_dnl accumulate_codes.m4 -- values as integer codes.  The weights of a row, times the scales of a group, become
+m4_dnl km_limbs unsigned digits of base 256.  One instruction adds the products for four positions, and these sums are
+m4_dnl exact.
 
 m4_define(«km_value_halves», «m4_eval(km_word_dims(km_value) / 4)»)
-m4_dnl Vectors of a strip share a scale; rows of a tile, its digits.  Few registers hold the sums of half a tile.
+m4_dnl The vectors of a strip share a scale.  If registers cannot hold the sums of a whole tile, half a tile is used.
 m4_define(«km_value_strip», «km_if(km_group_of(«value») % (2 * km_lanes) == 0 && km_value_vectors % 2 == 0, 2, 1)»)
 m4_define(«km_value_rows», «km_if(km_tile * km_value_strip * km_limbs > km_most_sums && km_tile % 2 == 0,
     «m4_eval(km_tile / 2)», km_tile)»)
 m4_define(«km_value_strips», «m4_eval(km_value_vectors / km_value_strip)»)
 
-m4_dnl Values in tiles lie side by side in the cache.  Others are laid side by side where they are multiplied, for few
-m4_dnl query rows (nibbles: for one tile) if registers hold the sums of two vectors of each; else in the workspace.
+m4_dnl km_values_at_once -- codes of four positions must be interleaved.  In tiles they already are.  Otherwise they are
+m4_dnl interleaved where they are multiplied, if there are few query rows (for nibbles: one tile) and registers hold the
+m4_dnl sums of two vectors for each; else once, in the workspace.
 m4_define(«km_values_at_once», «(km_in_tiles(km_value) || (km_value_strip == 2 && km_value_rows == km_tile &&
     (km_one_tile || (km_few_rows && km_value_halves == 1))))»)
 
-m4_dnl Codes of four rows are laid side by side: whole vectors of a group at a time or half of that, which takes half
-m4_dnl the instructions, or LANES bytes of each row.
+m4_dnl Codes of four rows are interleaved by whole vectors of a group, or by half vectors, which takes half the
+m4_dnl instructions, or by LANES bytes of each row.
 m4_define(«km_whole_vectors», «(!km_values_at_once && km_group_of(«value») % (4 * km_lanes * km_value_halves) == 0)»)
 m4_define(«km_rows_by_half», «(km_values_at_once && !km_in_tiles(km_value) && km_value_strip > km_value_halves)»)
 m4_define(«km_value_piece»,
     «m4_eval(km_lanes * km_value_halves * km_if(km_whole_vectors, 4, «km_if(km_rows_by_half, 2, 1)»))»)
 m4_define(«km_work_as_codes», «km_if(km_values_at_once, «    int has_signs; /* of the scales of the block */
-», «    km_aligned int32_t value[BLOCK / 4][VALUE_DIM]; /* four positions side by side */
+», «    km_aligned int32_t value[BLOCK / 4][VALUE_DIM]; /* each word: a code of each of four positions */
 »)m4_dnl
-    km_aligned int32_t weight[TILE][km_value_groups][BLOCK]; /* of four positions, the words of their digits */
+    km_aligned int32_t weight[TILE][km_value_groups][BLOCK]; /* each word: one digit of four positions */
 km_unit_work«»»)
 
-m4_dnl _km_four_rows(DIM) -- the same place in each.
+m4_dnl _km_four_rows(DIM) -- the addresses of an element in four rows.
 m4_define(«_km_row_of_four», «row[$1] + km_bytes_before(km_value, «$2»)»)
 m4_define(«_km_four_rows»,
     «_km_row_of_four(0, «$1»), _km_row_of_four(1, «$1»), _km_row_of_four(2, «$1»), _km_row_of_four(3, «$1»)»)
 
-m4_dnl _km_store_codes(FIRST, WORDS) -- vectors from FIRST on: the words, or their low nibbles, then the high ones.
+m4_dnl _km_store_codes(FIRST, WORDS) -- stores the words as vectors from FIRST on; of nibbles, first the low ones, then
+m4_dnl the high ones.
 m4_define(«_km_store_codes», «km_if(km_value_halves == 1, «_km_store_value($1, «$2»)»,
     «_km_store_value($1, «low_codes($2)»)_km_store_value(m4_eval($1 + 1), «low_codes($2 >> 4)»)»)»)
 m4_define(«_km_store_value», «            store_words(&w->value[t / 4][d + km_vector($1)],
@@ -52,12 +55,12 @@ m4_define(«_km_load_scales_alone», «km_inline(«void», «load_values(struct 
 »)
 
 m4_define(«_km_load_codes», «m4_dnl
-/* Codes of a block, four positions side by side.  Weights have no sign: that of a scale goes to the codes, if any has
-   one.  */
+/* Interleave the codes of a block, four positions at a time.  Weights are unsigned, so if a scale is negative, its sign
+   goes to the codes.  */
 km_inline(«void», «load_codes(struct work *w, int64_t n, int has_signs)»)
 {
     for (int64_t t = 0; t < n; t += 4) {
-        const unsigned char *row[4]; /* stores of codes do not change these */
+        const unsigned char *row[4]; /* a copy, which stores of codes do not change */
         for (int i = 0; i < 4; i++)
             row[i] = km_row(«value», «t + i»);
 km_fetch_inner(«value», «t», 4)m4_dnl
@@ -83,7 +86,7 @@ km_inline(«void», «load_values(struct work *w, int64_t n)»)
 }
 »)
 
-m4_define(«km_split_weights», «/* The weights of row i of the tile that begins with row r, as digits of base 256.  */
+m4_define(«km_split_weights», «/* Split the weights of row r + i into digits of base 256.  */
 km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
 {
     for (int g = 0; g < km_value_groups; g++) {
@@ -96,14 +99,14 @@ km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_
 
 m4_define(«_km_each_value_sum», «km_times(«R», km_value_rows, «km_times(«V», km_value_strip, «$1»)»)»)
 
-m4_dnl _km_step_of_row(R) -- four weights of a row, times those of the values of four positions, digit by digit.
+m4_dnl _km_step_of_row(R) -- four weights of a row times the values of four positions, digit by digit.
 m4_define(«_km_step_of_row», «km_times(«I», km_limbs, «m4_dnl
         vi km_named(a, R, I) = broadcast_words(w->weight[i + R][g][4 * k + I]);
 km_times(«V», km_value_strip, «m4_dnl
         km_named(s, R, V, I) = add_products(km_named(s, R, V, I), km_named(a, R, I), km_named(b, V));
 »)»)»)
 
-m4_dnl _km_fetch_step -- the lines that one step of a sum fetches: the first rows fetch, as many at every step.
+m4_dnl _km_fetch_step -- prefetching at each step, while the first rows are computed.
 m4_define(«_km_share_of_step», «m4_dnl
 km_fetch_summing(«strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))»)
 m4_define(«_km_fetch_step», «km_if(km_outer > 0, «km_if(km_value_rows == km_rows, «_km_share_of_step», «m4_dnl
@@ -111,8 +114,8 @@ m4_define(«_km_fetch_step», «km_if(km_outer > 0, «km_if(km_value_rows == km_
 _km_share_of_step        }
 »)»)»)
 
-m4_dnl _km_lay_values -- vectors of a strip of four values where they lie, and the rows that are fetched: each strip's
-m4_dnl share.
+m4_dnl _km_lay_values -- interleaves the codes of four values for a strip, where they are multiplied; each strip also
+m4_dnl prefetches its share.
 m4_define(«_km_strip_rows_of_four», «m4_eval((4 + km_value_strips - 1) / km_value_strips)»)
 m4_define(«_km_fetched_row», «4 * k + strip * _km_strip_rows_of_four»)
 m4_define(«_km_lay_values», «m4_dnl
@@ -142,7 +145,7 @@ m4_define(«_km_tile_words»,
 
 m4_dnl km_accumulate_as_codes -- defines accumulate.
 m4_define(«km_accumulate_as_codes», «km_split_weights
-/* Sums of rows of a tile from r + i on, a strip of dims: add weight times value, four positions at a time, as
+/* Sums of a strip of dims for the rows from r + i on: add weight times value, four positions at a time, as
    integers.  */
 km_inline(«void», «accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n«»m4_dnl
 km_if(km_values_at_once, «, int has_signs»))»)
@@ -179,7 +182,8 @@ km_unroll_values    for (int strip = 0; strip < km_value_strips; strip++)
             accumulate_strip(w, r, i, strip, n$1);
 »)
 
-m4_dnl Sums come by vectors of a piece: the code of a row that is in lane V % LANES of vector V / LANES.
+m4_dnl set_order moves sums to the order of elements.  Sum v of a piece is the code in lane v % LANES of vector v /
+m4_dnl LANES.
 m4_define(«km_has_order_as_codes», «(km_whole_vectors || km_rows_by_half ||
     (km_value_halves == 2 && (km_part(«in_turn», km_value) || km_lanes != 16)))»)
 m4_define(«_km_sum_byte», «km_if(km_whole_vectors,

@@ -1,16 +1,16 @@
 m4_divert(-1)
-m4_dnl accumulate_halves.m4 -- weights and values as float16, scores as they were: sums of float16 over the positions of
-m4_dnl a block have errors below 1e-3 of the largest, and are added up in float32.
+m4_dnl accumulate_halves.m4 -- weights and values as float16.  The sums over a block are float16, with errors below 1e-3
+m4_dnl of the largest; the sums of blocks are added in float32.  Scores are not affected.
 
 m4_define(«km_halves_of_vector», «m4_eval(2 * km_lanes)»)
 m4_define(«km_half_vectors», «m4_eval(km_value_dim / km_halves_of_vector)»)
 m4_define(«km_half_scales», «km_if(km_scales(«value») == 0, 0, «km_has_half_codes(km_value)»)»)
 
-m4_dnl Stores are of whole vectors, and loads of a vector of float16.
+m4_dnl Room for stores of whole vectors, and for loads of a vector of float16 from any scale on.
 m4_define(«_km_padded_scales», «m4_eval((km_scales(«value») + km_lanes - 1) / km_lanes * km_lanes +
     km_halves_of_vector)»)
 
-m4_dnl A factor is kept twice, so that one load of 32 bits spreads it.
+m4_dnl Factors are stored twice, in both halves of a word, so that one load of 32 bits can broadcast them.
 m4_define(«km_work_as_halves», «    uint32_t weight[TILE][BLOCK];
 km_if(km_half_scales, «km_if(km_by_group(«value»), «    uint32_t value_twice[km_scales(«value»)][BLOCK];
 », «    _Float16 value_half[BLOCK][_km_padded_scales];
@@ -18,7 +18,7 @@ km_if(km_half_scales, «km_if(km_by_group(«value»), «    uint32_t value_twice
 km_if(km_direct, «», «    _Float16 value[BLOCK][VALUE_DIM];
 »)»)
 
-m4_dnl km_load_half(ROW, T, DIM) -- HALVES elements of a value from DIM on.
+m4_dnl km_load_half(ROW, T, DIM) -- HALVES elements of a value, from DIM on.
 m4_define(«km_load_half», «m4_ifelse(km_value, «f16», «load_vh($1 + 2 * ($3))»,
     «km_if(km_half_scales, «km_half_codes(km_value, «$1», «$3») * _km_half_factor(«$2», «$3»)»,
         «_km_joined_halves(«$1», «$2», «$3»)»)»)»)

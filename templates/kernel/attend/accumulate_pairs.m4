@@ -1,15 +1,16 @@
 m4_divert(-1)
-m4_dnl accumulate_pairs.m4 -- values as codes of 16 bits, two positions side by side: the weights of a row, times the
-m4_dnl scales of a group, become one signed digit of 16 bits, and sums of products of a block are exact.
+m4_dnl accumulate_pairs.m4 -- values as codes of 16 bits.  The weights of a row, times the scales of a group, become one
+m4_dnl signed digit of 16 bits.  One instruction adds the products for two positions, and the sums over a block are
+m4_dnl exact.
 
-m4_dnl km_pair_of(T, WORDS, I) -- of codes of format T: piece I of each half of the words, as 16 bits.
+m4_dnl km_pair_of(T, WORDS, I) -- code I of each half of the words, which are of format T, as 16 bits.
 m4_define(«km_pair_of», «km_if(km_part(«bits», $1) == 8, «km_if($3, «odd_codes($2)», «even_codes($2)»)»,
     «km_nibbles_of($2, m4_eval(12 - 4 * $3))»)»)
 m4_define(«km_nibbles_of», «(vi)(((shorts)($1)m4_ifelse($2, 0, «», « << $2»)) >> 12)»)
 
-m4_dnl Two rows are laid side by side by whole vectors, which makes two vectors of pairs, if their codes share a scale;
-m4_dnl else so many bytes as make one.  Half a word has so many codes.  A step over dims has so many pieces, vectors of
-m4_dnl sums; so many of them are summed up at a time.
+m4_dnl Two rows are interleaved by whole vectors, which give two vectors of pairs, if their codes share a scale;
+m4_dnl otherwise by half vectors, which give one.  km_pair_codes -- codes in half a word; km_pair_pieces -- vectors of
+m4_dnl sums in a step over dims; km_pair_strip -- how many of them are computed at a time.
 m4_define(«km_pair_codes», «m4_eval(16 / km_part(«bits», km_value))»)
 m4_define(«_km_vector_dims», «m4_eval(2 * km_pair_codes * km_lanes)»)
 m4_define(«km_whole_pairs», «km_if(km_group_of(«value») % _km_vector_dims == 0, 1, 0)»)
@@ -17,10 +18,10 @@ m4_define(«km_pair_pieces», «m4_eval(km_pair_codes * (1 + km_whole_pairs))»)
 m4_define(«km_pair_dims», «m4_eval(km_pair_pieces * km_lanes)»)
 m4_define(«km_pair_strip», «km_if(km_tile * km_pair_codes <= km_most_sums, km_pair_codes, 2)»)
 
-m4_dnl One tile takes rows where they lie; several find pairs in the workspace.
+m4_dnl With a single tile, rows are interleaved where they are multiplied; with several, once, in the workspace.
 m4_define(«_km_pairs_kept», «(!km_one_tile)»)
 m4_define(«km_work_as_pairs», «    km_aligned int16_t weight[TILE][km_value_groups][BLOCK];
-km_if(_km_pairs_kept, «    km_aligned int32_t value[BLOCK / 2][VALUE_DIM]; /* two positions side by side */
+km_if(_km_pairs_kept, «    km_aligned int32_t value[BLOCK / 2][VALUE_DIM]; /* a word: codes of two positions */
 »)m4_dnl
 km_unit_work«»»)
 
@@ -48,7 +49,7 @@ km_times(«I», 2, «        const unsigned char *km_named(value, I) = km_row(«
 m4_define(«_km_pair_of_rows», «km_pair_of(km_value, «_km_two_rows(«$1»)», m4_eval(($1) % km_pair_codes))»)
 
 m4_define(«km_split_weights_in_pairs», «m4_dnl
-/* The weights of row i of the tile that begins with row r, as 16-bit integers.  */
+/* Round the weights of row r + i to 16-bit integers.  */
 km_inline(«void», «split_weights(struct work *w, int64_t r, int64_t i, int64_t n)»)
 {
     for (int g = 0; g < km_value_groups; g++) {
@@ -69,7 +70,7 @@ m4_define(«_km_two_rows», «(km_if(km_whole_pairs, «km_if($1 < km_pair_codes,
 _km_words_of(0), _km_words_of(1))», «load_pairs(_km_row_codes(0), _km_row_codes(1))»)km_flip(km_value))»)
 m4_define(«_km_words_of», «load_words((const int32_t *)(const void *)(_km_row_codes($1)))»)
 
-m4_dnl Each strip of pieces of the first tile fetches its share, and the first of all the rows INNER ahead.
+m4_dnl In the first tile, each strip of pieces prefetches its share; the first strip also fetches the rows INNER ahead.
 m4_define(«_km_fetch_pairs», «km_if(km_inner > 0 && $1 == 0, «        if (r == 0 && v == 0)
     km_fetch_inner(«value», «2 * next», «RUN»)»)km_if(km_outer > 0, «        if (r == 0) {
 km_fetch_summing(«_km_strip_of($1) * (BLOCK / RUN) + next / (RUN / 2)»,
@@ -78,8 +79,8 @@ km_fetch_summing(«_km_strip_of($1) * (BLOCK / RUN) + next / (RUN / 2)»,
 m4_define(«_km_strip_of», «(v / km_pair_dims * _km_strips_of_step + m4_eval($1 / km_pair_strip))»)
 m4_define(«_km_strips_of_step», «m4_eval(km_pair_pieces / km_pair_strip)»)
 
-m4_dnl Whole runs: weights of positions that are not there are 0.
-m4_dnl Pieces $1 to $1 + km_pair_strip - 1 of each vector of pairs.
+m4_dnl Steps cover whole runs: positions that do not exist have the weight 0.
+m4_dnl _km_accumulate_pieces(FIRST) -- pieces FIRST to FIRST + km_pair_strip - 1 of each vector of pairs.
 m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
     «struct work *w, int64_t r, int64_t v, int64_t n», km_pair_strip,
     «about», «Sums of a tile, from dim v on: add weight times value, two positions at a time, as integers.»,
@@ -111,7 +112,7 @@ km_each(«S», 0, m4_eval(km_pair_pieces - 1), km_pair_strip, «        accumula
 »)
 
 m4_define(«km_has_order_as_pairs», 1)
-m4_dnl Sums come by pieces: the code that is sum I of a step.
+m4_dnl set_order moves sums to the order of elements.  _km_pair_code(I) -- the code that sum I of a step belongs to.
 m4_define(«_km_pair_code», «(_km_pair_half($1) * km_pair_codes + $1 / LANES % km_pair_codes)»)
 m4_define(«_km_pair_half», «km_if(km_whole_pairs,
     «($1 % LANES / 4 * 8 + $1 / m4_eval(km_pair_codes * km_lanes) * 4 + $1 % 4)», «$1 % LANES»)»)

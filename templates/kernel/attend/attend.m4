@@ -1,24 +1,27 @@
 m4_divert(-1)
 m4_dnl attend.m4 -- shared by the attention kernels.
 m4_dnl
-m4_dnl A call takes the cache in blocks of km_block positions.  Of each block the keys are laid out with positions
-m4_dnl in the lanes, so that no sum runs across lanes; then tiles of km_tile query rows at a time
-m4_dnl   score       q . k of a tile and the block,
-m4_dnl   softmax     turn scores into exp (score - largest), and
-m4_dnl   accumulate  add weight * v to the sums,
-m4_dnl both products by one register tile.  Scores are in units of log 2.
+m4_dnl A call attends to the rows of a cache, km_block positions at a time, in one pass (online softmax).  For each
+m4_dnl block:
+m4_dnl   load        convert or rearrange keys and values, unless they are used where they are
+m4_dnl   score       q . k for all query rows
+m4_dnl   softmax     turn scores into weights exp (score - largest); if `largest` grew, rescale the sums
+m4_dnl   accumulate  add weight * v to the sums
+m4_dnl Scores and sums are computed for a tile of km_tile query rows at a time.  Both are products of the same form,
+m4_dnl which km_product generates: a tile of rows by a strip of vectors, with all sums in registers.  Most variants have
+m4_dnl positions in the lanes for scores, so that no sum runs across lanes.  Scores are in units of log 2.
 km_need_all(«the definitions», «km_symbol», «km_activation», «km_key», «km_value», «km_key_dim», «km_value_dim»,
     «km_key_quant_group», «km_value_quant_group», «km_key_scale», «km_value_scale», «km_rows», «km_terms», «km_math»)
 km_check_tuning
 
-m4_dnl Rows come in whole tiles, in whole vectors of quads, or in whole groups.
+m4_dnl The number of rows is rounded up to a multiple of a tile, of a vector's quads, or of a group.
 m4_define(«km_row_multiple», «km_if(km_quads, «m4_eval(km_lanes / 4)»,
     «km_if(km_dims && km_few_rows, km_group_rows, «km_tile»)»)»)
 
-m4_dnl Vectors of a value, and the first dim that is not in a whole vector of a key.
+m4_dnl The number of vectors of a value; the first dim of a key that is not in a whole vector.
 m4_define(«km_value_vectors», «m4_eval((km_value_dim + km_lanes - 1) / km_lanes)»)
 m4_define(«km_key_whole», «m4_eval(km_key_dim / km_lanes * km_lanes)»)
-m4_dnl All rows are one register tile.
+m4_dnl Whether all rows are one register tile.
 m4_define(«km_one_tile», «(km_rows <= km_tile)»)
 m4_define(«km_tiles», «m4_eval(km_padded_rows / km_tile)»)
 m4_define(«km_padded_rows», «m4_eval((km_rows + km_row_multiple - 1) / km_row_multiple * km_row_multiple)»)
@@ -26,7 +29,8 @@ m4_define(«km_padded_rows», «m4_eval((km_rows + km_row_multiple - 1) / km_row
 m4_dnl km_vector(V) -- the first lane of vector V, counted over all vectors of a row or strip.
 m4_define(«km_vector», «m4_eval(($1) * km_lanes)»)
 
-m4_dnl km_values(WHAT) -- work, load, accumulate or has_order of the way in which values are summed up: one file each.
+m4_dnl km_values(WHAT) -- WHAT is work, load, accumulate or has_order: the macro of this name for the way in which
+m4_dnl values are summed up.  Each way has a file, accumulate_WAY.m4; floats are in accumulate.m4.
 m4_define(«km_values», «m4_indir(«km_$1_as_»km_values_are)»)
 m4_define(«km_values_are», «m4_indir(«_km_values_are_»km_summing)»)
 m4_define(«_km_values_are_0», «floats»)
@@ -34,7 +38,8 @@ m4_define(«_km_values_are_1», «codes»)
 m4_define(«_km_values_are_2», «halves»)
 m4_define(«_km_values_are_3», «pairs»)
 
-m4_dnl km_aligned -- arrays of the workspace that vectors are loaded from: loads that cross lines take twice as long.
+m4_dnl km_aligned -- for arrays of the workspace that are loaded as vectors: loads across cache lines take twice as
+m4_dnl long.
 m4_define(«km_aligned», «_Alignas(64)»)
 
 m4_dnl km_attend_types -- constants, and what a call keeps in its workspace.
@@ -54,27 +59,27 @@ km_if(km_inner > 0, «    INNER = km_inner, /* rows ahead that are brought into 
     «    OUTER = km_outer, /* rows ahead that are brought into the km_if(km_inner > 0, «second», «first») cache */
 »)m4_dnl
     RUN = 8,          /* rows of the cache that are found together */
-    FOUND = m4_eval(km_block + (km_most_of(km_inner + 8, km_outer) + 7) / 8 * 8), /* rows of the block, and after it */
+    FOUND = m4_eval(km_block + (km_most_of(km_inner + 8, km_outer) + 7) / 8 * 8), /* rows of a block and ahead of it */
 };
 
 km_run_words
 struct work {
 km_query_and_key«»m4_dnl
     km_aligned float sum[ROWS][VALUE_PADDED];
-    km_aligned float score[ROWS][BLOCK]; /* then weights */
+    km_aligned float score[ROWS][BLOCK]; /* after softmax: weights */
 km_values(«work»)km_value_codes_work«»m4_dnl
-    /* Rows of the block and after it, and where the next block begins.  */
+    /* Where the rows of the block and those ahead of it are, and where the next block begins.  */
 km_each_side(«km_run_work»)m4_dnl
 km_work_ahead«»m4_dnl
     struct place next;
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
-    int64_t seen[ALL_ROWS]; /* positions of the block that the tile of a row sees */
+    int64_t seen[ALL_ROWS]; /* positions of the block that the row's tile sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
 };
 »)
 m4_define(«_km_scale_table», «km_if(km_minimums(«$1»), «    km_aligned float $1_minimum[km_scales(«$1»)][BLOCK];
 »)km_if(km_scales(«$1») == 0, «», «km_if(km_by_group($1), «    km_aligned float $1_scale[km_scales(«$1»)][BLOCK];
-», «    float $1_scale[BLOCK + LANES][km_scales(«$1»)]; /* vectors reach beyond a row */
+», «    float $1_scale[BLOCK + LANES][km_scales(«$1»)]; /* vectors read past the end of a row */
 »)»)»)
 
 m4_define(«km_attend_words», «static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
@@ -86,17 +91,22 @@ km_inline(«int64_t», «smaller(int64_t a, int64_t b)»)
 
 »)
 
-m4_dnl km_product(NAME, PARAMETERS, VECTORS, PART, TEXT, ...) -- defines NAME: a register tile of km_tile rows by
-m4_dnl VECTORS vectors.  Its parts, of row R and vector V:
-m4_dnl   begin  what the sum s_R_V is at first       steps  how many products are added to it
-m4_dnl   left   a factor for the row, at step k      right  a factor for the vector, at step k
-m4_dnl   end    what is done with the sum            unroll what stands before the loop over steps
-m4_dnl   before what is fetched before the first step
-m4_dnl   values how many rows of values a step reads where they lie, value_0 and so on; and then
-m4_dnl   fetch  what is fetched before the steps of a run, and
-m4_dnl   trickle  at each step
-m4_dnl   add    a macro of (SUM, LEFT, RIGHT), if they are not floats
-m4_dnl   about  a comment: what it computes
+m4_dnl km_product(NAME, PARAMETERS, VECTORS, PART, TEXT, ...) -- defines the function NAME, which computes a register
+m4_dnl tile of km_tile rows by VECTORS vectors: sum[R][V] += left[R] * right[V] for each step k.  Its parts, for row R
+m4_dnl and vector V:
+m4_dnl   begin    the initial value of the sum
+m4_dnl   steps    the number of steps
+m4_dnl   left     the factor of the row at step k
+m4_dnl   right    the factor of the vector at step k
+m4_dnl   end      what to do with the sum s_R_V
+m4_dnl   unroll   text before the loop over steps
+m4_dnl   before   what to prefetch before the first step
+m4_dnl   values   how many rows of values a step reads from the cache, as value_0, value_1; the loop then goes run by
+m4_dnl run
+m4_dnl   fetch    with `values`: what to prefetch before the steps of a run
+m4_dnl   trickle  with `values`: what to prefetch at each step
+m4_dnl   add      a macro of (SUM, LEFT, RIGHT), if the sums are not floats
+m4_dnl   about    a comment that says what the function computes
 m4_define(«km_product», «m4_define(«km_tile_fetch», «»)m4_define(«km_tile_trickle», «»)m4_dnl
 m4_define(«km_tile_before», «»)m4_define(«km_tile_unroll», «»)m4_define(«km_tile_values», 0)m4_dnl
 m4_define(«km_tile_add», «_km_multiply_add»)m4_dnl
@@ -134,7 +144,7 @@ $1        }
 »)»)
 
 m4_define(«_km_row_in_run», «km_if(km_tile_values == 1, «k - next», «km_tile_values * (k - next)»)»)
-m4_dnl Steps of two rows are always those of a whole run, straight-line code.
+m4_dnl Steps that read two rows always cover a whole run, in straight-line code.
 m4_define(«_km_each_step_of_run», «km_if(km_tile_values == 1, «m4_dnl
         for (int64_t k = next, end = smaller(next + RUN, km_tile_steps); k < end; k++) {
 », «m4_dnl
@@ -145,14 +155,14 @@ m4_define(«_km_each_step_of_run», «km_if(km_tile_values == 1, «m4_dnl
 m4_dnl km_each_sum(VECTORS, BODY) -- BODY for every row R and vector V of a tile.
 m4_define(«km_each_sum», «km_times(«R», km_tile, «km_times(«V», $1, «$2»)»)»)
 
-m4_dnl km_set_query_in_turn -- defines set_query: the dims of a query row one after the other.
+m4_dnl km_set_query_in_turn -- defines set_query, which stores the dims of a query row in order.
 m4_define(«km_set_query_in_turn», «km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
 {
     memcpy(w->query[r], x, sizeof w->query[r]);
 }
 »)
 
-m4_dnl km_score_strips(VECTORS) -- defines score, by strips of so many vectors of positions.
+m4_dnl km_score_strips(VECTORS) -- defines score, which goes by strips of VECTORS vectors of positions.
 m4_define(«km_score_strips», «km_inline(«void», «score(struct work *w, int64_t r, int64_t n)»)
 {
     for (int64_t t = 0; t < n; t += m4_eval($1 * km_lanes))
@@ -160,10 +170,10 @@ m4_define(«km_score_strips», «km_inline(«void», «score(struct work *w, int
 }
 »)
 
-m4_dnl km_halving(COUNT, MACRO) -- MACRO of COUNT, of half as many, and so on, down to 1.
+m4_dnl km_halving(COUNT, MACRO) -- MACRO(COUNT), MACRO(COUNT / 2), and so on down to MACRO(1).
 m4_define(«km_halving», «$2(«$1»)km_if($1 > 1, «km_halving(m4_eval($1 / 2), «$2»)»)»)
 
-m4_dnl km_number(NAME) -- the number that the digits NAME_0 ... stand for, as floats.
+m4_dnl km_number(NAME) -- the number whose digits in base 256 are NAME_0, NAME_1 ..., as floats.
 m4_define(«km_number», «m4_indir(«_km_number_of_»km_limbs, «$1»)»)
 m4_define(«_km_number_of_1», «_km_float(«$1«»_0»)»)
 m4_define(«_km_number_of_2», «_km_float(«$1«»_1») * 256.f + _km_float(«$1«»_0»)»)
@@ -171,7 +181,7 @@ m4_define(«_km_number_of_3»,
     «(_km_float(«$1«»_2») * 256.f + _km_float(«$1«»_1»)) * 256.f + _km_float(«$1«»_0»)»)
 m4_define(«_km_float», «__builtin_convertvector($1, vf)»)
 
-m4_dnl km_attend -- the whole file after its head.
+m4_dnl km_attend -- the file of a kernel, after its head.
 m4_define(«km_attend», «km_attend_types
 km_attend_words
 km_define_fetch
@@ -187,7 +197,7 @@ km_end
 km_attend_run
 km_attend_descriptor»)
 
-m4_dnl km_attend_descriptor
+m4_dnl km_attend_descriptor -- what the library sees of the kernel.
 m4_define(«_km_format», «{km_enumerator(km_$1), km_$1_dim, km_enumerator(km_$1_scale), km_$1_quant_group}»)
 m4_define(«km_attend_descriptor», «km_descriptor(«KVMILL_ATTEND», «kvmill_attend_shape shape = {
     .activation = km_enumerator(km_activation),

@@ -1,9 +1,10 @@
 m4_divert(-1)
-m4_dnl attend_codes -- keys as integer codes with positions in the lanes, queries as km_limbs signed digits of base 256.
-m4_dnl Three digits are as exact as float32: the error is 2^-24 of the largest element of the query.
+m4_dnl attend_codes -- keys as integer codes, with positions in the lanes; queries as km_limbs signed digits of base
+m4_dnl 256.  Three digits are as exact as float32: the error is 2^-24 of the largest element of the query.
 
 m4_define(«km_key_by_codes», 1)
-m4_dnl Words of a few queries are kept in all lanes, where products do not spread what they load.
+m4_dnl km_query_is_spread -- for few rows, words of the query are stored in all lanes of a vector, unless the
+m4_dnl instruction that multiplies can broadcast its operand.
 m4_define(«km_query_is_spread», «(km_one_tile && !km_spreads)»)
 m4_define(«km_query_and_key», «km_turned_keys«»m4_dnl
     km_if(km_query_is_spread, «vi», «int32_t») query[ROWS][km_limbs][KEY_DIM / 4];m4_dnl
@@ -12,17 +13,17 @@ km_if(km_query_is_spread, « /* in all lanes: a product loads them itself */»)
     float unit[ROWS]; /* of a query's last digit */
 »)
 
-m4_dnl _km_byte_code(I) -- the code that is byte I once nibbles are taken apart: of eight those in the low nibbles, then
-m4_dnl those in the high ones.
+m4_dnl _km_byte_code(I) -- the code that is byte I after nibbles have been split: of each eight codes, first those in
+m4_dnl the low nibbles, then those in the high ones.
 m4_define(«_km_byte_code», «($1 / 8 * 8 + $1 % 4 * 2 + $1 / 4 % 2)»)
 
-m4_dnl The largest number of so many signed digits.
+m4_dnl The largest number with so many signed digits.
 m4_define(«_km_most_of_limbs_1», «127.f»)
 m4_define(«_km_most_of_limbs_2», «127.f * 256.f»)
 m4_define(«_km_most_of_limbs_3», «127.f * 65536.f»)
 
 m4_define(«km_set_query», «km_query_magnitude
-/* The digits of x; what the last one is worth, NaN where x has one.  */
+/* Split x into digits.  Returns the value of the last digit's unit, or NaN if x contains one.  */
 km_inline(«float», «split_query(const float *x, int8_t digit[km_limbs][KEY_DIM])»)
 {
     const float most = m4_indir(«_km_most_of_limbs_»km_limbs);
@@ -62,11 +63,11 @@ km_if(km_query_is_spread, «        for (int k = 0; k < KEY_DIM / 4; k++)
 }
 »)
 
-m4_dnl Half a word of nibbles is a word of bytes.
 m4_define(«km_digits», «km_limbs»)
-m4_dnl Two products begin in a cycle, and take five.
+m4_dnl Two products can start in a cycle, and each takes five.
 m4_define(«km_chains», 10)
 m4_define(«km_sum_type», «vi»)
+m4_dnl A word of nibbles is split into two words of bytes.
 m4_define(«km_pieces_of_word», «m4_eval(km_key_word_dims / 4)»)
 m4_define(«km_piece», «km_if(km_pieces_of_word == 1, «$1», «$1 >> m4_eval(4 * $2) & 0x0f0f0f0f»)»)
 m4_define(«km_turned_flip», «m4_ifelse(km_word_flip(km_key), 0, «», « ^ km_word_flip(km_key)»)»)

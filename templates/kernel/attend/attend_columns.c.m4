@@ -1,5 +1,6 @@
 m4_divert(-1)
-m4_dnl attend_columns -- keys with positions in the lanes: for many query rows.
+m4_dnl attend_columns -- scores in float32, with positions in the lanes.  Keys are converted and transposed once per
+m4_dnl block, for all query rows: for many query rows.
 
 m4_define(«km_query_and_key», «    float query[ROWS][KEY_PADDED];
     float key[KEY_PADDED][BLOCK];
@@ -8,7 +9,7 @@ km_if(km_part(«is_transposed», km_key), «    const unsigned char *keys; /* ro
 
 m4_define(«km_set_query», «km_set_query_in_turn»)
 
-m4_dnl _km_columns(DIM, COUNT) -- COUNT elements from DIM on of LANES keys.
+m4_dnl _km_columns(DIM, COUNT) -- transposes COUNT elements of LANES keys, from DIM on.
 m4_define(«_km_columns», «km_times(«I», km_lanes, «            x[I] = km_load(«key», «row[I]», «t + I», «$1», $2);
 »)m4_dnl
             transpose(x);
@@ -35,12 +36,12 @@ km_if(km_key_whole < km_key_dim, «_km_columns(«km_key_whole», m4_eval(km_key_
 }
 »)
 
-m4_dnl Rows of transposed pages are found as if they lay one after the other: this tells their places in a page, and has
-m4_dnl all of its lines fetched.
+m4_dnl Transposed pages.  find_rows treats their rows as if they were one after the other.  The address of such a row
+m4_dnl gives its place in a page, and prefetching by rows fetches all lines of the page.
 m4_define(«_km_key_size», «km_size(km_key)»)
 m4_define(«_km_dim_step», «km_step_of_page(km_key, km_key_quant_group)»)
 m4_define(«_km_load_transposed», «m4_dnl
-/* The elements of dim 0 of a key; those of the other dims are DIM_STEP bytes apart.  */
+/* Where element 0 of a key is; its other elements follow in equal steps.  */
 km_inline(«const unsigned char *», «column_at(const struct work *w, int64_t t)»)
 {
     const int64_t row = (km_row(«key», «t») - w->keys) / m4_eval(km_key_dim * _km_key_size);
@@ -48,7 +49,7 @@ km_inline(«const unsigned char *», «column_at(const struct work *w, int64_t t
 }
 
 km_if(km_key_quant_group >= km_lanes, «m4_dnl
-/* Whether LANES keys lie side by side in a page.  */
+/* Whether LANES keys are adjacent in a page.  */
 km_inline(«int», «is_in_page(const struct work *w, int64_t t, const unsigned char *first)»)
 {
     const struct run *run = &w->key_run[t / RUN];
@@ -58,7 +59,7 @@ column_at(w, t + LANES - 1) == first + m4_eval((km_lanes - 1) * _km_key_size);
 }
 
 »)m4_dnl
-/* The elements of LANES keys, one by one.  */
+/* Copy the elements of LANES keys, one by one.  */
 km_inline(«void», «copy_columns(const struct work *w, int64_t t, m4_dnl
 unsigned char (*copy)[m4_eval(km_lanes * _km_key_size)])»)
 {
@@ -92,7 +93,8 @@ km_if(km_key_quant_group >= km_lanes, «        if (!is_in_page(w, t, from)) {
 }
 »)
 
-m4_dnl Strips of km_strip vectors, then of half as many, down to one: rows of the diagonal see a part of a block.
+m4_dnl Strips of km_strip vectors, then half as many, down to one, because rows near the diagonal see only part of a
+m4_dnl block.
 m4_define(«_km_score_strip», «km_product(«score_strip_$1», «struct work *w, int64_t r, int64_t t», $1,
     «about», «Scores of a tile for $1 vectors of positions from t on: add query times key, dim by dim.»,
     «begin», «broadcast(0.f)»,

@@ -1,19 +1,20 @@
 m4_divert(-1)
-m4_dnl attend_dims -- dims in the lanes: for few query rows, or long keys.  Each key is multiplied in place, without
-m4_dnl rearranging it; the lanes of the sums are added for as many positions at a time as there are lanes.
+m4_dnl attend_dims -- scores in float32, with dims in the lanes: for few query rows, or long keys.  Each key is
+m4_dnl multiplied where it is, without rearranging it.  The lanes of the sums are then added for LANES positions at a
+m4_dnl time.
 
 m4_define(«km_query_and_key», «    km_aligned float query[ROWS][KEY_PADDED];
 »)
 m4_define(«km_set_query», «km_set_query_in_turn»)
 
-m4_dnl _km_products(DIM, COUNT) -- LANES dims from DIM on, of which COUNT exist: of four keys, by the rows of a group.
+m4_dnl _km_products(DIM, COUNT) -- LANES dims from DIM on, of which COUNT exist: four keys times the rows of a group.
 m4_define(«_km_products», «km_times(«R», km_group_rows, «m4_dnl
         vf km_named(q, R) = load_f32(w->query[r + R] + $1);
 »)km_times(«T», 4, «        vf km_named(k, T) = km_load(«key», «km_named(key, T)», «t + T», «$1», $2);
 km_times(«R», km_group_rows, «        km_named(s, R, T) += km_named(q, R) * km_named(k, T);
 »)»)»)
 
-m4_dnl Lines of keys that are needed later are fetched one of each row at a time, if lines are whole vectors.
+m4_dnl With few rows, and lines that are whole vectors, keys are prefetched one line of each row at a time.
 m4_define(«_km_line_dims», «m4_eval(km_key_dim / km_lines(«key»))»)
 m4_define(«_km_by_lines», «(km_key_dim % (km_lines(«key») * km_lanes) == 0)»)
 
@@ -27,7 +28,7 @@ _km_products(«d», km_lanes)        }
     }
 »)
 
-m4_dnl Many rows have time for all lines of a share together; each group of them fetches its share.
+m4_dnl With many rows, each group of rows fetches all lines of its share at once.
 m4_define(«_km_groups», «m4_eval(km_padded_rows / km_group_rows)»)
 m4_define(«_km_key_at_once», «m4_dnl
 km_if(km_inner > 0, «    if (r == 0)
@@ -37,13 +38,13 @@ km_unroll_keys    for (int d = 0; d < km_key_whole; d += LANES) {
 _km_products(«d», km_lanes)    }
 »)
 
-m4_dnl _km_joined(R, FIRST, COUNT) -- the sums of so many quads of positions.
+m4_dnl _km_joined(R, FIRST, COUNT) -- the sums of row R for COUNT quads of positions.
 m4_define(«_km_joined», «km_if($3 == 1, «sums[$2][$1]», «m4_dnl
 add_quads(_km_joined($1, $2, m4_eval($3 / 2)), _km_joined($1, m4_eval($2 + $3 / 2), m4_eval($3 / 2)))»)»)
 
 m4_define(«km_score», «km_load_scales(«key»)
-/* Query times key for some rows from r on and four positions from t on: of each row a vector, whose quads together
-   are the scores of these.  */
+/* Query times key for some rows from r on and four positions from t on.  Each row gets a vector; its quads added
+   together are the four scores.  */
 km_inline(«void», «score_four(const struct work *w, int64_t r, int64_t t, vf sums[km_group_rows])»)
 {
 km_rows_of_keys(«key», 0, 4)km_inner_rows(«key», «t»)m4_dnl

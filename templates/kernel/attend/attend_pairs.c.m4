@@ -1,15 +1,15 @@
 m4_divert(-1)
-m4_dnl attend_pairs -- keys as codes with positions in the lanes, which become pairs of 16 bits; a query is one digit of
-m4_dnl 16 bits for each element.  The error is 2^-16 of the largest element of the query.
+m4_dnl attend_pairs -- keys as codes, with positions in the lanes, which become pairs of 16 bits; a query has one digit
+m4_dnl of 16 bits per element.  The error is 2^-16 of the largest element of the query.
 
 m4_define(«km_key_by_codes», 1)
 m4_define(«km_pieces_of_word», «m4_eval(km_key_word_dims / 2)»)
 m4_define(«km_query_and_key», «km_turned_keys«»m4_dnl
-    vi query[ROWS][KEY_DIM / 2]; /* pairs in all lanes, in the order of codes: an addition loads them itself */
-    float unit[ROWS];                 /* of a query's digit */
+    vi query[ROWS][KEY_DIM / 2]; /* pairs, the same in all lanes, in the order of codes */
+    float unit[ROWS];                 /* the value of a query digit's unit */
 »)
 
-m4_dnl A piece holds code I of a word and the one half a word further on.
+m4_dnl A pair has code I of the lower half of a word, and code I of the upper half.
 m4_define(«km_set_query», «km_query_magnitude
 km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
 {

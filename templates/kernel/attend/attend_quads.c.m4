@@ -1,11 +1,12 @@
 m4_divert(-1)
-m4_dnl attend_quads -- query rows in the lanes, four dims of a row side by side, times four dims of a key repeated:
-m4_dnl for few query rows, where rearranging the keys would cost more than their products.
+m4_dnl attend_quads -- scores in float32, with query rows in the lanes: each quad has four dims of one row.  They are
+m4_dnl multiplied with four dims of a key, which are repeated in all quads.  For few query rows, where rearranging the
+m4_dnl keys would cost more than their products.
 
 m4_define(«km_row_vectors», «m4_eval(km_padded_rows * 4 / km_lanes)»)
-m4_dnl A key that needs no conversion is read where it lies.
+m4_dnl A key that needs no conversion is used where it is.
 m4_define(«km_key_direct», «m4_ifelse(km_key, «f32», «m4_eval(km_key_dim % 4 == 0)», 0)»)
-m4_dnl The lines OUTER rows ahead are fetched one of each row at a time, if their number divides that of quads.
+m4_dnl If their number divides the number of quads, lines OUTER ahead are fetched one at a time between steps.
 m4_define(«km_line_steps», «km_if(km_quad_dims % km_lines(«key») == 0, km_lines(«key»), 1)»)
 m4_define(«km_quad_dims», «m4_eval((km_key_dim + 3) / 4)»)
 
@@ -27,7 +28,7 @@ m4_define(«_km_sums_of_four», «sum_quads(km_named(s, $1, $2), km_named(s, m4_
     km_named(s, m4_eval($1 + 2), $2), km_named(s, m4_eval($1 + 3), $2))»)
 
 m4_define(«km_score», «km_load_scales(«key»)
-/* Scores of all query rows at some positions from t on: query times key, four dims at a time.  */
+/* Scores of all query rows for some positions from t on: query times key, four dims at a time.  */
 km_inline(«void», «score_positions(struct work *w, int64_t t)»)
 {
 km_if(km_key_direct, «», «    for (int64_t i = 0; i < km_positions; i++) {

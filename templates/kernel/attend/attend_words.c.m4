@@ -1,7 +1,6 @@
 m4_divert(-1)
-m4_dnl attend_words -- keys as codes with positions in the lanes, a word of 32 bits of each; the codes of a word become
-m4_dnl floats where they are multiplied.  A scale is multiplied with what a group adds to the scores of a vector of
-m4_dnl positions.
+m4_dnl attend_words -- keys as codes, with positions in the lanes.  Each lane has a word of 32 bits of a key; its codes
+m4_dnl become floats where they are multiplied.  The sum for each group of dims is multiplied with the group's scale.
 
 m4_define(«km_key_by_codes», 1)
 m4_define(«km_query_and_key», «km_turned_keys«»m4_dnl
@@ -15,7 +14,7 @@ m4_define(«km_set_query», «km_inline(«void», «set_query(struct work *w, in
 }
 »)
 
-m4_dnl A code of each word becomes a float.
+m4_dnl A piece is one code of each word, as a float.
 m4_define(«km_chains», 8)
 m4_define(«km_sum_type», «vf»)
 m4_define(«km_pieces_of_word», «km_key_word_dims»)

@@ -1,20 +1,20 @@
 m4_divert(-1)
-m4_dnl load.m4 -- elements of rows as floats: the scales of a block, its values.
-m4_dnl km_load(SIDE, ROW, T, DIM, COUNT) -- LANES elements of a row of SIDE (key, value) from DIM on, as floats; T is
-m4_dnl its place in the block.
+m4_dnl load.m4 -- loads elements of cache rows as floats, and the scales of a block.
+m4_dnl km_load(SIDE, ROW, T, DIM, COUNT) -- LANES elements of a row of SIDE (key or value) as floats, from DIM on, of
+m4_dnl which COUNT exist.  T is the row's position in the block.
 m4_define(«km_load», «km_codes_of(km_$1, «$2», «$4», $5)m4_dnl
 km_if(km_scales(«$1»), « * km_factor(«scale», «$1», «$3», «$4»)»)m4_dnl
 km_if(km_minimums(«$1»), « + km_factor(«minimum», «$1», «$3», «$4»)»)»)
 m4_define(«km_factor», «km_spread(«km_factor_at(«$1», «$2», «$3», «$4»)», «$4», km_group_of(«$2»))»)
 
-m4_dnl km_value_row(T) -- the value at place T of the block, its codes one after the other.
+m4_dnl km_value_row(T) -- where the codes of the value at position T of the block are, in order.
 m4_define(«km_value_row», «km_if(km_in_tiles(km_value), «w->value_codes[$1]», «km_row(«value», «$1»)»)»)
 m4_define(«km_value_codes_work», «km_if(km_values_in_turn, «    unsigned char value_codes[BLOCK][km_value_bytes];
 »)»)
 m4_define(«km_values_in_turn», «(km_in_tiles(km_value) && !km_value_codes)»)
 m4_define(«km_value_bytes», «km_row_bytes_of(km_value, km_value_dim)»)
 m4_define(«km_take_from_tiles», «km_if(km_values_in_turn, «m4_dnl
-/* Codes of the rows of tiles, one after the other.  */
+/* Copy the codes of values out of their tiles, row by row.  */
 km_inline(«void», «take_from_tiles(struct work *w, int64_t n)»)
 {
     for (int64_t t = 0; t < n; t += km_part(«tile», km_value)) {
@@ -31,19 +31,19 @@ km_fetch_summing(«t / km_part(«tile», km_value)», m4_eval(km_block / km_part
 m4_define(«km_call_take_from_tiles», «km_if(km_values_in_turn, «    take_from_tiles(w, n);
 »)»)
 
-m4_dnl km_bytes_before(T, DIM) -- bytes of a row of format T before its codes from DIM on, which begin a byte.
+m4_dnl km_bytes_before(T, DIM) -- the bytes in a row of format T before the code of element DIM, which begins a byte.
 m4_define(«km_bytes_before», «km_if(km_part(«block», $1), «($2) / km_part(«block», $1) * km_part(«block_bytes», $1) +
     km_part(«codes_at», $1) + _km_code_bytes(«$1», «($2) % km_part(«block», $1)»)», «_km_code_bytes(«$1», «($2)»)»)»)
 m4_define(«_km_code_bytes», «km_if(km_part(«bits», $1) == 8, «$2», «$2 / m4_eval(8 / km_part(«bits», $1))»)»)
 
-m4_dnl km_code_element(T, I) -- the element of a row that is code I, counted by bytes, then by bits.
+m4_dnl km_code_element(T, I) -- the element whose code is number I, counting by bytes, then by bits.
 m4_define(«km_code_element», «km_if(km_part(«in_turn», $1), «$2», «$2 / 32 * 32 + $2 % 32 / 2 + $2 % 2 * 16»)»)
 
-m4_dnl km_flip(T) -- codes in two's complement: those with an offset have another highest bit.
+m4_dnl km_flip(T) -- turns codes with an offset into two's complement, by inverting their highest bits.
 m4_define(«km_flip», «km_if(km_part(«is_signed», $1), «», « ^ (int32_t)0x88888888»)»)
 
-m4_dnl Scales of a block: by group, then position, where a vector has one scale; else by position, then group.
-m4_dnl km_scales(SIDE), km_minimums(SIDE) -- how many of them a row has.
+m4_dnl The scales of a block are stored as scale[group][position] if each vector has a single scale, and otherwise as
+m4_dnl scale[position][group].  km_scales(SIDE), km_minimums(SIDE) -- how many of them a row has.
 m4_define(«km_scales», «m4_ifelse(km_part(«scales_of», km_$1), «none», 0,
     «m4_eval(km_$1_dim / km_group_of(«$1»))»)»)
 m4_define(«km_minimums», «km_if(km_part(«has_minimum», km_$1), «km_scales(«$1»)», 0)»)
@@ -59,7 +59,7 @@ m4_dnl km_factor_at(WHAT, SIDE, T, DIM) -- the scale or minimum of an element.
 m4_define(«km_factor_at», «km_if(km_by_group($2), «w->$2_$1[($4) / km_group_of($2)][$3]»,
     «w->$2_$1[$3] + ($4) / km_group_of($2)»)»)
 
-m4_dnl km_spread(SCALES, DIM, GROUP) -- the factor of each lane.
+m4_dnl km_spread(SCALES, DIM, GROUP) -- a vector with the scale of each lane.
 m4_define(«km_spread», «m4_indir(«_km_spread_»km_if($3 % km_lanes == 0, «one», «km_if(km_lanes % $3 == 0,
     «some», «any»)»), «$1», «$2», $3)»)
 m4_define(«_km_spread_one», «broadcast($1)»)
@@ -67,7 +67,7 @@ m4_define(«_km_spread_some»,
     «__builtin_shufflevector(load_f32($1), load_f32($1), km_lane_list(«m4_eval(L / $3)»))»)
 m4_define(«_km_spread_any», «((vf){km_lane_list(«($1)[(($2) + L) / $3 - ($2) / $3]»)})»)
 
-m4_dnl km_load_scales -- defines load_SIDE_scales (w, n): the scales of a block as floats.
+m4_dnl km_load_scales(SIDE) -- defines load_SIDE_scales (w, n), which loads the scales of a block as floats.
 m4_define(«km_load_scales», «m4_indir(«_km_scales_»_km_how_scales(«$1»), «$1»)»)
 m4_define(«_km_how_scales», «km_if(km_scales(«$1») == 0, «absent», «km_if(km_by_group($1),
     «km_if(_km_inside(«$1»), «by_group», «_km_how_rows_of_scales(«$1»)»)», «by_row»)»)»)
@@ -81,11 +81,11 @@ m4_define(«_km_scale_type», «m4_ifelse(km_part(«scales_of», km_$1), «block
     «f32», «m4_indir(«km_$1_scale»)»)»)
 m4_define(«_km_scale_c_type», «m4_ifelse(_km_scale_type(«$1»), «f32», «uint32_t», «uint16_t»)»)
 m4_define(«_km_scale_size», «m4_ifelse(_km_scale_type(«$1»), «f32», 4, 2)»)
-m4_dnl A scale is in its block or row, or in a row of its own.
+m4_dnl km_scales_apart(SIDE) -- whether scales have rows of their own, outside of the rows of codes.
 m4_define(«km_scales_apart», «(km_scales(«$1») > 0 && !_km_inside(«$1»))»)
 m4_define(«_km_scale_row», «km_row(«$1«»km_if(km_scales_apart(«$1»), «_scale»)», «t»)»)
-m4_dnl _km_rows_of_scales(SIDE) -- defines SIDE_scale_rows: the scales of LANES positions, one after the other, in place
-m4_dnl or in a copy.
+m4_dnl _km_rows_of_scales(SIDE) -- defines SIDE_scale_rows, which returns the scales of LANES positions without gaps:
+m4_dnl where they are, if they are adjacent there, and otherwise in a copy.
 m4_define(«_km_lie_together», «m4_dnl
 run->step == w->$1_scale_step[0] && run->step[1] == m4_eval(km_scales(«$1») * _km_scale_size(«$1»))«»m4_dnl
 km_if(km_lanes > 8, « &&
@@ -105,7 +105,7 @@ km_inline(«const unsigned char *», «$1_scale_rows(const struct work *w, int64
 »)
 m4_define(«_km_scale_step», «km_if(_km_inside(«$1»), «km_part(«block_bytes», km_$1)», «_km_scale_size(«$1»)»)»)
 
-m4_dnl _km_factors_by_group(WHAT, SIDE, AT) -- load_SIDE_WHATs, which lie AT bytes into each step.
+m4_dnl _km_factors_by_group(WHAT, SIDE, AT) -- defines load_SIDE_WHATs for scales or minimums, AT bytes into each group.
 m4_define(«_km_factors_by_group», «km_inline(«void», «load_$2_$1s(struct work *w, int64_t n)»)
 {
     _km_scale_c_type(«$2») raw[km_scales(«$2»)][BLOCK];
@@ -124,14 +124,14 @@ km_if(km_minimums(«$1»), «_km_factors_by_group(«minimum», «$1», _km_scale
 »)_km_factors_by_group(«scale», «$1», 0, «km_if(km_minimums(«$1»), «    load_$1_minimums(w, n);
 »)»)»)
 
-m4_dnl All scales of a row are one or two words of 32 bits: those of sixteen rows are taken apart together.
+m4_dnl If all scales of a row are one or two words of 32 bits, those of LANES rows are loaded and split together.
 m4_define(«_km_scale_words», «m4_eval((km_scales(«$1») * _km_scale_size(«$1») + 3) / 4)»)
 m4_define(«_km_scale_of_f32», «(vf)$1»)
 m4_define(«_km_scale_of_f16», «from_halves(__builtin_convertvector($1 >> $2 & 0xffff, halves))»)
 m4_define(«_km_scale_of_bf16», «(vf)($1 >> $2 << 16)»)
 m4_define(«_km_scale_of_words», «m4_indir(«_km_scale_of_»_km_scale_type(«$1»),
     «word_«»m4_eval($2 / 4)», m4_eval($2 % 4 * 8))»)
-m4_dnl One scale a row: they lie side by side.
+m4_dnl One scale per row: scales of adjacent rows are adjacent.
 m4_define(«_km_scales_alone», «_km_rows_of_scales(«$1»)m4_dnl
 km_inline(«void», «load_$1_scales(struct work *w, int64_t n)»)
 {
@@ -189,7 +189,7 @@ km_if(_km_inside($1), «km_times(«G», km_scales(«$1»), «m4_dnl
 »)
 
 m4_dnl km_load_as_floats -- defines load_values: the values of a block as floats, unless they are loaded where they are
-m4_dnl multiplied.
+m4_dnl used (km_direct).
 m4_define(«km_load_as_floats», «km_load_scales(«value»)
 km_take_from_tiles«»m4_dnl
 km_inline(«void», «load_values(struct work *w, int64_t n)»)

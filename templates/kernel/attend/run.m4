@@ -1,6 +1,7 @@
 m4_divert(-1)
-m4_dnl run.m4 -- a call: begin, block by block, end.
-m4_dnl km_begin -- defines begin: empty sums, and the queries in float32 with all factors of the score.
+m4_dnl run.m4 -- the run function: begin, then block by block, then end.
+m4_dnl km_begin -- defines begin, which clears the sums and converts the queries to float32, times all factors of
+m4_dnl scores.
 m4_define(«km_begin», «km_inline(«void», «begin(const struct kvmill_attend *p, struct work *w)»)
 {
     vf factor = broadcast(p->scale * log2_e);
@@ -33,7 +34,7 @@ km_if(km_key_whole < km_key_dim, «        store_f32(x + km_key_whole,
 }
 »)
 
-m4_dnl km_end -- defines end: outputs, or partial results.
+m4_dnl km_end -- defines end, which writes outputs or partial results.
 m4_define(«km_end», «km_inline(«void», «end(const struct kvmill_attend *p, struct work *w)»)
 {
     enum { WHOLE = VALUE_DIM / LANES * LANES };
@@ -62,7 +63,7 @@ km_if(km_value_dim % km_lanes, «        km_typed(«store_some», km_activation)
 
 m4_dnl km_attend_run -- defines km_run.
 m4_define(«km_attend_run», «m4_dnl
-/* How many of the n positions from `from` on some row of the tile sees; 0 also where all begin later.  */
+/* How many of the n positions from `from` on a tile needs: up to the last one that one of its rows sees, or 0.  */
 km_inline(«int64_t», «seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)»)
 {
     int64_t first = INT64_MAX, last = 0;
@@ -73,8 +74,8 @@ km_inline(«int64_t», «seen_by(const struct kvmill_attend *p, int64_t r, int64
     return first >= from + n || last <= from ? 0 : smaller(n, last - from);
 }
 
-/* The n positions of a block, from `at` on.  Its keys and values are laid out in the workspace, if they are not read
-   where they lie; then all query rows use them: scores, softmax, weights times values.  */
+/* The n positions of a block, from `at` on: find and load keys and values, then scores, softmax, and weights times
+   values, for all query rows.  */
 km_inline(«void», «attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
     find_rows(p, w, at, n);
@@ -98,8 +99,8 @@ m4_ifdef(«km_load_keys», «    load_keys(w, n);
             accumulate(w, r, w->seen[r]);
 }
 
-/* The positions of one kv head, BLOCK at a time, for all query rows that share it.  A call may be a part of that: the
-   first one begins, the last one ends.  */
+/* Attend to the positions of one kv head, BLOCK at a time, for all query rows that share it.  If several calls share
+   this work, the first one begins and the last one ends.  */
 km_run_function
 {
     const struct kvmill_attend *p = problem;

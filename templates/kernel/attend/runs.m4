@@ -1,10 +1,13 @@
 m4_divert(-1)
-m4_dnl runs.m4 -- where the rows of a block are.
-m4_dnl km_each_side(MACRO) -- MACRO of everything of which there is a row for each position.
+m4_dnl runs.m4 -- finds the rows of a block in the cache.  Rows are described by runs of RUN rows: a pointer to the
+m4_dnl first row, and an array with the byte offset of each row.  Most runs share an array of equal steps.
+m4_dnl km_each_side(MACRO) -- MACRO(SIDE) for everything that has a row for each position: keys, values, separate
+m4_dnl scales.
 m4_define(«km_each_side», «$1(«key»)$1(«value»)m4_dnl
 km_if(km_scales_apart(«key»), «$1(«key_scale»)»)km_if(km_scales_apart(«value»), «$1(«value_scale»)»)»)
 
-m4_dnl Steps of runs: of rows a stride apart, of one row again and again, and of each run whose rows are anywhere.
+m4_dnl The arrays of offsets: 0 has rows one stride apart, 1 repeats one row, and each run of scattered rows has its
+m4_dnl own.
 m4_define(«km_run_work», «    struct run $1_run[FOUND / RUN];
     int64_t $1_step[2 + FOUND / RUN][RUN];
 »)
@@ -15,7 +18,7 @@ m4_define(«_km_base», «(after ? p->after_$1 : p->$1)»)
 m4_define(«_km_set_runs», «    lay_runs(w->$1_run + t / RUN, n / RUN,
         _km_base(«$1») + _km_slot(«$1») * km_at_p(«$1_stride»), w->$1_step[stays]);
 »)
-m4_dnl Tiles are read whole, from their first row on.
+m4_dnl Rows in tiles are found as whole tiles, from the first row of the tile on.
 m4_define(«_km_is_tiled», «m4_ifelse(«$1», «key», «km_in_tiles(km_key)», «$1», «value», «km_in_tiles(km_value)», 0)»)
 m4_define(«_km_slot», «km_if(_km_is_tiled(«$1»), «(stays ? slot / km_tile_rows * km_tile_rows : slot)», slot)»)
 m4_define(«_km_list_row», «km_if(_km_is_tiled(«$1»), «», «m4_dnl
@@ -25,20 +28,20 @@ m4_define(«_km_set_listed_run», «km_if(_km_is_tiled(«$1»), «», «m4_dnl
     w->$1_run[t / RUN] = (struct run){_km_base(«$1») + first * km_at_p(«$1_stride»), w->$1_step[2 + t / RUN]};
 »)»)
 
-m4_dnl km_tile_rows -- rows that blocks begin at multiples of, or 1.  The first block of a call, at km_first_block,
-m4_dnl begins with the tile that has p->first; the rows of it that come before that are not seen.
+m4_dnl km_tile_rows -- with tiles, blocks begin at multiples of this number of rows; otherwise 1.  The first block of a
+m4_dnl call begins at km_first_block, with the tile that contains position p->first; the tile's earlier rows are hidden.
 m4_define(«km_tile_rows», «km_if(km_in_tiles(km_key) || km_in_tiles(km_value), 16, 1)»)
 m4_define(«km_first_block», «km_if(km_tile_rows > 1, «-(p->extent->slot % km_tile_rows)», 0)»)
 
-m4_dnl km_run_words -- rows that lie one after the other.  km_row(SIDE, T) -- where row T of the block is.
+m4_dnl km_run_words -- types and functions for runs.  km_row(SIDE, T) -- where row T of the block is.
 m4_define(«km_run_words», «m4_dnl
-/* RUN rows of the cache: so many bytes from the first one.  */
+/* RUN rows of the cache: row i is step[i] bytes after the first one.  */
 struct run {
     const unsigned char *first;
     const int64_t *step;
 };
 
-/* The row of a position: one of those of an extent, of which so many are passed; at the end, its last one.  */
+/* The place of a row: `passed` rows into an extent.  After the last extent it is the last row.  */
 struct place {
     const struct kvmill_extent *extent;
     int64_t passed;
@@ -57,18 +60,19 @@ km_inline(«struct run», «run_from(const struct run *run, int64_t t)»)
 
 »)
 m4_define(«km_row», «row_of(w->$1_run, $2)»)
-m4_dnl km_rows_of_keys(NAME, FIRST, COUNT) -- NAME_FIRST and so on: where so many keys of a run are, from t + FIRST on.
+m4_dnl km_rows_of_keys(NAME, FIRST, COUNT) -- defines NAME_FIRST and so on: where COUNT keys of a run are, from t +
+m4_dnl FIRST on.
 m4_define(«km_rows_of_keys», «m4_dnl
     const struct run km_named(keys, $2) = run_from(w->key_run, t + $2);
 km_times(«I», $3, «m4_dnl
     const unsigned char *km_named($1, m4_eval($2 + I)) = km_named(keys, $2).first + km_named(keys, $2).step[I];
 »)»)
 
-m4_dnl km_find_rows -- defines find_rows: where the rows of a block are, and those that are fetched meanwhile.
+m4_dnl km_find_rows -- defines find_rows, which finds the rows of a block and those ahead that are prefetched.
 m4_define(«_km_before_low», «km_if(km_tile_rows > 1, « + (t + i < low ? low - t - i : 0)»)»)
 m4_define(«_km_low», «km_if(km_tile_rows > 1, «, int64_t low»)»)
 m4_define(«km_find_rows», «m4_dnl
-/* The place n rows after another; beyond the last row there is none.  */
+/* The place n rows further on, in a later extent if there is one.  */
 km_inline(«struct place», «place_after(struct place at, int64_t n)»)
 {
     for (at.passed += n; at.passed >= at.extent->count && at.extent[1].count > 0; at.extent++)
@@ -76,7 +80,7 @@ km_inline(«struct place», «place_after(struct place at, int64_t n)»)
     return at;
 }
 
-/* n runs, one after the other, or all of one row.  */
+/* Set n runs, one after the other; if the step is 0, all are the same row.  */
 km_inline(«void», «lay_runs(struct run *run, int64_t n, const unsigned char *first, const int64_t *step)»)
 {
     for (int64_t i = 0; i < n; i++, first += step[RUN - 1] + step[1])
@@ -88,15 +92,15 @@ km_inline(«int64_t», «slot_at(struct place at)»)
     return at.extent->slot + smaller(at.passed, at.extent->count - 1);
 }
 
-/* Runs of the block from row t on, n rows in all: those from `slot` on, or always that one; of this call, or of the
-   one after it.  */
+/* Set the runs for n rows of the block, from row t on.  They are the slots from `slot` on, or, if `stays`, always
+   `slot`.  With `after`, they belong to the next call.  */
 km_inline(«void», «set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot,
     int stays, int after)»)
 {
 km_each_side(«_km_set_runs»)}
 
-/* Rows t to t + RUN - 1 of the block do not lie in one piece, or are not all the call's: of those that are not, the
-   nearest one that is.  */
+/* List rows t to t + RUN - 1 one by one, because they are not adjacent or do not all belong to the call.  A row that is
+   not the call's is replaced by the nearest one that is.  */
 km_apart(«void», «list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at«»_km_low,
     int64_t n, int after)»)
 {
@@ -111,8 +115,8 @@ km_each_side(«_km_list_row»)m4_dnl
     }
 km_each_side(«_km_set_listed_run»)}
 
-/* The runs from row t on that lie whole in this extent and before row `end`, or one that does not: how many rows these
-   are.  */
+/* Set whole runs of adjacent rows, from row t on: those that lie within this extent and before row `end`.  If there is
+   none, list one run.  Returns the number of rows.  */
 km_inline(«int64_t», «find_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end,
     struct place at«»_km_low, int after)»)
 {
@@ -125,7 +129,7 @@ km_inline(«int64_t», «find_runs(const struct kvmill_attend *p, struct work *w
     return RUN;
 }
 
-/* Where the n rows of a block are; what is left of it repeats the last one.  */
+/* Find the n rows of a block.  The rest of the block repeats the last row.  */
 km_inline(«void», «find_block(const struct kvmill_attend *p, struct work *w, struct place at«»_km_low, int64_t n)»)
 {
     int64_t t = 0, count;

@@ -1,14 +1,15 @@
 m4_divert(-1)
-m4_dnl softmax.m4 -- turns scores into weights.
+m4_dnl softmax.m4 -- turns the scores of a block into weights.
 m4_define(«km_has_cap», «m4_ifelse(km_terms, «cap», 1, km_terms, «capbias», 1, 0)»)
 m4_define(«km_has_bias», «m4_ifelse(km_terms, «bias», 1, km_terms, «capbias», 1, 0)»)
 
-m4_dnl km_softmax_rows -- rows whose numbers lie in the lanes of one vector: a power of 2.
+m4_dnl km_softmax_rows -- the number of query rows that are handled together, one per lane: a power of 2.
 m4_define(«km_softmax_rows», «km_smaller(km_lanes, _km_power(4))»)
 m4_define(«_km_power», «km_if($1 < km_rows, «_km_power(m4_eval(2 * $1))», $1)»)
 
-m4_dnl km_across(NAME, FOUR, TWO) -- defines NAME_of_each: lane i gets NAME of the lanes of x[i % SOFTMAX_ROWS], by
-m4_dnl words for quads: FOUR of four vectors, TWO of what that gives.
+m4_dnl km_across(NAME, FOUR, TWO) -- defines NAME_of_each, which reduces several vectors at once: lane i of the result
+m4_dnl has NAME of the lanes of x[i % SOFTMAX_ROWS].  FOUR reduces four vectors to one, TWO continues with two such
+m4_dnl results.
 m4_define(«km_across», «km_inline(«vf», «$1_of_each(const vf x[SOFTMAX_ROWS])»)
 {
     vf y = _km_fold(«$2», «$3», 0, km_softmax_rows);
@@ -20,10 +21,11 @@ _km_repeat_quads(«$1», m4_eval(2 * $2))»)»)
 m4_define(«_km_fold», «m4_ifelse($4, 4, «$1(x[$3], x[m4_eval($3 + 1)], x[m4_eval($3 + 2)], x[m4_eval($3 + 3)])»,
     «$2(_km_fold(«$1», «$2», $3, m4_eval($4 / 2)), _km_fold(«$1», «$2», m4_eval($3 + $4 / 2), m4_eval($4 / 2)))»)»)
 
-m4_dnl km_first_seen -- by row; a call whose rows are in tiles has some in its first block that are another's.
+m4_dnl km_first_seen -- the first position that a row sees.  If rows are in tiles, the first block of a call may begin
+m4_dnl with rows before p->first, which are hidden.
 m4_define(«km_first_seen», «km_if(km_tile_rows > 1, «(row->first > p->first ? row->first : p->first)», «row->first»)»)
 
-m4_dnl km_softmax -- defines softmax: the weights in a block that begins at position `from`.
+m4_dnl km_softmax -- defines softmax, for the block that begins at position `from`.
 m4_define(«km_softmax», «m4_dnl
 km_if(km_has_cap, «km_inline(«vf», «capped(vf x, float cap)»)
 {
@@ -39,7 +41,7 @@ km_if(km_has_bias, «km_inline(«vf», «load_mask(const unsigned char *from, in
     return km_typed(«load_some», km_activation)(from, (size_t)count);
 }
 
-/* ALiBi and mask of `count` positions from `position` on.  */
+/* ALiBi and mask for `count` positions from `position` on.  */
 km_inline(«vf», «bias(const struct kvmill_query_row *row, int64_t position, int64_t count)»)
 {
     const vi lane = {km_lane_list(«L»)};
@@ -49,7 +51,7 @@ km_inline(«vf», «bias(const struct kvmill_query_row *row, int64_t position, i
 }
 
 »)m4_dnl
-/* Adds the terms of row r to its scores and hides what it does not see; the largest of each lane.  */
+/* Add the terms of row r to its scores, and hide what it does not see.  Returns the largest score in each lane.  */
 km_inline(«vf», «finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)»)
 {
     const struct kvmill_query_row *row = &p->row[r];
@@ -71,7 +73,7 @@ km_if(km_has_cap || km_has_bias, «            x = hide_outside(x, low - t, high
     return top;
 }
 
-/* Scores of row r become weights; the sums of each lane.  */
+/* Turn the scores of row r into weights.  Returns the sum of the weights in each lane.  */
 km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»m4_dnl
 km_if(km_value_units, «, vf top[km_value_groups][SOFTMAX_ROWS]»))»)
 {
@@ -93,7 +95,7 @@ km_if(km_value_units, «    for (int g = 0; g < km_value_groups; g++)
 km_across(«largest», «largest_quads», «larger_quads»)
 km_across(«sum», «sum_quads», «add_quads»)
 km_if(km_value_units, «km_set_units«»»)m4_dnl
-/* For SOFTMAX_ROWS rows from r on, so that what there is one of for each row fills vectors.  */
+/* SOFTMAX_ROWS rows from r on.  They are handled together, so that numbers of which each row has one fill vectors.  */
 km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)»)
 {
     int64_t rows = smaller(SOFTMAX_ROWS, km_at_p(«rows») - r);

@@ -1,20 +1,27 @@
 m4_divert(-1)
-m4_dnl turned.m4 -- keys as codes with positions in the lanes, a word of 32 bits of each, and scores by these words.
-m4_dnl A variant says what a sum is and how a word is added to it:
-m4_dnl km_sum_type -- vf or vi; km_pieces_of_word -- vectors that a word is taken apart to; km_piece(WORDS, I) -- one of
-m4_dnl them; km_query_piece(ROW, PIECE, DIGIT) -- what it is multiplied with; km_add(SUM, QUERY, PIECE); km_sum(SUM) --
-m4_dnl as floats; km_unit -- what the scores of row R are multiplied with at the end, if anything;
-m4_dnl km_chains -- sums that an addition needs to have under way, because the next to the same one waits for it.
-m4_dnl Where that differs: km_digits -- of a query, each with a sum SUM_0, SUM_1 ...; km_first(ROW, DIGIT) -- what a sum
-m4_dnl is at first; km_turned_flip -- what makes codes of words; km_pieces_kept -- whether several tiles find pieces of
-m4_dnl words in the workspace, and not the words.
+m4_dnl turned.m4 -- scores from codes with positions in the lanes: each lane has a word of 32 bits, with several codes,
+m4_dnl of one key.  To get there, the words of LANES keys are transposed ("turned").  Each word is then split into
+m4_dnl pieces, which are multiplied with pieces of the query.  A variant defines:
+m4_dnl   km_sum_type          vf or vi
+m4_dnl   km_pieces_of_word    the number of pieces of a word
+m4_dnl   km_piece(WORDS, I)   piece I of a vector of words
+m4_dnl   km_query_piece(ROW, PIECE, DIGIT)  what the piece is multiplied with
+m4_dnl   km_add(SUM, QUERY, PIECE)          adds the product to a sum
+m4_dnl   km_sum(SUM)          the sum as floats
+m4_dnl   km_unit              a factor for the scores of row R at the end, if any
+m4_dnl   km_chains            how many independent sums are needed to hide the latency of km_add
+m4_dnl and, if they differ from these defaults:
+m4_dnl   km_digits            digits of a query; each has its own sum, SUM_0, SUM_1 ...
+m4_dnl   km_first(ROW, DIGIT) the initial value of a sum
+m4_dnl   km_turned_flip       what turns words into codes
+m4_dnl   km_pieces_kept       whether pieces, not words, are kept in the workspace if there are several tiles
 m4_define(«km_digits», 1)
 m4_define(«km_pieces_kept», 0)
 m4_define(«km_first», «{0}»)
 m4_define(«km_turned_flip», «km_flip(km_key)»)
 
-m4_dnl One tile of rows multiplies words as they are turned, if that gives enough sums; several find them in the
-m4_dnl workspace.
+m4_dnl km_at_once -- with a single tile of rows, words are multiplied as soon as they are turned, if that gives enough
+m4_dnl independent sums.  Several tiles read them from the workspace.
 m4_define(«km_at_once», «(!km_in_tiles(km_key) && km_one_tile && km_tile * km_digits >= km_chains &&
     km_group_of(«key») % (4 * km_key_word_dims) == 0)»)
 m4_define(«km_vectors», «km_if(km_at_once, 1, km_words)»)
@@ -23,7 +30,7 @@ m4_define(«km_key_word_dims», «km_word_dims(km_key)»)
 m4_define(«km_key_groups», «km_scales(«key»)»)
 m4_define(«km_group_words», «m4_eval(km_group_of(«key») / km_key_word_dims)»)
 
-m4_dnl Keys in tiles lie in words already.
+m4_dnl Keys in tiles already have words side by side.
 m4_define(«_km_is_laid_out», «(!km_at_once && !km_in_tiles(km_key))»)
 m4_define(«_km_has_pieces», «(km_pieces_kept && _km_is_laid_out && !km_one_tile)»)
 m4_define(«_km_kept», «km_if(_km_has_pieces, km_pieces_of_word, 1)»)
@@ -31,19 +38,19 @@ m4_define(«km_turned_keys», «km_if(!_km_is_laid_out, «», «m4_dnl
     km_aligned int32_t key[m4_eval(km_key_dim / km_key_word_dims * _km_kept)][BLOCK];
 »)»)
 
-m4_dnl LANES rows.
+m4_dnl The addresses of LANES keys.
 m4_define(«_km_find_keys», «m4_dnl
 km_rows_of_keys(«row», 0, km_smaller(km_lanes, 8))km_if(km_lanes > 8, «km_rows_of_keys(«row», 8, 8)»)m4_dnl
     const unsigned char *const row[] = {km_lane_list(«km_named(row, L)»)};
 »)
 
-m4_dnl The last piece of four words begins earlier where they are no multiple of that.
+m4_dnl Words are turned four at a time.  If their number is not a multiple of four, the last four overlap the others.
 m4_define(«_km_last_piece», «m4_eval(km_key_dim / km_key_word_dims - 4)»)
 m4_define(«km_load_turned», «km_load_scales(«key»)
 km_if(km_in_tiles(km_key), «_km_find_words», «_km_turn_words»)»)
 
 m4_define(«_km_turn_words», «m4_dnl
-/* Four words from byte `from` on of LANES rows, with positions in the lanes.  */
+/* Turn four words of LANES rows, from byte `from` on, so that positions are in the lanes.  */
 km_inline(«void», «turn(const unsigned char *const *row, int64_t from, vf x[4])»)
 {
     for (int i = 0; i < 4; i++)
@@ -66,7 +73,7 @@ km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «_km_load_piec
 }
 »)
 
-m4_dnl The words of keys in tiles are found: those of a piece of LANES rows side by side.
+m4_dnl With keys in tiles nothing is turned: the words of LANES rows are side by side.
 m4_define(«_km_find_words», «m4_dnl
 km_inline(«const unsigned char *», «words_at(const struct work *w, int64_t t)»)
 {
@@ -95,12 +102,12 @@ km_if(_km_has_pieces, «km_times(«I», km_pieces_of_word, «m4_dnl
 »)        }
 »)
 
-m4_dnl km_word_at(WORD) -- bytes of a key before a word of codes.
+m4_dnl km_word_at(WORD) -- the bytes of a key before a word of codes.
 m4_define(«km_word_at», «km_bytes_before(km_key, «($1) * km_key_word_dims»)»)
 
 m4_define(«_km_each_sum», «km_each_sum(km_vectors, «$1»)»)
 m4_define(«_km_each_digit», «km_times(«D», km_digits, «$1»)»)
-m4_dnl _km_digit(NAME) -- of digit D.
+m4_dnl _km_digit(NAME) -- the name for digit D.
 m4_define(«_km_digit», «km_if(km_digits == 1, «$1», «$1«»_«»D»)»)
 
 m4_dnl _km_score_word(W) -- word k + W of the keys, piece by piece, times the query rows of the tile.
@@ -119,14 +126,14 @@ km_times(«V», km_vectors, «            km_sum_type km_named(b_$1, I, V) = _km
             km_sum_type _km_query($1) = km_query_piece(«r + R», «(k + $1) * km_pieces_of_word + I», «D»);
 km_times(«V», km_vectors, «            km_add(«_km_sum_of_digit», «_km_query($1)», «km_named(b_$1, I, V)»);
 »)»)»)»)»)
-m4_dnl A piece is straight-line code; each fetches its share.
+m4_dnl A step of the loop is km_piece_words words in straight-line code, and prefetches its share.
 m4_define(«km_piece_words», «km_if(km_at_once, 4,
     «km_if(km_group_of(«key») % 16 == 0, «m4_eval(16 / km_key_word_dims)», 1)»)»)
 m4_define(«_km_strip_positions», «m4_eval(km_vectors * km_lanes)»)
 m4_define(«km_pieces_of_strip», «m4_eval(km_key_dim / km_key_word_dims / km_piece_words)»)
 m4_define(«km_score_turned», «m4_dnl
-/* Scores of a tile for a strip of positions from t on: query times code, word by word, for each group; then the group's
-   sum times its scale.  */
+/* Scores of a tile for a strip of positions from t on: for each group of dims, query times code, word by word; then the
+   group's sum times its scale.  */
 km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
 {
     vf total[TILE][km_vectors] = {{{0}}};

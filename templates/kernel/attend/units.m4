@@ -1,8 +1,8 @@
 m4_divert(-1)
-m4_dnl units.m4 -- the value of a number's last digit, where queries or weights become integers: of a query row; of the
-m4_dnl weights of a row in a block, for each group.
+m4_dnl units.m4 -- queries and weights as integers: a query row has one unit, and so have the weights of a row in a
+m4_dnl block for each group.  The unit is the value of 1 in the last digit.
 
-m4_define(«km_query_magnitude», «/* The largest magnitude of x; NaN where x has one.  */
+m4_define(«km_query_magnitude», «/* The largest magnitude of x, or NaN if x contains one.  */
 km_inline(«float», «largest_magnitude(const float *x)»)
 {
     vf top = broadcast(0.f), sum = broadcast(0.f);
@@ -16,13 +16,13 @@ km_inline(«float», «largest_magnitude(const float *x)»)
 
 m4_define(«km_value_groups», «km_scales(«value»)»)
 
-m4_define(«km_unit_work», «    km_aligned float value_size[km_value_groups][BLOCK]; /* scales without their sign */
-    float value_nan[km_value_groups];         /* 0, or NaN where a scale of the block is none */
+m4_define(«km_unit_work», «    km_aligned float value_size[km_value_groups][BLOCK]; /* magnitudes of scales */
+    float value_nan[km_value_groups];         /* NaN if a scale of the block is not finite, otherwise 0 */
     km_aligned float value_unit[km_value_groups][ALL_ROWS], m4_dnl
-per_value_unit[km_value_groups][ALL_ROWS]; /* of a weight's last digit; the former NaN with value_nan */
+per_value_unit[km_value_groups][ALL_ROWS]; /* units of weights, plus value_nan; their inverses */
 »)
 
-m4_define(«km_set_sizes», «/* What scales are without their sign, and where one is none; whether one is negative.  */
+m4_define(«km_set_sizes», «/* Set the magnitudes of scales, and value_nan.  Returns whether a scale is negative.  */
 km_inline(«int», «set_sizes(struct work *w, int64_t n)»)
 {
     vi signs = {0};
@@ -40,17 +40,17 @@ km_inline(«int», «set_sizes(struct work *w, int64_t n)»)
 }
 »)
 
-m4_dnl km_unit_weights(WHICH, T) -- the weights of row r + i from T on, times the scales of group g or their size, in
-m4_dnl units.
+m4_dnl km_unit_weights(WHICH, T) -- the weights of row r + i from T on, times the scales of group g or their magnitudes
+m4_dnl (WHICH), in units.
 m4_define(«km_unit_weights», «load_f32(w->score[r + i] + $2) * load_f32(w->value_$1[g] + $2) * unit»)
 
-m4_dnl The largest weight of so many digits; three are as many as a float32 has.
+m4_dnl The largest weight with so many digits; three digits are as many as a float32 has.
 m4_define(«_km_most_of_digits_1», «255.f»)
 m4_define(«_km_most_of_digits_2», «65535.f»)
 m4_define(«_km_most_of_digits_3», «16700000.f»)
 
-m4_dnl The largest product of a row's weights and the scales of a group decides what a digit is worth: one weight alone
-m4_dnl is exact.
+m4_dnl The unit follows from the largest product of a weight of the row and a scale of the group.  So if a block has
+m4_dnl only one weight, the result is exact.
 m4_define(«km_set_units», «km_inline(«void», «set_units(struct work *w, int64_t r, m4_dnl
 vf top[km_value_groups][SOFTMAX_ROWS])»)
 {

@@ -1,18 +1,18 @@
 m4_divert(-1)
-m4_dnl convert.m4 -- shared by the kernels that convert and quantise rows: loops over tokens and heads, steps of whole
-m4_dnl vectors and the remainder, the largest magnitudes of groups.
+m4_dnl convert.m4 -- shared by the kernels that convert and quantise rows: loops over tokens and heads, steps through a
+m4_dnl row by whole vectors and a remainder, and the largest magnitudes of groups.
 km_need_all(«the definitions», «km_symbol», «km_activation», «km_element», «km_scale», «km_dim», «km_quant_group»)
 km_need_all(«the definitions», «km_straight_units», «km_around», «km_unroll», «km_ahead»)
 
-m4_dnl km_groups -- of a row; km_round_up(N, TO).
+m4_dnl km_groups -- the groups of a row.  km_round_up(N, TO) -- N, rounded up to a multiple of TO.
 m4_define(«km_groups», «m4_eval(km_dim / km_quant_group)»)
 m4_define(«km_round_up», «m4_eval((($1) + ($2) - 1) / ($2) * ($2))»)
 
 m4_dnl ---- Steps through a row ----
 
-m4_dnl km_steps(VAR, COUNT, STEP, BODY) -- BODY for every STEP of COUNT, VAR being where it begins, and
-m4_dnl km_left how many there are, which is less than STEP in the last one only.  Straight-line code, if it is
-m4_dnl short; then VAR is a number, else the name in small letters.
+m4_dnl km_steps(VAR, COUNT, STEP, BODY) -- BODY for every STEP elements of COUNT.  VAR is where the step begins, and
+m4_dnl km_left is its size, which is less than STEP only in the last step.  Few steps become straight-line code, in
+m4_dnl which VAR is a number.  Otherwise there is a loop, and VAR is its variable, the name in small letters.
 m4_define(«km_steps», «m4_ifelse(m4_eval($2 / ($3) <= km_unroll), 1, «_km_steps_straight($@)», «_km_steps_loop($@)»)»)
 m4_define(«_km_steps_straight», «km_each(«$1», 0, $2 - 1, $3, «m4_dnl
 m4_define(«km_left», km_if($2 - $1 < ($3), «m4_eval($2 - $1)», «m4_eval($3)»))$4»)»)
@@ -21,18 +21,18 @@ m4_define(«_km_steps_loop», «m4_define(«km_left», m4_eval($3))m4_pushdef(«
 $4«»m4_popdef(«$1»)_km_steps_rest(«$1», m4_eval(($2) % ($3)), m4_eval(($2) / ($3) * ($3)), «$4»)»)
 m4_define(«_km_steps_rest», «m4_ifelse($2, 0, «», «m4_pushdef(«$1», $3)m4_define(«km_left», $2)$4«»m4_popdef(«$1»)»)»)
 
-m4_dnl km_at(EXPRESSION) -- its value, if it is made of numbers.
+m4_dnl km_at(EXPRESSION) -- evaluates the expression if it consists of numbers.
 m4_define(«km_at», «m4_ifelse(m4_regexp(«$1», «[a-z]»), -1, «m4_eval($1)», «($1)»)»)
 
-m4_dnl km_put(HOW, WORD, STEP, TO, BYTES, VALUES) -- HOW_WORD (TO, VALUES) of STEP elements; where fewer are left,
-m4_dnl through a buffer: their BYTES only.  HOW is store or stream.
+m4_dnl km_put(HOW, WORD, STEP, TO, BYTES, VALUES) -- HOW_WORD (TO, VALUES), which writes STEP elements.  If fewer are
+m4_dnl left, only their BYTES are written, through a buffer.  HOW is store or stream.
 m4_define(«km_put», «m4_ifelse(m4_eval(km_left < ($3)), 1, «        unsigned char part[64];
         store_$2(part, $6);
         memcpy($4, part, $5);
 », «        $1_$2($4, $6);
 »)»)
 
-m4_dnl km_padded(NAME, BYTES, STEP) -- where vectors would read after the row: a copy with zeros after it.
+m4_dnl km_padded(NAME, BYTES, STEP) -- if vectors would read past the end of the row, use a copy that ends with zeros.
 m4_define(«km_padded», «m4_ifelse(m4_eval(($2) % ($3)), 0, «», «    static const unsigned char $1_end[64];
     unsigned char $1_padded[km_round_up($2, $3)];
     memcpy($1_padded, $1, $2);
@@ -40,18 +40,18 @@ m4_define(«km_padded», «m4_ifelse(m4_eval(($2) % ($3)), 0, «», «    static
     $1 = $1_padded;
 »)»)
 
-m4_dnl km_row_in_turn(NAME, BYTES, STEP) -- the same of a row of the cache, which may be in a tile.
+m4_dnl km_row_in_turn(NAME, BYTES, STEP) -- the same for a row of the cache, which may be in a tile.
 m4_define(«km_row_in_turn», «km_if(km_in_tiles(km_element), «    unsigned char in_turn[km_round_up($2, $3)] = {0};
     row_from_tile(in_turn, $1);
     $1 = in_turn;
 », «km_padded(«$1», «$2», «$3»)»)»)
 
-m4_dnl km_copy_row(HOW) -- a row as it is.
+m4_dnl km_copy_row(HOW) -- copy a row.
 m4_define(«km_copy_row», «m4_ifelse(m4_eval(km_row_bytes > km_straight_units), 1, «    memcpy(to, from, km_row_bytes);
 », «$1», «stream», «km_straight(«km_stream», «km_stream_bytes», km_row_bytes, «to», «from»)»,
   «km_straight(«km_move», «km_widths», km_row_bytes, «to», «from»)»)»)
 
-m4_dnl km_cast(HOW, FROM, TO) -- a row of elements of one type to another.
+m4_dnl km_cast(HOW, FROM, TO) -- convert a row from one element type to another.
 m4_define(«km_cast», «km_padded(«from», m4_eval(km_dim * km_size($2)), m4_eval(km_lanes * km_size($2)))m4_dnl
 km_steps(«E», km_dim, km_lanes, «    {
 km_put(«$1», $3, km_lanes, «to + km_at(E * km_size($3))», «m4_eval(km_left * km_size($3))», m4_dnl
@@ -59,14 +59,14 @@ km_put(«$1», $3, km_lanes, «to + km_at(E * km_size($3))», «m4_eval(km_left 
     }
 »)»)
 
-m4_dnl ---- A float for each group of elements ----
+m4_dnl ---- Numbers of which each group has one ----
 
-m4_dnl km_group_floats(NAME, COUNT) -- room for them, of which vectors are kept at a time.
+m4_dnl km_group_floats(NAME, COUNT) -- an array for them, aligned for vectors.
 m4_define(«km_group_floats», «    __attribute__((aligned(64))) float $1[$2];
 »)
 
-m4_dnl km_spread(NAME, FROM) -- where groups fit no vectors: NAME_of, with the float of its group for each element.
-m4_dnl km_of(NAME, I) -- NAME for the elements from I on.
+m4_dnl km_spread(NAME, FROM) -- if groups do not fit vectors: an array NAME_of that repeats each group's number for its
+m4_dnl elements.  km_of(NAME, I) -- a vector with the numbers for the elements from I on.
 m4_define(«km_is_uniform», «m4_eval(km_quant_group % km_lanes == 0)»)
 m4_define(«km_is_paired», «m4_eval(km_lanes == 16 && km_quant_group == 8)»)
 m4_define(«km_is_spread», «m4_eval(!km_is_uniform && !km_is_paired)»)
@@ -81,7 +81,8 @@ m4_define(«km_of», «m4_ifelse(
 
 m4_dnl ---- Largest magnitudes of the groups of a batch of rows ----
 
-m4_dnl The floats of row r begin at km_row_floats * r.  Rows whose groups fill a part of a vector share one: km_joint.
+m4_dnl The numbers of row r begin at km_row_floats * r.  km_joint -- how many rows share a vector of groups, if a row
+m4_dnl has few groups.
 m4_define(«km_fills», «(km_groups < km_lanes && km_lanes % km_groups == 0 && km_by_vectors && m4_dnl
 km_from_bytes % (km_peak_bytes + !km_peak_bytes) == 0)»)
 m4_define(«km_row_floats», «km_if(km_fills, km_groups, km_round_up(km_groups, km_lanes))»)
@@ -89,18 +90,20 @@ m4_define(«km_joint», «km_if(km_fills, m4_dnl
 «km_if(km_batch * km_groups < km_lanes, km_batch, «m4_eval(km_lanes / km_groups)»)», 1)»)
 m4_define(«km_batch_floats», «km_round_up(km_batch * km_row_floats, km_lanes)»)
 
-m4_dnl Vectors see groups of a power of two of bytes from 16 on, of whole vectors, or of the whole row.
+m4_dnl km_by_vectors -- whether vectors can find the largest magnitudes: groups are a power of two of at least 16 bytes,
+m4_dnl or whole vectors, or a whole row.
 m4_define(«km_span», «m4_ifelse(km_groups:m4_eval(km_peak_bytes > 0), 1:1, «km_round_up(km_from_bytes, km_peak_bytes)»,
   «m4_eval(km_quant_group * km_size(km_activation))»)»)
 m4_define(«km_by_vectors», «m4_eval(km_peak_bytes > 0 && (km_span % (km_peak_bytes + !km_peak_bytes) == 0 ||
   (km_span >= 16 && (km_span & (km_span - 1)) == 0)))»)
 m4_define(«km_unsigned», «m4_ifelse(km_activation, «f32», «u32», «u16»)»)
 
-m4_dnl km_infinite -- where the bits of what is not finite begin.
+m4_dnl km_infinite -- the bits of infinity; those of NaN are above it.
 m4_define(«km_infinite», «m4_ifelse(km_activation, «f32», «0x7f800000», km_activation, «f16», «0x7c00», «0x7f80»)»)
 
-m4_dnl km_each_groups(BODY, LARGEST) -- BODY for a vector of groups at a time, of km_joint rows from row[r] on: peak has
-m4_dnl the bits of their largest magnitudes, km_group says where their floats begin.  LARGEST: text in place of peak.
+m4_dnl km_each_groups(BODY, LARGEST) -- BODY for a vector of groups at a time, of km_joint rows from row[r] on.  `peak`
+m4_dnl has the bits of their largest magnitudes, and km_group is the index of their first number.  If LARGEST is given,
+m4_dnl it is the code that takes the place of computing `peak`.
 m4_define(«km_each_groups», «    for (int r = 0; r < count; m4_ifelse(km_joint, 1, «r++», «r += km_joint»)) {
 km_peaks«»m4_dnl
 km_steps(«G», «m4_eval(km_joint * km_groups)», km_lanes, «        {
@@ -112,7 +115,7 @@ $1«»m4_dnl
 »)
 m4_define(«km_group», «km_row_floats * r + G»)
 
-m4_dnl km_peaks -- without vectors: the largest magnitudes of all groups of a row.
+m4_dnl km_peaks -- the largest magnitudes of all groups of a row, if vectors cannot find them.
 m4_define(«km_peaks», «km_if(km_by_vectors, «», «m4_dnl
         int32_t magnitudes[km_round_up(km_groups, km_lanes)] = {0};
         for (int g = 0; g < km_groups; g++)
@@ -130,12 +133,12 @@ km_function(«int32_t», «peak_of(const unsigned char *from)»)
 }
 
 »)»)
-m4_dnl km_elements_at(I) -- LANES elements at `from` as floats; km_element_at(I) -- the bits of one.
+m4_dnl km_elements_at(I) -- LANES elements as floats, from element I of `from` on.  km_element_at(I) -- the bits of one.
 m4_define(«km_elements_at», «km_typed(«load», km_activation)(from + km_at(($1) * km_size(km_activation)))»)
 m4_define(«km_element_at», «*(const kvmill_word«»km_size(km_activation) *)(from + ($1) * km_size(km_activation))»)
 
-m4_dnl km_largest(NAME, LEAF, NONE) -- a vector of that name: of each group the largest of what LEAF(from) makes of its
-m4_dnl elements; NONE where there is no group.
+m4_dnl km_largest(NAME, LEAF, NONE) -- defines a vector NAME with the largest of each group.  LEAF(from) loads elements
+m4_dnl in a form that can be compared as integers.  Lanes without a group get NONE.
 m4_define(«km_largest», «m4_define(«_km_leaf», «$2»)m4_define(«_km_none», «$3»)km_each(«Q», 0, 3, 1, «m4_dnl
             vi $1«»Q = _km_fold(m4_eval(Q * _km_quarter), _km_quarter);
 »)m4_dnl
@@ -147,11 +150,11 @@ km_largest(«peak», «km_typed(«magnitudes», km_unsigned)», «(vi){0}»)», 
 »)»)
 m4_define(«_km_quarter», «m4_eval(km_lanes / 4)»)
 
-m4_dnl km_bytes_of(K, BYTES) -- where they are from the group on that is K after G.
+m4_dnl km_bytes_of(K, BYTES) -- the address BYTES into group G + K.
 m4_define(«km_bytes_of», «m4_ifelse(km_joint, 1, «row[r].from + km_at((G + $1) * km_span + $2)»,
   «row[r + m4_eval(($1) / km_groups)].from + m4_eval(($1) % km_groups * km_span + $2)»)»)
 
-m4_dnl _km_fold(K, N) -- a vector with the groups K ... K + N - 1 after G, each spread over the N-th part of it.
+m4_dnl _km_fold(K, N) -- a vector whose N parts have candidates for the largest of groups G + K to G + K + N - 1.
 m4_define(«_km_fold», «m4_ifelse(
   m4_eval($1 >= km_left), 1, «_km_none»,
   m4_eval(km_span * ($2) == km_peak_bytes), 1, «_km_leaf«»(km_bytes_of(«$1», 0))»,
@@ -163,8 +166,8 @@ _km_tree(«$1», m4_eval($2 + $3 / 2), m4_eval($3 - $3 / 2)))»)»)
 
 m4_dnl ---- Tokens and heads ----
 
-m4_dnl km_write(ROW) -- defines km_run from the text that ROW(HOW) gives, which writes from `from` to `to`.
-m4_dnl Rows of whole lines can be stored around the caches, which then do not read them first.
+m4_dnl km_write(ROW) -- defines km_run.  ROW(HOW) is the code that writes a row from `from` to `to`.  Rows of whole
+m4_dnl lines can be stored around the caches, which then do not read the lines first.
 m4_define(«km_write», «m4_define(«_km_row», m4_defn(«$1»))_km_run_written(«_km_write_rows»)»)
 m4_define(«_km_run_written», «_km_run(«km_if(km_rows_are_alone, «_km_are_lines(«p->cache.data», m4_dnl
 «km_at_p(«cache.row_stride») | km_at_p(«cache.head_stride»)»)», «km_lie_together»)», «$1»)»)
@@ -191,15 +194,15 @@ $3}
 
 »)
 
-m4_dnl km_fetch(HOW, TO) -- the lines of the row km_ahead heads from there, to be written.
+m4_dnl km_fetch(HOW, TO) -- prefetch the lines of the row km_ahead heads further on, to be written.
 m4_define(«km_fetch», «km_if(km_ahead && m4_ifelse(«$1», «store», 1, 0), «km_each(«L», 0, km_row_bytes - 1, 64, «m4_dnl
             __builtin_prefetch($2 + km_ahead * km_p(«cache.head_stride») + L, 1);
 »)»)»)
 
-m4_dnl ---- Batches of rows: first the scales of all of them, so that no row waits for a division ----
+m4_dnl ---- Batches of rows: the scales of all rows come first, so that no row waits for a division ----
 
-m4_dnl km_write_batches(BATCH) -- defines km_run from the text that BATCH(HOW) gives, which writes the rows row[0] ...
-m4_dnl row[count - 1] to km_to(HOW).  Rows up to row[km_batch - 1] can be read.
+m4_dnl km_write_batches(BATCH) -- defines km_run.  BATCH(HOW) is the code that writes the rows row[0] ... row[count - 1]
+m4_dnl to km_to(HOW).  It may read up to row[km_batch - 1].
 m4_define(«km_write_batches», «struct row {
     const unsigned char *from;
     unsigned char *to;
@@ -242,7 +245,7 @@ _km_scaled(«m4_dnl
 h * km_p(«cache.scale_head_stride»);
 »)»)
 
-m4_dnl _km_rows_by_token(HOW, PREFIX, NAME, END)
+m4_dnl _km_rows_by_token(HOW, PREFIX, NAME, END) -- defines NAME, which goes token by token.
 m4_define(«_km_rows_by_token», «km_function(«void», «$3(const struct kvmill_convert *problem, int64_t first, m4_dnl
 int64_t last)»)
 {
@@ -267,15 +270,15 @@ $4}
 
 »)
 
-m4_dnl _km_rows_by_head(PREFIX, NAME, END)
+m4_dnl _km_rows_by_head(PREFIX, NAME, END) -- defines NAME, which goes head by head through up to km_rows_of_run tokens.
 m4_define(«_km_rows_by_head», «km_function(«void», «$2(const struct kvmill_convert *problem, int64_t first, m4_dnl
 int64_t last)»)
 {
     const struct kvmill_convert p = *problem;
     const int64_t heads = km_p(«heads»), heads_ahead = p.stream ? km_heads_ahead : 0;
     struct row row[km_batch];
-    /* The loop nest: tokens whose rows lie together, heads, and each of these tokens; $1_batch() goes through km_batch
-       rows at a time.  */
+    /* The loop nest: runs of tokens whose rows are together, heads, and the tokens of a run; $1_batch() goes through
+       km_batch rows at a time.  */
     for (int64_t begin = first, end; begin < last; begin = end) {
         int count = 0;
         int64_t ahead = 0;
@@ -299,18 +302,18 @@ $3}
 
 »)
 
-m4_dnl km_rows_of_run -- tokens whose rows of a head are written together.
+m4_dnl km_rows_of_run -- the most tokens of a run, whose rows of a head are written together.
 m4_define(«km_rows_of_run», 16)
 m4_define(«km_heads_ahead», «km_if(km_from_bytes < 1024, «m4_eval(1024 / km_from_bytes)», 1)»)
 
-m4_dnl km_fetch_row -- of many rows, which come from memory, one is fetched while the codes of another are made: whole
-m4_dnl tokens ahead, at least km_fetch_bytes.
+m4_dnl km_fetch_row -- prefetching while codes are computed.  If there are many rows they come from memory, and the row
+m4_dnl that is fetched is whole tokens ahead, at least km_fetch_bytes.
 m4_define(«km_fetch_bytes», 8192)
 m4_define(«km_fetch_row», «km_each(«L», 0, km_from_bytes - 1, 64, «m4_dnl
         __builtin_prefetch(row[r].from + ahead + L);
 »)»)
 
-m4_dnl km_padded_rows(STEP) -- where vectors of so many bytes would read after the rows: copies with zeros after them.
+m4_dnl km_padded_rows(STEP) -- if vectors of STEP bytes would read past the end of rows, use copies that end with zeros.
 m4_define(«km_padded_rows», «m4_ifelse(m4_eval(km_from_bytes % ($1)), 0, «», «m4_dnl
     unsigned char padded[km_batch][km_round_up(km_from_bytes, $1)];
     for (int r = 0; r < count; r++) {
@@ -320,7 +323,8 @@ m4_define(«km_padded_rows», «m4_ifelse(m4_eval(km_from_bytes % ($1)), 0, «»
     }
 »)»)
 
-m4_dnl km_read(ROW) -- km_run with text that reads `from`, of groups also `scales`, into a row of activations at `to`.
+m4_dnl km_read(ROW) -- defines km_run.  ROW is the code that reads a row from `from`, with `scales` if it has any, and
+m4_dnl writes activations to `to`.
 m4_define(«km_read», «m4_define(«_km_row», m4_defn(«$1»))m4_dnl
 _km_run(«_km_are_lines(«p->activation», «p->token_stride | km_at_p(«head_stride»)»)», «_km_read_rows»)»)
 m4_define(«_km_scaled», «m4_ifelse(km_scale, «none», «», «$1»)»)
@@ -350,7 +354,7 @@ $3}
 
 »)
 
-m4_dnl _km_run(CONDITION, ROWS) -- CONDITION: whether rows can go around the caches.
+m4_dnl _km_run(CONDITION, ROWS) -- CONDITION says whether rows can be stored around the caches.
 m4_define(«_km_run», «km_if(km_around, «$2(«stream», «stream», «    km_stream_end;
 »)»)«»$2(«store», «store», «»)km_run_function
 {
@@ -364,7 +368,7 @@ km_if(km_around, «    if (p->stream && $1)
 
 »)
 
-m4_dnl km_convert_descriptor(FAMILY)
+m4_dnl km_convert_descriptor(FAMILY) -- what the library sees of the kernel.
 m4_define(«_km_has_group», «(m4_ifelse(km_scale, «none», 0, 1) || km_part(«is_transposed», km_element))»)
 m4_define(«km_convert_descriptor», «km_descriptor(«$1», «kvmill_convert_shape shape = {
     .activation = km_enumerator(km_activation),

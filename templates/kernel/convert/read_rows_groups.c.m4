@@ -1,4 +1,4 @@
-m4_dnl read_rows_groups -- products of codes and the scales of their groups, rounded to the type of the scales.
+m4_dnl read_rows_groups -- codes times the scales of their groups, rounded to the type of the scales.
 m4_define(«km_rounded», «m4_ifelse(km_scale, «f32», «$1», «km_typed(«round», km_scale)($1)»)»)m4_dnl
 m4_define(«km_codes_at», «m4_dnl
 km_typed(«load», km_part(«codes», km_element))(from + km_at(km_offset_of(km_element, «$1»)))»)m4_dnl

@@ -1,4 +1,4 @@
-m4_dnl read_rows_row -- products of codes and the scale of their row.
+m4_dnl read_rows_row -- codes times the scale of their row.
 km_head(«Read rows: products of codes and the scale of their row.», km_headers)
 m4_define(«km_scaled_row», «    float scale;
     memcpy(&scale, from, sizeof scale);

@@ -1,27 +1,27 @@
 m4_divert(-1)
-m4_dnl together.m4 -- rows that go to the cache together: all of a tile, and rows of blocks, which are whole lines only
-m4_dnl together.  Written one by one they would be read from memory before they are written.
+m4_dnl together.m4 -- rows that are collected in a buffer and then written together: the rows of a tile, and rows of
+m4_dnl blocks that are whole lines only together.  One by one, each store would first read the line from memory.
 
-m4_dnl km_puts_together(HOW) -- whether rows that are stored (HOW: store or stream) are put together first.
+m4_dnl km_puts_together(HOW) -- whether rows are collected; HOW is store or stream.
 m4_define(«km_puts_together», «(km_writes_tiles || (km_is_block_rows && m4_ifelse(«$1», «stream», 1, 0)))»)
 
-m4_dnl km_rows_together -- declares room for them; tiles are made of whole vectors.
-m4_dnl km_to(HOW) -- where the bytes of row r go.
+m4_dnl km_rows_together -- declares the buffer; rows of tiles are rounded up to whole vectors.
+m4_dnl km_to(HOW) -- where the codes of row r are written: the buffer or the cache.
 m4_define(«km_row_together», «km_if(km_writes_tiles && km_has_tile_of_rows, m4_dnl
 «km_round_up(km_row_bytes, km_peak_bytes)», «km_row_bytes»)»)
 m4_define(«km_rows_together», «m4_dnl
     __attribute__((aligned(64))) unsigned char together[km_batch][km_row_together];
 »)
-m4_dnl km_how(HOW) -- how they go there.
+m4_dnl km_how(HOW) -- how they are written there.
 m4_define(«km_how», «km_if(km_puts_together(«$1»), «store», «$1»)»)
 m4_define(«km_to», «km_if(km_puts_together(«$1»), «together[r]», «row[r].to»)»)
 
-m4_dnl km_lie_together -- whether rows of problem p can fill a tile, or lines.
+m4_dnl km_lie_together -- whether problem p has enough adjacent rows to fill a tile, or lines.
 m4_define(«km_lie_together», «km_if(km_writes_tiles, «last - first >= km_tile_rows», «m4_dnl
 ((km_at_p(«cache.row_stride») == km_row_bytes && last - first >= km_batch) || m4_dnl
 (km_at_p(«cache.head_stride») == km_row_bytes && km_at_p(«heads») >= km_batch))»)»)
 
-m4_dnl km_together_helpers -- follow_each_other (row, count, step): how many rows do, a step apart.
+m4_dnl km_together_helpers -- defines follow_each_other (row, count, step): how many rows are `step` bytes apart.
 m4_define(«km_together_helpers», «km_if(km_rows_are_alone, «», «m4_dnl
 km_inline(«int», «follow_each_other(const struct row *row, int count, int step)»)
 {
@@ -33,7 +33,8 @@ km_inline(«int», «follow_each_other(const struct row *row, int count, int ste
 
 »)»)
 
-m4_dnl km_put_together(HOW) -- defines HOW_together: where rows fill a tile, or lines, all of these at once.
+m4_dnl km_put_together(HOW) -- defines HOW_together, which writes the buffer: at once if rows fill a tile, or lines, and
+m4_dnl otherwise row by row.
 m4_define(«km_put_together», «km_if(km_puts_together(«$1»), «km_if(km_writes_tiles, m4_dnl
 «_km_put_in_tiles(«$1»)», «_km_put_in_lines(«$1»)»)»)»)
 
@@ -56,7 +57,7 @@ km_straight(«km_stream», «km_stream_bytes», 64, «to + i», «from + i»)m4_
 
 m4_dnl ---- Tiles ----
 
-m4_dnl km_rows_at_once -- rows that are put in order together: all of a tile, or a batch of a larger one.
+m4_dnl km_rows_at_once -- rows that are interleaved at once: all of a tile, or a batch, if a tile is larger.
 m4_define(«km_rows_at_once», «km_smaller(km_tile_rows, km_batch)»)
 m4_define(«_km_put_in_tiles», «_km_tile_of_rows(«$1»)m4_dnl
 km_function(«void», «$1_together(const struct row *row, unsigned char (*together)[km_row_together], int count)»)
@@ -74,7 +75,7 @@ km_function(«void», «$1_together(const struct row *row, unsigned char (*toget
 
 »)
 
-m4_dnl _km_tile_of_rows(HOW) -- defines HOW_tile: of all rows of a tile, or as many as a batch has.
+m4_dnl _km_tile_of_rows(HOW) -- defines HOW_tile, which interleaves km_rows_at_once rows.
 m4_define(«_km_tile_of_rows», «km_inline(«void», «$1_tile(unsigned char (*row)[km_row_together], unsigned char *to)»)
 {
 km_if(km_has_tile_of_rows, «_km_tile_by_vectors(«$1»)», «km_if(km_turns_tiles, «_km_turned_tile(«$1»)», «m4_dnl
@@ -90,7 +91,7 @@ m4_define(«_km_tile_by_vectors», «m4_dnl
     vf x[km_tile_rows];
 km_each(«I», 0, m4_eval(km_row_bytes - 1), km_peak_bytes, «m4_ifelse(km_part(«piece_of_tile», km_element), 1, m4_dnl
 «_km_tile_of_bytes(«$1»)», «_km_tile_of_words(«$1»)»)»)»)
-m4_dnl Vectors that begin after the tile are not there.
+m4_dnl Vectors that begin after the end of the tile do not exist.
 m4_define(«_km_vector_of_tile», «km_if($2 < km_tile_rows * km_row_bytes, «    $1_f32(to + m4_eval($2), $3);
 »)»)
 m4_define(«_km_tile_of_bytes», «m4_dnl

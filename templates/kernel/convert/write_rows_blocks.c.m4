@@ -1,4 +1,4 @@
-m4_dnl write_rows_blocks -- llama.cpp's blocks of 32 elements, bit for bit as its reference functions make them.
+m4_dnl write_rows_blocks -- llama.cpp's blocks of 32 elements, with the same bits as its reference functions.
 m4_define(«km_most», «km_part(«most», km_element)»)m4_dnl
 m4_define(«km_offset», «km_part(«offset», km_element)»)m4_dnl
 m4_define(«km_quant_group», «km_part(«block», km_element)»)m4_dnl
@@ -13,7 +13,7 @@ is_finite(float x)
     return x - x == 0;
 }
 
-/* The code where the inverse of the scale overflows: the farthest on the element's side.  */
+/* The code if the inverse of the scale overflows: the farthest one on the side of the element.  */
 static int
 extreme_code(uint32_t element, float inverse)
 {
@@ -22,7 +22,7 @@ extreme_code(uint32_t element, float inverse)
     return (element >> km_sign & 1) == (inverse < 0) ? km_most : km_q8(«-127», «0»);
 }
 
-/* Into a block that was all zero.  */
+/* Store a code in a block that was cleared before.  */
 static void
 put_code(unsigned char *to, int i, int code)
 {
@@ -51,7 +51,7 @@ empty_block(float scale, unsigned char *to)
         put_code(to, i, km_offset);
 }
 
-/* Blocks with an element that is not finite have a scale that is not, and codes 0.  */
+/* Blocks whose scale is not finite get codes of 0.  Blocks whose scale has no finite inverse get extreme codes.  */
 static __attribute__((noinline, cold)) void
 mend_blocks(const unsigned char *from, const float *scale, const float *inverse, unsigned char *to)
 {
@@ -64,7 +64,7 @@ mend_blocks(const unsigned char *from, const float *scale, const float *inverse,
 }
 
 »)m4_dnl
-m4_dnl A rule of the format's own takes the floats of a block.
+m4_dnl A format with a rule of its own defines quantise(), which gets the floats of a block.
 m4_define(«km_own_rule», «m4_indir(«km_quantise_»km_element)
 km_function(«void», «quantise_row(const unsigned char *from, unsigned char *to)»)
 {
@@ -83,7 +83,7 @@ km_each(«I», 0, km_quant_group - 1, km_lanes, «m4_dnl
 km_head(«Write rows: blocks of 32 elements with their scale.», km_headers)
 km_if(km_has_own_rule, «km_own_rule«»», «km_rule_helpers«»»)m4_dnl
 m4_define(«km_scaled», «multiply(km_elements_at(«$1»), broadcast(inverse[km_at(E / 32)]))»)m4_dnl
-m4_dnl Four vectors at a time, where an instruction set packs them and they are no more than a block.
+m4_dnl Four vectors at a time, if the instruction set packs them and they are at most a block.
 m4_define(«km_q8_at_once», «m4_eval(1 + 3 * (km_peak_bytes > 0 && km_lanes <= 8))»)m4_dnl
 m4_define(«km_code_step», «m4_eval(km_lanes * km_q8(km_q8_at_once, 1))»)m4_dnl
 m4_define(«km_q8_code», «round_away(km_scaled(E + I + m4_eval($1 * km_lanes)))»)m4_dnl
@@ -98,10 +98,11 @@ m4_define(«km_nibble_codes», «        {
             km_store_halves(km_element, «km_block_at», «I», «low», «high»)m4_dnl
         }
 »)m4_dnl
-m4_dnl Scales of outward codes are not negative; others have the other sign than the first element of that magnitude.
+m4_dnl Scales of q8_0 are not negative.  In other formats, the scale has the opposite sign of the first element with the
+m4_dnl largest magnitude.
 m4_define(«km_q8_scales», «            vf s = km_typed(«value», km_activation)(peak) / 127.0f;
 »)m4_dnl
-m4_dnl The largest magnitudes below 0 and above; less than 0 where there is no element.
+m4_dnl The largest magnitudes of negative and of positive elements; negative if there is no such element.
 m4_define(«km_extremes», «m4_dnl
 km_largest(«lowest», «km_typed(«bits», km_unsigned)», «(vi){0}»)m4_dnl
 km_largest(«highest», «km_typed(«flipped», km_unsigned)», «(vi){0}»)m4_dnl
@@ -130,7 +131,7 @@ km_group_floats(«inverses», km_batch_floats)m4_dnl
     unsigned char halves[m4_eval(2 * km_batch_floats)];
     int wild = 0;
 km_padded_rows(km_if(km_by_vectors, km_peak_bytes, km_size(km_activation)))m4_dnl
-    /* Scales.  */
+    /* Compute the scales.  */
 km_each_groups(«m4_dnl
 km_q8(«km_q8_scales», «km_half_scales»)«»m4_dnl
             vf inverse = choose(s == 0.f, s, 1.0f / s);
@@ -139,7 +140,7 @@ km_q8(«km_q8_scales», «km_half_scales»)«»m4_dnl
             store_f16(halves + 2 * (km_group), s);
             wild |= any_from(peak, km_infinite) | any_from((vi)abs_f32(inverse), 0x7f800000);
 », km_if(km_by_vectors, «km_q8(«», ««km_extremes»»)»))m4_dnl
-    /* Codes.  */
+    /* Compute the codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from, *half = halves + m4_eval(2 * km_row_floats) * r;
         unsigned char *to = km_to(«$1»);
@@ -163,7 +164,8 @@ km_fetch_row«»m4_dnl
         quantise_row(row[r].from, km_to(«$1»));
     }
 »)m4_dnl
-m4_dnl From the least element up: largest keys, and largest complements of keys.  -0 may not be the first zero.
+m4_dnl Codes count up from the least element: the largest key, and the largest complement of a key.  A block whose least
+m4_dnl element is -0 goes through quantise_row(), because the first zero may be +0.
 m4_define(«km_key_of_zero», «m4_ifelse(km_activation, «f32», «INT32_MIN», «(int32_t)0x80008000»)»)m4_dnl
 m4_define(«km_least_and_most», «m4_dnl
 km_largest(«most_key», «km_typed(«keys», km_unsigned)», «(vi){0} + km_key_of_zero»)m4_dnl
@@ -178,7 +180,7 @@ km_group_floats(«lows», km_batch_floats)m4_dnl
 km_group_floats(«inverses», km_batch_floats)m4_dnl
     unsigned char halves[2][m4_eval(2 * km_batch_floats)];
     int wild = 0;
-    /* Scales and minimums.  */
+    /* Compute scales and minimums.  */
 km_each_groups(«m4_dnl
             vf low = km_of_key(«least_key»);
             vf s = (km_of_key(«most_key») - low) / km_most.0f;
@@ -190,7 +192,7 @@ km_each_groups(«m4_dnl
             wild |= any_from((vi)abs_f32(s), 0x7f800000) | any_from((vi)abs_f32(inverse), 0x7f800000);
             wild |= is_any_negative((vi)low == INT32_MIN);
 », «km_least_and_most»)m4_dnl
-    /* Codes.  */
+    /* Compute the codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from;
         unsigned char *to = km_to(«$1»);

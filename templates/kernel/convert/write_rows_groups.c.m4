@@ -4,14 +4,14 @@ m4_define(«km_code_step», «m4_eval(km_lanes * 4)»)m4_dnl
 m4_define(«km_code_bytes», «km_offset_of(km_element, «$1»)»)m4_dnl
 m4_define(«km_scale_bytes», «m4_eval(($1) * km_size(km_scale))»)m4_dnl
 m4_define(«km_least», «m4_ifelse(km_activation, «f32», «1e-5f», «0x1.5p-17f»)»)m4_dnl
-m4_dnl km_share_of(X) -- x / km_most, rounded to the type of the activations; the product rounds to the same.
+m4_dnl km_share_of(X) -- x / km_most, rounded to the type of the activations.  The product rounds to the same number.
 m4_define(«km_share_of», «m4_ifelse(km_activation, «f32», «$1 / km_most.0f», m4_dnl
 «km_typed(«round», km_activation)($1 * (1 / km_most.0f))»)»)m4_dnl
 km_head(«Write rows: codes with a scale for each group of elements.», km_headers)
 km_peak_helpers«»km_tile_words(km_element, km_row_bytes)«»m4_dnl
 m4_define(«km_nan», «m4_ifelse(km_scale, «f32», «{0, 0, 0xc0, 0x7f}», m4_dnl
 km_scale, «f16», «{0, 0x7e}», «{0xc0, 0x7f}»)»)m4_dnl
-/* Groups with an element that is not finite have a scale that is not, and codes 0.  */
+/* Groups whose scale is not finite get codes of 0, and NaN has the same bits everywhere.  */
 static __attribute__((noinline, cold)) void
 empty_groups(const float *scale, unsigned char *to)
 {
@@ -35,7 +35,7 @@ km_typed(«code», km_activation)(km_elements_at(«$1»), km_of(«divisor», «$
 m4_define(«km_codes», «km_each(«K», 0, m4_eval((km_left + km_lanes - 1) / km_lanes - 1), 1, «m4_dnl
             vi c«»K = km_code(«E + m4_eval(K * km_lanes)»);
 »)»)m4_dnl
-m4_dnl Vectors that are not there are stored as the first, into the part of a buffer that is left.
+m4_dnl If fewer than four vectors are left, the first one takes the place of the others; its extra codes are not copied.
 m4_define(«km_code_list», «c0«»km_each(«K», 1, 3, 1, ««, »km_if(K * km_lanes < km_left, «c«»K», «c0»)»)»)m4_dnl
 m4_define(«km_groups_batch», «m4_dnl
 km_group_floats(«scale», km_batch_floats)m4_dnl
@@ -43,7 +43,7 @@ km_group_floats(«inverses», km_batch_floats)m4_dnl
     unsigned char stored[km_scale_bytes(km_batch_floats)];
     int wild = 0;
 km_padded_rows(km_if(km_by_vectors, km_peak_bytes, «m4_eval(km_lanes * km_size(km_activation))»))m4_dnl
-    /* Scales.  */
+    /* Compute the scales.  */
 km_each_groups(«m4_dnl
             vf s = max_f32(broadcast(km_least), km_share_of(«km_typed(«value», km_activation)(peak)»));
             store_kept(scale + km_group, s);
@@ -59,7 +59,7 @@ m4_ifelse(«$1», «stream», «m4_dnl
         __builtin_prefetch(row[r].scales + km_scale_bytes(km_rows_of_run * km_groups), 1);
 »)m4_dnl
     }
-    /* Codes.  */
+    /* Compute the codes.  */
     for (int r = 0; r < count; r++) {
         const unsigned char *from = row[r].from;
         unsigned char *to = km_to(«$1»);

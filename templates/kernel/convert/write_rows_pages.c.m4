@@ -1,4 +1,4 @@
-m4_dnl write_rows_pages -- elements of the cache's type, into pages of transposed keys.
+m4_dnl write_rows_pages -- elements of the cache's type, stored in pages of transposed keys.
 m4_define(«km_stored», «km_part(«codes», km_element)»)m4_dnl
 km_head(«Write rows: elements of keys whose pages are transposed.», km_headers)
 km_tile_words(km_element, km_row_bytes)m4_dnl

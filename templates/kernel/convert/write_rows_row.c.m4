@@ -1,9 +1,9 @@
-m4_dnl write_rows_row -- one scale for a row, the sum of its codes, and these: bit for bit as ik_llama.cpp makes them.
+m4_dnl write_rows_row -- a scale for the row, the sum of its codes, and the codes, with the same bits as ik_llama.cpp.
 m4_define(«km_most», «km_part(«most», km_element)»)m4_dnl
 m4_define(«km_codes_at», «km_part(«codes_at», km_element)»)m4_dnl
 km_head(«Write rows: a scale for the row, and codes.», km_headers)
-/* A row with an element that is not finite has a scale that is not, and codes 0.  Where the scale has no inverse, codes
-   are as far from 0 as they can be.  */
+/* A row with an element that is not finite gets a scale that is not finite, and codes of 0.  If the scale has no finite
+   inverse, codes are as far from 0 as possible.  */
 static __attribute__((noinline, cold)) void
 mend_row(const float *x, unsigned char *to)
 {

@@ -1,32 +1,35 @@
 m4_divert(-1)
-m4_dnl flow_ops.m4 -- the ops of programs of sparse flows, with what flow_program.m4 defines.
+m4_dnl flow_ops.m4 -- the ops of programs of sparse flows; it uses the macros of flow_program.m4.
 
 m4_dnl ---- Ops: km_op_NAME(VALUE, ROWS, COLUMNS, ATTRIBUTES..., INPUTS...) -- C text ----
 
-m4_dnl km_place(VALUE) -- its floats; km_element(VALUE, I, J) -- one of them; a dim of 1 stands for any.
+m4_dnl km_place(VALUE) -- its array of floats.  km_element(VALUE, I, J) -- an element; along a dim of 1, always the
+m4_dnl same.
 m4_define(«km_place», «m4_ifdef(«_km_kept_$1», «(all_$1 + s * km_size_of(«$1»))»,
     «m4_ifdef(«_km_taps_$1», «p->constant[m4_substr(«$1», 1)]», «w->$1»)»)»)
 m4_define(«km_element», «km_place(«$1»)[m4_ifelse(km_rows_of(«$1»), 1, «»,
     «($2) * km_columns_of(«$1») + »)m4_ifelse(km_columns_of(«$1»), 1, 0, «$3»)]»)
 
-m4_dnl _km_over(VALUE, TEXT of I, J) -- every element of it; _km_flat(VALUE, TEXT of I) -- in one loop.
+m4_dnl _km_over(VALUE, TEXT of I, J) -- sets every element of a value, row by row; _km_flat(VALUE, TEXT of I) -- in one
+m4_dnl loop.
 m4_define(«_km_over», «_km_for(«i», km_rows_of(«$1»),
     «_km_for(«j», km_columns_of(«$1»), «            km_element(«$1», «i», «j») = $2;
 »)»)»)
 m4_define(«_km_flat», «_km_for(«i», «km_rows_of(«$1») * km_columns_of(«$1»)», «        km_place(«$1»)[i] = $2;
 »)»)
-m4_dnl _km_for(VAR, COUNT, STATEMENT) -- a loop, or where the count is 1 the statement alone, VAR being 0.
+m4_dnl _km_for(VAR, COUNT, STATEMENT) -- a loop; if COUNT is 1, only the statement, with VAR as 0.
 m4_define(«_km_for», «m4_ifelse(_km_count_of($2), 1, «m4_pushdef(«$1», 0)$3«»m4_popdef(«$1»)»,
     «    for (int64_t $1 = 0; $1 < $2; $1++)
 $3»)»)
 m4_define(«_km_count_of», «m4_ifelse(m4_index(«$*», «rows»), -1, «m4_eval($*)», «rows»)»)
 
-m4_dnl km_round_result(VALUE) -- of a page, or of what is the same for all; km_round_pages(VALUE) -- of all pages.
+m4_dnl km_round_result(VALUE) -- rounds the value of one page, or one that is common to all pages, if the flow says so;
+m4_dnl km_round_pages(VALUE) -- rounds the values of all pages.
 m4_define(«km_round_result», «m4_ifdef(«km_rounds», «_km_flat(«$1», «rounded(km_place(«$1»)[i])»)»)»)
 m4_define(«km_round_pages», «m4_ifdef(«km_rounds», «m4_ifdef(«_km_kept_$1»,
     «_km_each_page(«$1», «rounded(_km_element_of(«$1»))»)», «km_round_result(«$1»)»)»)»)
 
-m4_dnl _km_reduce(VALUE, DIM, X, ACROSS, DOWN, FINISH) -- of groups of columns, or of rows.
+m4_dnl _km_reduce(VALUE, DIM, X, ACROSS, DOWN, FINISH) -- reduces groups of columns, or of rows.
 m4_define(«_km_group», «m4_ifelse(km_rows_of(«$2»), «rows», «rows», «m4_eval(km_rows_of(«$2») / km_rows_of(«$1»))»)»)
 m4_define(«_km_reduce», «m4_ifelse(«$2», 1, «_km_for(«i», km_rows_of(«$1»),
     «        $4_down(km_place(«$1») + i * km_columns_of(«$1»),
@@ -52,7 +55,8 @@ m4_define(«km_op_L2NormInterleave», «_km_norm(«$1», «$4», «$6»)»)
 m4_define(«km_op_GeMM», «_km_over(«$1», «dot_across(km_place(«$4») + j * km_columns_of(«$4»),
     km_place(«$5») + i * km_columns_of(«$5»), km_columns_of(«$4»), minus_0)»)»)
 
-m4_dnl _km_unary(VALUE, X, TEXT of X), _km_binary(VALUE, X, Y, TEXT of X and Y) -- in one loop where all have one shape.
+m4_dnl _km_unary(VALUE, X, TEXT of X), _km_binary(VALUE, X, Y, TEXT of X and Y) -- elementwise; one loop if all values
+m4_dnl have the same shape.
 m4_define(«_km_shape_of», «m4_indir(«_km_rows_$1»)x«»km_columns_of(«$1»)»)
 m4_define(«_km_is_flat»,
     «m4_ifelse(_km_shape_of(«$1»):_km_shape_of(«$1»), _km_shape_of(«$2»):_km_shape_of(«$3»), 1, 0)»)
@@ -73,7 +77,8 @@ m4_define(«km_op_WhereGreaterEqual», «_km_where(«$1», «$4», «$5», «>=�
 m4_define(«km_op_WhereLess», «_km_where(«$1», «$4», «$5», «<»)»)
 m4_define(«km_op_WhereLessEqual», «_km_where(«$1», «$4», «$5», «<=»)»)
 
-m4_dnl _km_float(NUMBER); _km_scaled(NUMBER, X) -- the product; _km_affine(ALPHA, BETA) -- of X.
+m4_dnl _km_float(NUMBER) -- a constant.  _km_scaled(NUMBER, X) -- NUMBER * X.  _km_affine(ALPHA, BETA) -- BETA * X +
+m4_dnl ALPHA.
 m4_define(«_km_float», «($1«»f)»)
 m4_define(«_km_scaled», «m4_ifelse(«$1», «0x1p+0», «$2», «km_times(«_km_float(«$1»)», «$2»)»)»)
 m4_define(«_km_affine», «(_km_scaled(«$2», «X») + _km_float(«$1»))»)
@@ -86,7 +91,7 @@ m4_define(«km_op_Abs», «_km_unary(«$1», «$6»,
 m4_define(«km_op_Log», «_km_unary(«$1», «$6», «logarithm(_km_affine(«$4», «$5»), minus_0)»)»)
 m4_define(«km_op_Exp», «_km_unary(«$1», «$6», «exponential(_km_affine(«$4», «$5»), minus_0)»)»)
 
-m4_dnl What Kron reads of an input at row i and column j: _km_kron(DIMS, VALUE, ROW of i, COLUMN of j).
+m4_dnl _km_kron(DIMS, VALUE, ROW of i, COLUMN of j) -- the element of an input of Kron for row i and column j.
 m4_define(«_km_kron», «km_element(«$2», m4_ifelse(m4_index(«$1», 1), -1, «i», «$3»),
     m4_ifelse(m4_index(«$1», 2), -1, «j», «$4»))»)
 m4_define(«km_op_Kron», «_km_over(«$1», «km_times(«_km_kron(«$4», «$5», «i / km_rows_of(«$6»)»,
@@ -104,7 +109,7 @@ m4_define(«km_op_Load», m4_defn(«km_op_Reshape»))
 
 m4_dnl ---- Ops over pages: km_over_NAME(VALUE, ATTRIBUTES..., INPUTS...) ----
 
-m4_dnl km_over_pages -- what they call.  Element e of page s is x[s * size + e]; page s goes to lane s % TERMS.
+m4_dnl km_over_pages -- functions for these ops.  Element e of page s is x[s * size + e]; page s goes to lane s % TERMS.
 m4_define(«km_over_pages», «_km_over_sum(«sum», «X»)_km_over_sum(«squares»,
     «km_times(«X», «X»)»)_km_over_extreme(«largest», «>»)_km_over_extreme(«least», «<»)»)
 m4_define(«_km_over_sum»,
@@ -154,7 +159,7 @@ m4_define(«km_over_L2Norm», «    squares_over(w->$1, all_$3, p->pages, km_siz
     for (int64_t i = 0; i < km_size_of(«$3»); i++)
         w->$1[i] = root(w->$1[i]);
 »)
-m4_dnl _km_each_page(VALUE, TEXT of S and E) -- every element of every page.
+m4_dnl _km_each_page(VALUE, TEXT of S and E) -- sets every element of every page.
 m4_define(«_km_each_page», «    for (int64_t s = 0; s < p->pages; s++)
         for (int64_t e = 0; e < km_size_of(«$1»); e++)
             all_$1[s * km_size_of(«$1») + e] = $2;
@@ -175,7 +180,7 @@ m4_define(«km_over_Normalize», «    {
         of_row[e] = root(of_row[e]);
 _km_each_page(«$1», «_km_element_of(«$3») / of_row[e]»)    }
 »)
-m4_dnl Taps outside the row count as 0, which changes no sum.
+m4_dnl Taps outside of the row count as 0, so they are left out.
 m4_define(«_km_half_taps», «m4_eval(m4_indir(«_km_taps_$1») / 2)»)
 m4_define(«km_over_Conv1d», «    for (int64_t s = 0; s < p->pages; s++) {
         const int64_t low = s < _km_half_taps(«$4») ? _km_half_taps(«$4») - s : 0;

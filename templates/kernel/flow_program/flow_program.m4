@@ -1,24 +1,25 @@
 m4_divert(-1)
-m4_dnl flow_program.m4 -- programs of sparse flows, op after op in straight order.  Values are matrices of floats in a
-m4_dnl struct in the workspace, so that compilers know that they do not overlap.  Loops have constant bounds if pages
-m4_dnl are complete.  Sums have the order of runtime/flow/flow_ops.c.  To each product a -0 is added that compilers
-m4_dnl cannot recognise; otherwise they would fuse the product with the next sum, which rounds only once.
+m4_dnl flow_program.m4 -- programs of sparse flows, one op after another.  Values are matrices of floats, members of a
+m4_dnl struct in the workspace, so that compilers know that they do not overlap.  If pages are complete, loops have
+m4_dnl constant bounds.  Sums are added in the order of runtime/flow/flow_ops.c.  Each product has a -0 added that
+m4_dnl compilers cannot see through; otherwise they would fuse the product with the next sum, which rounds only once.
 km_need_all(«the spec that has the flow», «km_program», «km_steps»)
 
 m4_dnl ---- Statements ----
 
-m4_dnl km_each_step(PREFIX) -- every statement WORD ... as PREFIX_WORD(...), where there is such a macro.
+m4_dnl km_each_step(PREFIX) -- for every statement WORD ..., the macro PREFIX_WORD(...), if there is one.
 m4_define(«km_each_step», «m4_pushdef(«_km_prefix», «$1»)km_steps«»m4_popdef(«_km_prefix»)»)
 m4_define(«km_step», «_km_step(_km_prefix«_$1», m4_shift($@))»)
 m4_define(«_km_step», «m4_ifdef(«$1», «m4_indir(«$1», m4_shift($@))»)»)
 
-m4_dnl km_rows_of(VALUE) -- in C; km_room_of(VALUE) -- as many as there may be; km_columns_of(VALUE).
+m4_dnl km_rows_of(VALUE) -- its rows, in C; km_room_of(VALUE) -- their largest number; km_columns_of(VALUE) -- its
+m4_dnl columns.
 m4_define(«km_rows_of», «m4_ifelse(m4_indir(«_km_rows_$1»), «n», «rows», «m4_indir(«_km_rows_$1»)»)»)
 m4_define(«km_room_of», «m4_ifelse(m4_indir(«_km_rows_$1»), «n», «km_page», «m4_indir(«_km_rows_$1»)»)»)
 m4_define(«km_columns_of», «m4_indir(«_km_columns_$1»)»)
 m4_define(«_km_shape», «m4_define(«_km_rows_$1», «$2»)m4_define(«_km_columns_$1», «$3»)»)
 
-m4_dnl What later passes look up.  An index program's steps begin with when they are done.
+m4_dnl Facts that later passes look up.  A step of an index program begins with a word that says when it runs.
 m4_define(«_km_fact_cache», «m4_define(«km_page», «$1»)m4_define(«km_is_growing», m4_ifelse(«$2», «growing», 1, 0))»)
 m4_define(«_km_fact_index», «m4_define(«km_stages», «$1»)m4_define(«km_page», «$2»)m4_define(«km_is_growing»,
     0)m4_define(«km_page_blocks», m4_ifelse(«$3», «», 1, «$3»))»)
@@ -38,9 +39,9 @@ m4_define(«_km_fact_once», «_km_shape(«$2», «$3», «$4»)»)
 m4_define(«_km_fact_over», «_km_shape(«$2», «$3», «$4»)»)
 m4_define(«_km_fact_page»,
     «_km_shape(«$2», «$3», «$4»)m4_define(«_km_has_$1»)_km_mark(«$1», m4_shift(m4_shift(m4_shift(m4_shift($@)))))»)
-m4_dnl _km_need_STAGE_VALUE: read there, by words of a step that are values.
+m4_dnl _km_need_STAGE_VALUE -- set if a step of STAGE reads VALUE.
 m4_define(«_km_mark», «m4_ifelse(«$2», «», «», «m4_define(«_km_need_$1_$2»)_km_mark(«$1», m4_shift(m4_shift($@)))»)»)
-m4_dnl Types that are loaded, and stored, one after the other.
+m4_dnl The types that are loaded, and those that are stored.
 m4_define(«_km_note_load»,
     «m4_ifdef(«km_is_float_$1», «km_if(km_part(«is_float», «$1») && !km_part(«is_transposed», «$1»),
         «_km_note_elements(«$1»)»)»)»)
@@ -48,10 +49,10 @@ m4_define(«_km_note_elements», «m4_ifelse(«$1», «f32», «», «m4_define(
 m4_define(«_km_note_store», «m4_ifelse(m4_index(« f16 bf16 », « $1 »), -1, «», «m4_define(«_km_stores_$1»)»)»)
 km_each_step(«_km_fact»)
 
-m4_dnl km_size_of(VALUE) -- floats of it.
+m4_dnl km_size_of(VALUE) -- its floats.
 m4_define(«km_size_of», «m4_eval(km_room_of(«$1») * km_columns_of(«$1»))»)
 
-m4_dnl What lies in the workspace: km_value_floats that are members of a struct, then those that are kept for all pages.
+m4_dnl The workspace: km_value_floats floats as members of a struct, followed by values that are kept for all pages.
 m4_define(«km_value_floats», 0)
 m4_define(«km_page_floats», 0)
 m4_define(«_km_lay», «m4_ifdef(«_km_kept_$1»,
@@ -70,7 +71,7 @@ m4_define(«_km_placed_over», «_km_at_place(«$2»)»)
 m4_define(«_km_placed_page», «_km_at_place(«$2»)»)
 km_each_place(«_km_lay»)
 
-m4_dnl km_values -- the struct.
+m4_dnl km_values -- the declaration of the struct.
 m4_define(«_km_member», «m4_ifdef(«_km_kept_$1», «», «    float $1[km_size_of(«$1»)];
 »)»)
 m4_define(«km_values», «struct values {
@@ -80,9 +81,9 @@ km_each_place(«_km_member»)};
 
 m4_dnl ---- Elements of memory ----
 
-m4_dnl km_load_floats(TYPE, TO, FROM, COUNT) -- floats of elements; km_store_floats(TYPE, TO, FROM, COUNT, DIRECTION) --
-m4_dnl elements of floats, which become what was stored: not below what they were where DIRECTION is 1, not above where
-m4_dnl it is -1.
+m4_dnl km_load_floats(TYPE, TO, FROM, COUNT) -- loads elements as floats.  km_store_floats(TYPE, TO, FROM, COUNT,
+m4_dnl DIRECTION) -- rounds floats to elements, stores these, and sets the floats to what was stored.  DIRECTION 1
+m4_dnl rounds up, -1 down, 0 to nearest.
 m4_define(«km_load_floats», «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «load_floats_$1($2, $3, $4)»)»)
 m4_define(«km_store_floats»,
     «m4_ifelse(«$1», «f32», «memcpy($2, $3, m4_eval(4 * ($4)))», «store_floats_$1($2, $3, $4, $5)»)»)
@@ -104,9 +105,9 @@ m4_define(«_km_load_function»,
 
 »)»)
 
-m4_dnl Not inlined: of a field in straight-line code clang would take minutes, for all of its small copies.
-m4_dnl Numbers of half precision next to each other have bits next to each other, and the nearest has the sign of what
-m4_dnl it stands for.
+m4_dnl store_some_floats is not inlined, because clang would take minutes for a field in straight-line code, with all
+m4_dnl its small copies.  To round up or down, the nearest half is changed by one unit in the last place: neighbouring
+m4_dnl halves have neighbouring bits.
 m4_define(«_km_store_function», «m4_ifdef(«_km_stores_$1», «km_function(«__attribute__((noinline)) void»,
     «store_some_floats_$1(unsigned char *to, float *from, size_t some, int direction)»)
 {
@@ -137,7 +138,7 @@ km_inline(«void», «store_floats_$1(unsigned char *to, float *from, int64_t co
 
 »)»)
 
-m4_dnl km_single(TYPE, ADDRESS)
+m4_dnl km_single(TYPE, ADDRESS) -- one element as a float.
 m4_define(«km_single», «m4_ifelse(«$1», «f32», «float_of(*(const kvmill_word4 *)($2))», «load_one_$1($2)»)»)
 
 m4_dnl ---- Rows of the cache: load_NAME (to, from, scales) ----
@@ -166,7 +167,7 @@ km_turn(«km_typed(«load», km_part(«codes», «$2»))(from + (i + J) * km_ste
 
 »)
 
-m4_dnl _km_load_KIND(ELEMENT, SCALE, GROUP, DIM)
+m4_dnl _km_load_KIND(ELEMENT, SCALE, GROUP, DIM) -- loads a row, for each place where scales can be.
 m4_define(«_km_load_none», «    (void)scales;
 km_if(km_part(«is_transposed», «$1»), «    for (int64_t i = 0; i < $4; i++)
         to[i] = km_single(km_part(«codes», «$1»), «from + i * km_step_of_page(«$1», «$3»)»);
@@ -177,7 +178,7 @@ m4_define(«_km_padded», «m4_eval(($1 + km_lanes - 1) / km_lanes * km_lanes)»
 m4_define(«_km_whole», «m4_eval($1 / km_lanes * km_lanes)»)
 m4_define(«_km_code_bytes», «m4_eval(km_offset_of(«$1», «$2»))»)
 m4_define(«_km_codes», «km_codes_of(«$1», «$2», «$3», km_lanes)»)
-m4_dnl The scale of a group for all of a vector, or one for each element.
+m4_dnl If a vector is in one group, its scale is broadcast; otherwise each element has its own.
 m4_define(«_km_is_even», «m4_eval($1 % km_lanes == 0)»)
 m4_define(«_km_scales», «m4_ifelse(_km_is_even(«$1»), 1, «broadcast(scale[$2 / $1])», «load_f32(spread + $2)»)»)
 m4_define(«_km_load_groups», «    float scale[m4_eval($4 / $3)];
@@ -235,7 +236,8 @@ m4_define(«_km_row_at», «km_if(km_part(«is_transposed», «$1»),
     «km_row_of_page(«$1», «p->SIDE.data», «p->SIDE.row_stride», «$2», «$3»)»,
     «p->SIDE.data + $2 * p->SIDE.row_stride»)»)
 
-m4_dnl km_field_at(FIELD, PAGE, HEAD) -- its address; km_shared(FIELD, HEADS) -- of heads, those that share none of it.
+m4_dnl km_field_at(FIELD, PAGE, HEAD) -- the address of a matrix.  km_shared(FIELD, HEADS) -- divides a number of kv
+m4_dnl heads by the number that share a matrix.
 m4_define(«km_shared», «m4_ifelse(m4_indir(«_km_sharers_$1»), 1, «$2», «($2 / m4_indir(«_km_sharers_$1»))»)»)
 m4_define(«km_field_at»,
     «p->field[m4_substr(«$1», 1)] + m4_ifelse(m4_indir(«_km_page_bytes_$1»), «», «($2 * km_shared(«$1»,
@@ -244,19 +246,19 @@ m4_define(«km_field_at»,
 
 m4_dnl ---- Arithmetic ----
 
-m4_dnl _km_with(TEXT, X, Y) -- text of X and Y.
+m4_dnl _km_with(TEXT, X, Y) -- TEXT with X and Y replaced.
 m4_define(«_km_with», «m4_pushdef(«X», «$2»)m4_pushdef(«Y», «$3»)$1«»m4_popdef(«X», «Y»)»)
 
-m4_dnl km_times(A, B) -- rounded before it is added to anything.
+m4_dnl km_times(A, B) -- a product that is rounded before it is added to anything.
 m4_define(«km_times», «($1 * $2 + minus_0)»)
 
-m4_dnl km_arithmetic -- sums, roots, exponentials.  Where all terms are one after the other they go to sixteen lanes.
+m4_dnl km_arithmetic -- sums, roots, exponentials.  Sums of adjacent terms have sixteen lanes.
 m4_define(«km_arithmetic», «km_inline(«float», «chosen(uint32_t truth, float a, float b)»)
 {
     return float_of(bits_of(b) ^ ((bits_of(a) ^ bits_of(b)) & -truth));
 }
 
-/* Newton's, in double: rounded to float it is the root of a float.  */
+/* Newton's method in double precision.  Rounded to float, the result is the correctly rounded root of a float.  */
 km_inline(«float», «root(float x)»)
 {
     double wide = x, y;
@@ -331,7 +333,7 @@ _km_down(«largest», «x[j]», «X > Y ? X : Y», 1)
 _km_down(«least», «x[j]», «X < Y ? X : Y», 1)
 »)
 
-m4_dnl _km_across(NAME, INPUTS, TERM) -- of `count` numbers that lie side by side.
+m4_dnl _km_across(NAME, INPUTS, TERM) -- defines NAME_across, which reduces `count` adjacent numbers.
 m4_define(«_km_across», «km_inline(«float», «$1_across($2, int64_t count, float minus_0)»)
 {
     float lane[TERMS] = {0};
@@ -353,8 +355,8 @@ m4_define(«_km_extreme_across», «km_inline(«float», «$1_across(const float
     return y;
 }
 »)
-m4_dnl _km_down(NAME, BEGIN, NEXT, FIRST) -- to[j] of column j of the rows of x, in their order, from row FIRST on.  A
-m4_dnl plain copy would become a slow instruction.
+m4_dnl _km_down(NAME, BEGIN, NEXT, FIRST) -- defines NAME_down, which reduces each column j of x to to[j], row by row
+m4_dnl from row FIRST on.  minus_0 is added because compilers turn a plain copy into a slow instruction.
 m4_define(«_km_down», «km_inline(«void»,
     «$1_down(float *restrict to, const float *restrict x, int64_t count, int64_t columns, float minus_0)»)
 {
@@ -366,7 +368,7 @@ m4_define(«_km_down», «km_inline(«void»,
 }
 »)
 
-m4_dnl km_round_function -- to the nearest number of bfloat16, half to even.
+m4_dnl km_round_function -- defines rounded (), to the nearest bfloat16, ties to even.
 m4_define(«km_round_function», «m4_ifdef(«km_rounds», «km_inline(«float», «rounded(float x)»)
 {
     return float_of(brain_of(x) << 16);
@@ -376,15 +378,15 @@ m4_define(«km_round_function», «m4_ifdef(«km_rounds», «km_inline(«float»
 
 m4_dnl ---- Text of files ----
 
-m4_dnl km_flow_head(SUMMARY) -- and the functions that programs call.
+m4_dnl km_flow_head(SUMMARY) -- the head of a file, and the functions that programs call.
 m4_define(«km_flow_head», «km_program_head(«$1», m4_defn(«km_program»), m4_defn(«km_headers»))
 km_for_words(«FORMAT», «km_formats»,
     «_km_load_function(FORMAT)»)m4_dnl
 _km_store_function(«f16»)_km_store_function(«bf16»)km_each_step(«_km_loader»)km_values«»m4_dnl
 km_arithmetic«»km_round_function«»km_hidden_zero»)
 
-m4_dnl km_minus_0 -- which no compiler knows.
-m4_define(«km_hidden_zero», «/* -0, of which no compiler knows that it changes no sum.  */
+m4_dnl km_minus_0 -- a -0 that compilers cannot see through.
+m4_define(«km_hidden_zero», «/* -0, in a form from which compilers cannot tell that adding it changes nothing.  */
 km_inline(«float», «hidden_zero(void)»)
 {
     float zero = -0.f;

@@ -1,27 +1,27 @@
-m4_dnl flow_program_index -- scores of pages, in stages: ops that run once, over all pages, or for each page.
-m4_dnl What a stage reads of pages, and what is kept of them.
+m4_dnl flow_program_index -- scores pages in stages.  A stage begins with steps that run once or over all pages, and
+m4_dnl then has steps that run for each page.  The next macros say what a stage reads of a page, and what is kept of it.
 m4_define(«_km_is_loaded»,
     «m4_ifdef(«_km_kept_$1», «m4_eval(STAGE == 0)», «m4_ifdef(«_km_need_»STAGE«_$1», 1, 0)»)»)m4_dnl
 m4_define(«_km_load_rows»,
     «m4_ifelse(_km_is_loaded(«$1»), 1, «km_load_rows($@, «_km_first_row», «p->kv_head»)»)»)m4_dnl
-m4_dnl What is called a page may be a block of one of the cache's.
+m4_dnl A "page" may be a block of one of the cache's pages.
 m4_define(«_km_first_row», «m4_ifelse(km_page_blocks, 1, «page * p->page_rows»,
     «(page / km_page_blocks * p->page_rows + page % km_page_blocks * km_page)»)»)m4_dnl
 m4_define(«_km_load_field», «m4_ifelse(_km_is_loaded(«$1»), 1,
     «    km_load_floats(«$2», «km_place(«$1»)», «km_field_at(«$1», «page», «p->kv_head»)», «km_size_of(«$1»)»);
 »)»)m4_dnl
-m4_dnl The query, before anything else.
+m4_dnl The first stage begins by loading the query.
 m4_define(«_km_ask_query», «m4_ifelse(STAGE, 0, «    for (int64_t r = 0; r < $3; r++)
         km_load_floats(«$2», «w->$1 + r * $4», «p->query + r * p->query_stride», «$4»);
 »)»)m4_dnl
-m4_dnl Steps of a stage.
+m4_dnl The steps of a stage.
 m4_define(«_km_op», «
 m4_indir(«km_op_$4», «$1», «$2», «$3», m4_shift(m4_shift(m4_shift(m4_shift($@)))))km_round_result(«$1»)»)m4_dnl
 m4_define(«_km_begin_once», «m4_ifelse(«$1», STAGE, «_km_op(m4_shift($@))»)»)m4_dnl
 m4_define(«_km_begin_over», «m4_ifelse(«$1», STAGE, «
 m4_indir(«km_over_$5», «$2», m4_shift(m4_shift(m4_shift(m4_shift(m4_shift($@))))))km_round_pages(«$2»)»)»)m4_dnl
 m4_define(«_km_pages_page», «m4_ifelse(«$1», STAGE, «_km_op(m4_shift($@))»)»)m4_dnl
-m4_dnl Where what is kept begins.
+m4_dnl Where values that are kept for all pages begin.
 m4_define(«_km_all», «m4_ifdef(«_km_kept_$1»,
     «    float *restrict const all_$1 = p->workspace + km_value_floats + m4_indir(«_km_offset_$1») * p->pages;
 »)»)m4_dnl
@@ -60,7 +60,7 @@ km_minus_0    for (int64_t s = 0; s < p->pages; s++)
 }
 
 »)»)m4_dnl
-m4_dnl State goes to its field through a copy: the score may be what is saved.
+m4_dnl State is copied to its field through a buffer, because rounding changes the floats, and these may be the score.
 m4_define(«_km_save_save», «    for (int64_t s = 0; s < p->pages; s++)
         for (int64_t e = 0; e < km_size_of(«$1»); e += TERMS) {
             float part[TERMS];
@@ -82,7 +82,7 @@ km_run_function
 {
     static void (*const phases[])(const struct kvmill_flow_scores *p) = {km_each(«STAGE», 0, km_stages - 1, 1,
         «begin_«»STAGE, pages_«»STAGE, »)save};
-    /* The loop nest: phases, of each its pages; of these step after step, its rows and columns.  */
+    /* The loop nest: phases, and the pages of each; for these step after step, each over its rows and columns.  */
     for (int64_t phase = first; phase < last; phase++)
         phases[phase](problem);
 }

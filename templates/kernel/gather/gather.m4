@@ -10,7 +10,7 @@ m4_define(«km_index_bits», «m4_substr(km_index, 1)»)
 m4_define(«km_index_signed», «m4_ifelse(m4_substr(km_index, 0, 1), «i», 1, 0)»)
 m4_define(«km_fills», «m4_ifelse(km_bounds, «fill», 1, 0)»)
 
-m4_dnl km_index_at(AT) -- the index there, widened; one that no int64 holds is the largest that does.
+m4_dnl km_index_at(AT) -- the index there, widened to int64; a larger number becomes the largest int64.
 m4_define(«_km_part_of_byte»,
     «km_if(km_index_signed, «(int8_t)(*$1 << m4_eval(8 - km_index_bits)) >> m4_eval(8 - km_index_bits)»,
     «*$1 & m4_eval((1 << km_index_bits) - 1)»)»)
@@ -21,14 +21,14 @@ m4_define(«_km_whole_index», «km_if(km_index_signed, «(int«»km_index_bits�
     «km_if($2 < 8, «_km_word_at(«$1», $2)»,
     «(int64_t)(_km_word_at(«$1», $2) < INT64_MAX ? _km_word_at(«$1», $2) : INT64_MAX)»)»)»)
 
-m4_dnl km_gather_functions -- the functions that all kernels need.  Starts are copied, so that the compiler sees that
-m4_dnl storing windows does not change them.
+m4_dnl km_gather_functions -- the functions that all kernels need.  The starts are copied to a local struct, so that the
+m4_dnl compiler sees that stores to windows do not change them.
 m4_define(«km_gather_functions», «m4_dnl
 struct starts {
     struct kvmill_gather_component component[km_if(km_components, km_components, 1)];
 };
 
-/* Where the window of a place in the indices, the operand and the result lies.  */
+/* A place in the indices, the operand and the result.  */
 struct place {
     const unsigned char *indices, *operand;
     unsigned char *result;
@@ -83,7 +83,7 @@ km_function(«void», «fill_bytes(unsigned char *to, const unsigned char *fill,
     place->result += turns * axis->to;
 }
 
-/* The place of a window, and its turns along the axes.  */
+/* The place of a window; `turn` gets its coordinates along the axes.  */
 km_function(«struct place», «place_of(const struct kvmill_gather_windows *p, int64_t window, int64_t *turn)»)
 {
     const struct kvmill_gather_geometry *g = p->geometry;
@@ -100,8 +100,8 @@ km_function(«struct place», «place_of(const struct kvmill_gather_windows *p, 
 
 m4_dnl ---- Windows ----
 
-m4_dnl km_window(BODY, TO, FROM, NEXT) -- BODY(TO, FROM, NEXT) for each run of bytes of a window; NEXT is a window like
-m4_dnl FROM.  Straight-line code where that is short.
+m4_dnl km_window(BODY, TO, FROM, NEXT) -- BODY(TO, FROM, NEXT) for each run of adjacent bytes of a window.  NEXT is the
+m4_dnl same place in the window to prefetch.  Short windows are straight-line code.
 m4_define(«km_moves_of_run»,
     «((km_if(km_bytes < km_stretch, km_bytes, km_stretch) + _km_widest(km_widths) - 1) / _km_widest(km_widths))»)
 m4_define(«_km_widest», «$1»)
@@ -117,14 +117,14 @@ m4_define(«_km_inner», «_km_loop(m4_incr($2), m4_eval($3 / m4_indir(«km_exte
     «$7 + $1 * INT64_C(m4_indir(«km_from$2»))»)»)
 m4_define(«_km_unrolled», «km_each(«$1», 0, m4_indir(«km_extent$2») - 1, 1, «_km_inner($1, m4_shift($@))»)»)
 
-m4_dnl km_in_stretches(N, BODY) -- BODY(COUNT, AT) for blocks of N bytes, one of each stream in turn, then what is left.
+m4_dnl km_in_stretches(N, BODY) -- BODY(COUNT, AT) for N bytes: blocks, taken from each stream in turn, then the rest.
 m4_define(«km_stream_length», «m4_eval($1 / km_streams)»)
 m4_define(«km_in_stretches», «km_if($1 <= km_stretch, «$2($1, 0)»,
     «        for (int64_t byte = 0; byte + km_stretch <= km_stream_length($1); byte += km_stretch) {
 km_each(«S», 0, km_streams - 1, 1, «$2(km_stretch, byte + m4_eval(S * km_stream_length($1)))»)        }
 m4_ifelse(m4_eval($1 % km_stretch), 0, «», «$2(m4_eval($1 % km_stretch), m4_eval($1 / km_stretch * km_stretch))»)»)»)
 
-m4_dnl km_gather_descriptor -- what the registry sees.
+m4_dnl km_gather_descriptor -- what the library sees of the kernel.
 m4_define(«km_gather_descriptor», «km_descriptor(«KVMILL_GATHER», «kvmill_gather_shape shape = {
     .index_bits = km_index_bits,
     .index_signed = km_index_signed,

@@ -1,4 +1,4 @@
-m4_dnl gather_pieces -- long contiguous windows, divided if several parts of a run share one.
+m4_dnl gather_pieces -- long contiguous windows, cut into pieces so that several parts of a run can share one.
 km_head(«Gather windows: long ones, in pieces.», «»)
 km_helpers«»km_long_copy(km_if(km_around, 4, 0), «stream > 1»)
 km_gather_functions«»m4_dnl
@@ -9,7 +9,7 @@ km_run_function
     const struct starts starts = starts_of(g);
     int64_t turn[KVMILL_MOST_GATHER_AXES];
     int64_t around = km_if(km_around, «g->result_bytes >= km_around_from ? g->streams : 0», 0);
-    /* The loop nest: pieces of windows; in copy_long() their bytes.  */
+    /* The loop nest: pieces of windows; in copy_long() the bytes of a piece.  */
     for (int64_t u = first; u < last; u++) {
         struct place at = place_of(p, u / g->pieces, turn);
         int64_t begin = u % g->pieces * g->piece, left = g->bytes - begin;

@@ -1,6 +1,6 @@
 m4_dnl gather_windows -- windows of a known size, one after the other along the innermost axis.
 m4_divert(-1)
-m4_dnl km_move_run(TO, FROM) -- bytes side by side, by km_by; ..._ahead: and those of NEXT into the first cache.
+m4_dnl km_move_run(TO, FROM) -- move adjacent bytes by km_by; km_move_run_ahead also prefetches those of NEXT.
 m4_define(«km_move_run», «m4_pushdef(«km_to», «$1»)m4_pushdef(«km_from», «$2»)km_in_stretches(km_bytes,
     «_km_move_block»)m4_popdef(«km_to», «km_from»)»)
 m4_define(«_km_move_block», «m4_indir(m4_defn(«km_by»), «$1», «km_to», «$2», «km_from», «$2»)»)
@@ -11,14 +11,14 @@ m4_define(«_km_move_block_ahead», «km_each(«L», 0, $1 - 1, 64, «        __
 m4_define(«km_fill_run», «        fill_bytes($1, g->fill, km_bytes);
 »)
 
-m4_dnl km_one_window(BODY) -- the window at `at`; then on to the next.
+m4_dnl km_one_window(BODY) -- the window at `at`, then on to the next one.
 m4_define(«km_one_window», «km_if(km_fills, «        if (is_outside(&starts, at)) {
 km_window(«km_fill_run», «at.result», «at.operand», «»)        } else {
 $1        }
 », «$1»)        move(&at, &axis, 1);
 »)
 
-m4_dnl km_line(NAME) -- defines NAME(g, at, count): windows along the innermost axis.
+m4_dnl km_line(NAME) -- defines NAME(g, at, count): `count` windows along the innermost axis.
 m4_define(«km_line», «km_if(km_streams > 1 && km_streams == km_preset_streams, «_km_line(«$1_in_turn»)m4_dnl
 m4_pushdef(«km_streams», 1)_km_line(«$1_in_order»)m4_popdef(«km_streams»)m4_dnl
 km_function(«void», «$1(const struct kvmill_gather_geometry *g, struct place at, int64_t count)»)
@@ -64,7 +64,7 @@ km_function(«int», «goes_around(const struct kvmill_gather_windows *p)»)
 }
 
 »)m4_dnl
-/* To the first window of the next line.  */
+/* Go to the first window of the next line.  */
 km_function(«void», «next_line(const struct kvmill_gather_geometry *g, int64_t *turn, struct place *at)»)
 {
     int64_t a = g->axes - 1;
@@ -87,7 +87,7 @@ km_run_function
     struct place at = place_of(p, first, turn);
 km_if(km_around, «    int around = goes_around(p);
 »)m4_dnl
-    /* The loop nest: lines of windows; in gather_line() the windows of a line, of each its bytes.  */
+    /* The loop nest: lines of windows; in gather_line() the windows of a line, and the bytes of each.  */
     while (first < last) {
         int64_t line = g->axis[inner].extent - turn[inner], left = last - first;
         int64_t count = line < left ? line : left;

@@ -1,5 +1,5 @@
-m4_dnl keep_rows -- rows of past that no new row replaces, to present: below the new rows and above
-m4_dnl them; where these wrap around, only what lies between their end and their start.
+m4_dnl keep_rows -- copies to present the rows of past that no new row replaces: those below the new rows and those
+m4_dnl above.  If the new rows wrap around, only the rows between their end and their start remain.
 m4_define(«km_stream_flag», «stream_keep»)m4_dnl
 km_head(«Keep rows: what no update replaces.», km_dtype_headers)
 km_helpers«»km_copy_of_runs

@@ -3,9 +3,9 @@ m4_dnl rows.m4 -- shared by the kernels that move rows.  Cache and update are fo
 m4_dnl struct kvmill_rows has the strides.
 km_need_all(«the definitions», «km_symbol», «km_unit», «km_variant», «km_straight_units», «km_around»)
 
-m4_dnl Shape fields that a family does not have are open.
+m4_dnl Fields that a family's shape does not have are open.
 km_default(«km_heads», -1)km_default(«km_capacity», -1)km_default(«km_new_rows», -1)km_default(«km_row», -1)
-m4_dnl Any start can be wrapped: in a linear cache it costs a compare.
+m4_dnl Without a mode, any start is wrapped; in a linear cache this only costs a comparison.
 km_default(«km_mode», «circular»)
 
 m4_dnl km_first_slot -- defines first_slot (rows, b): where the first new row of batch entry b goes.
@@ -29,26 +29,26 @@ first_slot(const struct kvmill_rows *p, int64_t b)
 }
 »)
 
-m4_dnl km_wrapped(START) -- START modulo the capacity, also of a negative one; a linear start needs none.
+m4_dnl km_wrapped(START) -- START modulo the capacity, also if START is negative; in linear caches just START.
 m4_define(«km_is_mask», «(km_capacity > 0 && (km_capacity & (km_capacity - 1)) == 0)»)
 m4_define(«km_needs_modulo», «m4_ifelse(km_mode, «linear», 0, «!km_is_mask»)»)
 m4_define(«km_wrapped», «m4_ifelse(km_mode, «linear», «$1»,
     «km_if(km_is_mask, «$1 & m4_eval(km_capacity - 1)», «floored($1, km_slots_of(«p->»))»)»)»)
 
-m4_dnl km_slots -- the number of slots, in C; km_slots_of(PROBLEM): of a problem like p. or p->.
+m4_dnl km_slots -- the number of slots, in C; km_slots_of(PROBLEM) -- the same for text like "p." or "p->".
 m4_define(«km_slots_of», «km_if(km_capacity < 0, «$1capacity», «km_capacity»)»)
 m4_define(«km_slots», «km_slots_of(«p.»)»)
 
 m4_dnl km_all_heads -- the number of heads, in C.
 m4_define(«km_all_heads», «km_if(km_heads < 0, «p.heads», «km_heads»)»)
 
-m4_dnl km_copy_row(TO, AT, FROM, BEGIN) -- one row.
+m4_dnl km_copy_row(TO, AT, FROM, BEGIN) -- copy one row.
 m4_define(«km_is_straight», «(km_row > 0 && km_row <= km_straight_units)»)
 m4_define(«km_copy_row»,
     «km_if(km_is_straight, «km_copy(km_row, «$1», «$2», «$3», «$4»)», «        copy_long($1, $2, $3, $4, p->row, 0);
 »)»)
 
-m4_dnl km_copy_run -- defines copy_run: rows that follow each other in slots and in the source.
+m4_dnl km_copy_run -- defines copy_run, which copies rows in consecutive slots.
 m4_define(«km_copy_run»,
     «km_function(«void», «copy_run(const struct kvmill_rows *p, int64_t at, int64_t at_step, const unsigned char *from,
          int64_t begin, int64_t begin_step, int64_t count)»)
@@ -66,12 +66,12 @@ km_copy_row(«to», «at», «from», «begin»)m4_dnl
 }
 »)
 
-m4_dnl km_unit_of_work -- decodes u: chunk `chunk` of slab (b, h).
+m4_dnl km_unit_of_work -- splits the number u into chunk `chunk` of the slab of batch entry b and head h.
 m4_define(«km_unit_of_work», «        int64_t slab = u / p.chunks, chunk = u % p.chunks;
         int64_t b = slab / km_all_heads, h = slab % km_all_heads;
 »)
 
-m4_dnl km_store_head(COPY) -- the new rows of one head by COPY, then on to the next head.
+m4_dnl km_store_head(COPY) -- store the new rows of one head with COPY, then go on to the next head.
 m4_define(«km_store_head»,
     «km_each(«S», 0, km_new_rows - 1, 1, «m4_indir(«$1», km_row, «to», «slot_»S« + at», «from», «km_row_of(S)»)»)m4_dnl
         at += km_p(«present_stride.head»);
@@ -81,9 +81,9 @@ m4_define(«km_store_head»,
 m4_dnl km_row_of(S) -- where row S of the update begins.
 m4_define(«km_row_of», «begin«»km_if($1 == 0, «», « + $1 * km_p(«update_stride.row»)»)»)
 
-m4_dnl km_store_straight(HEADS) -- defines km_run from HEADS(COPY), the code that stores all heads by COPY.
-m4_dnl Where rows can go around the caches there are two such loops: rows in the middle of a cache are
-m4_dnl rarely in the processor's caches, and not reading them first makes a large batch 2 to 3 times as fast.
+m4_dnl km_store_straight(HEADS) -- defines km_run.  HEADS(COPY) is the code that stores all heads with COPY.
+m4_dnl If rows can be stored around the caches, there are two loops.  Rows in the middle of a cache are rarely in the
+m4_dnl processor's caches, and a large batch is 2 to 3 times as fast if they are not read first.
 m4_define(«km_store_straight», «m4_define(«km_heads_by», «$1»)m4_dnl
 km_if(km_around, «_km_store_loop(«store_around», «km_copy_around», «    km_stream_end;
 »)
@@ -100,13 +100,13 @@ km_run_function
 }
 », «_km_store_loop(«km_run», «km_copy», «»)»)»)
 
-m4_dnl _km_store_loop(NAME, COPY, END)
+m4_dnl _km_store_loop(NAME, COPY, END) -- defines one such loop.
 m4_define(«_km_store_loop», «km_function(«void», «$1«»(const void *problem, int64_t first, int64_t last)»)
 {
     const struct kvmill_rows p = *(const struct kvmill_rows *)problem;
     unsigned char *to = p.present;
     const unsigned char *from = p.update;
-    /* The loop nest: batch entries; of each its heads, of each of these the new rows.  */
+    /* The loop nest: batch entries, the heads of each, and the new rows of each head.  */
     for (int64_t b = first; b < last; b++) {
         int64_t at = b * km_p(«present_stride.batch»), begin = b * km_p(«update_stride.batch»);
         int64_t slot = first_slot(&p, b);
@@ -121,7 +121,7 @@ $3}
 »)
 m4_define(«km_next_slot», «m4_ifelse(km_mode, «linear», «slot + 1», «slot + 1 == km_slots ? 0 : slot + 1»)»)
 
-m4_dnl km_rows_descriptor(FAMILY, WHOLE_BATCH)
+m4_dnl km_rows_descriptor(FAMILY, WHOLE_BATCH) -- what the library sees of the kernel.
 m4_define(«km_rows_descriptor», «km_descriptor(«$1», «kvmill_rows_shape shape = {
     .unit_bits = km_unit_bits,
     .circular = m4_ifelse(km_mode, «circular», 1, 0),

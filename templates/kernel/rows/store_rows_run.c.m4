@@ -1,4 +1,4 @@
-m4_dnl store_rows_run -- runs of new rows: a prompt, or heads and rows that only the run knows.
+m4_dnl store_rows_run -- runs of new rows: for prompts, or if heads and rows are known only at run time.
 m4_dnl A run that reaches the end of a ring continues at slot 0.
 m4_define(«km_stream_flag», «stream_store»)m4_dnl
 km_head(«Store rows: as runs of rows that follow each other.», km_dtype_headers)
@@ -19,7 +19,7 @@ km_unit_of_work«»m4_dnl
 m4_ifelse(km_mode, «linear»,
     «        copy_run(&p, at + (slot + row) * step, step, p.update, begin + row * from_step, from_step,
                  end - row);
-», «        int64_t turn = km_slots - slot; /* rows from here on go to the front */
+», «        int64_t turn = km_slots - slot; /* from this row on, rows continue at slot 0 */
         int64_t middle = turn < row ? row : turn < end ? turn : end;
         copy_run(&p, at + (slot + row) * step, step, p.update, begin + row * from_step, from_step,
                  middle - row);

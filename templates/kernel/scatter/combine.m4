@@ -1,6 +1,6 @@
 m4_divert(-1)
-m4_dnl combine.m4 -- rows of updates combined with rows of results: as vectors of many elements, then of fewer, then one
-m4_dnl by one.  An element is what km_element says, how it is combined what km_combiner does.
+m4_dnl combine.m4 -- combines rows of updates with rows of results: by wide vectors, then narrower ones, then single
+m4_dnl elements.  km_element is the element type, km_combiner the operation.
 km_need_all(«the definitions», «km_combiner», «km_element», «km_element_code», «km_element_bits», «km_unroll»)
 
 m4_define(«km_is_narrow», m4_eval(km_element_bits < 8))
@@ -12,23 +12,23 @@ m4_define(«km_is_extreme», m4_ifelse(km_combiner, «minimum», 1, km_combiner,
 m4_define(«km_sign», m4_ifelse(km_combiner, «subtract», «-», km_combiner, «add», «+», km_combiner, «multiply», «*»,
     km_combiner, «and», «&», km_combiner, «or», «|», km_combiner, «xor», «^», km_combiner, «minimum», «<», «>»))
 
-m4_dnl km_number -- what C computes elements with; km_mask -- an integer as wide.
+m4_dnl km_number -- the C type that elements are computed in; km_mask -- an integer type of the same width.
 m4_define(«km_number», m4_ifelse(km_kind, «halves», «float», km_element, «f32», «float», km_element, «c64», «float»,
     km_element, «f64», «double», km_element, «c128», «double», km_element_code, 0,
     «int»km_wide_bits«_t», «uint»km_wide_bits«_t»))
 m4_define(«km_mask», «int»m4_ifelse(km_kind, «halves», 32, km_kind, «complex», m4_eval(km_element_bits / 2),
     km_wide_bits)«_t»)
 
-m4_dnl km_widened(NUMBERS), km_narrowed(NUMBERS) -- integers of fewer than 8 bits as those of 8, and back.
+m4_dnl km_widened(NUMBERS), km_narrowed(NUMBERS) -- integers of fewer than 8 bits to integers of 8 bits, and back.
 m4_define(«km_bits_mask», «m4_eval((1 << km_element_bits) - 1)»)
 m4_define(«km_bits_sign», «m4_eval(1 << (km_element_bits - 1))»)
 m4_define(«km_widened», «m4_ifelse(km_is_narrow«»km_element_code, 10,
     «(($1 & km_bits_mask) ^ km_bits_sign) - km_bits_sign», km_is_narrow, 1, «$1 & km_bits_mask», «$1»)»)
 m4_define(«km_narrowed», «km_if(km_is_narrow, «($1) & km_bits_mask», «$1»)»)
 
-m4_dnl ---- What is done: C text of a, in the result, and b, the update ----
+m4_dnl ---- The operation: C text of a, an element of the result, and b, its update ----
 
-m4_dnl km_one -- to one of each.  Integers are multiplied as unsigned int, so that narrow ones do not become int.
+m4_dnl km_one -- on single elements.  1u * makes narrow integers unsigned int, so that products cannot overflow int.
 m4_define(«km_one», «m4_ifelse(km_kind«»km_is_extreme, «truths0», «(a != 0) km_sign (b != 0)»,
   km_kind«»km_is_extreme, «integers0», «(km_number)(1u * a km_sign b)»,
   km_kind«»km_is_extreme, «integers1», «a km_sign b ? a : b»,
@@ -36,8 +36,8 @@ m4_define(«km_one», «m4_ifelse(km_kind«»km_is_extreme, «truths0», «(a !=
       (a == b && m4_ifelse(km_combiner, «maximum», «!»)__builtin_signbit(a)) ? a : b»,
   «a km_sign b»)»)
 
-m4_dnl km_all(VECTOR, MASK) -- to vectors.  Zeros that are equal differ in their signs: maximum takes the bits that both
-m4_dnl have, minimum those that one has.
+m4_dnl km_all(VECTOR, MASK) -- on vectors.  Equal zeros may differ in their signs: maximum takes the bits that both
+m4_dnl have, minimum those that either has.
 m4_define(«km_all», «m4_ifelse(km_kind«»km_is_extreme, «truths0», «($1)((($2)(a != 0) km_sign ($2)(b != 0)) & 1)»,
   km_kind«»km_is_extreme, «integers1», «_km_choose(«$1», «$2», «a km_sign b», «($2)b»)»,
   km_is_extreme, 1, «_km_choose(«$1», «$2», «((a km_sign b) | (a != a))»,
@@ -47,10 +47,10 @@ m4_define(«_km_choose», «($1)((($2)($3) & ($2)a) | (~($2)($3) & $4))»)
 
 m4_dnl ---- Functions ----
 
-m4_dnl km_combine_functions -- combine_one and, for every width, combine_W (to, from).
+m4_dnl km_combine_functions -- defines combine_one (to, from), and combine_W (to, from) for every width.
 m4_define(«km_combine_functions», «m4_indir(«_km_functions_»km_kind)»)
 
-m4_dnl km_vector_widths -- bytes of vectors, widest first, down to two elements.
+m4_dnl km_vector_widths -- the bytes of vectors, widest first, down to two elements.
 m4_define(«km_vector_widths», «m4_ifelse(km_kind, «halves», «m4_eval(km_lanes * 2)»,
   km_kind, «bytes», «», «_km_widths(km_widest)»)»)
 m4_define(«km_least_width», «km_if(km_size < 2, 4, «m4_eval(2 * km_size)»)»)
@@ -78,7 +78,7 @@ km_inline(«void», «combine_one(unsigned char *to, const unsigned char *from)�
 m4_define(«_km_functions_floats», m4_defn(«_km_functions_integers»))
 m4_define(«_km_functions_truths», m4_defn(«_km_functions_integers»))
 
-m4_dnl Two floats, each with its own.
+m4_dnl Two floats at a time, each combined with its own update.
 m4_define(«_km_functions_complex», «typedef km_number number __attribute__((may_alias, aligned(1)));
 km_for_words(«W», «km_vector_widths», «_km_vector_function(W)»)
 km_inline(«void», «combine_one(unsigned char *to, const unsigned char *from)»)
@@ -103,7 +103,8 @@ km_inline(«void», «combine_$1(unsigned char *to, const unsigned char *from)»
 }
 »)
 
-m4_dnl Computed as floats: a sum or product of two halves is rounded to a half as if it were exact.
+m4_dnl Halves are computed as floats: rounding the float sum or product of two halves gives the correctly rounded
+m4_dnl result.
 m4_define(«_km_functions_halves»,
     «km_for_words(«W», «km_vector_widths», «typedef km_mask mask __attribute__((vector_size(m4_eval(W * 2))));
 
@@ -124,7 +125,7 @@ km_inline(«void», «combine_one(unsigned char *to, const unsigned char *from)�
 
 m4_dnl ---- Rows ----
 
-m4_dnl km_combine_row -- defines combine_row (to, from, count): elements without gaps.
+m4_dnl km_combine_row -- defines combine_row (to, from, count), for adjacent elements.
 m4_define(«km_combine_row»,
     «km_function(«void», «combine_row(unsigned char *to, const unsigned char *from, int64_t count)»)
 {
@@ -143,7 +144,7 @@ km_each(«U», 0, km_unroll - 1, 1, «        combine_$1(to + i + m4_eval(U * $1
 »)    }
 »)»)
 
-m4_dnl km_combine_straight(N) -- N elements from `from` on with those from `to` on, in straight-line code.
+m4_dnl km_combine_straight(N) -- combines N elements from `from` on with those from `to` on, in straight-line code.
 m4_define(«km_combine_straight», «m4_ifelse(km_kind, «bytes»,
     «km_straight(«km_move», «km_widths», m4_eval($1 * km_size), «to», «from»)», «_km_straight_row(0,
     m4_eval($1 * km_size), km_vector_widths)»)»)

@@ -1,31 +1,32 @@
 m4_divert(-1)
-m4_dnl scatter.m4 -- shared by the scatter kernels: loops over points, index vectors, windows that are partly out of
-m4_dnl bounds.
+m4_dnl scatter.m4 -- shared by the scatter kernels: loops over points, index vectors, and windows that are partly out of
+m4_dnl bounds.  A point is an element of the index space; it has an index vector and a window of updates.
 km_need_all(«the definitions», «km_symbol», «km_components», «km_row», «km_index_code», «km_index_bits», «km_unroll»,
     «km_ahead»)
 
-m4_dnl km_context -- what else combine_one and combine_row are given: the problem, where elements of a slot are not all
-m4_dnl there is; km_context_parameter -- the same in a declaration.
+m4_dnl km_context -- an extra argument of combine_one and combine_row: the problem, in kernels that need more than the
+m4_dnl element.  km_context_parameter -- its declaration.
 km_default(«km_context», «»)
 m4_define(«km_context_parameter»,
     «m4_ifelse(m4_defn(«km_context»), «», «», «const struct kvmill_scatter_windows *p, »)»)
 
-m4_dnl km_update_size -- bytes of an update, which may be of another type.
+m4_dnl km_update_size -- bytes of an update's element, whose type may differ from the result's.
 km_default(«km_update_size», «km_size»)
 
 m4_dnl km_for_starts(BODY) -- BODY for every component K.
 m4_define(«km_for_starts», «km_each(«K», 0, km_components - 1, 1, «$1»)»)
 
-m4_dnl km_array -- C has no arrays of nothing.
+m4_dnl km_array -- the length of arrays with an entry per component; C has no arrays of length 0.
 m4_define(«km_array», «km_if(km_components, «km_components», 1)»)
 
-m4_dnl km_apart(TYPE, DECLARATION) -- a function that is not inlined: what calls itself grows tenfold if it is.
+m4_dnl km_apart(TYPE, DECLARATION) -- a function that is not inlined: inlining recursive functions made code ten times
+m4_dnl as long.
 m4_define(«km_apart», «km_function(«__attribute__((noinline)) $1», «$2»)»)
 
 m4_dnl ---- Index components ----
 
 m4_define(«_km_index_type», «int«»km_if(km_index_bits < 8, 8, km_index_bits)«»_t»)
-m4_dnl Less than a byte: what lies beyond the bits is not looked at.
+m4_dnl Indices of fewer than 8 bits: the other bits of the byte are ignored.
 m4_define(«km_index_value», «m4_ifelse(
   km_index, «i1», «value != 0»,
   km_index, «ui64», «value > INT64_MAX ? INT64_MAX : (int64_t)value»,
@@ -34,7 +35,7 @@ m4_define(«km_index_value», «m4_ifelse(
     m4_eval(1 << (km_index_bits - 1))»,
   «value & m4_eval((1 << km_index_bits) - 1)»)»)
 
-m4_dnl km_index_functions -- load_index (at): widened as its type says; beyond INT64_MAX it is that.
+m4_dnl km_index_functions -- defines load_index (at): the index as int64; larger numbers become INT64_MAX.
 m4_define(«km_index_functions»,
     «typedef m4_ifelse(km_index_code, 0, «», «u»)«»_km_index_type component __attribute__((may_alias, aligned(1)));
 
@@ -48,8 +49,8 @@ km_inline(«int64_t», «load_index(const unsigned char *at)»)
 
 m4_dnl ---- Windows ----
 
-m4_dnl km_window_functions -- combine_rows, walk and partial.
-m4_define(«km_window_functions», «/* Elements along a loop.  */
+m4_dnl km_window_functions -- defines combine_rows, walk and partial.
+m4_define(«km_window_functions», «/* Combine the elements along a loop.  */
 km_function(«void», «combine_along(km_context_parameter«»const struct kvmill_scatter_loop *loop, unsigned char *to,
     const unsigned char *from)»)
 {
@@ -73,7 +74,7 @@ km_apart(«void», «walk(km_context_parameter«»const struct kvmill_scatter_lo
             walk(km_context«»loop + 1, loops - 1, to + i * loop->result_step, from + i * loop->update_step);
 }
 
-/* Coordinates [*low, *high) of a window from `start` on, at `turn` of the loops over points, that may be written.  */
+/* Set [*low, *high), the coordinates of a window from `start` on that may be written.  Returns 0 if there are none.  */
 static int
 clip(const struct kvmill_scatter_start *s, int64_t start, int64_t turn, int64_t *low, int64_t *high)
 {
@@ -84,7 +85,7 @@ clip(const struct kvmill_scatter_start *s, int64_t start, int64_t turn, int64_t 
     return 1;
 }
 
-/* A loop over the coordinates [low, high) alone; `to` and `from` go where it begins.  */
+/* Restrict a loop to the coordinates [low, high), and move `to` and `from` to its new beginning.  */
 static void
 cut(struct kvmill_scatter_loop *loop, int64_t low, int64_t high, unsigned char **to, const unsigned char **from)
 {
@@ -94,7 +95,7 @@ cut(struct kvmill_scatter_loop *loop, int64_t low, int64_t high, unsigned char *
     loop->count = last - first;
 }
 
-/* What may be written of a window whose index vector is not inside.  */
+/* Write the part of a window that is inside, for a point whose window is not inside as a whole.  */
 km_apart(«void», «partial(const struct kvmill_scatter_windows *p, const struct inside *inside, const int64_t *start,
         unsigned char *to, const unsigned char *from)»)
 {
@@ -116,15 +117,15 @@ km_apart(«void», «partial(const struct kvmill_scatter_windows *p, const struc
 
 m4_dnl ---- Points ----
 
-m4_dnl km_point_types -- what loops over points hand on.
-m4_define(«km_point_types», «/* Where a loop over points begins.  */
+m4_dnl km_point_types -- types for the loops over points.
+m4_define(«km_point_types», «/* The place of a point.  */
 struct place {
     unsigned char *to;
     const unsigned char *from, *vector;
 };
 
-/* Windows are inside as a whole where every component k is less than count[k] above low[k]; turn[k] is added to
-   coordinates.  */
+/* A window is inside as a whole if start[k] - low[k] is less than count[k] for every component k.  turn[k] is the
+   coordinate of the enclosing loop that moves component k, or 0.  */
 struct inside {
     int64_t low[km_array], turn[km_array];
     uint64_t count[km_array];
@@ -132,28 +133,29 @@ struct inside {
 
 »)
 
-m4_dnl km_point_loads(TURN, SUFFIX) -- the components of point TURN as start_K_SUFFIX.
+m4_dnl km_point_loads(TURN, SUFFIX) -- load the components of point TURN to start_K_SUFFIX.
 m4_define(«km_point_loads»,
     «km_for_starts(«        int64_t start_«»K«»_$2 = load_index(at.vector + ($1) * step.index_step + offset_«»K);
 »)»)
-m4_dnl km_point_inside(SUFFIX) -- whether the window is; km_point_to(TURN, SUFFIX) -- where it begins.
+m4_dnl km_point_inside(SUFFIX) -- whether its window is inside; km_point_to(TURN, SUFFIX) -- where its window begins.
 m4_define(«km_point_inside», «km_if(km_components, «km_for_starts(«m4_ifelse(K, 0, «»,
     « & »)((uint64_t)start_«»K«»_$1 - (uint64_t)low_«»K < count_«»K)»)», 1)»)
 m4_define(«km_point_to», «at.to + ($1) * step.result_step«»km_for_starts(« + start_«»K«»_$2 * step_«»K»)»)
 m4_define(«km_point_from», «at.from + ($1) * step.update_step»)
 
-m4_dnl km_point_partial(TURN, SUFFIX) -- the cold way, where a window has more than one element.
+m4_dnl km_point_partial(TURN, SUFFIX) -- for windows that are not inside as a whole; rarely used.
 m4_define(«km_point_partial», «{
             const int64_t start[] = {km_for_starts(«start_«»K«»_$2, »)0};
             partial(p, &inside, start, at.to + ($1) * step.result_step, km_point_from($1));
         }»)
 
-m4_dnl km_run_functions -- defines repeat (): where the loop around the points reads the same index vectors again and
-m4_dnl again and these name neighbours, as slices do, runs of neighbours are found once and are rows from then on.
+m4_dnl km_run_functions -- defines repeat ().  A loop around the points may read the same index vectors again and again,
+m4_dnl and these may name neighbours, as those of slices do.  Runs of neighbours are then found once and combined as
+m4_dnl rows.
 m4_define(«km_finds_runs», «(km_row == 1 && km_components > 0)»)
 m4_define(«km_run_functions», «enum { MOST_RUNS = 512, LEAST_TURNS = 4, LEAST_RUN = 4 };
 
-/* Points [first, first + count), of which the result lies side by side from `to` on.  */
+/* Points [first, first + count), whose results are adjacent from `to` on.  */
 struct run {
     int64_t to, first, count;
 };
@@ -164,7 +166,7 @@ continues(const struct run *run, int64_t to, int64_t i)
     return to == run->to + run->count * km_size && i == run->first + run->count;
 }
 
-/* How many there are; more than MOST_RUNS where not all were found.  */
+/* Find the runs.  Returns their number, or more than MOST_RUNS if there are too many.  */
 km_apart(«int», «find_runs(const struct kvmill_scatter_windows *p, struct place at, struct inside inside,
     struct run *runs)»)
 {
@@ -184,7 +186,7 @@ km_point_loads(«i», 0)        if (!(km_point_inside(0)))
     return count;
 }
 
-/* The loop `depth` around the points, if it is one of these.  */
+/* Combine by runs, if the loop at `depth` around the points repeats their index vectors.  Returns whether it did.  */
 km_function(«int», «repeat(const struct kvmill_scatter_windows *p, int depth, struct place at, const int64_t *turn)»)
 {
     const struct kvmill_scatter_loop *loop = &p->point[depth], *point = loop + 1;
@@ -206,15 +208,15 @@ km_function(«int», «repeat(const struct kvmill_scatter_windows *p, int depth,
 
 »)
 
-m4_dnl km_point_constants(STEP) -- what is the same for all points, STEP being how far apart the result's coordinates of
-m4_dnl K are.
+m4_dnl km_point_constants(STEP) -- numbers that are the same for all points.  STEP is the distance in the result between
+m4_dnl coordinates of component K.
 m4_define(«km_point_constants», «km_for_starts(«    const int64_t offset_«»K = p->start[K].index_offset, step_«»K = $1;
     const int64_t low_«»K = inside.low[K];
     const uint64_t count_«»K = inside.count[K];
 »)»)
 
-m4_dnl km_point_ahead(TURN) -- the elements of a later point are brought near; an index may lead anywhere, so that it
-m4_dnl is added as a number.
+m4_dnl km_point_ahead(TURN) -- prefetch the elements of a later point.  Its index may be invalid, so the address is
+m4_dnl computed as an integer.
 m4_define(«km_point_ahead», «km_if(km_ahead, «        if ($1 + km_ahead < step.count) {
             const unsigned char *vector = at.vector + ($1 + km_ahead) * step.index_step;
             uint64_t address = (uintptr_t)at.to + (uint64_t)(($1 + km_ahead) * step.result_step);
@@ -226,8 +228,8 @@ km_for_starts(«            address += (uint64_t)load_index(vector + offset_«»
 
 m4_define(«km_index_bytes», «km_if(km_index_bits < 8, 1, m4_eval(km_index_bits / 8))»)
 
-m4_dnl km_points(BODY) -- defines km_run from points (), whose loops over the points of one loop are BODY.  Where
-m4_dnl single elements lie side by side, as they mostly do, the compiler is told so.
+m4_dnl km_points(BODY) -- defines km_run.  BODY loops over the points of the innermost loop.  For single elements that
+m4_dnl are adjacent, the usual case, there is a copy with constant strides.
 m4_define(«km_points», «km_inline(«void»,
     «points_by(const struct kvmill_scatter_windows *p, struct place at, struct inside inside,
           const struct kvmill_scatter_loop step, const int64_t last_step)»)
@@ -265,7 +267,7 @@ min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* What index components must be for a whole window, at these turns of the loops over points.  */
+/* The limits for index components of windows that are inside as a whole, at these turns of the loops over points.  */
 static struct inside
 inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn)
 {
@@ -294,7 +296,7 @@ km_if(km_finds_runs, «km_run_functions»)«»km_apart(«void»,
     }
 km_if(km_finds_runs, «    if (depth == p->point_loops - 2 && repeat(p, depth, at, turn))
         return;
-»)    /* The loop nest: this loop over points and those in it, down to points(); there windows, or their elements.  */
+»)    /* The loop nest: loops over points, one inside the other, down to points(); there windows, or their elements.  */
     for (int64_t i = 0; i < loop->count; i++) {
         turn[depth] = i;
         walk_points(p, depth + 1, at, turn);
@@ -316,8 +318,8 @@ km_run_function
 
 »)
 
-m4_dnl km_single_points -- points, where windows are one element: it is inside, or nothing is done.  The components of
-m4_dnl several points are loaded together; elements are combined in order, since points may have the same one.
+m4_dnl km_single_points -- points whose windows are one element, which is inside or ignored.  The components of several
+m4_dnl points are loaded together.  Elements are combined in order, because points may name the same element.
 m4_define(«km_single_point», «km_if(km_components, «        if (km_point_inside(«$2»))
     »)        combine_one(km_context«»km_point_to(«$1», «$2»), km_point_from(«$1»));
 »)
@@ -340,7 +342,7 @@ m4_define(«km_walked_rows», «km_function(«void», «combine_rows(const struc
 
 »)
 
-m4_dnl km_row_points -- points, where windows are rows.
+m4_dnl km_row_points -- points whose windows are rows.
 m4_define(«km_row_points», «km_points(«    for (; i < step.count; i++) {
 km_point_ahead(«i»)km_point_loads(«i», 0)km_if(km_components, «        if (km_point_inside(0))
     »)        combine_rows(p, p->rows, p->row_loops, km_point_to(«i», 0), km_point_from(«i»));
@@ -350,7 +352,7 @@ km_if(km_components, «        else
     }
 »)»)
 
-m4_dnl km_scatter_descriptor
+m4_dnl km_scatter_descriptor -- what the library sees of the kernel.
 m4_define(«km_scatter_descriptor», «km_descriptor(«KVMILL_SCATTER», «kvmill_scatter_shape shape = {
     .combiner = km_combiner_number,
     .element_code = km_element_code,

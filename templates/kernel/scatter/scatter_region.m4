@@ -1,13 +1,14 @@
 m4_divert(-1)
-m4_dnl scatter_region.m4 -- elements of several results combined with their updates by the steps of a region, straight
-m4_dnl on.  Values are as memory has them, halves and integers as their bits; an op takes numbers of them and rounds
-m4_dnl once.  Loops over a row are plain C that compilers vectorise: choices are made of what is computed anyway.
+m4_dnl scatter_region.m4 -- combines elements of several results with their updates by the steps of a region, in
+m4_dnl straight-line code.  Values are kept as in memory: halves and integers as their bits.  Each op converts them to
+m4_dnl numbers and rounds once.  The loop over a row is plain C that compilers vectorise; both sides of a choice are
+m4_dnl always computed.
 km_need_all(«the spec that has the region», «km_region», «km_slots», «km_steps»)
 km_default(«km_unroll», 1)
 
 m4_dnl ---- Types ----
 
-m4_dnl km_type_bits(TYPE); km_type_kind(TYPE) -- float, half, truth, signed or unsigned.
+m4_dnl km_type_bits(TYPE) -- the number of bits.  km_type_kind(TYPE) -- float, half, truth, signed or unsigned.
 m4_define(«km_type_bits», «m4_ifelse(«$1», «bf16», 16, «m4_patsubst(«$1», «[a-z]»)»)»)
 m4_define(«km_type_kind», «m4_ifelse(«$1», «f16», «half», «$1», «bf16», «half», «$1», «i1», «truth»,
     m4_substr(«$1», 0, 1), «f», «float», m4_substr(«$1», 0, 1), «i», «signed», «unsigned»)»)
@@ -18,21 +19,21 @@ m4_define(«km_type_size», «m4_eval(km_held_bits(«$1») / 8)»)
 m4_define(«km_type_mask», «m4_eval((1 << km_type_bits(«$1»)) - 1)»)
 m4_define(«km_type_sign», «m4_eval(1 << (km_type_bits(«$1») - 1))»)
 
-m4_dnl km_float(TYPE) -- what C computes floats with.
+m4_dnl km_float(TYPE) -- the C type in which floats are computed.
 m4_define(«km_float», «m4_ifelse(«$1», «f64», «double», «float»)»)
-m4_dnl km_memory(TYPE) -- as memory has it; km_value(TYPE) -- as steps hand it on.
+m4_dnl km_memory(TYPE) -- the C type in memory; km_value(TYPE) -- the C type of a step's result.
 m4_define(«km_memory», «m4_ifelse(km_type_kind(«$1»), «float», «km_float(«$1»)», «uint»km_held_bits(«$1»)«_t»)»)
 m4_define(«km_value», «m4_ifelse(«$1», «i1», «_Bool», «km_memory(«$1»)»)»)
-m4_dnl km_wide(TYPE) -- unsigned integers that C shifts without making them int.
+m4_dnl km_wide(TYPE) -- an unsigned type for shifts that C does not promote to int.
 m4_define(«km_wide», «m4_ifelse(km_type_bits(«$1»), 64, «uint64_t», «uint32_t»)»)
 
-m4_dnl km_signed(TYPE, V), km_unsigned(TYPE, V) -- the integer that the bits are, one way and the other.
+m4_dnl km_signed(TYPE, V), km_unsigned(TYPE, V) -- the bits V as a signed or an unsigned integer.
 m4_define(«km_signed», «km_if(km_type_bits(«$1») < 8,
     «((int8_t)(($2 & km_type_mask(«$1»)) ^ km_type_sign(«$1»)) - km_type_sign(«$1»))»,
     «((int«»km_type_bits(«$1»)_t)$2)»)»)
 m4_define(«km_unsigned», «km_if(km_type_bits(«$1») < 8, «($2 & km_type_mask(«$1»))», «$2»)»)
 
-m4_dnl km_number(TYPE, V) -- the number with these bits; km_rounded(TYPE, NUMBER) -- the bits of it.
+m4_dnl km_number(TYPE, V) -- the number with the bits V; km_rounded(TYPE, NUMBER) -- the bits of a number.
 m4_define(«km_number», «m4_ifelse(«$1», «f16», «from_half($2)», «$1», «bf16», «float_of((uint32_t)$2 << 16)»,
     km_type_kind(«$1»), «signed», «km_signed(«$1», «$2»)», km_type_kind(«$1»), «unsigned», «km_unsigned(«$1»,
     «$2»)», «$2»)»)
@@ -42,15 +43,15 @@ m4_define(«km_rounded», «m4_ifelse(«$1», «f16», «to_half($2)», «$1», 
 
 m4_dnl ---- Ops: km_op_NAME(RESULT, OPERAND, A, B, C) -- C text ----
 
-m4_dnl _km_by_kind(TYPE, FLOAT, INTEGER, TRUTH) -- integers wrap as unsigned ones do.
+m4_dnl _km_by_kind(TYPE, FLOAT, INTEGER, TRUTH) -- the text for the kind of TYPE.  Integers wrap, as unsigned ones do.
 m4_define(«_km_by_kind»,
     «m4_ifelse(km_is_real(«$1»), 1, «km_rounded(«$1», «$2»)», «$1», «i1», «$4», «km_rounded(«$1», «$3»)»)»)
 m4_define(«_km_binary», «_km_by_kind(«$1», «km_number(«$1», «$2») $4 km_number(«$1», «$3»)», «1u * $2 $4 $3», «$5»)»)
 
 m4_define(«km_op_add», «_km_binary(«$1», «$3», «$4», «+», «$3 | $4»)»)
 m4_define(«km_op_subtract», «_km_binary(«$1», «$3», «$4», «-»)»)
-m4_dnl A sum of products must not become one instruction, which would round once: a zero that the compiler cannot see
-m4_dnl through makes the product such a sum itself.
+m4_dnl A product and a sum must not be fused into one instruction, which would round only once.  So the product adds a
+m4_dnl zero that the compiler cannot see through.
 m4_define(«km_op_multiply»,
     «m4_ifelse(km_type_kind(«$1»), «float», «$3 * $4 + minus_0_«»$1», «_km_binary(«$1», «$3», «$4», «*», «$3 & $4»)»)»)
 m4_define(«km_op_negate», «_km_by_kind(«$1», «-km_number(«$1», «$3»)», «0u - $3»)»)
@@ -68,7 +69,7 @@ m4_define(«km_op_minimum», «_km_extreme(«$1», «smaller», «$3», «$4», 
 m4_define(«km_op_clamp», «_km_by_kind(«$1», «km_call(«smaller», «$1»,
     «km_call(«larger», «$1», «km_number(«$1», «$3»), km_number(«$1», «$4»)»), km_number(«$1», «$5»)»)», «_km_clamp(«$1»,
     «$3», «$4», «$5»)», «($3 | $4) & $5»)»)
-m4_dnl Not beyond the upper limit, even if the lower one is.
+m4_dnl The result is never above the upper limit, even if the lower limit is.
 m4_define(«_km_clamp», «((_km_compare(«$1», «$4», «$2», «<», 0)) | (_km_compare(«$1», «$4», «$3», «<»,
     0))) ? $4 : _km_compare(«$1», «$3», «$2», «<», 0) ? $2 : $3»)
 
@@ -78,7 +79,7 @@ m4_define(«km_op_round_nearest_even», «km_rounded(«$1», «km_call(«even»,
 m4_define(«km_op_round_nearest_afz», «km_rounded(«$1», «km_call(«outwards», «$1», «km_number(«$1», «$3»)»)»)»)
 m4_define(«km_op_is_finite», «km_number(«$2», «$3») - km_number(«$2», «$3») == 0»)
 
-m4_dnl _km_compare(TYPE, A, B, SIGN, SELF) -- SELF is what it gives if both are one value, except for NaN.
+m4_dnl _km_compare(TYPE, A, B, SIGN, SELF) -- SELF is the result if A and B are the same value and not a float.
 m4_define(«_km_compare»,
     «m4_ifelse(km_is_real(«$1»)«$2», «0$3», «((void)$2, $5)», «km_number(«$1», «$2») $4 km_number(«$1», «$3»)»)»)
 m4_define(«km_op_compare_EQ», «_km_compare(«$2», «$3», «$4», «==», 1)»)
@@ -89,7 +90,7 @@ m4_define(«km_op_compare_LE», «_km_compare(«$2», «$3», «$4», «<=», 1)
 m4_define(«km_op_compare_LT», «_km_compare(«$2», «$3», «$4», «<», 0)»)
 m4_define(«km_op_select», «km_chosen(«$1», «$3», «$4», «$5»)»)
 
-m4_dnl km_chosen(TYPE, TRUTH, A, B) -- A if it is true, of what is computed anyway: compilers would move floats into a
+m4_dnl km_chosen(TYPE, TRUTH, A, B) -- A if TRUTH, otherwise B, by masks: compilers would turn a choice of floats into a
 m4_dnl branch.
 m4_define(«km_chosen», «m4_ifelse(«$1», «i1», «($2 & $3) | (!$2 & $4)», km_type_kind(«$1»), «float»,
     «_km_of(km_float(«$1»))(chosen_«»km_type_bits(«$1»)($2, _km_bits(km_float(«$1»))($3),
@@ -100,7 +101,7 @@ m4_define(«km_op_or», «km_rounded(«$1», «$3 | $4»)»)
 m4_define(«km_op_xor», «km_rounded(«$1», «$3 ^ $4»)»)
 m4_define(«km_op_not», «m4_ifelse(«$1», «i1», «!$3», «km_rounded(«$1», «~$3»)»)»)
 
-m4_dnl A shift by all bits or more leaves none, or the sign.
+m4_dnl A shift by at least the number of bits gives 0, or copies of the sign.
 m4_define(«_km_most_shift», «m4_ifelse(km_type_bits(«$1»), 64, 63, 31)»)
 m4_define(«_km_shift», «km_unsigned(«$1», «$3») >= km_type_bits(«$1») ? 0 : km_rounded(«$1»,
     «(km_wide(«$1»))km_unsigned(«$1», «$2») $4 (km_unsigned(«$1», «$3») & _km_most_shift(«$1»))»)»)
@@ -114,7 +115,7 @@ m4_define(«km_op_popcnt», «km_rounded(«$1», «ones(km_unsigned(«$1», «$3
 m4_define(«km_op_count_leading_zeros»,
     «km_rounded(«$1», «leading_zeros(km_unsigned(«$1», «$3»)) - m4_eval(64 - km_type_bits(«$1»))»)»)
 
-m4_dnl x / 0 is -1 and x % 0 is x; the quotient of the least integer by -1 is itself.
+m4_dnl x / 0 is -1, and x % 0 is x.  The least integer divided by -1 is itself.
 m4_define(«_km_divided», «km_number(«$1», «$3») == 0 ? km_rounded(«$1», «$4») : m4_ifelse(km_type_kind(«$1»), «signed»,
     «km_number(«$1», «$3») == -1 ? km_rounded(«$1», «$5») : »)km_rounded(«$1»,
     «km_number(«$1», «$2») $6 km_number(«$1», «$3»)»)»)
@@ -130,8 +131,8 @@ m4_define(«km_op_convert», «m4_ifelse(«$1», «$2», «$3», «m4_indir(«_k
 m4_define(«_km_convert_to_truth», «km_number(«$2», «$3») != 0»)
 m4_define(«_km_convert_to_integer», «m4_ifelse(km_is_real(«$2»), 1, «$1_of_«»km_float(«$2»)(km_number(«$2», «$3»))»,
     «km_rounded(«$1», «km_number(«$2», «$3»)»)»)»)
-m4_dnl What a float does not hold leaves a trace in its last bit, if it is to become a half: what a float16 cannot hold
-m4_dnl of integers is too large for it anyway.
+m4_dnl A number that becomes a half by way of a float is rounded to odd first: what the float cannot represent sets its
+m4_dnl last bit.  Integers of 32 bits need this only for bfloat16: those that a float cannot represent overflow float16.
 m4_define(«_km_convert_to_real», «m4_ifelse(km_type_kind(«$1»)«»km_number_is_long(«$1», «$2»), «half1»,
     «km_rounded(«$1», «odd_float(_km_double(«$2», «$3»))»)», «km_rounded(«$1»,
     «(km_float(«$1»))km_number(«$2», «$3»)»)»)»)
@@ -142,7 +143,7 @@ m4_define(«_km_double», «m4_ifelse(«$1», «i64», «signed_double((int64_t)
 
 m4_dnl ---- Functions ----
 
-m4_dnl km_region_functions -- what steps call; then combine_one and combine_row.
+m4_dnl km_region_functions -- the functions that steps call, then combine_one and combine_row.
 m4_define(«km_region_functions», «_km_bit_functions«»_km_half_functions«»_km_float_functions(«float», «uint32_t», 23,
     31)«»_km_float_functions(«double», «uint64_t», 52,
     63)«»_km_integer_functions«»_km_conversions«»_km_memory_types«»_km_elements«»_km_combine»)
@@ -170,7 +171,7 @@ km_inline(«$1», «$4($2 u)»)
 
 »)
 
-m4_dnl Float16 has exponents 112 less; halves too small for one count 2^-24.
+m4_dnl The exponents of float16 are biased by 112 less than those of float; its subnormals are multiples of 2^-24.
 m4_define(«_km_half_functions», «km_inline(«float», «from_half(uint32_t half)»)
 {
     uint32_t sign = (half & 0x8000) << 16, u = (half & 0x7fff) << 13;
@@ -196,11 +197,11 @@ km_inline(«uint16_t», «to_brain(float value)»)
 
 »)
 
-m4_dnl _km_float_functions(TYPE, BITS, MANTISSA, SIGN).  Of zeros that are equal the signs decide.  Beyond 2^MANTISSA
-m4_dnl floats are the integers.
+m4_dnl _km_float_functions(TYPE, BITS, MANTISSA, SIGN) -- functions for float or double.  Equal zeros are ordered by
+m4_dnl their signs.  From 2^MANTISSA on every float is an integer.
 m4_define(«_km_bits», «m4_ifelse(«$1», «float», «bits_of», «bits_of_double»)»)
 m4_define(«_km_of», «m4_ifelse(«$1», «float», «float_of», «double_of»)»)
-m4_dnl _km_pick(FLOAT, TRUTH, A, B)
+m4_dnl _km_pick(FLOAT, TRUTH, A, B) -- km_chosen for float or double.
 m4_define(«_km_pick», «m4_ifelse(«$1», «float», «km_chosen(«f32», «$2», «$3», «$4»)»,
     «km_chosen(«f64», «$2», «$3», «$4»)»)»)
 m4_define(«_km_float_functions», «km_inline(«$1», «larger_$1($1 a, $1 b)»)
@@ -277,7 +278,7 @@ km_inline(«int», «leading_zeros(uint64_t u)»)
     return 64 - ones(u);
 }
 
-/* Towards 0, but odd where that is not exact: rounded again to fewer bits it is as if rounded once.  */
+/* Round towards 0, and set the last bit if that is not exact.  Rounding the result to fewer bits is then exact.  */
 km_inline(«float», «odd_float(double value)»)
 {
     float nearest = (float)value;
@@ -300,7 +301,7 @@ km_inline(«double», «signed_double(int64_t value)»)
 
 »)
 
-m4_dnl TYPE_of_FLOAT (value), for the conversions that there are.
+m4_dnl TYPE_of_FLOAT (value), for the conversions that occur.
 m4_define(«_km_conversions», «m4_pushdef(«km_step», m4_defn(«_km_conversion»))km_steps«»m4_popdef(«km_step»)»)
 m4_define(«_km_conversion», «m4_ifelse(«$2»«»km_is_integer(«$3»)«»km_is_real(«$4»), «convert11»,
     «m4_ifdef(«_km_has_$3_of_«»km_float(«$4»)», «»,
@@ -339,10 +340,10 @@ m4_define(«_km_memory_type»,
     «m4_define(«_km_has_$1»)typedef km_memory(«$1») memory_$1 __attribute__((may_alias, aligned(1)));
 »)»)
 
-m4_dnl _km_from_memory(TYPE, TEXT)
+m4_dnl _km_from_memory(TYPE, TEXT) -- the value of TEXT, which has the type in memory.
 m4_define(«_km_from_memory», «m4_ifelse(«$1», «i1», «$2 != 0», «$2»)»)
 
-m4_dnl A step that is a number is what it is before the loop.
+m4_dnl Constants and captures are computed before the loop.
 m4_define(«_km_number_step», «m4_ifelse(«$2», «constant», «    const km_value(«$3») $1 = _km_constant(«$3», «$5»);
 », «$2», «capture», «    const km_value(«$3») $1 = _km_from_memory(«$3», «*(const memory_of_$1 *)slots->capture[$5]»);
 »)»)
@@ -355,14 +356,14 @@ m4_define(«_km_loop_step», «m4_ifelse(«$2», «constant», «», «$2», «c
 »)»)
 m4_define(«_km_steps», «m4_pushdef(«km_step», m4_defn(«$1»))km_steps«»m4_popdef(«km_step»)»)
 
-m4_dnl _km_zero(TYPE) -- -0, which leaves a sum with it as it is, and which no compiler knows.
+m4_dnl _km_zero(TYPE) -- -0, which changes no sum, and which the compiler cannot see through.
 m4_define(«_km_zero_step», «m4_ifelse(«$2»«»km_type_kind(«$3»), «multiplyfloat»,
     «m4_ifdef(«_km_has_zero_$3», «», «m4_define(«_km_has_zero_$3»)    km_float(«$3») zero_$3 = -(km_float(«$3»))0;
     __asm__("" : "+m"(zero_$3));
     const km_float(«$3») minus_0_$3 = zero_$3;
 »)»)»)
 
-m4_dnl elements (slots, to_0, ..., from_0, ..., count): those of all slots that lie side by side.
+m4_dnl elements (slots, to_0, ..., from_0, ..., count): the steps for adjacent elements of all slots.
 m4_define(«_km_elements», «_km_steps(«_km_capture_type»)
 km_inline(«void», «elements(const struct kvmill_scatter_slots *slots,
     _km_each_slot(«unsigned char *restrict to_«»S, »)m4_dnl
@@ -382,7 +383,7 @@ _km_each_slot(«    (void)from_«»S;
 
 »)
 
-m4_dnl The other slots' elements are as many elements after their first.
+m4_dnl The other slots' elements have the same index, counted from the beginning of the slot.
 m4_define(«_km_slot_to», «km_if(S, «slots->result[S] + (to - p->result) / km_size * km_type_size(km_result)», «to»)»)
 m4_define(«_km_slot_from»,
     «km_if(S, «slots->updates[S] + (from - p->updates) / km_update_size * km_type_size(km_update)», «from»)»)

@@ -1,4 +1,4 @@
-m4_dnl scatter_rows -- rows of windows as vectors; those of a known length in straight-line code.
+m4_dnl scatter_rows -- rows of windows, as vectors; rows of a known length are straight-line code.
 km_head(«Scatter: rows of windows.», m4_ifelse(km_kind, «halves», «km_headers»))
 km_combine_functions«»km_combine_row
 km_index_functions«»km_point_types«»km_window_functions«»m4_dnl

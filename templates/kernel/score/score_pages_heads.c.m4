@@ -1,11 +1,13 @@
-m4_dnl score_pages_heads -- many heads of a query, and blocks of keys: a key is a row of a page.  A tile of heads stays
-m4_dnl in the first cache for a block.  Products are blocked in registers, heads by keys; the sixteen lanes of a sum are
-m4_dnl as many vectors as they take, one after the other.  Scores have keys in their lanes, folded head after head.
+m4_dnl score_pages_heads -- many heads of a query and blocks of keys, as in a matrix product; a key is a row of a page.
+m4_dnl A tile of heads stays in the first-level cache for a block of keys.  Products are blocked in registers, heads by
+m4_dnl keys.  The sixteen lanes of a sum are computed one vector after another.  Scores have keys in their lanes, and
+m4_dnl heads are folded one by one.
 m4_define(«_km_any», «m4_eval(m4_ifelse(km_kind, «$1», 1, km_kind, «indexer», 1, 0))»)m4_dnl
-m4_dnl Folds over heads, and over the keys of a page; 0: none.
+m4_dnl The folds over heads, and over the keys of a page; 0 if there is none.
 m4_define(«km_by_heads», «km_if(km_over1 == 1, km_by1, 0)»)m4_dnl
 m4_define(«km_by_keys», «km_if(km_over1 == 2, km_by1, km_by2)»)m4_dnl
-m4_dnl Elements of a key in whole sums, and in whole vectors.
+m4_dnl km_summed -- elements of a key in whole sums of 16; km_whole -- in whole vectors; km_room -- rounded up to
+m4_dnl vectors.
 m4_define(«km_summed», «m4_eval(km_dim / 16 * 16)»)m4_dnl
 m4_define(«km_whole», «m4_eval(km_dim / km_lanes * km_lanes)»)m4_dnl
 m4_define(«km_room», «m4_eval((km_dim + km_lanes - 1) / km_lanes * km_lanes)»)m4_dnl
@@ -16,7 +18,7 @@ m4_dnl
 m4_define(«_km_each_sum», «km_each(«H», 0, $1 - 1, 1, «km_each(«K», 0, km_keys - 1, 1, «$2»)»)»)m4_dnl
 m4_define(«_km_of_query», «km_if($3 < km_lanes, «load_some_f32(query«»_km_plus($1 * km_dim) + $2, $3)»,
     «load_f32(query«»_km_plus($1 * km_dim) + $2)»)»)m4_dnl
-m4_dnl _km_add_products(HEADS, DIM, COUNT) -- COUNT elements, as many as a vector has at most, to the sums of a strip.
+m4_dnl _km_add_products(HEADS, DIM, COUNT) -- add COUNT elements, at most a vector, to the sums of a strip.
 m4_define(«_km_add_products»,
     «km_each(«K», 0, km_keys - 1, 1, «            vf k_«»K = load_f32(key«»_km_plus(K * km_room) + $2);
 »)km_each(«H», 0, $1 - 1, 1, «            vf q_«»H = held(_km_of_query(H, «$2», $3));
@@ -34,7 +36,7 @@ _km_indented(«_km_add_products($1, m4_eval(km_summed + V * km_lanes),
 »)m4_dnl
 m4_define(«_km_indented», «m4_patsubst(«$1», «^            », «                »)»)m4_dnl
 m4_define(«_km_strip», «sums[$1][h][lane]»)m4_dnl
-m4_dnl Lanes that are whole vectors apart are added.
+m4_dnl Add the vectors of a sum, that is, lanes that are whole vectors apart.
 m4_define(«_km_all_strips», «m4_ifelse(km_strips, 4,
     «(_km_strip(0) + _km_strip(2)) + (_km_strip(1) + _km_strip(3))», km_strips, 2, «_km_strip(0) + _km_strip(1)»,
     «_km_strip(0)»)»)m4_dnl
@@ -59,24 +61,24 @@ m4_define(«km_rest», «m4_eval(km_query_heads % km_tile)»)m4_dnl
 km_head(«Score pages for the heads of an indexer.», km_headers)
 enum {
     DIM = km_dim,
-    ROOM = km_room, /* of a key as floats */
+    ROOM = km_room, /* floats of a key */
     HEADS = km_query_heads,
-    TILE = km_tile,           /* heads, */
-    KEYS = km_keys,           /* and keys, whose sums are in registers */
-    BLOCK = km_block,         /* keys that meet all heads */
+    TILE = km_tile,           /* heads ... */
+    KEYS = km_keys,           /* ... by keys, whose sums are in registers */
+    BLOCK = km_block,         /* keys that are scored for all heads before the next */
     PAGE_KEYS = km_page_blocks,
-    FOLDED = m4_ifelse(km_by_heads, 0, 1, km_by_heads, 1, 1, 16), /* vectors that scores of heads are folded to */
+    FOLDED = m4_ifelse(km_by_heads, 0, 1, km_by_heads, 1, 1, 16), /* vectors that the scores of heads are folded to */
 km_if(km_ahead, «    AHEAD = km_ahead, /* keys that are brought into the first cache */
 »)m4_dnl
 };
 
-/* Where key number n of the problem's pages lies.  */
+/* Where key n is, counted over the problem's pages.  */
 km_inline(«const unsigned char *», «key_at(const struct kvmill_score_pages *p, int64_t n)»)
 {
     return p->field[0] + p->ids[n / PAGE_KEYS] * p->stride + n % PAGE_KEYS * km_row_bytes(km_dim);
 }
 
-/* As floats.  */
+/* Load key n as floats.  */
 km_inline(«void», «load_key(const struct kvmill_score_pages *p, int64_t n, float *key)»)
 {
     const unsigned char *row = key_at(p, n);
@@ -89,7 +91,7 @@ km_if(km_ahead, «    int64_t last = p->pages * PAGE_KEYS - 1;
 »)km_if(km_whole < km_dim, «    store_f32(key«»_km_plus(km_whole), _km_codes(km_whole, m4_eval(km_dim - km_whole)));
 »)}
 
-/* The scores of a head, from sums of which only lanes that share a vector were left to add.  */
+/* Finish the scores of a head, and fold them.  */
 km_inline(«void», «fold_head(const struct kvmill_score_pages *p, int head, vf score, vf *folded)»)
 {
     (void)p;
@@ -102,7 +104,7 @@ km_if(_km_any(«positive»), «    score = max_f32(score, broadcast(0.f));
 
 km_sum_lanes
 _km_add_heads(km_tile)km_if(km_rest, «_km_add_heads(km_rest)»)m4_dnl
-/* The scores of the first `count` keys of a block.  */
+/* Compute the scores of the first `count` keys of a block.  */
 km_inline(«void», «score_keys(const struct kvmill_score_pages *p, const float (*keys)[ROOM], int count, vf *scores)»)
 {
     vf folded[BLOCK / LANES][FOLDED];
@@ -122,10 +124,10 @@ km_if(km_by_heads > 1, «        for (int apart = FOLDED / 2; apart > 0; apart /
     }
 }
 
-m4_dnl Sums begin with 0; a largest one with the first.
+m4_dnl A sum begins with 0, a maximum with the first score.
 m4_define(«_km_next_key», «m4_ifelse(km_by_keys, 1, «k == 0 || score[i] > *page ? score[i] : *page»,
     «(k == 0 ? 0 : *page) + score[i]»)»)m4_dnl
-/* What becomes of the scores of `count` keys from number n on; `page` is what those of a page are folded to.  */
+/* Store the scores of `count` keys from key n on, or fold those of each page to `page` and store that.  */
 km_inline(«void»,
     «put_scores(const struct kvmill_score_pages *p, int64_t n, const float *score, int count, float *page)»)
 {
@@ -145,8 +147,8 @@ km_run_function
     float keys[BLOCK][ROOM] __attribute__((aligned(64))), score[BLOCK], page = 0;
     vf scores[BLOCK / LANES];
     int64_t end = last * PAGE_KEYS;
-    /* The loop nest: blocks of keys; of heads a tile after the other; of keys as many as there are lanes, and a few of
-       these; strips of the sums, and the elements of these.  */
+    /* The loop nest: blocks of keys; tiles of heads; LANES keys, of which KEYS at a time; the strips of the sums, and
+       the elements of each.  */
     for (int64_t n = first * PAGE_KEYS; n < end; n += BLOCK) {
         int count = end - n < BLOCK ? (int)(end - n) : BLOCK;
         if (count < BLOCK)

@@ -1,11 +1,10 @@
-m4_dnl score_pages_tiles -- page after page; the lanes of their sums are added for as many pages at a time as there are
-m4_dnl lanes.
+m4_dnl score_pages_tiles -- page after page.  The lanes of their sums are added for LANES pages at a time.
 km_head(«Score pages by their summaries.», km_headers)
 enum {
 km_if(km_is_exact, «    QUERY = m4_eval(km_query_heads * km_dim),
 »)m4_dnl
-    SCORES = km_scores, /* of a page, before they are folded */
-    LEFT = km_left,     /* and then */
+    SCORES = km_scores, /* scores of a page before folds, */
+    LEFT = km_left,     /* and after them */
 km_if(km_inner, «    INNER = km_inner, /* pages ahead that are brought into the first cache */
 »)km_if(km_outer, «    OUTER = km_outer, /* pages ahead that are brought into the second cache */
 »)m4_dnl
@@ -24,7 +23,7 @@ km_if(km_is_exact, «    int is_exact = is_short(p->query);
 »)km_if(km_is_split, «    struct parts parts;
     split_query(p->query, &parts);
 »)m4_dnl
-    /* The loop nest: as many pages as there are lanes; of each its blocks, heads and elements.  */
+    /* The loop nest: LANES pages at a time; the blocks, heads and elements of each.  */
     for (int64_t u = first; u < last; u += LANES) {
         int64_t count = last - u < LANES ? last - u : LANES;
         if (count < LANES)

@@ -1,28 +1,29 @@
-m4_dnl select_pages_threshold -- halving the range of the threshold: how many keys are not below its middle?
+m4_dnl select_pages_threshold -- finds the threshold by bisection: count the keys above the middle of its range, and
+m4_dnl halve the range.  Then list the pages whose keys reach the threshold.
 m4_divert(-1)
 m4_define(«km_each_vector», «km_each(«V», 0, km_strip - 1, 1, «$1»)»)
 m4_divert(0)m4_dnl
 km_head(«Select the best pages by their scores.», km_headers)
 enum {
     STRIP = m4_eval(km_strip * km_lanes), /* keys that are counted at a time */
-    SHRINK = km_shrink, /* keys are packed when so few can still be the threshold */
+    SHRINK = km_shrink, /* keys are packed when at most one of SHRINK can still be the threshold */
 km_if(km_sample, «    SAMPLE = km_sample,
-    GUESS = km_guess, /* scores from which the threshold is guessed first */
+    GUESS = km_guess, /* from this number of scores on, a sample first narrows the range */
 »)m4_dnl
 };
 
 km_score_keys
-/* Keys of which one is the threshold: those in [low, high].  */
+/* The search for the threshold, which is a key in [low, high].  */
 struct search {
     int32_t *keys;
-    int64_t count;     /* in memory, */
-    int64_t undecided; /* how many of these are in the range, */
-    int64_t beyond;    /* and how many beyond it */
-    int64_t above;     /* keys beyond it in memory or not */
+    int64_t count;     /* keys in memory, */
+    int64_t undecided; /* of which these are in the range, */
+    int64_t beyond;    /* and these above it */
+    int64_t above;     /* all keys above the range, in memory or not */
     int32_t low, high;
 };
 
-/* Whole strips: after the keys are some that are below all others.  */
+/* Fill the last strip with keys below all others.  */
 km_inline(«void», «pad(struct search *s)»)
 {
 km_each_vector(«    store_words(s->keys + s->count + m4_eval(V * km_lanes), broadcast_words(INT32_MIN));
@@ -32,7 +33,7 @@ km_inline(«int64_t», «count_from(const struct search *s, int32_t least)»)
 {
     vi sum = broadcast_words(0), from = broadcast_words(least);
     int64_t count = 0;
-    /* The loop nest: strips of keys; this is called for every half of the range.  */
+    /* The loop nest: strips of keys; this runs each time the range is halved.  */
     for (int64_t i = 0; i < s->count; i += STRIP) {
 km_each_vector(«        sum = add_lanes_from(sum, load_words(s->keys + i + m4_eval(V * km_lanes)), from);
 »)    }
@@ -41,7 +42,7 @@ km_each_vector(«        sum = add_lanes_from(sum, load_words(s->keys + i + m4_e
     return count;
 }
 
-/* Only keys of the range stay.  */
+/* Keep only the keys in the range.  */
 km_inline(«void», «pack(struct search *s)»)
 {
     vi low = broadcast_words(s->low), high = broadcast_words(s->high);
@@ -57,7 +58,7 @@ km_inline(«void», «pack(struct search *s)»)
     pad(s);
 }
 
-/* Half of the range.  */
+/* Halve the range.  */
 km_inline(«void», «halve(struct search *s, int64_t wanted)»)
 {
     int32_t middle = (int32_t)((uint32_t)s->low + ((uint32_t)s->high - (uint32_t)s->low) / 2 + 1);
@@ -75,7 +76,7 @@ km_inline(«void», «halve(struct search *s, int64_t wanted)»)
         pack(s);
 }
 
-/* Until all from `low` on are wanted, or `low` is the key of the last one.  */
+/* Halve the range until all keys from `low` on are wanted, or only `low` is left.  */
 km_function(«void», «settle(struct search *s, int64_t wanted)»)
 {
     while (s->low < s->high && s->above + s->undecided > wanted)
@@ -96,7 +97,7 @@ km_inline(«struct search», «search_all(const struct kvmill_select_pages *p)»
     return search_of(p->keys, p->count);
 }
 
-km_if(km_sample, «/* The key of a sample from which on there are `rank`.  */
+km_if(km_sample, «/* The key that `rank` keys of a sample reach.  */
 km_inline(«int32_t», «sampled_key(const struct search *s, int64_t rank)»)
 {
     int32_t keys[SAMPLE + STRIP];
@@ -107,7 +108,7 @@ km_inline(«int32_t», «sampled_key(const struct search *s, int64_t rank)»)
     return sample.low;
 }
 
-/* Keep what is near to the threshold of a sample; whether the threshold is there.  */
+/* Narrow the range around the threshold of a sample.  Returns whether the threshold is in it.  */
 km_function(«int», «guess(struct search *s, int64_t wanted)»)
 {
     int64_t rank = wanted * SAMPLE / s->count, spread = 2;
@@ -137,7 +138,7 @@ km_if(km_sample, «    if (p->count >= GUESS && p->wanted < p->count && !guess(&
     return s;
 }
 
-/* Keys from the threshold on; of those that are equal to it the first, if there are too many.  */
+/* List the pages whose keys reach the threshold; of those that equal it, only the first `equal`.  */
 km_function(«void», «list_from(const struct kvmill_select_pages *p, int32_t threshold, int64_t equal)»)
 {
     vi least = broadcast_words(threshold), place = { km_lane_list(«L») };

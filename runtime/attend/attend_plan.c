@@ -69,7 +69,7 @@ void kvmill_say_tiles(struct words *words, const struct tiles *tiles) {
 
 /* ---- The workspace ---- */
 
-/* The largest workspace of the kernels for tiles of one size. */
+/* The largest workspace that kernels for tiles of one size need. */
 static int64_t kernel_room(const struct tiles *tiles, int i) {
     const struct by_size *by_size = &tiles->selection.tiles[i];
     int64_t room = tile_shape(tiles, by_size->kernel)->workspace;
@@ -85,7 +85,7 @@ static int64_t mask_room(const struct attend_plan *plan, int64_t rows) {
     return plan->converts ? whole_lines(rows * KVMILL_MASK_POSITIONS * bytes) : 0;
 }
 
-/* Where masks say which rows are read. */
+/* A plan whose masks say which rows are read. */
 static int64_t slot_room(const struct attend_plan *plan) {
     return plan->converts ? whole_lines(KVMILL_MASK_POSITIONS * (int64_t)sizeof(int64_t)) : 0;
 }
@@ -105,7 +105,7 @@ static struct tile_layout lay_tile_out(const struct attend_plan *plan, int64_t r
     return layout;
 }
 
-/* For tiles of at most so many query rows. */
+/* The parts of the workspace for tiles of at most `rows` query rows. */
 static struct tile_layout lay_tiles_out(const struct attend_plan *plan, int64_t most) {
     int64_t rows = 0, kernel = 0;
     for (int m = 0; m < 2; m++)
@@ -116,7 +116,7 @@ static struct tile_layout lay_tiles_out(const struct attend_plan *plan, int64_t 
     return lay_tile_out(plan, rows, kernel);
 }
 
-/* The most, of which kv heads are a multiple. */
+/* The largest number of kv heads up to a limit that divides kv_heads. */
 static int64_t heads_together(const struct attend_plan *plan) {
     int64_t heads = MOST_HEADS_TOGETHER;
     while (plan->kv_heads % heads != 0)

@@ -9,11 +9,11 @@
 #include "results.h"
 #include "work.h"
 
-/* Positions after which it is the next head's turn: it finds the pages of the one before, whose
-   addresses the processor still knows.  No kernel takes more of them together. */
+/* The positions of a head's turn.  The next head then finds pages whose addresses the processor
+   still knows.  No kernel takes more of them at a time. */
 enum { TURN = 64 };
 
-/* Least positions of each of the places that are read from in turn. */
+/* The least number of positions for each stream. */
 enum { LEAST_STREAM = 64 };
 
 static struct thread_slots slots_of(const struct attend_view *view) {
@@ -37,7 +37,7 @@ void kvmill_attend_prepare(struct attend_view *view) {
 
 /* ---- Query rows ---- */
 
-/* As it is, or as the kernel wants it. */
+/* Load a query row, converted if the kernel wants another type. */
 static const unsigned char *query_of(const struct attend_work *work, int64_t i) {
     const struct attend_plan *plan = work->view->plan;
     const unsigned char *query = row_of_tile(work->view, &work->view->query, work->tile, i);
@@ -50,7 +50,7 @@ static const unsigned char *query_of(const struct attend_work *work, int64_t i) 
     return to;
 }
 
-/* The sink is counted in the first piece. */
+/* The sink is counted only in the first piece. */
 static void set_row(const struct attend_work *work, int64_t i, bool first) {
     const struct attend_view *view = work->view;
     struct kvmill_query_row *row = &work->rows[i];
@@ -70,12 +70,12 @@ static const unsigned char *plus(const unsigned char *data, int64_t offset) {
     return data != NULL ? data + offset : NULL;
 }
 
-/* Where row 0 of a kv head is. */
+/* The address of row 0 of a kv head. */
 struct head_rows {
     const unsigned char *key, *value, *key_scale, *value_scale;
 };
 
-/* The rows of a tile's head in a piece of memory. */
+/* The rows of a tile's head in one piece of memory. */
 static struct head_rows rows_in(const struct attend_view *view, const struct tile *tile,
                                 int piece) {
     const struct cache_side *key = &view->side[piece][0], *value = key + 1;
@@ -117,7 +117,7 @@ static struct kvmill_attend problem_of(const struct attend_work *work) {
 
 /* ---- The rows that a kernel reads ---- */
 
-/* Positions of a tile that a kernel's call attends; none where first is last. */
+/* The positions of a tile that one call of the kernel attends; none if first is last. */
 struct span {
     const struct tile *tile;
     int64_t first, last;
@@ -134,8 +134,8 @@ static bool has_tiles(const struct kvmill_format *format) {
     return kvmill_format_tile(format) > 1;
 }
 
-/* Positions whose order does not matter are read from several places in turn: memory delivers
-   more than from one. */
+/* If their order does not matter, positions are read from several places in turn, because memory
+   delivers more to several streams than to one. */
 static int64_t streams_of(const struct attend_work *work, int64_t first, int64_t count) {
     const struct kvmill_attend *problem = &work->problem;
     int64_t streams = work->view->plan->read_streams;
@@ -145,13 +145,12 @@ static int64_t streams_of(const struct attend_work *work, int64_t first, int64_t
     return any_order && count >= streams * LEAST_STREAM ? streams : 1;
 }
 
-/* The piece of memory that a span is in. */
+/* The piece of memory that contains a span. */
 static int piece_of(const struct span *span) {
     return span->first >= span->tile->sequence.joint;
 }
 
-/* Appends the first `wanted` rows of a span in the order they are read; it is the work's, or one
-   that is like it. */
+/* Append the first `wanted` rows of a span, in the order in which they are read. */
 static struct kvmill_extent *list_rows(const struct attend_work *work, const struct span *span,
                                        int64_t wanted, struct kvmill_extent *to) {
     const struct attend_sequence *sequence = &span->tile->sequence;
@@ -164,13 +163,13 @@ static struct kvmill_extent *list_rows(const struct attend_work *work, const str
 
 /* ---- One piece of a unit ---- */
 
-/* ALiBi goes by positions in the request: where a list leaves pages out, a call has one run of
-   neighbouring pages. */
+/* ALiBi counts positions in the request.  If a list leaves out pages, each call therefore has one
+   run of neighbouring pages. */
 static bool counts_left_out(const struct attend_work *work) {
     return work->view->slopes.data != NULL && work->tile->sequence.pages[0].list != NULL;
 }
 
-/* Positions of queries, counted as those of the call's keys are. */
+/* The positions of queries, counted in the same way as those of the call's keys. */
 static void set_origins(struct attend_work *work, int64_t position) {
     const struct attend_sequence *sequence = &work->tile->sequence;
     int64_t after = sequence->left_out - kvmill_left_out(&sequence->pages[0], position);
@@ -178,7 +177,7 @@ static void set_origins(struct attend_work *work, int64_t position) {
         work->rows[i].origin = position_of(sequence, token_of_row(work->tile, i)) + after;
 }
 
-/* What a call of the kernel takes of [at, last): positions of one piece of memory. */
+/* The part of [at, last) that one call of the kernel takes: positions in one piece of memory. */
 static struct span span_from(const struct attend_work *work, int64_t heads, int64_t at,
                              int64_t last) {
     const struct tile *tile = work->tile;
@@ -190,12 +189,12 @@ static struct span span_from(const struct attend_work *work, int64_t heads, int6
     return (struct span){tile, at, at + kvmill_min(room, end - at)};
 }
 
-/* The same for another head. */
+/* The same span for another head. */
 static struct span span_of_head(const struct span *span, const struct attend_work *work) {
     return (struct span){work->tile, span->first, span->last};
 }
 
-/* A call for a span; the one after it is for `next`. */
+/* Run the kernel for a span.  The call after it is for `next`. */
 static void call_kernel(struct attend_work *work, const struct span *span, const struct span *next,
                         int64_t last) {
     struct kvmill_attend *problem = &work->problem;
@@ -221,8 +220,8 @@ static void call_kernel(struct attend_work *work, const struct span *span, const
     problem->begin = 0;
 }
 
-/* All calls for [first, last) of the tiles of some heads, which take turns; false if there is none.
-   `after` is what is attended after them. */
+/* Run all calls for [first, last) of the tiles of some heads, which take turns.  Returns false if
+   there is nothing to attend.  `after` is what this thread attends next. */
 static bool call_kernels(struct attend_work *work, int64_t heads, int64_t first, int64_t last,
                          const struct span *after) {
     struct span span = span_from(work, heads, first, last);
@@ -242,7 +241,7 @@ static bool call_kernels(struct attend_work *work, int64_t heads, int64_t first,
     return true;
 }
 
-/* The kernel without a mask where masks say nothing and it holds the tile. */
+/* The kernel: the one without a mask, if masks hide nothing and it holds the tile. */
 static void choose_kernel(struct attend_work *work, int64_t first, int64_t last) {
     const struct attend_view *view = work->view;
     const struct tiles *plain = &view->plan->tiles[0];
@@ -256,7 +255,8 @@ static void choose_kernel(struct attend_work *work, int64_t first, int64_t last)
     work->converts = work->compacts = false;
 }
 
-/* Before the calls for a span.  partial: of the piece, or NULL: the only one. */
+/* Prepare the calls for a span.  partial: where the piece's partial result goes, or NULL if it is
+   the only piece. */
 static void begin_piece(struct attend_work *work, int64_t piece, const struct span *span,
                         float *partial) {
     const struct attend_plan *plan = work->view->plan;
@@ -287,8 +287,8 @@ static bool call_for_masked(struct attend_work *work, int64_t first, int64_t las
                           : call_kernels(work, 1, first, last, &none);
 }
 
-/* A piece of the tiles of some heads, which take turns except where there are masks.  partial: of
-   the first head, or NULL: this piece is the only one. */
+/* Attend one piece of the tiles of some heads, which take turns unless there are masks.  partial:
+   the partial result of the first head, or NULL if this is the only piece. */
 static void attend_piece(struct attend_work *work, int64_t heads, int64_t piece,
                          const struct span *span, const struct span *after, float *partial) {
     for (int64_t h = 0; h < heads; h++)
@@ -308,7 +308,7 @@ int64_t kvmill_attend_parts(const struct attend_view *view) {
     return kvmill_unit_numbers(view) * view->cuts.splits;
 }
 
-/* A tile in the thread's slot, after so many others. */
+/* The place for a tile in the thread's slot, after `number` others. */
 static struct attend_work work_in(const struct attend_view *view, unsigned char *slot,
                                   const struct tile *tile, int64_t before) {
     const struct workspace_layout *layout = &view->plan->layout;
@@ -339,7 +339,7 @@ static bool find_part(const struct attend_view *view, int64_t part, struct tile 
     return true;
 }
 
-/* What the thread attends next, as far as it is known: which part another one takes is not. */
+/* What this thread attends next, if known.  It is unknown which part another thread takes next. */
 static struct span part_after(const struct attend_view *view, int64_t part, struct tile *tile) {
     struct span span = {0};
     if (view->plan->threads == 1 && part + 1 < kvmill_attend_parts(view))

@@ -1,5 +1,5 @@
-/* Attention over a view, in two phases: pieces of units attend, and then the pieces of a unit are
-   merged.
+/* Attention over a view, in two phases: units, or pieces of them, attend; then the pieces of each
+   unit are merged.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_ENGINE_H
@@ -9,14 +9,15 @@
 #include "attend_plan.h"
 #include "view.h"
 
-/* The last that is refused: masks without kernels for them, where the plan's options want such. */
+/* The last check of a run: it is refused if it has masks, no pack has kernels for them, and the
+   plan's options demand some. */
 kvmill_status kvmill_attend_check_masks(const kvmill_plan *plan, const struct attend_view *view,
                                         kvmill_error *error);
 
-/* Before the first phase. */
+/* Prepare a call, before its first phase. */
 void kvmill_attend_prepare(struct attend_view *view);
 
-/* Calls of ops that are attention begin with this. */
+/* The calls of ops that attend begin with this. */
 struct attend_call {
     struct phased_call base;
     struct attend_view view;
@@ -24,7 +25,7 @@ struct attend_call {
 
 extern const struct phase kvmill_attend_phase, kvmill_merge_phase;
 
-/* The same of a view in a call of another kind. */
+/* The same for a view that is part of another kind of call. */
 int64_t kvmill_attend_parts(const struct attend_view *view);
 void kvmill_attend_part(const struct attend_view *view, int64_t part);
 double kvmill_attend_work(const struct attend_view *view);

@@ -30,14 +30,14 @@ static DLDataType type_of(int activation) {
     return kvmill_format_parts(activation)->dtype;
 }
 
-/* ---- Numbers of a row ---- */
+/* ---- The numbers of a row ---- */
 
 static bool is_in_window(const struct mask_terms *terms, int64_t distance) {
     return (terms->left < 0 || distance >= -terms->left) &&
            (terms->right < 0 || distance <= terms->right);
 }
 
-/* Keys from number `at` on. */
+/* The keys from number `at` on. */
 static void add_positions(const struct mask_terms *terms, int64_t at, int64_t count,
                           double *numbers) {
     bool own = terms->cells.data != NULL;
@@ -55,7 +55,7 @@ static void scale(double factor, int64_t count, double *numbers) {
         numbers[i] = numbers[i] == -(double)INFINITY ? numbers[i] : numbers[i] * factor;
 }
 
-/* Numbers of elements [at, at + count). */
+/* The numbers of elements [at, at + count). */
 static void compute(const struct mask_view *mask, const struct mask_terms *terms,
                     const unsigned char *from, int64_t at, int64_t count, double *numbers) {
     memset(numbers, 0, (size_t)count * sizeof *numbers);
@@ -67,7 +67,7 @@ static void compute(const struct mask_view *mask, const struct mask_terms *terms
         add_positions(terms, at, count, numbers);
 }
 
-/* Elements [first, last), as the mask has them or computed. */
+/* Elements [first, last): as the mask has them, or computed. */
 static void load(const struct mask_view *mask, const struct mask_terms *terms,
                  const unsigned char *from, int64_t first, int64_t last, int activation,
                  unsigned char *to) {
@@ -119,7 +119,8 @@ void kvmill_mask_block(const struct mask_view *mask, const struct mask_terms *te
 
 /* ---- What is hidden ---- */
 
-/* Eight bytes of elements that are all hidden, or all 0; false is hidden, true is 0. */
+/* Eight bytes of elements that are all hidden, or all 0.  In a bool mask, false hides and true is
+ * 0. */
 static uint64_t word_of(DLDataType type, bool hidden) {
     const uint64_t bytes = 0x0101010101010101, halves = 0x0001000100010001;
     if (type.bits == 8)
@@ -135,7 +136,7 @@ static uint64_t load_word(const unsigned char *from) {
     return word;
 }
 
-/* Elements that are compared at once; 0: they are not side by side. */
+/* Elements that are compared at a time, or 0 if they are not adjacent. */
 static int64_t elements_of_word(const struct mask_view *mask) {
     int64_t bytes = mask->type.bits / 8;
     return mask->key == bytes ? 8 / bytes : 0;
@@ -148,7 +149,7 @@ static bool is_number(const struct mask_view *mask, const unsigned char *from, i
     return found == number;
 }
 
-/* Elements from the first on that are all hidden, or all 0. */
+/* The number of elements at the beginning that are all hidden, or all 0. */
 static int64_t count_alike(const struct mask_view *mask, const unsigned char *from, int64_t count,
                            bool hidden) {
     int64_t each = elements_of_word(mask), i = 0;

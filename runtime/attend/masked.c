@@ -1,4 +1,5 @@
-/* Masks of an attend call: in the form that kernels take, and the cache rows that remain visible.
+/* Masks of an attend call: converted for kernels, and used to find the cache rows that some query
+   sees.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "work.h"
@@ -25,7 +26,7 @@ void kvmill_set_masks(struct attend_work *work) {
 
 /* ---- Masks that say which rows are read ---- */
 
-/* Positions that are looked at together. */
+/* Positions that are examined together. */
 enum { BLOCK = 64 };
 
 static struct mask_terms terms_of(const struct attend_work *work, int64_t i, int64_t first,
@@ -45,7 +46,7 @@ static struct mask_terms terms_of(const struct attend_work *work, int64_t i, int
     };
 }
 
-/* No row of the tile sees any of them, as its mask says. */
+/* Whether the masks hide a position from all rows of the tile. */
 static bool is_hidden(const struct attend_work *work, int64_t first, int64_t count) {
     const struct mask_view *mask = &work->view->mask;
     for (int64_t i = 0; i < work->tile->rows; i++)
@@ -62,7 +63,8 @@ static unsigned char *mask_of_row(const struct attend_work *work, int64_t i) {
     return work->slot + plan->layout.masks + i * bytes;
 }
 
-/* The masks of `count` positions from `at` on, after the first `before` of a call. */
+/* The masks of `count` positions from `at` on, of which `before` positions are already in the call.
+ */
 static void set_block(struct attend_work *work, int64_t at, int64_t count, int64_t before) {
     int activation = work->view->plan->activation;
     const int64_t *slots = slots_in(work) + before;
@@ -98,7 +100,7 @@ static void move_column(const struct attend_work *work, int64_t to, int64_t from
                    (size_t)bytes);
 }
 
-/* Adds the positions of a block that some row sees, after the first `before` of a call; returns
+/* Append the positions of a block that some row sees, after the first `before` of a call.  Returns
    how many. */
 static int64_t keep_seen(struct attend_work *work, int64_t at, int64_t count, int64_t before) {
     int64_t seen = before;
@@ -112,7 +114,7 @@ static int64_t keep_seen(struct attend_work *work, int64_t at, int64_t count, in
     return seen - before;
 }
 
-/* What rows see of the first `count` columns. */
+/* The range that rows see of the first `count` columns. */
 static void set_columns(struct attend_work *work, int64_t count) {
     int activation = work->view->plan->activation;
     for (int64_t i = 0; i < work->tile->rows; i++) {
@@ -130,7 +132,7 @@ static void set_columns(struct attend_work *work, int64_t count) {
     }
 }
 
-/* A call for the first `count` columns. */
+/* Run the kernel for the first `count` columns. */
 static void call_for_columns(struct attend_work *work, int64_t count) {
     work->problem.count = count;
     set_columns(work, count);
@@ -158,7 +160,7 @@ bool kvmill_call_for_seen(struct attend_work *work, int64_t first, int64_t last)
     return before > 0;
 }
 
-/* Some row sees every position from `first` on up to the last that any sees. */
+/* Whether some row sees every position from `first` to the last one that any row sees. */
 static bool leaves_no_gap(const struct attend_work *work, int64_t first, int64_t last) {
     for (int64_t seen = first; seen < last;) {
         int64_t end = seen;
@@ -172,7 +174,7 @@ static bool leaves_no_gap(const struct attend_work *work, int64_t first, int64_t
     return true;
 }
 
-/* No mask of the tile's rows says anything but what is hidden before and after them. */
+/* Whether the masks of the tile's rows only hide positions before and after the visible ones. */
 static bool says_nothing(const struct attend_work *work, int64_t first, int64_t last) {
     for (int64_t i = 0; i < work->tile->rows; i++) {
         int64_t from = kvmill_max(work->rows[i].first, first);

@@ -40,14 +40,14 @@ struct kvmill_extent *kvmill_append_extents(const struct attend_pages *pages, in
     return to;
 }
 
-/* Rows of a stream that are read before the next stream's. */
+/* Rows of a stream that are read before those of the next stream. */
 enum { ROWS_OF_TURN = 16 };
 
 struct kvmill_extent *kvmill_append_in_turn(const struct attend_pages *pages, int64_t first,
                                             int64_t count, int64_t streams, int64_t wanted,
                                             struct kvmill_extent *to) {
     int64_t turns = (count + streams * ROWS_OF_TURN - 1) / (streams * ROWS_OF_TURN);
-    int64_t apart = turns * ROWS_OF_TURN; /* a stream's first position and the next one's */
+    int64_t apart = turns * ROWS_OF_TURN; /* from a stream's first position to the next stream's */
     if (streams == 1)
         return kvmill_append_extents(pages, first, wanted, to);
     for (int64_t turn = 0; turn < turns; turn++)

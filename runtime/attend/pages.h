@@ -21,7 +21,7 @@ static inline int64_t number_at(const struct number_array *numbers, int64_t i) {
     return ((const kvmill_index *)numbers->data)[i * numbers->stride];
 }
 
-/* Those from number i on. */
+/* The array from number i on. */
 static inline struct number_array numbers_from(const struct number_array *numbers, int64_t i) {
     struct number_array rest = *numbers;
     if (rest.data != NULL)
@@ -29,15 +29,14 @@ static inline struct number_array numbers_from(const struct number_array *number
     return rest;
 }
 
-/* Pages of `size` positions, whose rows lie side by side.  A page has a number, and begins at row
-   number / unit * rows.  A number may stand for `parts` pages one after the other, which follow each
-   other in memory, too.  A slot is a page of one row.  Without numbers all
-   positions are in one page, which begins at row `start`; in a ring it follows itself, as numbers
-   do. */
+/* Pages of `size` positions, whose rows are adjacent.  Page number n begins at row n / unit * rows.
+   A number may stand for `parts` pages that follow each other, also in memory.  A slot is a page of
+   one row.  Without numbers there is one page, which begins at row `start`; in a ring, it wraps
+   around to itself, as lists of numbers do. */
 struct attend_pages {
     int64_t size; /* INT64_MAX: one page has all positions */
     struct number_array numbers;
-    int64_t ring;        /* so many numbers are a ring; 0: they are none */
+    int64_t ring;        /* numbers after which the list wraps around; 0: it does not */
     const int32_t *list; /* the pages that are attended to, as indices of numbers; NULL: all */
     int64_t unit, rows, parts; /* parts 0: 1 */
     int64_t start;
@@ -47,21 +46,20 @@ static inline struct attend_pages one_page(int64_t start) {
     return (struct attend_pages){.size = INT64_MAX, .start = start};
 }
 
-/* How many positions a list leaves out before that one; where the run of neighbouring pages ends
-   that it is in, or `last` if that is before. */
+/* The number of positions that a list leaves out before a position; and where the run of
+   neighbouring pages that contains it ends, or `last` if that is before. */
 int64_t kvmill_left_out(const struct attend_pages *pages, int64_t position);
 int64_t kvmill_end_of_run(const struct attend_pages *pages, int64_t position, int64_t last);
 
-/* The rows of positions from `position` on: at most `count`, and not beyond the page. */
+/* The rows from `position` on: at most `count`, and not beyond the page. */
 struct kvmill_extent kvmill_extent_at(const struct attend_pages *pages, int64_t position,
                                       int64_t count);
 
-/* Appends the rows of positions [first, first + count); returns the end of the list. */
+/* Append the rows of positions [first, first + count).  Returns the end of the list. */
 struct kvmill_extent *kvmill_append_extents(const struct attend_pages *pages, int64_t first,
                                             int64_t count, struct kvmill_extent *to);
 
-/* The same by `streams` places from which rows are read in turn, some at a time; the first `wanted`
-   rows of that order. */
+/* The same in the order of reading from `streams` places in turn; only the first `wanted` rows. */
 struct kvmill_extent *kvmill_append_in_turn(const struct attend_pages *pages, int64_t first,
                                             int64_t count, int64_t streams, int64_t wanted,
                                             struct kvmill_extent *to);
@@ -70,7 +68,7 @@ struct kvmill_extent *kvmill_append_in_turn(const struct attend_pages *pages, in
 void kvmill_fill_slots(const struct attend_pages *pages, int64_t first, int64_t count,
                        int64_t *slots);
 
-/* The same rows as a list that ends with an extent without rows; at most `count` and that one. */
+/* The same rows as a list of at most `count` extents, followed by an extent without rows. */
 void kvmill_join_slots(const int64_t *slots, int64_t count, struct kvmill_extent *to);
 
 #endif

@@ -8,7 +8,7 @@
 #include "../../ops/extent.h"
 #include "../core/numbers.h"
 
-/* Elements that are summed at a time. */
+/* Elements that are added up at a time. */
 enum { PIECE = 128 };
 
 /* ---- Scores ---- */
@@ -20,14 +20,14 @@ static float largest_of(const float *scores, int64_t count, int64_t step) {
     return largest;
 }
 
-/* exp (score - largest), also of infinities. */
+/* exp (score - largest), also for infinities. */
 static float weight_of(float score, float largest) {
     return score == largest ? 1 : expf(score - largest);
 }
 
 /* ---- Partial results of kernels ---- */
 
-/* Sets the weights and returns the total with them.  A result that saw nothing has no sums. */
+/* Set the weights, and return the total of all results.  A result that saw nothing has no sums. */
 static float set_weights(const struct partials *partials, float largest, float *weights) {
     float total = 0;
     for (int64_t i = 0; i < partials->count; i++) {
@@ -81,7 +81,7 @@ static float lse_of(const float *const *lses, int64_t count, int64_t row, float 
     return total;
 }
 
-/* Elements [from, from + count) of a row.  Where nobody saw anything, all say the same. */
+/* Elements [from, from + count) of a row.  If no result saw anything, all agree. */
 static void merge_piece(int64_t inputs, const float *const *outputs, const float *const *lses,
                         int64_t row, int64_t at, int64_t count, float *output) {
     float sums[PIECE] = {0}, largest;

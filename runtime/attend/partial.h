@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-/* A row's partial result in floats: the largest score, the total of exp (score - largest), the sums
-   of exp (score - largest) * v. */
+/* The partial result of a row, in floats: the largest score, the total of exp (score - largest),
+   and the sums of exp (score - largest) * v. */
 enum { KVMILL_PARTIAL_HEAD = 2, KVMILL_MOST_PARTIALS = 128 };
 
 /* Partial results of one row, `step` floats apart. */
@@ -15,16 +15,16 @@ struct partials {
     const float *first;
     int64_t count, step; /* at most KVMILL_MOST_PARTIALS */
     int64_t dim;
-    float empty; /* what a row that saw nothing gives */
+    float empty; /* the output of a row that saw nothing */
 };
 
-/* Where a row goes: `dim` elements, and, where lse is not NULL, a float32 at any address. */
+/* Where a row's output goes: `dim` elements, and, unless lse is NULL, a float32 at any address. */
 struct merged_row {
     int element; /* KVMILL_F32, F16 or BF16 */
     unsigned char *output, *lse;
 };
 
-/* Merge in order. */
+/* Merge partial results, in order. */
 void kvmill_merge_row(const struct partials *partials, const struct merged_row *row);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "partial.h"
 
-/* The partial result of rows that see nothing: the sink at most. */
+/* The partial result of rows that see nothing, except possibly a sink. */
 void kvmill_put_nothing(const struct kvmill_attend *problem, int64_t floats) {
     for (int64_t i = 0; i < problem->rows; i++) {
         float *partial = problem->partial + i * floats;
@@ -15,7 +15,7 @@ void kvmill_put_nothing(const struct kvmill_attend *problem, int64_t floats) {
     }
 }
 
-/* Partial results to where the tile's rows go; pieces are `step` floats apart. */
+/* Write the merged partial results of a tile's rows; pieces are `step` floats apart. */
 void kvmill_finish_tile(const struct attend_view *view, const struct tile *tile,
                         const float *partial, int64_t step) {
     const struct attend_plan *plan = view->plan;
@@ -32,7 +32,7 @@ void kvmill_finish_tile(const struct attend_view *view, const struct tile *tile,
     }
 }
 
-/* Where the partial results of a unit's pieces are: the cuts see to it that there is room. */
+/* Where the partial results of a unit's pieces are; view->cuts ensures that there is room. */
 float *kvmill_shared_partials(const struct attend_view *view, int64_t unit) {
     unsigned char *shared = view->workspace + view->plan->layout.shared;
     return (float *)(void *)shared + unit * view->cuts.splits * kvmill_piece_floats(view);

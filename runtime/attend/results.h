@@ -1,4 +1,4 @@
-/* Writes the results of a tile to their places in the output.
+/* Writes the results of a tile to the output.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_ATTEND_RESULTS_H
@@ -6,10 +6,10 @@
 
 #include "tiles.h"
 
-/* The partial result of a problem's rows that see nothing, `floats` each. */
+/* Set the partial result of a problem's rows that see nothing, `floats` for each. */
 void kvmill_put_nothing(const struct kvmill_attend *problem, int64_t floats);
 
-/* Partial results to where the tile's rows go; pieces are `step` floats apart. */
+/* Merge partial results and write them to the output; pieces are `step` floats apart. */
 void kvmill_finish_tile(const struct attend_view *view, const struct tile *tile,
                         const float *partial, int64_t step);
 

@@ -4,11 +4,11 @@
 #include "../core/numbers.h"
 #include "partial.h"
 
-/* Tiles of kv heads are cut if there are fewer than FEW_TILES, into pieces of LEAST_PIECE positions
-   or more.  Whether heads take turns does not count: results have the same bits. */
+/* If there are fewer than FEW_TILES tiles, they are cut into pieces of LEAST_PIECE positions or
+   more. This does not depend on whether heads take turns, so results have the same bits. */
 enum { FEW_TILES = 64, LEAST_PIECE = 2048 };
 
-/* What the borders of pieces are multiples of. */
+/* Pieces begin at multiples of this. */
 enum { BORDER = 64 };
 
 static int64_t groups_of(const struct attend_view *view) {
@@ -30,8 +30,9 @@ static int64_t tiles_of(const struct attend_view *view, int64_t b) {
     return tiles_of_tokens(view, count_in_turn(view, b));
 }
 
-/* Units of the sequences before b, counted so that any b is found at once: where tiles have several
-   tokens, sequence b may begin with one unit a head too many; in a turn all have as many as any. */
+/* The units of sequences before b, counted so that any b is found at once.  If tiles have several
+   tokens, a sequence may be counted with one unit too many per head.  In a turn of a ring, all
+   sequences have the same number. */
 static int64_t units_before(const void *context, int64_t b) {
     const struct attend_view *view = context;
     const struct attend_cuts *cuts = &view->cuts;
@@ -42,7 +43,7 @@ static int64_t units_before(const void *context, int64_t b) {
     return tiles * groups_of(view);
 }
 
-/* Query heads differ where masks do.  What sees nothing does not count. */
+/* Query heads differ if masks do.  Tokens that see nothing do not count. */
 static void see_together(const struct attend_view *view, struct tile *tile) {
     int64_t step = view->mask.skips && view->mask.rows.head != 0 ? 1 : tile->heads;
     tile->first = INT64_MAX, tile->last = 0;
@@ -63,8 +64,8 @@ static int64_t pieces_of(const struct attend_view *view, const struct tile *tile
     return kvmill_max(1, kvmill_min(view->cuts.splits, positions / LEAST_PIECE));
 }
 
-/* What a kernel may have as constants.  All calls of a tile are one kernel's: rows in two pieces of
-   memory, which may be apart in two ways, have none. */
+/* The numbers that a kernel may have as constants.  All calls of a tile use one kernel; rows in two
+   pieces of memory may have two strides, and so none. */
 static struct kvmill_attend numbers_of(const struct attend_view *view, const struct tile *tile) {
     struct kvmill_attend numbers = {0};
     if (tile->sequence.joint != INT64_MAX)
@@ -118,7 +119,7 @@ int64_t kvmill_piece_border(const struct tile *tile, int64_t piece) {
 
 /* ---- Units ---- */
 
-/* The last tiles of a causal sequence are the longest, so they go first.  `room` tiles are counted
+/* The last tiles of a causal sequence are the longest, so they go first.  `room` tiles are reserved
    for each group of heads. */
 static bool set_unit(const struct attend_view *view, int64_t b, int64_t unit, int64_t room,
                      struct tile *tile) {
@@ -132,7 +133,7 @@ static bool find_among_many(const struct attend_view *view, int64_t unit, struct
     return set_unit(view, b, unit - before, (after - before) / groups_of(view), tile);
 }
 
-/* Exactly the units there are. */
+/* The exact number of units. */
 static bool find_among_few(const struct attend_view *view, int64_t unit, struct tile *tile) {
     int64_t groups = groups_of(view), b = 0;
     for (; unit >= tiles_of(view, b) * groups; b++)
@@ -159,7 +160,7 @@ static bool are_alike(const struct attend_view *view) {
     return view->tokens.starts.data == NULL;
 }
 
-/* Sequences to look at for all of them to be known. */
+/* If there are at most this many sequences, all of them are examined. */
 static int64_t kinds_of(const struct attend_view *view) {
     return are_alike(view) ? kvmill_min(view->batch, 1) : view->batch;
 }
@@ -201,35 +202,34 @@ static int64_t count_splits(const struct attend_view *view) {
 
 /* ---- Heads in turn ---- */
 
-/* Parts for each thread, so that none waits long for the last one. */
+/* Parts per thread, so that no thread waits long for the last one. */
 enum { LEAST_PARTS = 2 };
 
-/* A token's rows of all heads lie one after the other, so that heads in turn read memory in order.
- */
+/* Whether a token's rows of all heads are adjacent, so that heads in turn read memory in order. */
 static bool lie_together(const struct cache_side *side) {
     return side->rows.head_stride < side->rows.row_stride;
 }
 
-/* All heads see the same positions, and masks may turn out to say nothing. */
+/* Whether all heads see the same positions; masks may turn out to hide nothing. */
 static bool see_the_same(const struct attend_view *view) {
     return view->heads_alike && !view->heads_apart && view->mask.rows.head == 0 &&
            (!view->converts || view->compacts);
 }
 
-/* The kernels that the view may use have tiles that are small, and hold those of the view. */
+/* Whether the kernels for the view have small tiles, which hold its rows. */
 static bool tiles_are_small(const struct attend_view *view) {
     const struct tiles *tiles = view->plan->tiles;
     return view->cuts.rows <= small_rows(&tiles[0]) &&
            (!view->converts || view->cuts.rows <= small_rows(&tiles[1]));
 }
 
-/* Where rows are read from several places in turn, heads are not, too. */
+/* Heads do not take turns if rows are read from several places in turn. */
 static bool may_take_turns(const struct attend_view *view) {
     return see_the_same(view) && tiles_are_small(view) && view->plan->read_streams == 1 &&
            lie_together(&view->side[0][0]) && lie_together(&view->side[0][1]);
 }
 
-/* kv heads of a unit: as many as leave parts for all threads. */
+/* kv heads of a unit: as many as leave enough parts for all threads. */
 static int64_t heads_in_turn(const struct attend_view *view) {
     int64_t heads = may_take_turns(view) ? view->plan->heads_together : 1;
     int64_t parts = view->cuts.units * view->cuts.splits;
@@ -238,7 +238,7 @@ static int64_t heads_in_turn(const struct attend_view *view) {
     return heads;
 }
 
-/* ---- All of it ---- */
+/* ---- Preparing a view ---- */
 
 void kvmill_cut(struct attend_view *view, const struct tiles *tiles) {
     struct attend_cuts *cuts = &view->cuts;

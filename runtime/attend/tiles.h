@@ -11,13 +11,13 @@
 #include "attend_plan.h"
 #include "view.h"
 
-/* Query rows [0, rows) of a kv head of sequence b: `heads` query heads from first_head on, at each
-   of the tokens from `token` on; the tile of that number, counted for each kv head. */
+/* A tile: query rows [0, rows) of a kv head of sequence b.  They are `heads` query heads from
+   first_head on, at each token from `token` on.  Tiles are numbered within a kv head. */
 struct tile {
     int64_t b, kv_head, number, token, first_head, heads, rows;
     const struct kvmill_kernel *kernel;
     struct attend_sequence sequence;
-    int64_t first, last; /* what its rows see together */
+    int64_t first, last; /* the positions that its rows see together */
     int64_t pieces;
 };
 
@@ -30,7 +30,7 @@ static inline int64_t token_of_row(const struct tile *tile, int64_t i) {
     return tile->token + i / tile->heads;
 }
 
-/* The i-th row of a tile in a tensor. */
+/* The address of the i-th row of a tile in a tensor. */
 static inline unsigned char *row_of_tile(const struct attend_view *view,
                                          const struct token_rows *rows, const struct tile *tile,
                                          int64_t i) {
@@ -40,27 +40,27 @@ static inline unsigned char *row_of_tile(const struct attend_view *view,
 /* Cut a view into tiles, units and pieces; sets view->cuts. */
 void kvmill_cut(struct attend_view *view, const struct tiles *tiles);
 
-/* Units are few, so that they may have pieces. */
+/* Whether units are so few that they may be cut into pieces. */
 bool kvmill_units_are_few(const struct attend_view *view);
 
-/* The kernel with the smallest tile that holds the tile's rows, else the largest. */
+/* The kernel with the smallest tile that holds the tile's rows, or the largest kernel. */
 const struct kvmill_kernel *kvmill_kernel_for(const struct attend_view *view,
                                               const struct tiles *tiles, const struct tile *tile);
 
-/* Numbers to find units by; where units are many, some of them find none. */
+/* The range of numbers for units; if there are many units, some numbers stand for none. */
 int64_t kvmill_unit_numbers(const struct attend_view *view);
 bool kvmill_find_unit(const struct attend_view *view, int64_t number, struct tile *tile);
 
 /* The tile of the next kv head of a unit. */
 void kvmill_next_head(const struct attend_view *view, const struct tile *tile, struct tile *next);
 
-/* At least as many positions as any tile sees. */
+/* An upper bound of the positions that a tile sees. */
 int64_t kvmill_longest(const struct attend_view *view);
 
-/* The first position of a piece; that of piece number `pieces` is the tile's last. */
+/* The first position of a piece; for the number of pieces, the tile's last position. */
 int64_t kvmill_piece_border(const struct tile *tile, int64_t piece);
 
-/* Floats of one piece's partial results, of one kv head and of a unit. */
+/* The floats of one piece's partial results, for one kv head and for a unit. */
 int64_t kvmill_tile_floats(const struct attend_view *view);
 int64_t kvmill_piece_floats(const struct attend_view *view);
 

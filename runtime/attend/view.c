@@ -3,13 +3,13 @@
 
 #include "../core/numbers.h"
 
-/* a + b, of numbers that are not negative. */
+/* a + b, for numbers that are not negative; INT64_MAX if that overflows. */
 static int64_t sum_at_most(int64_t a, int64_t b) {
     int64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* The end of what position p sees. */
+/* The end of the range that position p sees. */
 static int64_t last_seen(const struct attend_sequence *sequence, int64_t p) {
     int64_t right = sequence->right, length = sequence->length;
     if (right < 0)
@@ -42,7 +42,7 @@ void kvmill_see(const struct attend_sequence *sequence, int64_t t, int64_t *firs
 const unsigned char *kvmill_mask_at(const struct attend_view *view,
                                     const struct attend_sequence *sequence, int64_t b, int64_t head,
                                     int64_t t, int64_t position) {
-    if (view->mask.rows.data == NULL) /* no columns, and so no memory */
+    if (view->mask.rows.data == NULL) /* no columns, and no memory */
         return NULL;
     return row_at(view, &view->mask.rows, b, head, t) +
            (sequence->column + position) * view->mask.key;

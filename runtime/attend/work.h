@@ -10,12 +10,12 @@
 struct attend_work {
     const struct attend_view *view;
     const struct tile *tile;
-    const struct tiles *tiles; /* whose kernel is used */
+    const struct tiles *tiles; /* the kernels to choose from */
     const struct kvmill_kernel *kernel;
-    bool converts;       /* masks */
+    bool converts;       /* masks are converted */
     bool compacts;       /* positions that no row sees are left out, one by one */
-    unsigned char *slot; /* the thread's */
-    unsigned char *own;  /* the tile's part of it */
+    unsigned char *slot; /* of the thread */
+    unsigned char *own;  /* the tile's part of the slot */
     const struct tile_layout *layout;
     struct kvmill_query_row *rows;
     struct kvmill_attend problem;
@@ -42,7 +42,7 @@ static inline float head_number(const struct head_numbers *numbers, int64_t head
     return kvmill_load_float(numbers->element, numbers->data + head * numbers->stride, 0);
 }
 
-/* Else slopes are part of the mask. */
+/* Whether slopes are added by the kernel; otherwise they are part of the mask. */
 static inline bool has_slopes(const struct attend_work *work) {
     return !work->view->mask.by_slopes && !work->compacts;
 }
@@ -51,12 +51,12 @@ static inline struct kvmill_extent *extents_of(const struct attend_work *work) {
     return (struct kvmill_extent *)(void *)(work->slot + work->view->plan->layout.extents);
 }
 
-/* Where masks say which rows are read: theirs, one by one. */
+/* The extents of the visible rows, one by one, if masks say which rows are read. */
 static inline int64_t *slots_in(const struct attend_work *work) {
     return (int64_t *)(void *)(work->slot + work->view->plan->layout.slots);
 }
 
-/* Its mask is that of the row before: another query head, and masks are the same for all. */
+/* Whether a row's mask is that of the row before: another query head, and heads share masks. */
 static inline bool shares_mask(const struct attend_work *work, int64_t i) {
     bool by_head =
         work->view->mask.rows.head != 0 || (work->view->slopes.data != NULL && !has_slopes(work));
@@ -65,13 +65,15 @@ static inline bool shares_mask(const struct attend_work *work, int64_t i) {
 
 /* ---- Masks of a call: masked.c ---- */
 
-/* The rows of a tile for the positions of one call, which are counted from 0, with their masks. */
+/* The rows of a tile for the positions of one call, which count from 0, with their masks. */
 void kvmill_set_masks(struct attend_work *work);
 
-/* Calls for what rows see of [first, last), block by block; false if there is none. */
+/* Run the calls for the visible positions of [first, last), block by block; false if there are
+ * none. */
 bool kvmill_call_for_seen(struct attend_work *work, int64_t first, int64_t last);
 
-/* The kernel without a mask would do: masks hide only what is before and after what rows see. */
+/* Whether a kernel without a mask is enough: masks only hide positions before and after visible
+ * ones. */
 bool kvmill_masks_say_nothing(const struct attend_work *work, int64_t first, int64_t last);
 
 #endif

@@ -24,7 +24,7 @@ struct by_size kvmill_by_size_of(const struct kvmill_pack *pack,
 
 enum { FRACTION = 8 }; /* bits */
 
-/* The logarithm to base 2 in steps of 1 / 256, by straight lines between powers of two. */
+/* The logarithm to base 2 in steps of 1 / 256, linearly interpolated between powers of two. */
 static int64_t logarithm(int64_t x) {
     uint64_t n = x < 1 ? 1 : (uint64_t)x;
     int whole = 63 - __builtin_clzll(n);
@@ -32,7 +32,7 @@ static int64_t logarithm(int64_t x) {
     return (whole - 1) * (INT64_C(1) << FRACTION) + (int64_t)mantissa;
 }
 
-/* A problem's 0 is any number. */
+/* A 0 in a problem stands for any number. */
 static int64_t apart(int64_t measured, int64_t called) {
     return measured == 0 ? 0 : llabs(logarithm(measured) - logarithm(called));
 }
@@ -65,7 +65,7 @@ bool kvmill_has_constants(const struct kvmill_kernel *kernel) {
     return kernel->abi >= FIRST_ABI_WITH_CONSTANTS && kernel->constant_count > 0;
 }
 
-/* Whether the problem has these. */
+/* Whether the problem has these numbers. */
 static bool has_numbers(const struct kvmill_kernel *kernel, const void *problem) {
     for (size_t i = 0; i < kernel->constant_count; i++) {
         const struct kvmill_constant *constant = &kernel->constants[i];

@@ -27,8 +27,8 @@ int64_t *kvmill_calibration_at(struct calibration *calibration,
     return (int64_t *)(void *)((char *)calibration + number->offset);
 }
 
-/* Prefetchers of Intel's follow several streams better than one; AMD's lose those of copies and
-   attention, not those of windows (doc/design/tried.md). */
+/* Intel's prefetchers follow several streams better than one.  AMD's lose the streams of copies and
+   of attention, but not those of windows (doc/design/tried.md). */
 struct calibration kvmill_calibration_presets(void) {
     static const struct calibration amd = {1, 1, 4, 4 << 20}, others = {4, 4, 4, 4 << 20};
     return kvmill_cpu_is_amd() ? amd : others;
@@ -52,14 +52,14 @@ size_t kvmill_calibration_print(const struct calibration *calibration,
     return (size_t)length;
 }
 
-/* The lines of a text, one after the other; `number` is that of the last one taken. */
+/* The next line of a text; `number` is that of the last line taken. */
 struct lines {
     const char *rest;
     int number;
     char line[128];
 };
 
-/* A last line that has no end, or a line that is too long, is none that is expected. */
+/* A last line without an end, or a line that is too long, is never what is expected. */
 static const char *next_line(struct lines *lines) {
     const char *end = strchr(lines->rest, '\n');
     size_t length = end != NULL ? (size_t)(end - lines->rest) : 0;
@@ -72,7 +72,7 @@ static const char *next_line(struct lines *lines) {
     return lines->line;
 }
 
-/* Only what is printable of a line is said again. */
+/* Messages repeat only the printable characters of a line. */
 static bool refuse(const struct lines *lines, const char *accepted, char why[CALIBRATION_WHY]) {
     char shown[48];
     snprintf(shown, sizeof shown, "%.47s", lines->line);
@@ -98,7 +98,7 @@ static bool take_processor(struct lines *lines, bool any, char why[CALIBRATION_W
     return take_words(lines, expected, why);
 }
 
-/* A number is as it is printed. */
+/* A number is valid only as it would be printed. */
 static bool take_number(struct lines *lines, const struct calibration_number *number,
                         struct calibration *calibration, char why[CALIBRATION_WHY]) {
     char accepted[128] = "";
@@ -163,7 +163,7 @@ bool kvmill_calibration_path(char path[CALIBRATION_PATH]) {
     return length > 0 && length < CALIBRATION_PATH;
 }
 
-/* ---- What plans take ---- */
+/* ---- The numbers that plans use ---- */
 
 static struct {
     pthread_once_t once;

@@ -10,13 +10,14 @@
 #include <stdint.h>
 
 struct calibration {
-    int64_t copy_streams;   /* places between which a long copy takes turns */
-    int64_t read_streams;   /* places between which attention takes turns, reading positions */
-    int64_t gather_streams; /* the same for long windows of a gather: 1, or what its kernels have */
-    int64_t around;         /* bytes of a result from which it is stored around the caches */
+    int64_t copy_streams; /* streams that a long copy interleaves */
+    int64_t read_streams; /* streams that attention interleaves */
+    int64_t
+        gather_streams; /* streams of a gather of long windows: 1, or as many as its kernels have */
+    int64_t around;     /* bytes of a result from which it is stored around the caches */
 };
 
-/* A number's name in files, and what it may be, ascending; 0 ends them. */
+/* A number's name in files, and its values, ascending; 0 ends the list. */
 enum { CALIBRATION_NUMBERS = 4, MOST_ACCEPTED = 6 };
 struct calibration_number {
     const char *name;
@@ -30,8 +31,8 @@ int64_t *kvmill_calibration_at(struct calibration *calibration,
 /* The presets of this processor's class. */
 struct calibration kvmill_calibration_presets(void);
 
-/* A file's text; how much of it there is, or 0 if it does not fit.  What a text says, for this
-   processor or for any; `why` not, with what is accepted. */
+/* Write a file's text; returns its length, or 0 if it does not fit.  Read a text, for this
+   processor or for any; on failure `why` says what is accepted. */
 enum { CALIBRATION_SIZE = 512, CALIBRATION_WHY = 384 };
 size_t kvmill_calibration_print(const struct calibration *calibration, char text[CALIBRATION_SIZE]);
 bool kvmill_calibration_parse(const char *text, bool any_processor, struct calibration *calibration,
@@ -39,19 +40,19 @@ bool kvmill_calibration_parse(const char *text, bool any_processor, struct calib
 bool kvmill_calibration_read(const char *path, bool any_processor, struct calibration *calibration,
                              char why[CALIBRATION_WHY]);
 
-/* The file that KVMILL_CALIBRATION names, else kvmill/calibration below XDG_CONFIG_HOME or
-   ~/.config.  false: there is none to look for. */
+/* The file that KVMILL_CALIBRATION names, or kvmill/calibration below XDG_CONFIG_HOME or ~/.config;
+   false if there is no such path. */
 enum { CALIBRATION_PATH = 4096 };
 bool kvmill_calibration_path(char path[CALIBRATION_PATH]);
 
-/* What plans take, from the first one on.  A file that cannot be used costs one line on standard
-   error; one that nobody named need not be there. */
+/* The numbers that plans use, from the first plan on.  A file that cannot be used causes one line
+   on standard error; the default file need not exist. */
 const struct calibration *kvmill_calibration(void);
 
-/* For whoever measures: plans take these.  No other thread may be planning. */
+/* Make plans use these numbers, for measuring.  No other thread may be planning. */
 void kvmill_calibration_set(const struct calibration *calibration);
 
-/* The file whose numbers plans take; NULL: the class's presets. */
+/* The file whose numbers plans use; NULL: the presets of the processor's class. */
 const char *kvmill_calibration_file(void);
 
 #endif

@@ -32,7 +32,7 @@ static kvmill_status check_type(const struct given_tensors *given, int which,
 
 /* ---- Shape ---- */
 
-/* What a dim of a rule stands for. */
+/* The dim that a rule demands. */
 static int64_t meant(const struct given_tensors *given, int64_t dim) {
     if (dim >= KVMILL_DYNAMIC)
         return dim;
@@ -65,7 +65,7 @@ kvmill_status kvmill_check_shape(const struct given_tensors *given, int which, i
 
 /* ---- Strides ---- */
 
-/* The tensor, or of StableHLO's the bytes it is made of. */
+/* The tensor; for StableHLO's types, one of the bytes that it consists of. */
 static const DLTensor *as_stored(const struct tensor_rule *rule, const DLTensor *tensor,
                                  DLTensor *bytes) {
     if (!rule->stablehlo)
@@ -168,7 +168,7 @@ kvmill_status kvmill_check_memory(const struct given_tensors *given) {
     return status;
 }
 
-/* ---- Each by itself ---- */
+/* ---- Each tensor by itself ---- */
 
 static kvmill_status check_tensor(const struct given_tensors *given, int which) {
     const struct tensor_rule *rule = &given->rules[which];

@@ -35,8 +35,8 @@
 
 #include <kvmill.h>
 
-/* What a run demands of a tensor: PLANNED is one that the op could do without and the plan cannot;
-   what is IGNORED counts as absent. */
+/* What a run demands of a tensor.  PLANNED: the op has it as an option, and the plan was made with
+   it. IGNORED: it counts as absent. */
 enum presence { ABSENT, OPTIONAL, REQUIRED, PLANNED, IGNORED };
 
 enum { MOST_GIVEN = 128 }; /* a power of two: kvmill_dim_of divides by it */
@@ -44,55 +44,57 @@ enum { MOST_GIVEN = 128 }; /* a power of two: kvmill_dim_of divides by it */
 struct tensor_rule {
     const char *name;
     enum presence presence;
-    DLDataType type, or_type; /* or_type.bits 0: there is no other */
+    DLDataType type, or_type; /* or_type.bits 0: there is no second type */
     int rank;
     const int64_t *dims; /* NUMBER, KVMILL_DYNAMIC or kvmill_dim_of(); NULL: the op checks them */
     bool output;
-    bool rows;    /* kernels walk the last dim: its stride is 1 */
+    bool rows;    /* kernels walk the last dim, so its stride must be 1 */
     bool dense;   /* row-major without gaps */
-    bool beside;  /* among others that are so, where the op has checked it */
-    bool aligned; /* to the element's size */
+    bool beside;  /* the op has checked that it is a view next to other tensors in their memory */
+    bool aligned; /* to the size of an element */
     bool empty_is_absent;
-    bool stablehlo; /* its words for types; elements of fewer than 8 bits take a byte each */
-    bool in_place;  /* an output that may have the memory and strides of the tensor it replaces */
+    bool stablehlo; /* types have StableHLO's names; elements of fewer than 8 bits take a byte each
+                     */
+    bool in_place;  /* an output that may have the memory and strides of the tensor that it replaces
+                     */
     int replaces;
-    ptrdiff_t begin, end; /* bytes from its data, where it is laid out as planned */
+    ptrdiff_t begin, end; /* bytes from its data, if strides are the planned ones */
 };
 
-/* A dim that is dim d of an earlier tensor, which is REQUIRED. */
+/* Stands for dim d of an earlier tensor, which is REQUIRED. */
 static inline int64_t kvmill_dim_of(int tensor, int d) {
     return KVMILL_DYNAMIC - 1 - ((int64_t)d * MOST_GIVEN + tensor);
 }
 
-/* The tensors of a run while it is checked; what is absent, empty or ignored is NULL. */
+/* The tensors of a run while they are checked; absent, empty and ignored ones are NULL. */
 struct given_tensors {
     const struct tensor_rule *rules;
     int count;
     const char *op; /* for messages */
     const DLTensor **tensors;
     kvmill_error *error;
-    /* An output may overlap that tensor in the way it does; NULL: as the rules say. */
+    /* Whether an output may overlap a tensor in the way that it does; NULL: as the rules say. */
     bool (*may_overlap)(const struct given_tensors *given, int output, int other);
     bool as_planned; /* shapes and strides are the plan's, and the rules know where tensors end */
 };
 
-/* Each by itself; sets tensors[]. */
+/* Check each tensor by itself; sets tensors[]. */
 kvmill_status kvmill_check_given(const struct given_tensors *given, const DLTensor *const *tensors);
 
-/* Rank and dims of a tensor. */
+/* Check rank and dims of a tensor. */
 kvmill_status kvmill_check_shape(const struct given_tensors *given, int which, int rank,
                                  const int64_t *dims);
 
-/* The strides of tensors[], whose shapes are good, as far as dims are known. */
+/* Check the strides of tensors[], whose shapes are valid, as far as dims are known. */
 kvmill_status kvmill_check_strides(const struct given_tensors *given);
 
-/* Where tensors[] are, with all else as it should be. */
+/* Check the addresses of tensors[], when all else is valid. */
 kvmill_status kvmill_check_memory(const struct given_tensors *given);
 
-/* No output overlaps anything that it may not. */
+/* Check that no output overlaps a tensor that it may not. */
 kvmill_status kvmill_check_overlaps(const struct given_tensors *given);
 
-/* Those that must be are aligned. */
+/* Check that tensors are aligned, if they must be. */
 kvmill_status kvmill_check_alignment(const struct given_tensors *given);
 
 #endif

@@ -21,8 +21,8 @@ static int has_bit(unsigned leaf, unsigned subleaf, int word, int bit) {
            (words[word] >> bit & 1) != 0;
 }
 
-/* GCC's names.  clang's __builtin_cpu_supports does not know all; registers of float16 are those of
- * AVX-512. */
+/* GCC's names.  clang's __builtin_cpu_supports does not know all of them.  float16 uses the
+   registers of AVX-512. */
 static int has_feature(const char *name, size_t length) {
 #define FEATURE(WORD, TEST)                                                                        \
     if (strlen(WORD) == length && memcmp(WORD, name, length) == 0)                                 \
@@ -45,7 +45,7 @@ bool kvmill_cpu_is_amd(void) {
     return __builtin_cpu_is("amd");
 }
 
-/* Leaf 0 has the maker's twelve letters, leaf 1 family and model, each in two parts. */
+/* Leaf 0 has the twelve letters of the maker; leaf 1 has family and model, each in two parts. */
 void kvmill_processor_words(char words[PROCESSOR_SIZE]) {
     unsigned a = 0, b, c, d;
     char maker[13] = "";

@@ -8,8 +8,8 @@
 
 /* ---- Rounding once ---- */
 
-/* The float64 as a float32 that rounds to the same half: where bits were lost, the last one says
- * so. */
+/* Convert a float64 to a float32 that rounds to the same half: if bits are lost, the last bit is
+ * set. */
 static float to_odd(double x) {
     float near = (float)x;
     uint32_t bits = kvmill_bits_of_float(near);

@@ -6,14 +6,14 @@
 
 #include <kvmill.h>
 
-/* Read `count` elements that lie `step` bytes apart, at any address.  Of bool: 0, or -infinity for
-   false, as masks are added. */
+/* Read `count` elements that are `step` bytes apart, at any address.  In a bool mask, true is 0 and
+   false is -infinity. */
 typedef void (*kvmill_reader)(const unsigned char *from, int64_t step, int64_t count, double *to);
 
-/* NULL for a type that is no number. */
+/* NULL for a type that is not a number. */
 kvmill_reader kvmill_reader_of(DLDataType type);
 
-/* Write elements side by side, rounded once: float64, float32, float16 or bfloat16. */
+/* Write adjacent elements, rounded once: float64, float32, float16 or bfloat16. */
 typedef void (*kvmill_writer)(const double *from, int64_t count, unsigned char *to);
 
 kvmill_writer kvmill_writer_of(DLDataType type);

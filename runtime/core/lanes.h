@@ -9,7 +9,7 @@
 
 enum { LANES = 16 };
 
-/* Lanes 8, 4, 2 and 1 apart are added. */
+/* Add lanes 8, 4, 2 and 1 apart. */
 static inline float add_lanes(float lane[LANES]) {
     for (int apart = LANES / 2; apart > 0; apart /= 2)
         for (int l = 0; l < apart; l++)

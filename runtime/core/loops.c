@@ -10,7 +10,7 @@ static bool is_empty(const struct loops *loops) {
     return false;
 }
 
-/* The next turn of the loops [0, depth); false after the last. */
+/* The next turn of the loops [0, depth); false after the last one. */
 static bool advance(const struct loops *loops, int depth, int64_t *turn, unsigned char **at) {
     for (int i = depth - 1; i >= 0; i--) {
         bool more = ++turn[i] < loops->extent[i];

@@ -7,7 +7,7 @@
 #include "../../ops/fail.h"
 #include "cpu.h"
 
-/* Portable kernels are of no instruction set that has a name. */
+/* Portable kernels have no named instruction set. */
 static bool will_do(const struct kernel_search *search, const struct kvmill_kernel *kernel) {
     return kernel != NULL && kvmill_isa_rank(kernel->isa) >= 0 &&
            kvmill_isa_level(kernel->isa) >= kvmill_isa_level(search->least_isa);
@@ -25,7 +25,7 @@ void kvmill_need(struct needs *needs, const struct kernel_search *search, enum w
              search->portable_reason ? "" : "; `kvmill generate` makes one");
 }
 
-/* Without the kernels. */
+/* Runs that use no kernel. */
 static int problem_length(const char *description) {
     const char *kernels = strstr(description, " with kvmill_");
     size_t length = kernels != NULL ? (size_t)(kernels - description) : strlen(description);

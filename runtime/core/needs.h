@@ -8,18 +8,17 @@
 
 enum which_runs { EVERY_RUN, SOME_RUNS };
 
-/* The first kernel that is lacking, in words, "" if none is; of a plan without least_isa none is.
- */
+/* The first kernel that is missing, in words, or "" if none is, or if the plan has no least_isa. */
 struct needs {
     const char *least_isa;
     char lack[2][160];
 };
 
-/* Such runs use the kernel, NULL where plain loops do the work, to do `what`. */
+/* Record that certain runs use this kernel (NULL: plain loops) to do `what`. */
 void kvmill_need(struct needs *needs, const struct kernel_search *search, enum which_runs runs,
                  const char *what, const struct kvmill_kernel *kernel);
 
-/* Refuse the plan, or such a run, if a kernel is lacking; description: the plan's. */
+/* Refuse the plan, or such a run, if a kernel is missing; description: that of the plan. */
 kvmill_status kvmill_check_needs(const struct needs *needs, enum which_runs runs,
                                  const char *description, kvmill_error *error);
 

@@ -24,19 +24,19 @@ static inline float kvmill_float_of_bits(uint32_t bits) {
     return value;
 }
 
-/* bits / 2^shift, half to even; 0 <= shift <= 31. */
+/* bits / 2^shift, ties to even; 0 <= shift <= 31. */
 static inline uint32_t kvmill_shift_to_even(uint32_t bits, int shift) {
     return shift == 0 ? bits : (bits + (1u << (shift - 1)) - 1 + (bits >> shift & 1)) >> shift;
 }
 
-/* ---- Floats of fewer bits, by their parts ---- */
+/* ---- Narrow floats, by the sizes of their fields ---- */
 
-/* How much lower its exponents are than those of float32. */
+/* The difference of its exponent bias from that of float32. */
 static inline uint32_t kvmill_exponent_gap(struct kvmill_float_parts parts) {
     return 128u - (1u << (parts.exponent - 1));
 }
 
-/* The bits of infinity; where there is none those after the largest number, which are NaN's. */
+/* The bits of infinity; without infinity, the bits after the largest number, which are NaN. */
 static inline uint32_t kvmill_first_not_finite(struct kvmill_float_parts parts) {
     uint32_t after_all = 1u << (parts.exponent + parts.mantissa);
     return parts.finite ? after_all - 1 : after_all - (1u << parts.mantissa);
@@ -48,7 +48,7 @@ static inline uint32_t kvmill_nan_bits(struct kvmill_float_parts parts, uint32_t
     return kvmill_first_not_finite(parts) | (parts.finite ? 0 : quiet | payload);
 }
 
-/* What has no exponent is a count of the least number. */
+/* A subnormal number is a multiple of the least number. */
 static inline float kvmill_least_number(struct kvmill_float_parts parts) {
     return kvmill_float_of_bits((kvmill_exponent_gap(parts) + 1 - (uint32_t)parts.mantissa) << 23);
 }
@@ -58,7 +58,7 @@ static inline uint32_t kvmill_small_bits(struct kvmill_float_parts parts, uint32
     return shift > 24 ? 0 : kvmill_shift_to_even((magnitude & 0x7fffff) | 0x800000, shift);
 }
 
-/* The nearest number, half to even. */
+/* The nearest number, ties to even. */
 static inline uint32_t kvmill_bits_of_number(struct kvmill_float_parts parts, float value) {
     uint32_t bits = kvmill_bits_of_float(value), magnitude = bits & 0x7fffffff;
     uint32_t sign = bits >> 31 << (parts.exponent + parts.mantissa);
@@ -109,8 +109,7 @@ static inline bool kvmill_is_finite(float value) {
     return (kvmill_bits_of_float(value) & 0x7fffffff) < 0x7f800000;
 }
 
-/* ---- The same of what is finite, without branches: compilers make vectors of loops of them ----
- */
+/* ---- The same for finite numbers, without branches, so that compilers vectorise loops ---- */
 
 static inline float kvmill_finite_f16_to_f32(uint16_t half) {
     uint32_t magnitude = half & 0x7fff, is_small = 0 - (uint32_t)(magnitude < 0x400);
@@ -124,9 +123,9 @@ static inline float kvmill_finite_bf16_to_f32(uint16_t half) {
     return kvmill_float_of_bits((uint32_t)half << 16);
 }
 
-/* As kvmill_bits_of_number, for formats of a byte and numbers up to their largest.  To round a
-   number, one is added that has its exponent, or the least, and so many bits more that the sum ends
-   in units of the code's last bit.  Exponents are whole bytes further up. */
+/* As kvmill_bits_of_number, for formats of 8 bits and numbers up to their largest.  To round x, add
+   a number with the exponent of x (or the least exponent) plus a fixed difference, so that the last
+   bit of the sum is the last bit of the code. */
 static inline uint32_t kvmill_bits_of_finite(struct kvmill_float_parts parts, float value) {
     int shift = 23 - parts.mantissa, sign_shift = 31 - parts.exponent - parts.mantissa;
     uint32_t least = (kvmill_exponent_gap(parts) + 1) << 23, wider = (uint32_t)shift << 23;
@@ -141,7 +140,7 @@ static inline uint32_t kvmill_bits_of_finite(struct kvmill_float_parts parts, fl
 
 /* ---- Elements: floats of enum kvmill_element, at any address ---- */
 
-/* Of F32, F16 and BF16. */
+/* For F32, F16 and BF16. */
 static inline int64_t kvmill_activation_bytes(int element) {
     return element == KVMILL_F32 ? 4 : 2;
 }
@@ -164,7 +163,7 @@ static inline float kvmill_load_float(int element, const unsigned char *data, in
         return kvmill_bf16_to_f32(kvmill_load_half(data, index));
     case KVMILL_I8:
         return (float)(int8_t)data[index];
-    default: /* a byte */
+    default: /* one byte */
         return kvmill_number_of_bits(kvmill_format_parts(element)->real, data[index]);
     }
 }

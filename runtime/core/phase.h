@@ -1,4 +1,4 @@
-/* Runs in several phases: the hooks of an op whose calls have phases.
+/* The hooks of ops whose calls have several phases.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_PHASE_H
@@ -13,17 +13,17 @@ struct phase {
     double (*work)(const struct call *call); /* as of a plan_op */
 };
 
-/* A call begins with this. */
+/* A call with phases begins with this. */
 struct phased_call {
     struct call base;
-    const struct phase *const *phase; /* the present one, and those after it; ends with NULL */
+    const struct phase *const *phase; /* the present phase and those after it; ends with NULL */
 };
 
 int64_t kvmill_phase_parts(const struct call *call);
 void kvmill_phase_part(const struct call *call, int64_t part);
 double kvmill_phase_work(const struct call *call);
 
-/* Phases without parts are passed over. */
+/* Phases without parts are skipped. */
 bool kvmill_phase_next(struct call *call);
 
 #endif

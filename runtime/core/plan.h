@@ -9,27 +9,27 @@
 #include "../../ops/structs.h"
 #include "needs.h"
 
-/* A run under way, in the caller's kvmill_call.  Every op's call begins with this; its own data
-   follows, and kvmill_call has the room for it. */
+/* A run in progress, stored in the caller's kvmill_call.  Every op's call begins with this struct;
+   its own data follows, up to the size of kvmill_call. */
 struct call {
     const kvmill_plan *plan;
     void *workspace;
 };
 
-/* What an op adds to a plan.  A run has one phase or several; the parts of a phase may run in any
-   order and on any thread. */
+/* The hooks of an op.  A run has one or more phases; the parts of a phase may run in any order and
+   on any thread. */
 struct plan_op {
     /* Validate the tensors and fill the call up to its first phase; write to no tensor. */
     kvmill_status (*begin)(struct call *call, const DLTensor *const *tensors, kvmill_error *error);
-    /* Parts of the present phase, and one of them. */
+    /* The number of parts of the present phase; run one of them. */
     int64_t (*parts)(const struct call *call);
     void (*part)(const struct call *call, int64_t part);
-    /* About how many bytes the present phase reads and writes, 4 for a multiplication; NULL: each
-       part is worth a thread. */
+    /* About how many bytes the present phase reads and writes, with 4 for each multiplication;
+       NULL: each part is worth a thread. */
     double (*work)(const struct call *call);
-    /* All parts of the present phase on one thread; NULL: one after the other. */
+    /* Run all parts of the present phase on one thread; NULL: one after the other. */
     void (*all)(const struct call *call);
-    /* When all parts are done: go on to the next phase, if there is one. */
+    /* When all parts are done: begin the next phase, if there is one. */
     bool (*next)(struct call *call);
     void (*destroy)(kvmill_plan *plan);
 };
@@ -40,16 +40,16 @@ struct kvmill_plan {
     size_t workspace_size;
     size_t tensor_count;
     struct needs needs;
-    int threads; /* most that the workspace has room for; 0: any number */
+    int threads; /* the most that the workspace has room for; 0: any number */
     char description[4096];
 };
 
-/* What the present phase of a call is worth, in bytes. */
+/* The work of the present phase of a call, in bytes. */
 double kvmill_work(const kvmill_call *call);
 
-/* What a caller hands to a plan function, as this library has it: `op` is filled from `given`, a
-   struct of that kind.  *plan is NULL afterwards; options that are NULL have their defaults, and
-   threads are at least 1. */
+/* The arguments of a plan function in the form of this library: `op` is filled from `given`, a
+   struct of the caller's version.  *plan is set to NULL.  Options that are NULL get their defaults,
+   and threads are at least 1. */
 struct plan_call {
     const struct op_struct *part;
     const void *given;
@@ -60,11 +60,11 @@ struct plan_call {
 kvmill_status kvmill_plan_take(struct plan_call *call, const char *name,
                                const kvmill_plan_options *options, kvmill_error *error);
 
-/* The end of planning, `made` is described: destroy it if every run needs a kernel that is lacking;
-   else it is *plan, and with KVMILL_VERBOSE set standard error says what was planned. */
+/* The end of planning, when `made` has its description.  If every run needs a kernel that is
+   missing, destroy it; otherwise set *plan, and print the description if KVMILL_VERBOSE is set. */
 kvmill_status kvmill_plan_finish(kvmill_plan *made, kvmill_plan **plan, kvmill_error *error);
 
-/* Refuse one of the runs that need a kernel which other runs do not, if it is lacking. */
+/* Refuse a run that needs a missing kernel which other runs of the plan do not need. */
 kvmill_status kvmill_check_some_runs(const kvmill_plan *plan, kvmill_error *error);
 
 #endif

@@ -17,16 +17,16 @@
 
 enum { SPINS = 64, LINE = 64 };
 
-/* How long a thread looks for work before it sleeps. */
+/* How long a thread waits actively before it sleeps. */
 static const int64_t patience = 50000; /* nanoseconds */
 
-/* The state of the pool in a word: whether helpers may join the loop, how many have, and which loop
-   it is. */
+/* The state of the pool in one word: whether helpers may join the loop, how many have joined, and
+   the loop's number. */
 enum { HELPER = 1, OPEN = 1 << 16, LOOP = 1 << 17 };
 
 struct kvmill_pool {
     _Alignas(LINE) atomic_ullong state;
-    atomic_int seats;                 /* of helpers in the loop */
+    atomic_int seats;                 /* how many helpers may join */
     _Alignas(LINE) atomic_llong next; /* part of the loop */
     int64_t parts;
     void (*part)(void *context, int64_t index);
@@ -37,7 +37,7 @@ struct kvmill_pool {
     bool sleeps_at_once;
     int helpers;
     pid_t process;
-    sem_t wake; /* a lock might be held by a thread that a child of fork does not have */
+    sem_t wake; /* not a lock: after fork, a child's lock could be held by a thread that it lacks */
     pthread_t helper[];
 };
 
@@ -67,7 +67,7 @@ static unsigned long long loop_of(unsigned long long state) {
     return state / LOOP;
 }
 
-/* A loop that is open and not the one that was seen last; or the end. */
+/* Wait for a loop that is open and not the last one that was seen, or for the end of the pool. */
 static bool is_news(kvmill_pool *pool, unsigned long long seen) {
     unsigned long long state = atomic_load(&pool->state);
     return (state & OPEN && loop_of(state) != seen) || atomic_load(&pool->closing);
@@ -87,7 +87,7 @@ static bool look_for_news(kvmill_pool *pool, unsigned long long seen) {
     return false;
 }
 
-/* At most so many of the sleepers; who takes them off the count wakes as many. */
+/* Take at most this many sleepers off the count, and wake as many. */
 static int take_sleepers(kvmill_pool *pool, int most) {
     int sleepers = atomic_load(&pool->sleepers), taken;
     do
@@ -97,9 +97,9 @@ static int take_sleepers(kvmill_pool *pool, int most) {
     return taken;
 }
 
-/* Whoever counts as a sleeper before it looks is not missed by a caller that looks for sleepers
-   after it has opened a loop.  With news it takes itself, or any other, off the count; where there
-   is none left, the caller has, and wakes it. */
+/* A thread counts itself as a sleeper before it looks for a loop, and a caller opens a loop before
+   it looks for sleepers, so no loop is missed.  If the thread finds a loop after all, it takes a
+   sleeper off the count.  If the count is 0, a caller has taken it and will post the semaphore. */
 static void sleep_until_news(kvmill_pool *pool, unsigned long long seen) {
     while (!is_news(pool, seen)) {
         atomic_fetch_add(&pool->sleepers, 1);
@@ -112,7 +112,7 @@ static void sleep_until_news(kvmill_pool *pool, unsigned long long seen) {
 
 /* ---- Helpers ---- */
 
-/* false: the loop has no seat, or has ended in the meantime. */
+/* Join a loop; false if it has no seat left, or has ended. */
 static bool join(kvmill_pool *pool, unsigned long long *seen) {
     unsigned long long state = atomic_load(&pool->state);
     while (state & OPEN && loop_of(state) != *seen) {
@@ -150,11 +150,11 @@ static void open_loop(kvmill_pool *pool, int helpers) {
     atomic_store(&pool->next, 0);
     atomic_store(&pool->seats, helpers);
     atomic_store(&pool->state, (loop_of(atomic_load(&pool->state)) + 1) * LOOP | OPEN);
-    /* Those that are awake come by themselves. */
+    /* Threads that are awake join without being told. */
     wake(pool, helpers - (pool->helpers - atomic_load(&pool->sleepers)));
 }
 
-/* Whoever has not joined yet need not come. */
+/* Close the loop to helpers that have not joined. */
 static void end_loop(kvmill_pool *pool) {
     atomic_fetch_and(&pool->state, ~(unsigned long long)OPEN);
     for (int i = 0; atomic_load(&pool->state) % OPEN != 0; i++)
@@ -219,7 +219,7 @@ static int start(kvmill_pool *pool, int processor) {
     return failure;
 }
 
-/* Helpers inherit that they take no signals. */
+/* Helpers inherit a mask that blocks all signals. */
 static int start_all(kvmill_pool *pool, int threads, const struct processors *pinned) {
     sigset_t all, before;
     int failure = 0;

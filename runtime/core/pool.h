@@ -1,4 +1,4 @@
-/* The threads of a pool, one run at a time.
+/* The threads of a pool, which serve one run at a time.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_POOL_H
@@ -14,11 +14,11 @@ enum { KVMILL_MOST_THREADS = 4096 }; /* of a pool, and of a plan */
 bool kvmill_pool_take(kvmill_pool *pool);
 void kvmill_pool_give(kvmill_pool *pool);
 
-/* A loop that at most `threads` threads share; the pool is the caller's run's. */
+/* Run a loop on at most `threads` threads; the caller's run has taken the pool. */
 void kvmill_pool_loop(kvmill_pool *pool, int threads, int64_t parts,
                       void (*part)(void *context, int64_t index), void *context);
 
-/* How many of the pool's threads the present phase of a call is worth; perhaps less than one. */
+/* How many threads of the pool the present phase of a call is worth; perhaps less than one. */
 int kvmill_threads_worth(const kvmill_call *call, const kvmill_pool *pool);
 
 #endif

@@ -14,7 +14,7 @@ static void add(struct processors *processors, cpu_set_t *left, int number) {
 
 #ifdef KVMILL_HWLOC
 
-/* The first processor of the core that is left. */
+/* The first processor of the core that is still in the set. */
 static void add_core(struct processors *processors, cpu_set_t *left, hwloc_obj_t core) {
     unsigned number;
     hwloc_bitmap_foreach_begin(number, core->cpuset) {
@@ -49,7 +49,7 @@ static void add_cores(struct processors *processors, cpu_set_t *left) {
 void kvmill_find_processors(struct processors *processors) {
     cpu_set_t left;
     processors->count = 0;
-    if (sched_getaffinity(0, sizeof left, &left) != 0) /* more processors than a set has room for */
+    if (sched_getaffinity(0, sizeof left, &left) != 0) /* more processors than a cpu_set_t holds */
         memset(&left, 0xff, sizeof left);
     add_cores(processors, &left);
     processors->cores = processors->count;

@@ -7,9 +7,9 @@
 #include <sched.h>
 
 struct processors {
-    int number[CPU_SETSIZE]; /* as the system numbers them; one of each core, then the others */
+    int number[CPU_SETSIZE]; /* the system's numbers: one processor of each core, then the others */
     int count;
-    int cores; /* count, where nobody says what a core is */
+    int cores; /* equal to count if it is unknown what a core is */
 };
 
 void kvmill_find_processors(struct processors *processors);

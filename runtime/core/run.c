@@ -7,8 +7,8 @@
 
 enum { WORKSPACE_ALIGNMENT = 64 };
 
-/* Bytes that are worth a thread.  Two of them take one thread so long that waking another up, 5
-   microseconds of the caller's, is a small part. */
+/* The bytes that are worth a thread.  Two such amounts keep a thread busy for so long that waking
+   another one, which takes the caller 5 microseconds, costs little. */
 static const double worth_a_thread = 256 << 10;
 
 static struct call *call_of(kvmill_call *call) {
@@ -52,7 +52,7 @@ static kvmill_status begin(struct call *call, const kvmill_plan *plan,
     return status;
 }
 
-/* All parts of a phase. */
+/* Run all parts of a phase. */
 static void run_phase(const struct call *call) {
     const struct plan_op *op = call->plan->op;
     if (op->all != NULL) {
@@ -86,7 +86,7 @@ kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,
     return status == KVMILL_OK ? kvmill_succeed(error) : status;
 }
 
-/* Between a begin that went well and the end. */
+/* Whether the call is between a successful begin and its end. */
 static bool is_under_way(const struct call *call) {
     return call != NULL && call->plan != NULL;
 }

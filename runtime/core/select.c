@@ -5,11 +5,11 @@
 #include "../portable/portable.h"
 #include "cpu.h"
 
-/* ---- How well a kernel's shape fits a problem's; negative: it does not ---- */
+/* ---- How well a kernel's shape fits that of a problem; negative: not at all ---- */
 
 enum { MOST_FIT = 16 };
 
-/* Fixed fields of the kernel's shape. */
+/* The number of fields that the kernel's shape fixes. */
 static int fit_store(const void *kernel_shape, const void *wanted) {
     const struct kvmill_rows_shape *kernel = kernel_shape, *problem = wanted;
     const int64_t has[] = {kernel->heads, kernel->capacity, kernel->rows, kernel->row};
@@ -27,7 +27,7 @@ static int fit_store(const void *kernel_shape, const void *wanted) {
     return fixed;
 }
 
-/* What is kept depends on neither the mode nor the shape of the update. */
+/* What is kept depends neither on the mode nor on the shape of the update. */
 static int fit_keep(const void *kernel_shape, const void *wanted) {
     const struct kvmill_rows_shape *kernel = kernel_shape, *problem = wanted;
     return kernel->unit_bits == problem->unit_bits ? 0 : -1;
@@ -50,7 +50,7 @@ static int count_terms(int terms) {
     return (terms & KVMILL_TERM_SOFTCAP ? 1 : 0) + (terms & KVMILL_TERM_BIAS ? 1 : 0);
 }
 
-/* Few terms that the problem has not. */
+/* Prefer kernels with few terms that the problem lacks. */
 static int fit_attend(const void *kernel_shape, const void *wanted) {
     const struct kvmill_attend_shape *kernel = kernel_shape, *problem = wanted;
     if (kernel->activation != problem->activation || kernel->math > problem->math ||
@@ -74,7 +74,7 @@ static int fit_gather(const void *kernel_shape, const void *wanted) {
     return kvmill_gather_shapes_equal(kernel_shape, wanted) ? 0 : -1;
 }
 
-/* A row that is known before any. */
+/* A kernel with a fixed row length is better than one for any length. */
 static int fit_scatter(const void *kernel_shape, const void *wanted) {
     const struct kvmill_scatter_shape *kernel = kernel_shape, *problem = wanted;
     if (kernel->combiner != problem->combiner || kernel->element_code != problem->element_code ||
@@ -87,7 +87,7 @@ static int fit_scatter(const void *kernel_shape, const void *wanted) {
     return kernel->row == KVMILL_ANY && problem->row != 1 ? 0 : -1;
 }
 
-/* The whole program counts. */
+/* The whole program must be equal. */
 static int fit_scatter_region(const void *kernel_shape, const void *wanted) {
     const struct kvmill_scatter_region_shape *kernel = kernel_shape, *problem = wanted;
     return kernel->row == problem->row && kernel->components == problem->components &&
@@ -114,7 +114,7 @@ static int fit_select(const void *kernel_shape, const void *wanted) {
     return kernel->score == problem->score ? 0 : -1;
 }
 
-/* The whole program counts. */
+/* The whole program must be equal. */
 static int fit_flow_program(const void *kernel_shape, const void *wanted) {
     const struct kvmill_flow_program_shape *kernel = kernel_shape, *problem = wanted;
     return strcmp(kernel->program, problem->program) == 0 ? 0 : -1;
@@ -134,7 +134,8 @@ static int (*const fits[])(const void *kernel_shape, const void *wanted) = {
     [KVMILL_FLOW_PROGRAM] = fit_flow_program,
 };
 
-/* Negative: unusable.  Higher is better.  The CPU is asked last: virtual machines trap CPUID. */
+/* Negative: the kernel cannot be used; otherwise higher is better.  The CPU is asked last, because
+   virtual machines trap CPUID. */
 static int fitness(const struct kernel_search *search, const struct kvmill_kernel *kernel,
                    const struct wanted *wanted) {
     int rank = kvmill_isa_rank(kernel->isa);
@@ -144,13 +145,13 @@ static int fitness(const struct kernel_search *search, const struct kvmill_kerne
     return fit < 0 || !kvmill_isa_usable(kernel->isa) ? -1 : rank * MOST_FIT + fit;
 }
 
-/* The same of a kernel that serves every problem of its shape. */
+/* The same for a kernel without constants, which serves every problem of its shape. */
 static int general_fitness(const struct kernel_search *search, const struct kvmill_kernel *kernel,
                            const struct wanted *wanted) {
     return kvmill_has_constants(kernel) ? -1 : fitness(search, kernel, wanted);
 }
 
-/* ---- Several kernels that do the same ---- */
+/* ---- Several kernels that compute the same ---- */
 
 static bool serve(const struct kernel_search *search, const struct wanted *wanted,
                   const struct by_size *by_size) {
@@ -165,7 +166,7 @@ static bool serve(const struct kernel_search *search, const struct wanted *wante
 
 /* ---- Kernels with constants ---- */
 
-/* Attend kernels differ in what others have in their shape. */
+/* Attend kernels differ in members that are part of the shape in other families. */
 static bool are_alike(const struct kvmill_kernel *a, const struct kvmill_kernel *b) {
     const struct kvmill_attend_shape *x = a->shape, *y = b->shape;
     return strcmp(a->isa, b->isa) == 0 &&
@@ -173,7 +174,7 @@ static bool are_alike(const struct kvmill_kernel *a, const struct kvmill_kernel 
             (x->rows == y->rows && x->math == y->math && x->terms == y->terms));
 }
 
-/* Those that do for some problems what the kernel does for all. */
+/* The kernels with constants that compute the same as `kernel` for certain problems. */
 static void add_special(const struct kernel_search *search, const struct wanted *wanted,
                         struct by_size *by_size) {
     for (size_t p = 0; p < search->pack_count; p++)
@@ -185,7 +186,7 @@ static void add_special(const struct kernel_search *search, const struct wanted 
         }
 }
 
-/* The kernel with all of its choice, or none of it. */
+/* Select the kernel together with all kernels of its choice, or not at all. */
 static struct by_size with_choice(const struct kernel_search *search, const struct wanted *wanted,
                                   const struct kvmill_kernel *kernel) {
     struct by_size by_size = {.kernel = kernel};
@@ -235,13 +236,14 @@ static const struct kvmill_attend_shape *attend_shape(const struct kvmill_kernel
     return kernel->shape;
 }
 
-/* Kernels that may stand in one selection are of one level of instruction sets. */
+/* The kernels of one selection must have the same level of instruction sets. */
 static int level(const struct kernel_search *search, const struct kvmill_kernel *kernel,
                  const struct wanted *wanted) {
     return general_fitness(search, kernel, wanted) < 0 ? -1 : kvmill_isa_level(kernel->isa);
 }
 
-/* Between two of as many rows: cheaper arithmetic, then the instruction set, then fewer terms. */
+/* Of two kernels for the same number of rows: cheaper arithmetic first, then the better instruction
+   set, then fewer terms. */
 static int merit(const struct kvmill_kernel *kernel) {
     const struct kvmill_attend_shape *shape = attend_shape(kernel);
     return (shape->math * 64 + kvmill_isa_rank(kernel->isa)) * MOST_FIT - count_terms(shape->terms);
@@ -256,7 +258,7 @@ static void insert(struct attend_selection *selection, int at, const struct kvmi
     selection->count++;
 }
 
-/* In its place by size; of two that are equally large stays the better one, or the first. */
+/* Insert a kernel by size; of two equally large ones, keep the better one, or the first. */
 static void put(struct attend_selection *selection, const struct kvmill_kernel *kernel) {
     int at = 0, rows = attend_shape(kernel)->rows;
     while (at < selection->count && attend_shape(selection->tiles[at].kernel)->rows < rows)

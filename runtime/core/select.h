@@ -1,4 +1,4 @@
-/* Choice of kernels for a problem: one walk over all kernels of all packs.
+/* Selection of kernels for a problem, by one walk over all kernels of all packs.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_SELECT_H
@@ -12,33 +12,33 @@
 #include "by_size.h"
 
 struct selection {
-    struct by_size by_size; /* a kernel, or several where its pack has them */
+    struct by_size by_size; /* one kernel, or several if its pack has them */
     const char *origin;     /* name of the pack, or why it is the portable kernel */
 };
 
-/* The one of them for a call of that size. */
+/* The kernel for a call of this size. */
 static inline const struct kvmill_kernel *kvmill_selected_kernel(
     const struct selection *selection, const struct kvmill_call_size *size) {
     return kvmill_kernel_of_size(&selection->by_size, size);
 }
 
-/* Where and how far to look: the same for all kernels of a plan. */
+/* The search: the same for all kernels of a plan. */
 struct kernel_search {
     const kvmill_pack *const *packs;
     size_t pack_count;
     int isa_cap;
-    const char *least_isa;       /* of defs/isa.c; NULL: portable kernels will do */
-    const char *portable_reason; /* why no pack will do, or NULL */
+    const char *least_isa;       /* of defs/isa.c; NULL: portable kernels are accepted, too */
+    const char *portable_reason; /* why no pack is searched, or NULL */
 };
 
-/* Refuse packs of another ABI and instruction sets of no name. */
+/* Refuse packs with another ABI, and instruction sets with unknown names. */
 kvmill_status kvmill_open_search(const kvmill_plan_options *options, struct kernel_search *search,
                                  kvmill_error *error);
 
-/* Why such a search ends at a portable kernel. */
+/* Why a search ends with a portable kernel. */
 const char *kvmill_why_portable(const struct kernel_search *search);
 
-/* What is looked for: a problem's shape, KVMILL_DYNAMIC where only the run knows. */
+/* What to look for: a problem's shape, with KVMILL_DYNAMIC for what only a run knows. */
 struct wanted {
     enum kvmill_family family;
     const void *shape; /* the family's shape struct */
@@ -49,7 +49,7 @@ struct wanted {
 struct selection kvmill_select_kernel(const struct kernel_search *search,
                                       const struct wanted *wanted);
 
-/* Such a kernel can do what such a problem needs. */
+/* Whether a kernel of one shape can do what a problem of another shape needs. */
 bool kvmill_gather_shapes_equal(const struct kvmill_gather_shape *a,
                                 const struct kvmill_gather_shape *b);
 
@@ -59,11 +59,11 @@ struct attend_selection {
     int count;
     struct by_size tiles[MOST_TILES]; /* shape.rows ascending */
     const char *origin;
-    bool portable; /* one kernel, whose shape does not tell its rows */
+    bool portable; /* a single kernel, whose shape does not state its rows */
 };
 
-/* Arithmetic as wanted before the best instruction set; an exact kernel will do where a fast one is
-   wanted, and a kernel of more terms than the problem has. */
+/* The wanted arithmetic counts more than the best instruction set.  An exact kernel may serve a
+   plan for fast arithmetic, and a kernel with more terms may serve a problem with fewer. */
 struct attend_selection kvmill_select_attend(const struct kernel_search *search,
                                              const struct kvmill_attend_shape *wanted);
 

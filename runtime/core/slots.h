@@ -1,4 +1,4 @@
-/* Places in a workspace, one for each thread that runs parts.  A part takes a place that no other
+/* Slots in a workspace, one for each thread that runs parts.  A part takes a slot that no other
    part uses.
 
    SPDX-License-Identifier: Apache-2.0 */
@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* A slot begins with a line for the flag that says who has it. */
+/* A slot begins with a cache line for the flag that says whether it is taken. */
 enum { SLOT_HEAD = 64 };
 
 struct thread_slots {
@@ -20,10 +20,10 @@ static inline int64_t whole_lines(int64_t bytes) {
     return (bytes + 63) / 64 * 64;
 }
 
-/* Nobody has any; before the first part. */
+/* Mark all slots as free, before the first part. */
 void kvmill_clear_slots(const struct thread_slots *slots);
 
-/* One that is free; waits where more threads run than there are slots. */
+/* Take a free slot.  If more threads run than there are slots, wait. */
 unsigned char *kvmill_take_slot(const struct thread_slots *slots);
 void kvmill_give_slot(unsigned char *slot);
 

@@ -9,13 +9,13 @@ int64_t kvmill_tensor_stride(const DLTensor *tensor, int d) {
     if (tensor->strides != NULL)
         return tensor->strides[d];
     int64_t stride = 1;
-    bool overflow = false; /* of an empty tensor: nobody steps along it */
+    bool overflow = false; /* possible for empty tensors; no element is addressed */
     for (int e = d + 1; e < tensor->ndim; e++)
         stride = kvmill_times(stride, tensor->shape[e], &overflow);
     return stride;
 }
 
-/* bytes 0: half of one. */
+/* bytes is 0 for elements of half a byte. */
 static int64_t step_of(const DLTensor *tensor, int d, int64_t bytes) {
     bool overflow = false; /* likewise */
     if (d < 0 || tensor->shape[d] <= 1)
@@ -45,7 +45,7 @@ bool kvmill_tensor_is_empty(const DLTensor *tensor) {
     return false;
 }
 
-/* What a stride is compared with where a dim that only the run knows comes before. */
+/* What a stride is compared with if an inner dim is known only at run time. */
 static const int64_t unknown_stride = INT64_MIN;
 
 static int64_t stride_beyond(const DLTensor *tensor, int d, int64_t stride) {
@@ -80,8 +80,8 @@ bool kvmill_tensor_is_reachable(const DLTensor *tensor) {
 
 /* ---- Overlap inside one tensor ---- */
 
-/* A dim's neighbours are at least as far apart as all dims of smaller steps span; a dim of equal
-   step counts too, so that two of them are found out. */
+/* The stride of a dim is at least the span of all dims with smaller strides.  Dims with equal
+   strides count, too, so that two of them are detected. */
 static bool steps_over_others(const DLTensor *tensor, int d) {
     bool overflow = false;
     int64_t span = 1, step = kvmill_magnitude(tensor->strides[d], &overflow);
@@ -120,7 +120,7 @@ bool kvmill_tensor_is_same_memory(const DLTensor *a, const DLTensor *b) {
 
 int64_t kvmill_tensor_offset(const DLTensor *tensor, int from, int to, int64_t index) {
     int64_t offset = 0;
-    bool overflow = false; /* never: it is reachable */
+    bool overflow = false; /* never set: the tensor is reachable */
     for (int d = to - 1; d >= from; d--) {
         int64_t along = index % tensor->shape[d];
         offset = kvmill_plus(
@@ -130,11 +130,11 @@ int64_t kvmill_tensor_offset(const DLTensor *tensor, int from, int to, int64_t i
     return offset;
 }
 
-/* ---- The look ---- */
+/* ---- All queries at once ---- */
 
 /* The counts, and the strides of a tensor without gaps. */
 static void count_dense(const DLTensor *tensor, int axis, struct tensor_view *view) {
-    bool overflow = false; /* only where dims are open, and then the counts do not matter */
+    bool overflow = false; /* only if dims are open; the counts do not matter then */
     int d = tensor->ndim - 1;
     view->row = view->heads = 1;
     for (; d > axis; d--)
@@ -147,7 +147,7 @@ static void count_dense(const DLTensor *tensor, int axis, struct tensor_view *vi
     view->count = kvmill_times(view->strides.batch, tensor->shape[0], &overflow);
 }
 
-/* One step that walks dims [1, axis) in order; 0 when there is nothing to walk. */
+/* The single stride that walks dims [1, axis) in order; 0 if there is nothing to walk. */
 static bool fold_heads(const DLTensor *tensor, int axis, int64_t *step) {
     int64_t expected = 0;
     bool found = false;
@@ -183,9 +183,9 @@ void kvmill_tensor_look(const DLTensor *tensor, int axis, struct tensor_view *vi
 
 /* ---- Spans ---- */
 
-/* First and last element, relative to element 0, of a reachable tensor that has some. */
+/* First and last element, relative to element 0, of a reachable tensor that is not empty. */
 static void find_ends(const DLTensor *tensor, int64_t count, int64_t *lowest, int64_t *highest) {
-    bool overflow = false; /* never: it is reachable */
+    bool overflow = false; /* never set: the tensor is reachable */
     *lowest = 0;
     *highest = count - 1;
     if (tensor->strides == NULL)
@@ -198,7 +198,7 @@ static void find_ends(const DLTensor *tensor, int64_t count, int64_t *lowest, in
     }
 }
 
-/* Only an empty tensor's dims may overflow on the way, and 0 comes out all the same. */
+/* Only for empty tensors can the product overflow on the way, and the result is 0 all the same. */
 static int64_t count_of(const DLTensor *tensor) {
     int64_t count = 1;
     bool overflow = false;

@@ -13,7 +13,7 @@ struct words {
 
 __attribute__((format(printf, 2, 3))) void kvmill_say(struct words *words, const char *format, ...);
 
-/* Somebody else wrote, or would have written, so many characters. */
+/* Count characters that somebody else wrote, or would have written. */
 void kvmill_said(struct words *words, size_t length);
 
 #endif

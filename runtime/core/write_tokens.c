@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "write_tokens.h"
 
-enum { MOST_ROWS = 256 }; /* of one call of a kernel */
+enum { MOST_ROWS = 256 }; /* in one call of a kernel */
 
-/* Rows of tokens from `first` on, up to one that has none. */
+/* The rows of consecutive tokens from `first` on, up to one that is not stored. */
 static int64_t find_rows(row_of_token row_of, const void *context, int64_t first, int64_t last,
                          int64_t row[MOST_ROWS]) {
     int64_t count = 0;

@@ -11,10 +11,11 @@
 
 /* ---- Pages of a row ---- */
 
-/* Lists, scores and programs know blocks: pages of block_size tokens, that many of each page of the
-   cache.  Where nothing is said of them they are its pages, and are called so below.
+/* Lists, scores and programs work on blocks, which are pages of block_size tokens; a page of the
+   cache has a fixed number of them.  Unless the cache's pages are mentioned, "page" means block
+   below.
 
-   What one request has: pages, how many of them are selected, and the rows of the last one. */
+   The pages of one request, how many of them are selected, and the rows of the last one. */
 struct flow_row {
     int64_t pages, selected, last_rows;
 };
@@ -35,42 +36,42 @@ struct flow_batch {
     const int32_t *ids;
     const int64_t *length;
     int64_t id_count;    /* of ids, used or not */
-    const int64_t *topk; /* of requests, or NULL: pages to select; -1: as the flow says */
+    const int64_t *topk; /* pages to select for each request, -1: as the flow says; or NULL */
 };
 
-/* Blocks that fit into the pages of request b, and into those of all before it. */
+/* The blocks that fit into the pages of request b, and into those of all requests before it. */
 int64_t kvmill_flow_room_of(const struct kvmill_flow_problem *problem,
                             const struct flow_batch *batch, int64_t b);
 int64_t kvmill_flow_room_before(const struct kvmill_flow_problem *problem,
                                 const struct flow_batch *batch, int64_t b);
 
-/* The number in the cache of a block of the request whose pages are `ids`. */
+/* The cache's number of a block of the request whose pages are `ids`. */
 static inline int64_t flow_block_of(const struct kvmill_flow_problem *problem, const int32_t *ids,
                                     int64_t block) {
     return ids[block / problem->page_blocks] * problem->page_blocks + block % problem->page_blocks;
 }
 
-/* That of request b. */
+/* The row of request b. */
 struct flow_row kvmill_flow_row_at(const struct kvmill_flow_problem *problem,
                                    const struct flow_batch *batch, int64_t b);
 
 kvmill_status kvmill_flow_check_batch(const struct kvmill_flow_problem *problem,
                                       const struct flow_batch *batch, kvmill_error *error);
 
-/* Lists that a caller made: that of row r is [starts[r], starts[r + 1]) of list, which has `count`.
- */
+/* Lists that a caller made: row r has [starts[r], starts[r + 1]) of list, which has `count`
+ * entries. */
 struct flow_lists {
     const int64_t *starts;
     const int32_t *list;
     int64_t count;
 };
 
-/* Lists of a checked batch; with a window they ascend. */
+/* Check the lists of a checked batch; if there is a window, they must ascend. */
 kvmill_status kvmill_flow_check_lists(const struct kvmill_flow_problem *problem,
                                       const struct flow_batch *batch,
                                       const struct flow_lists *lists, kvmill_error *error);
 
-/* Set starts[batch * rows of a request + 1] to where the lists of a checked batch's rows begin. */
+/* Set starts[batch * rows of a request + 1] to where the lists of a checked batch begin. */
 void kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
                             const struct flow_batch *batch, int64_t *starts);
 
@@ -78,50 +79,50 @@ void kvmill_flow_count_rows(const struct kvmill_flow_problem *problem,
 
 struct flow_kernels;
 
-/* Scores of a row's candidates, of which the first is page bos; second: NULL where the flow has one
-   score. */
+/* The scores of a row's candidates, of which the first is page bos; second: NULL if the flow has
+   only one score. */
 struct flow_scores {
     const float *first, *second;
 };
 
-/* How pages are selected: by the portable kernel where kernels is NULL.  keys are words for the
-   candidates and KVMILL_SELECT_PADDING more; where there are second scores, `left` and `left_score`
-   have a place for each candidate. */
+/* How pages are selected; kernels: NULL for the portable kernel.  `keys` has room for the
+   candidates and KVMILL_SELECT_PADDING more words.  If there are second scores, `left` and
+   `left_score` have room for all candidates. */
 struct flow_selector {
     const struct flow_kernels *kernels;
     int32_t *keys, *left;
     float *left_score;
 };
 
-/* The pages of a row that is not selected whole. */
+/* Select pages of a row that is not read whole. */
 void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct flow_row *row,
                       const struct flow_selector *selector, const struct flow_scores *scores,
                       int32_t *list);
 
-/* All pages of a row. */
+/* Select all pages of a row. */
 void kvmill_flow_list_all(const struct flow_row *row, int32_t *list);
 
-/* Numbers of 32 bits, or of 64. */
+/* Integers of 32 or 64 bits. */
 struct flow_ids {
     void *data; /* or NULL */
     bool wide;
 };
 
-/* As vFlow has them: of page p, kv head h and the page's block r (p * kv_heads + h) * page_blocks +
-   r, to entries from `first` on. */
+/* Write pages in vFlow's numbering, from entry `first` on: block r of page p for kv head h is
+   (p * kv_heads + h) * page_blocks + r. */
 void kvmill_flow_absolute(const struct kvmill_flow_problem *problem, const int32_t *list,
                           int64_t count, const int32_t *ids, int64_t head,
                           const struct flow_ids *absolute, int64_t first);
 
 /* ---- Programs ---- */
 
-/* Numbers that a program computes with: of one page, or of all that are scored. */
+/* The numbers of a value: of one page, or of all pages that are scored. */
 struct flow_matrix {
     const float *data;
     int64_t rows, columns;
 };
 
-/* An op on matrices; out has the shape that ops/flow_op.c says. */
+/* An op on matrices; `out` has the shape that ops/flow_op.c determines. */
 struct flow_eval {
     const struct kvmill_flow_step *step;
     struct flow_matrix in[2];
@@ -129,19 +130,19 @@ struct flow_eval {
     float *out;
 };
 
-/* An op on one page. */
+/* Run an op on one page. */
 void kvmill_flow_eval(const struct flow_eval *eval);
 
-/* An op over `pages` pages: in[0].data has them one after the other, and so has out where each
-   page gets a matrix; in[1] are weights [taps, rows, columns]. */
+/* Run an op over `pages` pages.  in[0].data has their matrices one after the other, and so has
+   `out` if each page gets a matrix.  in[1] has weights [taps, rows, columns]. */
 void kvmill_flow_eval_pages(const struct flow_eval *eval, int64_t pages, int64_t taps);
 
 /* The cache and the fields of a layer. */
 struct flow_cache {
     struct kvmill_cache_rows key, value;
-    int64_t page_rows;                             /* row_strides from a page to the next */
+    int64_t page_rows;                             /* row strides from a page to the next */
     unsigned char *field[KVMILL_MOST_FLOW_FIELDS]; /* of block 0 and head 0 */
-    int64_t field_blocks;                          /* that the fields have */
+    int64_t field_blocks;                          /* blocks that the fields have room for */
 };
 
 /* The first row of a block. */
@@ -151,7 +152,7 @@ static inline int64_t flow_first_row(const struct kvmill_flow_problem *problem,
            block % problem->page_blocks * problem->block_size;
 }
 
-/* A field of a block and kv head. */
+/* The field of a block and kv head. */
 static inline unsigned char *flow_field_at(const struct kvmill_flow_problem *problem,
                                            const struct flow_cache *cache, int field, int64_t block,
                                            int64_t kv_head) {
@@ -198,8 +199,8 @@ static inline struct flow_fields flow_fields_of(const struct kvmill_flow_problem
 
 /* ---- New tokens ---- */
 
-/* K and V (0, 1) of new tokens, activations at strides in bytes, and their rows of fields, without
-   gaps; token t goes to row slot[t] of the cache, or nowhere where that is -1. */
+/* K and V (0, 1) of new tokens as activations, with strides in bytes, and their rows of fields,
+   without gaps.  Token t goes to row slot[t] of the cache, or nowhere if that is -1. */
 struct flow_tokens {
     const unsigned char *data[2];
     int64_t token_stride[2], head_stride[2];
@@ -208,43 +209,43 @@ struct flow_tokens {
     int64_t tokens;
 };
 
-/* Tokens [first, last) of them. */
+/* Tokens [first, last) of these. */
 struct flow_span {
     int64_t first, last;
 };
 
-/* What runs the programs, the atoms of the index program in their order, and selects. */
+/* The kernels for the programs, for the atoms of the index program in order, and for selection. */
 struct flow_kernels {
     struct selection program[KVMILL_FLOW_PROGRAMS];
     struct selection score[KVMILL_MOST_FLOW_ATOMS], select;
 };
 
-/* The best of packs, or the library's own; a program has kernels that were made for it alone. */
+/* Select the best kernels of packs, or the library's own.  A program needs kernels made for it. */
 void kvmill_flow_select_kernels(const struct kernel_search *search,
                                 const struct kvmill_flow_problem *problem,
                                 const struct flow_schedule *schedule, struct flow_kernels *kernels);
 
-/* Every run indexes, scores and selects pages with them. */
+/* Record that every run indexes, scores and selects pages with them. */
 void kvmill_flow_need_index(const struct flow_kernels *kernels,
                             const struct flow_schedule *schedule,
                             const struct kernel_search *search, struct needs *needs);
 
-/* "; summarise with SYMBOL (pack NAME)", and "; index with SYMBOL ...; score with ...; select with
-   SYMBOL (WHY)", into `size` bytes of text, cut where it does not fit.  The bytes that are used. */
+/* Write "; summarise with SYMBOL (pack NAME)", and "; index with SYMBOL ...; score with ...; select
+   with SYMBOL (WHY)", to `size` bytes of text, cut if it does not fit.  Returns the bytes used. */
 size_t kvmill_flow_cache_words(const struct flow_kernels *kernels, char *text, size_t size);
 size_t kvmill_flow_index_words(const struct flow_kernels *kernels,
                                const struct flow_schedule *schedule, char *text, size_t size);
 
 /* ---- Summaries ---- */
 
-/* The fields of a page of which `rows` rows are there, of one kv head. */
+/* Compute the fields of a page, of which `rows` rows exist, for one kv head. */
 void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
                            const struct flow_schedule *schedule, const struct flow_cache *cache,
                            int64_t page, int64_t kv_head, int64_t rows, float *workspace);
 
-/* The pages that tokens of a call, whose rows are in the cache, have completed, or begun.  All kv
-   heads.  The last token that went to a page tells how many rows it has, and is the one that
-   counts.  kernels: or NULL, the portable ones. */
+/* Summarise the pages that tokens of a call have completed (or begun), for all kv heads.  The rows
+   are in the cache.  The last token of a page determines how many rows it has.  kernels: NULL for
+   the portable ones. */
 void kvmill_flow_summarise_span(const struct kvmill_flow_problem *problem,
                                 const struct flow_schedule *schedule,
                                 const struct flow_kernels *kernels, const struct flow_cache *cache,
@@ -253,13 +254,13 @@ void kvmill_flow_summarise_span(const struct kvmill_flow_problem *problem,
 
 /* ---- Appending ---- */
 
-/* Slots are in the cache's pages, and no page is begun twice: tokens of a page are neighbours.
-   `seen` has a bit for each page, of any value. */
+/* Check that slots are in the cache's pages, and that tokens of a page are neighbours.  `seen` has
+   room for a bit per page. */
 kvmill_status kvmill_flow_check_slots(const struct kvmill_flow_problem *problem,
                                       const struct flow_tokens *tokens, int64_t page_count,
                                       unsigned char *seen, kvmill_error *error);
 
-/* How K, or V, is written. */
+/* How K or V is written. */
 struct flow_writer {
     const struct kvmill_kernel *kernel;
     const struct kvmill_convert_shape *shape;
@@ -268,38 +269,38 @@ struct flow_writer {
     bool stream; /* around the caches */
 };
 
-/* The rows of checked tokens; v: 0 of K, 1 of V. */
+/* Write the rows of checked tokens; v is 0 for K, 1 for V. */
 void kvmill_flow_write(const struct flow_writer *writer, const struct flow_tokens *tokens, int v,
                        const struct flow_span *span);
 
-/* Their rows of a field that tokens bring. */
+/* Write their rows of a field that is appended. */
 void kvmill_flow_write_field(const struct kvmill_flow_problem *problem,
                              const struct flow_cache *cache, const struct flow_tokens *tokens,
                              int field, const struct flow_span *span);
 
-/* The same of a field that has scales: they are quantised. */
+/* The same for a field with scales: its rows are quantised. */
 void kvmill_flow_write_codes(const struct kvmill_flow_problem *problem,
                              const struct flow_cache *cache, const struct flow_tokens *tokens,
                              int field, const struct flow_span *span);
 
 /* ---- Scores ---- */
 
-/* Scores of pages ids[0 .. pages) for one kv head: query has `group` rows of activations,
+/* The scores of pages ids[0 .. pages) for one kv head.  query has `group` rows of activations,
    query_stride bytes apart. */
 struct flow_scoring {
     const struct kvmill_flow_problem *problem;
     const struct flow_schedule *schedule; /* of the index program */
-    const struct flow_kernels *kernels;   /* or NULL: the portable ones */
+    const struct flow_kernels *kernels;   /* NULL: the portable ones */
     const struct flow_cache *cache;
     const unsigned char *query;
     int64_t query_stride;
-    const float *constant[KVMILL_MOST_FLOW_CONSTANTS]; /* inputs are those of the row */
+    const float *constant[KVMILL_MOST_FLOW_CONSTANTS]; /* inputs: those of the row */
     const int32_t *ids;
     int64_t pages, kv_head;
 };
 
-/* What needs the query alone; then atoms, of any pages in any order; then all the rest, which moves
-   the state of fields that are saved, and gives the scores, which lie in the workspace. */
+/* In this order: what depends only on the query; atoms, for any pages in any order; all the rest,
+   which updates the state of saved fields and leaves the scores in the workspace. */
 void kvmill_flow_prepare(const struct flow_scoring *scoring, float *workspace);
 void kvmill_flow_score_span(const struct flow_scoring *scoring, const struct flow_span *span,
                             float *workspace);
@@ -307,7 +308,7 @@ struct flow_scores kvmill_flow_finish(const struct flow_scoring *scoring, float 
 
 /* ---- Lists ---- */
 
-/* Query head h of request b, head_dim activations, is b * request + h * head bytes after data.
+/* Query head h of request b, head_dim activations, is b * request + h * head bytes after `data`.
    Inputs have a matrix for each request and kv head, one after the other. */
 struct flow_queries {
     const unsigned char *data;
@@ -315,36 +316,37 @@ struct flow_queries {
     const float *input[KVMILL_MOST_FLOW_INPUTS];
 };
 
-/* What the lists of a batch are made of.  Scores are of kv heads, or of query heads: their
-   workspaces, row_bytes each, lie one after the other, request by request. */
+/* What the lists of a batch are computed from.  Scores are for kv heads, or for query heads; their
+   workspaces of row_bytes each are one after the other, request by request. */
 struct flow_index {
     const struct kvmill_flow_problem *problem;
     const struct flow_schedule *schedule; /* of the index program */
-    const struct flow_kernels *kernels;   /* or NULL: the portable ones */
+    const struct flow_kernels *kernels;   /* NULL: the portable ones */
     const struct flow_cache *cache;
     const struct flow_batch *batch;
     const struct flow_queries *queries;
     unsigned char *workspace;
     int64_t row_bytes;
-    /* Where a page has several blocks: numbers of those of each request, so many apart. */
+    /* If a page has several blocks: the blocks' numbers, for each request at a fixed distance. */
     int32_t *blocks;
     int64_t blocks_apart;
 };
 
-/* Heads of a request that are scored, and bytes for each, of requests of so many pages at most. */
+/* The heads of a request that are scored, and the bytes for each, if requests have at most this
+   many pages. */
 int64_t kvmill_flow_scored_heads(const struct kvmill_flow_problem *problem);
 int64_t kvmill_flow_head_workspace(const struct kvmill_flow_problem *problem,
                                    const struct flow_schedule *schedule, int64_t pages);
 
-/* Bytes to make a list with. */
+/* The bytes that are needed to make a list. */
 int64_t kvmill_flow_list_workspace(const struct kvmill_flow_problem *problem, int64_t pages);
 
-/* Pages of request b that are scored; 0 where it is read whole. */
+/* The pages of request b that are scored; 0 if it is read whole. */
 int64_t kvmill_flow_candidates(const struct flow_index *index, int64_t b);
 
-/* One after the other for request b: its blocks; each head; spans of its pages, for all heads; the
-   list of row r, as many pages as kvmill_flow_count_rows says, and the scores of all its pages (or
-   NULL), NaN where there is none.  Rows of one kv head go one after the other. */
+/* In this order for request b: its blocks; each head; spans of its pages, for all heads; the list
+   of row r, with as many pages as kvmill_flow_count_rows says, and the scores of all its pages
+   (unless NULL), NaN for pages without one.  The rows of one kv head go one after the other. */
 void kvmill_flow_number_blocks(const struct flow_index *index, int64_t b);
 void kvmill_flow_prepare_head(const struct flow_index *index, int64_t b, int64_t head);
 void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,

@@ -41,12 +41,12 @@ static void *room_at(const struct checked *checked, int64_t offset) {
 
 /* ---- Integers ---- */
 
-/* A vector of `count`. */
+/* A vector of `count` integers. */
 static kvmill_status check_count(const struct checked *checked, int which, int64_t count) {
     return kvmill_check_shape(&checked->given.base, which, 1, &count);
 }
 
-/* At least `count`. */
+/* A vector of at least `count` integers. */
 static kvmill_status check_room(const struct checked *checked, int which, int64_t count) {
     const DLTensor *tensor = tensor_of(checked, which);
     if (tensor == NULL || tensor->shape[0] >= count)
@@ -62,7 +62,7 @@ static const DLTensor *field_of(const struct checked *checked, int i) {
     return tensor_of(checked, KVMILL_FLOW_FIELDS + i);
 }
 
-/* The strides of field i in bytes, of which only those of dims with more than one index matter. */
+/* The strides of field i in bytes; only those of dims with more than one index matter. */
 static kvmill_status check_field_strides(const struct checked *checked, int i) {
     const struct kvmill_flow_problem *problem = &checked->plan->problem;
     const DLTensor *tensor = field_of(checked, i);
@@ -80,7 +80,7 @@ static kvmill_status check_field_strides(const struct checked *checked, int i) {
     return KVMILL_OK;
 }
 
-/* It is a view of the piece of memory that field 0 is a view of. */
+/* Whether a field is a view of the same piece of memory as field 0. */
 static kvmill_status check_field_place(const struct checked *checked, int i) {
     const DLTensor *first = field_of(checked, 0), *tensor = field_of(checked, i);
     int64_t before = checked->plan->problem.fields[i].before;
@@ -123,7 +123,7 @@ static void set_field(struct checked *checked, int i, int64_t *pages) {
     *pages = held < *pages ? held : *pages;
 }
 
-/* Pages that the caches and all fields have. */
+/* The pages that the caches and all fields have in common. */
 static kvmill_status check_pools(struct checked *checked) {
     const struct kvmill_cache_geometry *geometry = &checked->plan->problem.geometry;
     int64_t blocks = checked->plan->problem.page_blocks;
@@ -140,7 +140,7 @@ static kvmill_status check_pools(struct checked *checked) {
 
 /* ---- Rows of new tokens, inputs ---- */
 
-/* As many as there are tokens, or requests. */
+/* As many rows as there are tokens, or requests. */
 static kvmill_status check_own(struct checked *checked, enum kvmill_flow_tensor_kind kind,
                                int64_t count, const void **data) {
     const struct flow_plan *plan = checked->plan;
@@ -262,7 +262,7 @@ static kvmill_status check_starts(const struct checked *checked, const int64_t *
     return KVMILL_OK;
 }
 
-/* One token of each request, or as many as seqstarts says. */
+/* One token for each request, or as many as seqstarts says. */
 static kvmill_status check_tokens(struct checked *checked) {
     struct cache_call *attend = &checked->call->attend;
     attend->base.view.batch = attend->tokens = checked->call->batch.batch;
@@ -305,7 +305,7 @@ static kvmill_status check_given_lists(struct checked *checked) {
                                    error_of(checked));
 }
 
-/* All blocks of the pages of all rows. */
+/* The blocks of all pages of all rows. */
 static int64_t room_of_rows(const struct checked *checked) {
     const struct kvmill_flow_problem *problem = &checked->plan->problem;
     const struct flow_batch *batch = &checked->call->batch;
@@ -313,7 +313,7 @@ static int64_t room_of_rows(const struct checked *checked) {
            kvmill_flow_rows_of_request(problem);
 }
 
-/* [S], or as vFlow has them [S, 1, 1]. */
+/* [S], or [S, 1, 1] as in vFlow. */
 static kvmill_status check_block_ids(const struct checked *checked, int64_t total) {
     static const int64_t dims[] = {KVMILL_DYNAMIC, 1, 1};
     const DLTensor *ids = tensor_of(checked, KVMILL_FLOW_BLOCK_IDS);
@@ -335,8 +335,8 @@ static void set_lists(struct checked *checked) {
                                                      : room_at(checked, checked->plan->room.list);
 }
 
-/* Lists go where the caller wants them, or into the workspace; what begins where is known at once,
-   but published with them. */
+/* Lists go to the caller's tensor, or to the workspace.  Where each list begins is computed at
+   once, but written to the caller's tensor together with the lists. */
 static kvmill_status count_lists(struct checked *checked) {
     struct flow_call *call = checked->call;
     call->starts = room_at(checked, checked->plan->room.starts);
@@ -377,7 +377,7 @@ static kvmill_status check_attend(struct checked *checked) {
 
 /* ---- Addresses ---- */
 
-/* Requests of one token each are as far apart as tokens. */
+/* The queries of requests with one token each have the stride of tokens. */
 static void set_requests(struct flow_call *call) {
     struct attend_view *view = &call->attend.base.view;
     struct token_rows *const rows[] = {&view->query, &view->output, &view->lse};
@@ -388,7 +388,7 @@ static void set_requests(struct flow_call *call) {
     call->queries.head = view->query.head;
 }
 
-/* Pages of the longest request that is not read whole. */
+/* The pages of the longest request that is not read whole. */
 static int64_t most_candidates(const struct flow_plan *plan, const struct flow_call *call) {
     const struct flow_index index = {.problem = &plan->problem, .batch = &call->batch};
     int64_t most = 0;

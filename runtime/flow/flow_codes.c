@@ -7,7 +7,7 @@
 
 static const float least_magnitude = 1e-4f;
 
-/* The largest number of the codes. */
+/* The largest number of the type of codes. */
 static float most_of(const struct kvmill_format_parts *parts) {
     if (parts->code != KVMILL_CODE_FLOAT)
         return (float)kvmill_format_most_code(parts);
@@ -15,7 +15,8 @@ static float most_of(const struct kvmill_format_parts *parts) {
     return kvmill_number_of_bits(parts->real, infinity - 1);
 }
 
-/* The least power of two that is not below a normal number; what is not finite stays. */
+/* The smallest power of two that is not below a normal number; a number that is not finite stays.
+ */
 static float round_up_to_power(float scale) {
     uint32_t bits = kvmill_bits_of_float(scale), exponent = bits & 0x7f800000;
     if (exponent == 0x7f800000 || bits == exponent)
@@ -28,11 +29,11 @@ static float scale_of(const struct kvmill_flow_field_data *field, float largest,
     return field->powers ? round_up_to_power(scale) : scale;
 }
 
-/* ---- Pieces: loops of a constant length, which compilers make vectors of ---- */
+/* ---- Pieces: loops with a constant length, which compilers vectorise ---- */
 
 enum { PIECE = 128 };
 
-/* Elements that are converted together, as they come and as floats; 0 after the last. */
+/* Elements that are converted together: as loaded, and as floats; 0 after the last one. */
 struct piece {
     int activation;
     int64_t count;
@@ -47,7 +48,7 @@ static void load(struct piece *piece, const unsigned char *from) {
     memcpy(to, from, (size_t)(piece->count * kvmill_activation_bytes(piece->activation)));
 }
 
-/* Magnitudes are in order as integers, NaNs after all. */
+/* Magnitudes are ordered like integers, with NaNs after all others. */
 static float largest_half(const struct piece *piece) {
     int16_t largest = 0;
     for (int i = 0; i < PIECE; i++) {
@@ -76,8 +77,8 @@ static void widen(struct piece *piece) {
             piece->x[i] = kvmill_finite_bf16_to_f32(piece->half[i]);
 }
 
-/* By a power of two it is a product, to the bit.  A quotient is above the largest number by less
-   than what rounds to it. */
+/* Division by a power of two is an exact product.  A quotient exceeds the largest number by less
+   than would round up. */
 static void divide(struct piece *piece, float scale, bool is_power) {
     float inverse = 1 / scale;
     if (is_power)
@@ -88,7 +89,7 @@ static void divide(struct piece *piece, float scale, bool is_power) {
             piece->x[i] /= scale;
 }
 
-/* At magnitudes of 2^23 floats are the integers, and their last bits the codes. */
+/* From magnitudes of 2^23 on floats are integers, whose last bits are the codes. */
 static void make_integers(const struct piece *piece, unsigned char codes[PIECE]) {
     for (int i = 0; i < PIECE; i++)
         codes[i] = (unsigned char)kvmill_bits_of_float(piece->x[i] + 0x1.8p23f);
@@ -106,7 +107,7 @@ static void make_floats(struct kvmill_float_parts parts, const struct piece *pie
 
 /* ---- A group ---- */
 
-/* Elements [first, first + count) of a row of activations become as many codes. */
+/* Quantise elements [first, first + count) of a row of activations. */
 struct group {
     int activation, element;
     const unsigned char *from;
@@ -121,7 +122,8 @@ static void load_piece(const struct group *group, int64_t at, struct piece *piec
     load(piece, group->from + (group->first + at) * bytes);
 }
 
-/* The greatest magnitude, or NaN.  The last piece stays: most groups are of one. */
+/* The largest magnitude, or NaN.  The last piece stays loaded, because most groups have only one.
+ */
 static float largest_of(const struct group *group, struct piece *piece) {
     uint32_t largest = 0;
     for (int64_t at = 0; at < group->count; at += PIECE) {

@@ -36,8 +36,8 @@ int64_t kvmill_flow_head_workspace(const struct kvmill_flow_problem *problem,
     return whole_lines(bytes);
 }
 
-/* The sums of all heads' scores; with second ones those, and two places for what the first leave;
-   then keys. */
+/* The sums of all heads' scores; with second scores those, too, and two arrays for the pages that
+   the first ones leave; then keys. */
 static int64_t words_of_candidate(const struct kvmill_flow_problem *problem) {
     return problem->second > 0 ? 5 : 2;
 }
@@ -78,8 +78,7 @@ void kvmill_flow_number_blocks(const struct flow_index *index, int64_t b) {
     const int32_t *ids = index->batch->ids + index->batch->indptr[b];
     int64_t blocks = index->problem->page_blocks > 1 ? row_of(index, b).pages : 0;
     for (int64_t i = 0; i < blocks; i++)
-        index->blocks[b * index->blocks_apart + i] =
-            (int32_t)flow_block_of(index->problem, ids, i);
+        index->blocks[b * index->blocks_apart + i] = (int32_t)flow_block_of(index->problem, ids, i);
 }
 
 static struct flow_scoring scoring_of(const struct flow_index *index, int64_t b, int64_t head) {
@@ -108,7 +107,8 @@ void kvmill_flow_prepare_head(const struct flow_index *index, int64_t b, int64_t
         kvmill_flow_prepare(&scoring, workspace_of(index, b, head));
 }
 
-/* Heads of a page lie side by side: of a few pages at a time the processor knows where they are. */
+/* The heads of a page are adjacent, so a few pages are scored for all heads at a time: the
+   processor then still knows their addresses. */
 void kvmill_flow_score_heads(const struct flow_index *index, int64_t b,
                              const struct flow_span *span) {
     for (int64_t head = 0; head < kvmill_flow_scored_heads(index->problem); head++) {
@@ -147,9 +147,9 @@ static struct flow_scores finish_row(const struct flow_index *index, int64_t b, 
                                                          : finish_head(index, b, r);
 }
 
-/* `candidates` are scored, of as many as pages have room for. */
-static void tell_scores(const struct flow_index *index, int64_t room,
-                        int64_t candidates, const float *scored, float *scores) {
+/* The `candidates` pages that were scored, of as many as fit into the request's pages. */
+static void tell_scores(const struct flow_index *index, int64_t room, int64_t candidates,
+                        const float *scored, float *scores) {
     for (int64_t p = 0; p < room; p++)
         scores[p] = NAN;
     if (candidates > 0)

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* The text of no program is that of no kernel. */
+/* The empty text of a missing program fits no kernel. */
 static struct selection select_program(const struct kernel_search *search,
                                        const struct kvmill_flow_problem *problem,
                                        enum kvmill_flow_part part) {

@@ -1,6 +1,6 @@
-/* Exponential and logarithm of float32 in sums and products alone, each rounded: the same bits on
-   every machine.  templates/kernel/flow_program/flow_program.m4 has the same operations in the same order.
-   Errors are below one unit in the last place.
+/* Exponential and logarithm of float32, using only sums and products, each of which is rounded: the
+   same bits on every machine.  templates/kernel/flow_program/flow_program.m4 has the same
+   operations in the same order. Errors are below one unit in the last place.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_FLOW_FLOW_MATH_H
@@ -8,13 +8,14 @@
 
 #include "../core/numbers.h"
 
-/* Where `truth` is 1 a, where it is 0 b: of bits, so that no compiler makes a branch of it. */
+/* a if `truth` is 1, b if it is 0; by bits, so that compilers make no branch. */
 static inline float kvmill_chosen(uint32_t truth, float a, float b) {
     uint32_t first = kvmill_bits_of_float(a), second = kvmill_bits_of_float(b);
     return kvmill_float_of_bits(second ^ ((first ^ second) & -truth));
 }
 
-/* x = n ln 2 + r, |r| <= ln 2 / 2.  2^n in two steps, of which the second rounds. */
+/* x = n ln 2 + r, |r| <= ln 2 / 2.  The result is scaled by 2^n in two steps; only the second
+ * rounds. */
 static inline float kvmill_exp(float x) {
     float above = x > 89.f ? 89.f : x, within = above < -104.f ? -104.f : above;
     float shifted = within * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f;
@@ -31,7 +32,7 @@ static inline float kvmill_exp(float x) {
            kvmill_float_of_bits((uint32_t)(k - half + 127) << 23);
 }
 
-/* x = 2^n (1 + z), 1 + z between the roots of 1/2 and 2. */
+/* x = 2^n (1 + z), with 1 + z between the square roots of 1/2 and 2. */
 static inline float kvmill_log(float x) {
     uint32_t small = x < 0x1p-126f;
     uint32_t bits = kvmill_bits_of_float(kvmill_chosen(small, x * 0x1p23f, x));

@@ -1,5 +1,5 @@
-/* The ops of flows on float32 matrices.  Sums have the same order in all implementations: along
-   columns one after the other, along rows and pages in lanes.  Products are rounded before they are
+/* The ops of flows on float32 matrices.  All implementations add in the same order: along columns
+   one element after another, along rows and pages in lanes.  Products are rounded before they are
    added.
 
    SPDX-License-Identifier: Apache-2.0 */
@@ -14,7 +14,7 @@ static const float masked = -1e30f;
 
 /* ---- Sums ---- */
 
-/* Numbers `step` apart; term i goes to lane i % lanes. */
+/* Numbers that are `step` apart; term i goes to lane i % lanes. */
 struct run {
     const float *data;
     int64_t count, step;
@@ -63,7 +63,7 @@ static float least_of(const struct run *run) {
     return least;
 }
 
-/* The root of a float, as that of a double is. */
+/* The square root of a float, computed in double precision. */
 static float norm_of(const struct run *run) {
     return (float)sqrt((double)squares_of(run));
 }
@@ -82,7 +82,7 @@ static reduction *const reductions[KVMILL_FLOW_CODES] = {
     [KVMILL_FLOW_L2NORM_INTERLEAVE] = norm_of,
 };
 
-/* Groups of rows, or of columns, become one each. */
+/* Each group of rows, or of columns, becomes one. */
 static void eval_reduction(const struct flow_eval *eval) {
     const struct flow_matrix *x = &eval->in[0];
     reduction *reduce = reductions[eval->step->code];
@@ -134,7 +134,7 @@ static float combine(const struct kvmill_flow_step *step, float x, float y) {
     }
 }
 
-/* A dim of 1 stands for any. */
+/* A dim of 1 is repeated. */
 static float element(const struct flow_matrix *matrix, int64_t i, int64_t j) {
     int64_t row = matrix->rows == 1 ? 0 : i, column = matrix->columns == 1 ? 0 : j;
     return matrix->data[row * matrix->columns + column];
@@ -285,7 +285,7 @@ static void normalize_pages(const struct flow_eval *eval, int64_t pages, int64_t
         eval->out[s * run.step + e] = run.data[s * run.step] / norm;
 }
 
-/* Taps outside the row count as 0. */
+/* Taps outside of the row count as 0. */
 static void conv_pages(const struct flow_eval *eval, int64_t pages, int64_t e, int64_t taps) {
     struct run run = run_of_pages(eval, pages, e);
     const float *weights = eval->in[1].data + e;

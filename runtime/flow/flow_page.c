@@ -24,7 +24,7 @@ static void load_rows(const struct flow_page *page, const struct kvmill_cache_ro
     }
 }
 
-/* The row of the cache that row r of a page is. */
+/* The cache's row for row r of a page. */
 static int64_t row_of(const void *context, int64_t r) {
     const struct flow_page *page = context;
     return flow_first_row(page->problem, page->cache, page->number) + r;
@@ -38,7 +38,8 @@ void kvmill_flow_store_rows(const struct flow_page *page, int v, float *data) {
     rows.data += page->kv_head * rows.head_stride;
     rows.scale = rows.scale ? rows.scale + page->kv_head * rows.scale_head_stride : NULL;
     for (int64_t i = 0; i < page->rows * shape.format.dim; i++)
-        kvmill_store_float(shape.activation, activations, i, data[i]); /* no longer than floats */
+        kvmill_store_float(shape.activation, activations, i,
+                           data[i]); /* activations fit in floats */
     const struct kvmill_convert convert = {
         .shape = &shape,
         .activation = activations,
@@ -86,7 +87,7 @@ static bool is_minimum(int code) {
            code == KVMILL_FLOW_MINIMUM;
 }
 
-/* Numbers of half precision next to each other have bits next to each other. */
+/* Neighbouring numbers of half precision have neighbouring bits. */
 static float next_above(int element, float value) {
     unsigned char half[sizeof(float)];
     uint16_t bits;

@@ -11,19 +11,19 @@ struct flow_page {
     const struct kvmill_flow_problem *problem;
     const struct flow_cache *cache;
     int64_t number, kv_head;
-    int64_t rows; /* that are there */
+    int64_t rows; /* that exist */
 };
 
-/* What a value of a page is, KEY, VALUE or FIELD. */
+/* A value of a page; what is KEY, VALUE or FIELD. */
 void kvmill_flow_load(const struct flow_page *page, const struct kvmill_flow_value *value,
                       float *data);
 
-/* Rows of K or V (0, 1), as append writes them: rounded to activations, then as the cache has them.
-   `data` is used up. */
+/* Store rows of K or V (0, 1) as append does: rounded to activations, then to the cache's format.
+   `data` is overwritten. */
 void kvmill_flow_store_rows(const struct flow_page *page, int v, float *data);
 
-/* A field, rounded to its type: not below what a Max gives (code), not above what a Min gives, else
-   to the nearest. */
+/* Store a field, rounded to its type: up for the result of a Max (code), down for that of a Min,
+   otherwise to nearest. */
 void kvmill_flow_store(const struct flow_page *page, int field, int code, const float *data);
 
 #endif

@@ -26,7 +26,7 @@ static struct thread_slots slots_of(const struct flow_call *call) {
 
 /* ---- Appending ---- */
 
-/* Tokens of a part of both phases: a page, or so many of short ones. */
+/* The tokens of a part in both phases: a page, or several short ones. */
 enum { LEAST_PART = 16 };
 
 static int64_t part_tokens(const struct flow_call *call) {
@@ -45,7 +45,7 @@ static struct flow_span span_of(const struct flow_call *call, int64_t part) {
     return (struct flow_span){part * tokens, kvmill_min(call->tokens.tokens, (part + 1) * tokens)};
 }
 
-/* Rows that are written, and read again to be summarised. */
+/* Rows are written, and read again to be summarised. */
 static double append_work(const struct call *base) {
     const struct flow_call *call = call_of(base);
     const struct kvmill_cache_geometry *geometry = geometry_of(call);
@@ -97,7 +97,7 @@ static void summarise_part(const struct call *base, int64_t part) {
 
 /* ---- Lists ---- */
 
-/* The rows of a kv head, whose state is one. */
+/* The rows of a kv head, which share state. */
 static int64_t groups_of(const struct flow_call *call) {
     return kvmill_min(kvmill_flow_rows_of_request(&flow_plan_of(call)->problem),
                       geometry_of(call)->kv_heads);
@@ -143,7 +143,7 @@ static double score_work(const struct call *base) {
     return scores * (double)geometry_of(call)->key.dim * sizeof(float);
 }
 
-/* Pages of a part. */
+/* The pages of a part. */
 enum { SCORED_TOGETHER = 128 };
 
 static int64_t spans_of(const struct flow_call *call) {
@@ -171,7 +171,7 @@ static int64_t list_parts(const struct call *base) {
     return parts > 0 ? parts : 1;
 }
 
-/* Scores are compared some times. */
+/* Each score is compared several times. */
 static double list_work(const struct call *base) {
     enum { BYTES = 32 };
     const struct flow_call *call = call_of(base);

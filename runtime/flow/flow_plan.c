@@ -45,7 +45,7 @@ static bool attends(const struct flow_plan *plan) {
     return plan->step == OP_FLOW_ATTEND || plan->step == OP_FLOW_DECODE;
 }
 
-/* That a request may have. */
+/* The most pages of a request. */
 static int64_t most_blocks(const struct flow_plan *plan) {
     return plan->limits.pages * plan->problem.page_blocks;
 }
@@ -63,8 +63,8 @@ static int64_t slot_bytes(const struct flow_plan *plan) {
     }
 }
 
-/* No fewer bytes than lists, scores and what programs keep of pages take: that may be too much for
-   64 bits. */
+/* A lower bound of the bytes for lists, scores and kept values; it is computed first because the
+   size might not fit into 64 bits. */
 static double most_bytes(const struct flow_plan *plan) {
     double heads = (double)plan->limits.batch * (double)plan->problem.geometry.heads;
     double kept = (double)plan->schedules[KVMILL_INDEX_PROGRAM].page_floats + 4;
@@ -82,7 +82,7 @@ static kvmill_status check_workspace(const struct flow_plan *plan, kvmill_error 
                        plan->limits.batch, plan->limits.pages, bytes);
 }
 
-/* A caller may want any request whole. */
+/* Any request may be read whole if the caller wants it. */
 static void lay_out(struct flow_plan *plan) {
     struct flow_room *room = &plan->room;
     int64_t rows = plan->limits.batch * kvmill_flow_rows_of_request(&plan->problem);
@@ -116,7 +116,7 @@ static bool has_summaries(const struct flow_plan *plan) {
     return plan->problem.programs[KVMILL_CACHE_PROGRAM].step_count > 0 && !plan->problem.skipped;
 }
 
-/* What the step's phases call. */
+/* Record the kernels that the step's phases call. */
 static void need_kernels(struct flow_plan *plan, const struct kernel_search *search) {
     struct needs *needs = &plan->base.needs;
     if (plan->step == OP_FLOW_APPEND)
@@ -157,7 +157,7 @@ static size_t say_selection(const struct flow_plan *plan, char *text, size_t siz
     return (size_t)count;
 }
 
-/* The attention, with the kernels that the step has of it. */
+/* Describe the attention and the kernels that the step uses for it. */
 static void say_attention(const struct flow_plan *plan, char *text, size_t size) {
     const struct cache_plan *attend = plan->attend;
     const char *all = attend->base.description;
@@ -204,7 +204,7 @@ static size_t constant_floats(const struct kvmill_flow_constant_data *constant) 
     return (size_t)(constant->shape.taps * constant->shape.rows * constant->shape.columns);
 }
 
-/* The plan's own: the caller's may go. */
+/* A copy that belongs to the plan, because the caller's may disappear. */
 static bool keep_constants(struct flow_plan *plan) {
     struct kvmill_flow_problem *problem = &plan->problem;
     size_t total = 1;

@@ -1,4 +1,4 @@
-/* The plans of sparse flows. flow_plan.c creates them, with the tensors of flow_rules.c;
+/* The plans of sparse flows.  flow_plan.c creates them, with the tensors of flow_rules.c;
    flow_check.c checks their runs; flow_phases.c has the phases.
 
    SPDX-License-Identifier: Apache-2.0 */
@@ -14,10 +14,10 @@
 /* Where things lie in the workspace, in bytes. */
 struct flow_room {
     int64_t starts, list; /* of lists */
-    int64_t blocks;       /* their numbers, where a page has several */
+    int64_t blocks;       /* the blocks' numbers, if a page has several */
     int64_t seen;         /* a bit for each page */
-    int64_t scores, head; /* of heads that are scored, each that long */
-    int64_t slots, slot;  /* of threads, likewise */
+    int64_t scores, head; /* for each head that is scored, `head` bytes */
+    int64_t slots, slot;  /* for each thread, `slot` bytes */
     int64_t attend;
 };
 
@@ -43,11 +43,11 @@ struct flow_call {
     struct flow_batch batch;
     struct flow_queries queries;
     struct flow_tokens tokens;
-    int64_t *starts, *given_starts; /* of the lists; where the caller wants them, or NULL */
+    int64_t *starts, *given_starts; /* where lists begin; the caller's tensor for it, or NULL */
     int32_t *list;
     struct flow_ids block_ids;
     float *scores;           /* or NULL */
-    int64_t most_candidates; /* pages that are scored of a request */
+    int64_t most_candidates; /* the most pages that are scored for a request */
 };
 
 _Static_assert(sizeof(struct flow_call) <= sizeof(kvmill_call), "kvmill_call is too small");
@@ -70,14 +70,14 @@ static inline const struct flow_plan *flow_plan_of(const struct flow_call *call)
     return (const struct flow_plan *)(const void *)call->base.base.plan;
 }
 
-/* Set what a plan demands of every tensor. */
+/* Set the rules for all tensors. */
 void kvmill_flow_expect(struct flow_plan *plan, const kvmill_flow *flow);
 
 /* Validate a run and fill the call; op.begin. */
 kvmill_status kvmill_flow_begin(struct call *call, const DLTensor *const *tensors,
                                 kvmill_error *error);
 
-/* The pages of a run as what attention sees; call->attend is set otherwise. */
+/* Set the pages of a run for attention; the rest of call->attend is set elsewhere. */
 void kvmill_flow_set_view(struct flow_call *call);
 
 extern const struct phase *const kvmill_flow_phases[OP_FLOW_STEPS][6];

@@ -25,7 +25,7 @@ int64_t kvmill_flow_room_before(const struct kvmill_flow_problem *problem,
     return batch->indptr[b] * problem->page_blocks;
 }
 
-/* What a request says itself is in place of topk_val, topk_ratio and cap. */
+/* A request's own budget replaces topk_val, topk_ratio and cap. */
 struct flow_row kvmill_flow_row_at(const struct kvmill_flow_problem *problem,
                                    const struct flow_batch *batch, int64_t b) {
     struct kvmill_flow_budget budget = problem->budget;
@@ -57,7 +57,7 @@ static kvmill_status check_length(const int64_t *length, int64_t b, kvmill_error
                                         b, length[b]);
 }
 
-/* Blocks are numbers of 31 bits. */
+/* Numbers of blocks have 31 bits. */
 static kvmill_status check_blocks(const struct kvmill_flow_problem *problem, const int64_t *length,
                                   int64_t b, kvmill_error *error) {
     int64_t size = problem->block_size;
@@ -106,7 +106,7 @@ static kvmill_status check_ids(const struct flow_batch *batch, kvmill_error *err
     return KVMILL_OK;
 }
 
-/* Absolute ids are 32 bits wide. */
+/* Absolute numbers have 32 bits. */
 kvmill_status kvmill_flow_check_batch(const struct kvmill_flow_problem *problem,
                                       const struct flow_batch *batch, kvmill_error *error) {
     int64_t kv_heads = problem->geometry.kv_heads, blocks = problem->page_blocks;
@@ -126,11 +126,11 @@ kvmill_status kvmill_flow_check_batch(const struct kvmill_flow_problem *problem,
     return check_ids(batch, error);
 }
 
-/* A list of `count` pages of the `pages` of a request, `first` of all lists. */
+/* A list of `count` of a request's `pages` pages; it begins at entry `first` of all lists. */
 struct listed {
     const int32_t *page;
     int64_t first, count, pages;
-    bool ascends, ends; /* must; with the last page, which may be partial */
+    bool ascends, ends; /* it must ascend; it must end with the last page, which may be partial */
 };
 
 static kvmill_status refuse_entry(const struct listed *listed, int64_t i, int64_t first,

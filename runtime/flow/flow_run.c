@@ -26,7 +26,7 @@ static struct flow_eval eval_of(const struct flow_run *run, const struct kvmill_
     return eval;
 }
 
-/* What is stored is rounded as it is. */
+/* Values that are stored get rounded by the store. */
 static bool is_rounded(const struct flow_run *run, const struct kvmill_flow_step *step,
                        int output) {
     return run->problem->rounds && step->side < 0 &&

@@ -16,8 +16,8 @@ struct flow_run {
     int64_t rows;  /* of the page that is summarised */
 };
 
-/* Where a value of page number `page` lies; for what is the same for all pages `page` is not looked
-   at. */
+/* Where a value of page number `page` is; for values that are common to all pages, `page` is
+ * ignored. */
 static inline float *flow_place(const struct flow_run *run, int value, int64_t page) {
     const struct flow_schedule *schedule = run->schedule;
     const struct kvmill_flow_shape *shape = &run->program->values[value].shape;
@@ -28,20 +28,20 @@ static inline float *flow_place(const struct flow_run *run, int value, int64_t p
            page * shape->rows * shape->columns;
 }
 
-/* What a problem of FLOW_PROGRAM calls its program: the begin of what its interpreter knows. */
+/* The `program` of a FLOW_PROGRAM problem; what the interpreter knows begins with it. */
 struct flow_interpreted {
     void (*run)(const struct flow_interpreted *interpreted, const void *problem, int64_t first,
                 int64_t last);
 };
 
-/* An op whose result is `output`, on one page or on what is the same for all. */
+/* Run an op with the result `output`, on one page or on values common to all pages. */
 void kvmill_flow_run_step(const struct flow_run *run, const struct kvmill_flow_step *step,
                           int output, int64_t page);
 
-/* Round what was computed of a value for pages [first, last), where results are rounded. */
+/* Round a value for pages [first, last), if the flow rounds results. */
 void kvmill_flow_round_pages(const struct flow_run *run, int value, int64_t first, int64_t last);
 
-/* An op over pages. */
+/* Run an op over pages. */
 void kvmill_flow_run_over_pages(const struct flow_run *run, const struct kvmill_flow_step *step);
 
 #endif

@@ -20,7 +20,7 @@ static bool is_in_stage(const struct flow_run *run, int i, int stage) {
            run->schedule->stage[step->output] == stage;
 }
 
-/* Steps that are run page by page. */
+/* Run the steps that go page by page. */
 static bool is_of_pages(const struct flow_run *run, int i, int stage) {
     const struct kvmill_flow_step *step = &run->program->steps[i];
     return is_in_stage(run, i, stage) && shape_of(run, step)->ragged &&
@@ -41,7 +41,7 @@ static void load_query(const struct flow_run *run, const struct flow_scoring *sc
                 geometry->activation, scoring->query + row * scoring->query_stride, i);
 }
 
-/* What is kept is loaded once, the rest in every stage. */
+/* Values that are kept are loaded once, others in every stage. */
 static void load_page(const struct flow_run *run, const struct flow_page *page, int64_t number,
                       int stage) {
     for (int i = 0; i < run->program->value_count; i++)
@@ -52,7 +52,7 @@ static void load_page(const struct flow_run *run, const struct flow_page *page, 
 
 /* ---- Stages ---- */
 
-/* Ops over pages, and those of what is the same for all. */
+/* Run ops over pages, and ops on values that are common to all pages. */
 static void begin_stage(const struct flow_run *run, int stage) {
     for (int i = 0; i < run->program->step_count; i++) {
         const struct kvmill_flow_step *step = &run->program->steps[i];
@@ -78,7 +78,7 @@ static struct flow_page page_of(const struct flow_run *run, const struct flow_sc
                               run->problem->block_size};
 }
 
-/* Whether a stage has to look at pages one by one. */
+/* Whether a stage has steps for single pages. */
 static bool has_pages(const struct flow_run *run, int stage) {
     bool has = false;
     for (int i = 0; i < run->program->step_count; i++)
@@ -96,7 +96,7 @@ static void run_pages(const struct flow_run *run, const struct flow_scoring *sco
     }
 }
 
-/* ---- What comes of it ---- */
+/* ---- Results ---- */
 
 static void save_states(const struct flow_run *run, const struct flow_scoring *scoring) {
     for (int i = 0; i < run->program->step_count; i++) {
@@ -110,14 +110,14 @@ static void save_states(const struct flow_run *run, const struct flow_scoring *s
 
 /* ---- Kernels ---- */
 
-/* What the library's own kernel knows of scores. */
+/* What the library's own kernel needs to know for scores. */
 struct scores {
     struct flow_interpreted interpreted;
     const struct flow_run *run;
     const struct flow_scoring *scoring;
 };
 
-/* Phases are the begin and the pages of each stage, then states. */
+/* The phases are the beginning and the pages of each stage, and then the state. */
 static void run_phase(const struct scores *known, int64_t phase) {
     int stage = (int)(phase / 2);
     if (phase == 0)
@@ -158,7 +158,7 @@ static const struct kvmill_kernel *kernel_of(const struct flow_run *run,
                                     : kvmill_selected_kernel(&scoring->kernels->score[i], &size);
 }
 
-/* What is the same for all pages. */
+/* Compute values that are common to all pages. */
 static const float *find_numbers(const struct flow_run *run, int value) {
     const struct kvmill_flow_value *known = &run->program->values[value];
     return known->source == KVMILL_FLOW_CONSTANT ? run->constant[known->number]

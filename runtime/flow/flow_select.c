@@ -4,12 +4,12 @@
    depend on the method.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../core/numbers.h"
 #include "../portable/portable.h"
 #include "../portable/score_key.h"
-#include "../core/numbers.h"
 #include "flow.h"
 
-/* ---- The best first ---- */
+/* ---- Sorting ---- */
 
 /* Whether page a comes after page b. */
 static bool is_after(const float *score, int32_t a, int32_t b) {
@@ -17,7 +17,7 @@ static bool is_after(const float *score, int32_t a, int32_t b) {
     return first < second || (first == second && a > b);
 }
 
-/* Let entry i of a heap sink to its place. */
+/* Sift entry i of a heap down to its place. */
 static void sink(const float *score, int32_t *list, int64_t count, int64_t i) {
     for (int64_t child; (child = 2 * i + 1) < count; i = child) {
         if (child + 1 < count && is_after(score, list[child + 1], list[child]))
@@ -30,7 +30,7 @@ static void sink(const float *score, int32_t *list, int64_t count, int64_t i) {
     }
 }
 
-/* Heapsort: the one that comes last is on top. */
+/* Heapsort: the page that comes last is at the top. */
 static void sort_by_score(const float *score, int32_t *list, int64_t count) {
     for (int64_t i = count / 2; i > 0; i--)
         sink(score, list, count, i - 1);
@@ -63,7 +63,7 @@ static void select_best(const struct flow_selector *selector, const float *score
     kernel->run(&pages, 0, 1);
 }
 
-/* The candidates that are not in list[0 .. taken), which ascends: how many. */
+/* List the candidates that are not in list[0 .. taken), which ascends.  Returns how many. */
 static int64_t find_left(const struct flow_selector *selector, const float *second,
                          int64_t candidates, const int32_t *list, int64_t taken) {
     int64_t left = 0, next = 0;
@@ -78,7 +78,7 @@ static int64_t find_left(const struct flow_selector *selector, const float *seco
     return left;
 }
 
-/* After the `taken` that are in the list. */
+/* Append to the `taken` entries of the list. */
 static void select_second(const struct flow_selector *selector, const float *second,
                           int64_t candidates, int64_t taken, int64_t wanted, int32_t *list) {
     int64_t left = find_left(selector, second, candidates, list, taken);
@@ -87,7 +87,7 @@ static void select_second(const struct flow_selector *selector, const float *sec
         list[i] = selector->left[list[i]];
 }
 
-/* Two runs that ascend become one, by way of `room`. */
+/* Merge two ascending runs, using `room`. */
 static void merge_runs(int32_t *list, int64_t first, int64_t second, int32_t *room) {
     memcpy(room, list + first, (size_t)second * sizeof *room);
     while (second > 0) {
@@ -97,7 +97,7 @@ static void merge_runs(int32_t *list, int64_t first, int64_t second, int32_t *ro
     }
 }
 
-/* `wanted` of the candidates, as numbers of these. */
+/* Select `wanted` of the candidates, as indices. */
 static void list_best(const struct kvmill_flow_problem *problem,
                       const struct flow_selector *selector, const struct flow_scores *scores,
                       int64_t candidates, int64_t wanted, int32_t *list) {

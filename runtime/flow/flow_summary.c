@@ -4,7 +4,7 @@
 #include "../portable/portable.h"
 #include "flow_run.h"
 
-/* What the page has before the program: K, V, and rows of fields that tokens brought. */
+/* Load the inputs of the program: K, V, and rows of appended fields. */
 static bool is_there(const struct kvmill_flow_problem *problem,
                      const struct kvmill_flow_value *value) {
     return value->source != KVMILL_FLOW_FIELD || kvmill_flow_grows(&problem->fields[value->number]);
@@ -18,7 +18,7 @@ static void load_inputs(const struct flow_run *run, const struct flow_page *page
     }
 }
 
-/* Later ops read a field as it is stored. */
+/* Later ops read a field as it was stored. */
 static void write_field(const struct flow_run *run, const struct flow_page *page,
                         const struct kvmill_flow_step *step) {
     int value = FLOW_FIRST_FIELD + step->field;
@@ -28,7 +28,7 @@ static void write_field(const struct flow_run *run, const struct flow_page *page
     kvmill_flow_load(page, &run->program->values[value], data);
 }
 
-/* And rows of K or V. */
+/* The same for rows of K or V. */
 static void run_value(const struct flow_run *run, const struct flow_page *page,
                       const struct kvmill_flow_step *step) {
     float *data = flow_place(run, step->output, 0);
@@ -59,7 +59,7 @@ void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
     }
 }
 
-/* Rows of the page that token t tells a summary of; 0: it tells none. */
+/* The rows of the page that token t completes (or begins); 0 if it does neither. */
 static int64_t rows_told(const struct kvmill_flow_problem *problem,
                          const struct flow_tokens *tokens, int64_t t) {
     const int64_t *slot = tokens->slot;
@@ -75,7 +75,7 @@ static int64_t rows_told(const struct kvmill_flow_problem *problem,
 
 /* ---- Kernels ---- */
 
-/* What the library's own kernel knows of a summary. */
+/* What the library's own kernel needs to know for a summary. */
 struct summaries {
     struct flow_interpreted interpreted;
     const struct kvmill_flow_problem *problem;

@@ -24,7 +24,7 @@ static const struct kvmill_cache_geometry *geometry_of(const struct flow_call *c
 
 /* The list of a query head. */
 struct list {
-    const int32_t *pages; /* NULL: all */
+    const int32_t *pages; /* NULL: all pages */
     int64_t count;
 };
 
@@ -44,12 +44,12 @@ static int64_t left_out(const struct flow_call *call, int64_t b, const struct li
     return (pages_of(call, b) - list->count) * problem_of(call)->block_size;
 }
 
-/* Positions along a list. */
+/* The positions along a list. */
 static int64_t length_of(const struct flow_call *call, int64_t b, const struct list *list) {
     return list->count == 0 ? 0 : call->batch.length[b] - left_out(call, b, list);
 }
 
-/* The first entry that is not below `page`; pages ascend. */
+/* The first entry that is not below `page`, in an ascending list. */
 static int64_t find_entry(const struct list *list, int64_t page) {
     int64_t first = 0, last = list->count;
     while (first < last) {
@@ -62,8 +62,8 @@ static int64_t find_entry(const struct list *list, int64_t page) {
     return first;
 }
 
-/* The first position along a list that a window begins with, which leaves the last `window` tokens
-   of the request. */
+/* The first position along a list that is in a window of the last `window` tokens of the request.
+ */
 static int64_t first_in_window(const struct flow_call *call, int64_t b, const struct list *list) {
     int64_t size = problem_of(call)->block_size;
     int64_t first = call->batch.length[b] - geometry_of(call)->window, page = first / size;
@@ -108,8 +108,8 @@ static int64_t longest(const struct flow_call *call) {
     return length;
 }
 
-/* Where query heads may have lists of their own, those without have the same tiles, so that whole
-   rows have the bits of dense ones. */
+/* If query heads may have lists of their own, rows without lists use the same tiles, so that whole
+   rows have the same bits as dense ones. */
 void kvmill_flow_set_view(struct flow_call *call) {
     struct attend_view *view = &call->attend.base.view;
     bool one_each = view->tokens.starts.data == NULL;

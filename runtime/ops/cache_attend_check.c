@@ -46,7 +46,7 @@ static kvmill_status check_queries(struct attend_given *given) {
                                query->shape[0]);
 }
 
-/* As `other`, except for the last dim, which NO_DIM leaves out. */
+/* The shape of `other`, except for the last dim, which NO_DIM leaves out. */
 enum { NO_DIM = -1 };
 
 static kvmill_status check_beside(const struct attend_given *given, int which, int other,
@@ -66,7 +66,7 @@ static bool has_pages(const struct attend_given *given) {
     return tensor_of(given, KVMILL_CACHE_ATTEND_PAGE_IDS) != NULL;
 }
 
-/* Elements of the last dim: of blocks, and of codes of 4 bits as uint8, bytes. */
+/* Elements of the last dim: bytes, for blocks and for 4-bit codes as uint8. */
 static int64_t last_dim(const struct attend_given *given, int which,
                         const struct kvmill_format *format) {
     bool bytes = tensor_of(given, which)->dtype.code == kDLUInt;
@@ -93,7 +93,7 @@ static kvmill_status check_key(struct attend_given *given) {
     return KVMILL_OK;
 }
 
-/* From one page to the next, in rows: the same everywhere. */
+/* The row strides from a page to the next, which must be the same for all tensors. */
 static kvmill_status check_page_rows(struct attend_given *given, int which) {
     const DLTensor *tensor = tensor_of(given, which);
     int64_t known = given->call->page_rows;
@@ -144,7 +144,7 @@ static kvmill_status check_positions(const struct attend_given *given) {
     return status;
 }
 
-/* What the window of a query begins with is still in the ring, if a window fits into it. */
+/* The beginning of a query's window must still be in the ring, if the window fits into it. */
 static kvmill_status check_window(const struct attend_given *given, int64_t b, int64_t head,
                                   int64_t n) {
     struct attend_sequence sequence;
@@ -161,7 +161,7 @@ static kvmill_status check_window(const struct attend_given *given, int64_t b, i
                        n, b, kvmill_max(position - left, 0), sequence.first, sequence.most);
 }
 
-/* Without positions of their own the first query is the one that sees farthest. */
+/* Without positions, the first query is the one that sees farthest back. */
 static kvmill_status check_windows(const struct attend_given *given) {
     const struct attend_view *view = &given->call->base.view;
     int64_t ratio = geometry_of(given)->ratio;
@@ -177,7 +177,7 @@ static kvmill_status check_windows(const struct attend_given *given) {
     return status;
 }
 
-/* Of (B, T), (C), or (pages, page_size), as key. */
+/* (B, T), (C), or (pages, page_size), like key. */
 static kvmill_status check_key_positions(const struct attend_given *given) {
     const DLTensor *key = tensor_of(given, KVMILL_CACHE_ATTEND_KEY);
     const DLTensor *positions = tensor_of(given, KVMILL_CACHE_ATTEND_KEY_POSITIONS);
@@ -203,7 +203,7 @@ static kvmill_status check_key_positions(const struct attend_given *given) {
 
 /* ---- What is added ---- */
 
-/* As many dims as it has of (B, H, S, T), each of that size or 1; T is any. */
+/* The last dims of (B, H, S, T), as many as it has; each has this size or is 1.  T is any. */
 static kvmill_status check_mask(const struct attend_given *given) {
     const struct attend_view *view = &given->call->base.view;
     const DLTensor *mask = tensor_of(given, KVMILL_CACHE_ATTEND_ATTN_MASK);

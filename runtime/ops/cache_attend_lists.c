@@ -71,7 +71,7 @@ kvmill_status kvmill_check_starts(const struct attend_given *given, int which, i
     return KVMILL_OK;
 }
 
-/* ---- Which there are ---- */
+/* ---- Which tensors exist ---- */
 
 static kvmill_status check_pair(const struct attend_given *given, int list, int starts) {
     if (has(given, list) == has(given, starts))
@@ -81,7 +81,7 @@ static kvmill_status check_pair(const struct attend_given *given, int list, int 
                        name_of(given, missing), name_of(given, given_one));
 }
 
-/* The positions of a ring are counted by lengths alone. */
+/* Only lengths can count the positions of a ring. */
 static kvmill_status check_circular(const struct attend_given *given) {
     static const int others[] = {KVMILL_CACHE_ATTEND_RANGES, KVMILL_CACHE_ATTEND_SLOTS,
                                  KVMILL_CACHE_ATTEND_KEY_POSITIONS};
@@ -118,7 +118,7 @@ kvmill_status kvmill_check_places(const struct attend_given *given) {
     return status == KVMILL_OK ? check_circular(given) : status;
 }
 
-/* ---- What is in them ---- */
+/* ---- Their contents ---- */
 
 static int64_t rows_of_pages(const struct cache_attend_call *call, int64_t b, int64_t kv_head) {
     return (page_list_at(call, b, kv_head, 1) - page_list_at(call, b, kv_head, 0)) *
@@ -185,7 +185,7 @@ static kvmill_status check_ranges(const struct attend_given *given) {
     return KVMILL_OK;
 }
 
-/* A list of integers and where the parts of `count` owners begin in it. */
+/* A list of integers, and where the parts of `count` owners begin in it. */
 static kvmill_status check_list(const struct attend_given *given, int list, int starts,
                                 int64_t count, int64_t last) {
     static const int64_t any[] = {KVMILL_DYNAMIC};
@@ -200,7 +200,7 @@ static kvmill_status check_list(const struct attend_given *given, int list, int 
     return status == KVMILL_OK ? check_each(given, list, elements, last) : status;
 }
 
-/* The lists have the pages that lengths need. */
+/* The lists must have the pages that lengths need. */
 static kvmill_status check_counts(const struct attend_given *given, int64_t heads) {
     const struct cache_attend_call *call = given->call;
     int64_t size = given->plan->geometry.page_size;

@@ -87,7 +87,7 @@ static struct cache_attend_plan *allocate(const kvmill_cache_attend *op,
     return plan;
 }
 
-/* Where there is a mask, it has to be given. */
+/* A plan with a mask requires one in each run. */
 static enum which_runs runs_of(const struct cache_attend_plan *plan, int masked) {
     bool all = masked == kvmill_cache_attend_is_masked(&plan->op);
     return all ? EVERY_RUN : SOME_RUNS;

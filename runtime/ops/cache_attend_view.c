@@ -37,7 +37,7 @@ static struct attend_pages pages_of(const struct cache_attend_call *call, int64_
     return (struct attend_pages){.size = ring > 0 ? ring : INT64_MAX};
 }
 
-/* A ring has the last positions, whoever looks. */
+/* A ring holds the last positions, for all queries. */
 static void set_ring(const struct cache_attend_call *call, int64_t b, int64_t kv_head,
                      struct attend_sequence *sequence) {
     if (!cache_attend_plan_of(call)->geometry.circular)
@@ -67,7 +67,7 @@ void kvmill_cache_attend_look(const struct attend_view *view, int64_t b, int64_t
 
 /* ---- Addresses ---- */
 
-/* The dims of queries and heads are the first ones, after the batch if there is one. */
+/* Queries and heads are the first dims, after the batch if there is one. */
 static struct token_rows rows_of(const struct attend_given *given, int which) {
     const DLTensor *tensor = given->base.tensors[which];
     int token = given->base.tensors[KVMILL_CACHE_ATTEND_QUERY_STARTS] != NULL ? 0 : 1;
@@ -78,7 +78,7 @@ static struct token_rows rows_of(const struct attend_given *given, int which) {
                                kvmill_tensor_step(tensor, token + 1)};
 }
 
-/* Rows of a tensor of rank 4 are counted by its second dim; of pages of one row by the first. */
+/* Rows of a tensor of rank 4 are counted by its second dim; for pages of one row, by the first. */
 static int64_t row_step(const struct attend_given *given, const DLTensor *tensor) {
     bool in_first = tensor->ndim == 3 ||
                     (given->call->page_ids.data != NULL && given->plan->geometry.page_size == 1);

@@ -1,4 +1,4 @@
-/* The plans of PMX cache attention. cache_attention_plan.c creates them; cache_attention_check.c
+/* The plans of PMX cache attention.  cache_attention_plan.c creates them; cache_attention_check.c
    and cache_attention_tensors.c check their runs; cache_attention_rows.c stores to the cache and
    reads it; cache_attention_view.c makes the view for attention; cache_attention_ring.c handles
    rings.
@@ -20,18 +20,18 @@ struct cache_plan {
     struct kvmill_cache_layout layout;
     struct tensor_rule rules[KVMILL_CACHE_ATTENTION_TENSORS];
     struct kvmill_convert_shape shapes[2]; /* of K and V */
-    struct by_size writers[2], readers[2]; /* likewise */
+    struct by_size writers[2], readers[2]; /* for K and V */
     struct attend_plan attend;
     int said_problem, said_rows;       /* characters of the description up to the end of that */
     const struct phase *const *phases; /* end with NULL */
-    float slopes[];                    /* of ALiBi, by query head */
+    float slopes[];                    /* of ALiBi, for query heads */
 };
 
-/* Every run writes rows with the plan's kernels, a KeyValueCache's also reads them. */
+/* Record that every run writes rows with the plan's kernels; a KeyValueCache also reads them. */
 void kvmill_need_cache_rows(const struct cache_plan *plan, const struct kernel_search *search,
                             struct needs *needs);
 
-/* Everything of a plan but kvmill_plan_finish. */
+/* Everything except kvmill_plan_finish. */
 kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmill_cache_op which,
                                      const kvmill_plan_options *options, struct cache_plan **plan,
                                      kvmill_error *error);
@@ -68,28 +68,28 @@ static inline int64_t positions_of(const struct cache_call *call, int64_t b) {
     return count_of(&call->length, b);
 }
 
-/* A sequence is causal; only tokens that are not alone can be. */
+/* Whether a sequence is causal; a single token never is. */
 bool kvmill_is_causal(const struct cache_call *call, int64_t b);
 
-/* Where positions of sequence b are for a query head. */
+/* Where the positions of sequence b are for a query head. */
 struct attend_pages kvmill_cache_pages(const struct cache_call *call, int64_t b, int64_t head);
 
-/* What attention asks of a run whose tensors are known. */
+/* Set what attention needs of a run whose tensors are known. */
 void kvmill_set_view(struct cache_call *call);
 
-/* The mean of the sequences; of positions those that a token sees. */
+/* The means over the sequences; only positions that a token sees count. */
 struct kvmill_call_size kvmill_size_of_call(const struct cache_call *call);
 
 /* ---- Rings ---- */
 
-/* Positions of a sequence that the cache still has, and of all sequences before it. */
+/* The positions of a sequence that are still in the cache, and those of all sequences before it. */
 int64_t kvmill_kept(const struct cache_call *call, int64_t b);
 int64_t kvmill_kept_before(const struct cache_call *call, int64_t b);
 
-/* Positions that a token sees at most, as window and ring have it; 0: all. */
+/* The most positions that a token sees, by window and ring; 0: all. */
 int64_t kvmill_seen_at_most(const struct cache_call *call);
 
-/* The tokens of a sequence that take the present turn; of these, those that stay in the ring. */
+/* The tokens of a sequence in the present turn; and those of them that stay in the ring. */
 struct token_span kvmill_tokens_of_turn(const struct cache_call *call, int64_t b);
 struct token_span kvmill_tokens_to_store(const struct cache_call *call, int64_t b);
 
@@ -97,7 +97,7 @@ struct token_span kvmill_tokens_to_store(const struct cache_call *call, int64_t 
 void kvmill_set_turns(struct cache_call *call);
 void kvmill_begin_turn(struct cache_call *call, int64_t turn);
 
-/* op.next: phase after phase, turn after turn. */
+/* op.next: goes through phases, and then through turns. */
 bool kvmill_cache_attention_next(struct call *call);
 
 /* ---- Validation ---- */
@@ -107,20 +107,20 @@ struct given {
     struct given_tensors base;
     const struct cache_plan *plan;
     struct cache_call *call;
-    int64_t capacity; /* rows of a sequence's cache, or of that of all */
+    int64_t capacity; /* rows of a sequence's cache, or of the shared cache */
 };
 
 static inline const char *given_name(const struct given *given, int which) {
     return given->base.rules[which].name;
 }
 
-/* Shapes of the caches and their scales, once the batch is known; sets the capacity. */
+/* Check the shapes of caches and scales, once the batch is known; sets the capacity. */
 kvmill_status kvmill_check_caches(struct given *given);
 
-/* Shapes of all others, once all lengths are known. */
+/* Check the shapes of all other tensors, once all lengths are known. */
 kvmill_status kvmill_check_activations(const struct given *given);
 
-/* All addresses of the call. */
+/* Set all addresses of the call. */
 void kvmill_set_addresses(const struct given *given);
 
 /* Validate a run and fill the call; op.begin. */

@@ -57,16 +57,16 @@ typedef struct kvmill_error {
    that programs and libraries of different versions work together:
 
    - A smaller struct, of an older program: members that it lacks have their defaults.
-   - A larger one, of a newer program: accepted where all bytes after those that this library knows
-     are 0, else KVMILL_E_VERSION.  Members are only ever added at the end.
-   - Any other size (0, above 4096, no multiple of sizeof (size_t)) is KVMILL_E_ATTRIBUTE.
+   - A larger struct, of a newer program: accepted if all bytes after those that this library knows
+   are 0, else KVMILL_E_VERSION.  Members are only ever added at the end.
+   - Any other size (0, above 4096, not a multiple of sizeof (size_t)) is KVMILL_E_ATTRIBUTE.
 
    kvmill_NAME_init (&op, sizeof op) sets struct_size and every default; plan functions, specs and
-   bindings have the same defaults.  A default that no comment names is 0, or NULL; a member whose
-   default is another must be set by whoever does without the init function.  It writes struct_size
-   bytes, does nothing where the pointer is NULL or the size is no struct's, and may be called on
-   any thread.  The library reads a struct, and what it points to, during the call that it is given
-   to, and keeps nothing of it unless a comment says so. */
+   bindings have the same defaults.  Unless a comment says otherwise, a default is 0 or NULL.  If
+   you do not call the init function, set members with other defaults yourself.  The function writes
+   struct_size bytes, does nothing if the pointer is NULL or no struct has the size, and may be
+   called on any thread.  The library reads a struct, and what it points to, during the call to
+   which it is passed, and keeps nothing of it unless a comment says so. */
 
 /* ---- Windows ------------------------------------------------------------------------------ */
 
@@ -99,7 +99,7 @@ typedef struct kvmill_error {
 #define KVMILL_DL_FLOAT6_E3M2FN      16
 #define KVMILL_DL_FLOAT4_E2M1FN      17
 
-/* In the shape of a tensor given to a plan: known only when it runs. */
+/* In the shape of a tensor that is passed to a plan: the dim is known only when the plan runs. */
 #define KVMILL_DYNAMIC (-1)
 
 /* ---- Plans -------------------------------------------------------------------------------- */
@@ -116,22 +116,22 @@ typedef struct kvmill_plan_options {
     size_t pack_count;
     const char *isa; /* best instruction set to use, NULL = all this CPU has */
     int portable;    /* not 0: use the portable kernels */
-    int threads;     /* most threads that run parts of one call at a time, for the size of the
-                        workspace; 0 = 1.  More threads than that wait for each other */
-    const char *least_isa; /* worst instruction set whose kernels will do, an extension's are as
-                              good as those of what it extends; "scalar" = any generated kernel;
+    int threads; /* the most threads that run parts of one call at a time, for which the workspace
+                    has room; 0 = 1.  If more threads run, they wait for each other */
+    const char *least_isa; /* the worst instruction set whose kernels are accepted; an extension
+                              counts as the set that it extends; "scalar" = any generated kernel;
                               NULL = portable kernels, too.  See below */
 } kvmill_plan_options;
 
 /* If packs lack kernels, portable ones do the work, which may take ten times as long or more.  To
-   find out, set least_isa.  Then KVMILL_E_KERNEL refuses
+   find out, set least_isa.  KVMILL_E_KERNEL then refuses
 
    - a plan, if every run of it needs a kernel that no pack has;
-   - a run that needs a kernel which other runs of the plan do not: of attention with a mask that
-     the plan's op does not announce, of TensorScatter and scatter out of place.  Nothing has been
-     written.
+   - a run, if it needs a missing kernel which other runs of the plan do not need: attention with a
+   mask that the plan's op does not announce, TensorScatter and scatter out of place.  Nothing has
+   been written then.
 
-   Kernels in a plan's description that no run needs do not matter. `kvmill generate` creates the
+   Kernels in a plan's description that no run needs do not matter.  `kvmill generate` creates the
    kernels from a spec of the op, or from a model. */
 
 /* No packs, one thread. */
@@ -175,10 +175,11 @@ kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *op,
                                          const kvmill_plan_options *options, kvmill_plan **plan,
                                          kvmill_error *error);
 
-/* An attribute of an op by its name in specs: of these values, the one that the attribute has. */
+/* An attribute of an op by its name in specs.  The value is the one that fits the attribute's kind.
+ */
 typedef struct kvmill_named_attribute {
     const char *name;
-    const char *word; /* of words, and of element types, by their names; else NULL */
+    const char *word; /* for words, and for element types by their names; else NULL */
     int64_t integer;
     double real;
     int is_real; /* not 0: the number is `real`, which no integer attribute takes */
@@ -191,34 +192,34 @@ typedef struct kvmill_named_tensor {
 } kvmill_named_tensor;
 
 /* The plan of an op by its name, for callers that have ops as data: TensorScatter, cache attention
-   (dynamic_batching.MultiHeadCacheAttention too), Attention, TensorScatterAttention, CacheAttend.
-   It is the plan that the op's own function creates.  Attributes that are not named have their
-   defaults; element types that are not named are those of the tensors. tensors: those that runs
-   will have; kvmill_named_place gives their order for kvmill_run.  KVMILL_E_ATTRIBUTE for an
-   unknown name.  Everything is read during the call only; options as of kvmill_plan_tensor_scatter.
-   Any thread. */
+   (also dynamic_batching.MultiHeadCacheAttention and so on), Attention, TensorScatterAttention,
+   CacheAttend.  It is the same plan that the op's own function creates.  Attributes that are not
+   named have their defaults; element types that are not named are those of the tensors.  tensors:
+   those that runs will have; kvmill_named_place gives their order for kvmill_run.
+   KVMILL_E_ATTRIBUTE for an unknown name.  Everything is read only during the call; options as for
+   kvmill_plan_tensor_scatter.  Any thread. */
 kvmill_status kvmill_plan_named(const char *op, const kvmill_named_attribute *attributes,
                                 size_t attribute_count, const kvmill_named_tensor *tensors,
                                 size_t tensor_count, const kvmill_plan_options *options,
                                 kvmill_plan **plan, kvmill_error *error);
 
-/* The place of a tensor in the plans of an op. */
+/* The place of a tensor in the list of an op's plans. */
 typedef struct kvmill_named_tensor_place {
     int32_t index;      /* in the list that kvmill_run takes */
     int32_t in, out;    /* read; written.  Both: updated in place */
     int32_t only_int64; /* no other type is accepted */
 } kvmill_named_tensor_place;
 
-/* KVMILL_OK and *place; KVMILL_E_ATTRIBUTE where op or tensor have no such name.  Any thread. */
+/* Sets *place; KVMILL_E_ATTRIBUTE if there is no such op or tensor.  Any thread. */
 kvmill_status kvmill_named_place(const char *op, const char *tensor,
                                  kvmill_named_tensor_place *place, kvmill_error *error);
 
 /* Release a plan that no call uses any more; NULL is allowed.  Any thread. */
 void kvmill_plan_destroy(kvmill_plan *plan);
 
-/* Write what was planned, which kernels were selected and why; at most size bytes with the final
-   NUL, none where text is NULL.  Returns the length of the whole text, like snprintf; of a plan
-   that is NULL, 0 and "".  Any thread. */
+/* Write what was planned, and which kernels were selected and why: at most `size` bytes including
+   the final NUL, or none if text is NULL.  Returns the length of the whole text, like snprintf; 0
+   and "" if plan is NULL.  Any thread. */
 size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size);
 
 /* Bytes of workspace a run of the plan needs, 64-byte aligned; 0 for TensorScatter.  It does not
@@ -226,17 +227,17 @@ size_t kvmill_plan_describe(const kvmill_plan *plan, char *text, size_t size);
    Any thread. */
 size_t kvmill_plan_workspace_size(const kvmill_plan *plan);
 
-/* How many tensors a run of the plan takes: as many as the op's enumeration counts; of a scatter,
-   3 * count + 1 and its captures; of a step of a flow, KVMILL_FLOW_FIELDS and the flow's own.  0
-   where plan is NULL.  Any thread. */
+/* The number of tensors that a run of the plan takes: the count in the op's enumeration; for a
+   scatter, 3 * count + 1 and its captures; for a step of a flow, KVMILL_FLOW_FIELDS and the flow's
+   own; 0 if plan is NULL.  Any thread. */
 size_t kvmill_plan_tensor_count(const kvmill_plan *plan);
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
 /* Run on the calling thread; any number of threads may run one plan at a time.  workspace: as many
-   bytes as kvmill_plan_workspace_size says, at a multiple of 64; NULL where that is 0.  tensors: in
-   the op's order; an absent optional one is NULL.  tensor_count: how many they are, which must be
-   what kvmill_plan_tensor_count says (KVMILL_E_ATTRIBUTE).  In place: past_cache and present_cache
+   bytes as kvmill_plan_workspace_size returns, at a multiple of 64; NULL if that is 0.  tensors: in
+   the op's order; an absent optional one is NULL.  tensor_count: their number, which must be what
+   kvmill_plan_tensor_count returns (KVMILL_E_ATTRIBUTE).  In place: past_cache and present_cache
    are the same memory and strides.  Other overlaps of an output with anything are refused
    (KVMILL_E_ALIAS). */
 kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors,
@@ -251,11 +252,11 @@ kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors
            each part in [0, kvmill_parts (&call)), any thread, any order: kvmill_part (&call, part);
        while (kvmill_next (&call));                          // when all of these are done
 
-   The result does not depend on who runs what.  The tensors and the workspace must stay valid until
-   the end.  A call that kvmill_begin has refused, and one that has ended, has 0 parts, and
-   kvmill_next gives 0; so has one that is all zeros.  kvmill_part does nothing where there is no
-   such part.  A kvmill_call that was never begun, or a phase that is ended while parts run, cannot
-   be told from a good one. */
+   The result does not depend on which thread runs what.  The tensors and the workspace must stay
+   valid until the end.  A call that kvmill_begin has refused, a call that has ended, and a
+   kvmill_call of all zeros have 0 parts, and kvmill_next returns 0.  kvmill_part does nothing if
+   there is no such part. kvmill cannot detect a kvmill_call that was never begun, or a phase that
+   is ended while parts run. */
 typedef struct kvmill_call {
     uint64_t opaque[208];
 } kvmill_call;
@@ -269,12 +270,12 @@ void kvmill_part(const kvmill_call *call, int64_t part);
 /* End a phase: 0 when the run is done, not 0 when there are parts of another phase. */
 int kvmill_next(kvmill_call *call);
 
-/* A parallel loop of the caller's: call part (context, i) once for every i in [0, parts), then
-   return.  data is the caller's own. */
+/* A parallel loop of the caller's: it must call part (context, i) once for every i in [0, parts),
+   and then return.  data belongs to the caller. */
 typedef void (*kvmill_parallel_for)(void *data, int64_t parts,
                                     void (*part)(void *context, int64_t index), void *context);
 
-/* kvmill_run over a caller's parallel loop.  kvmill_openmp.h has the same for OpenMP. */
+/* kvmill_run on a caller's parallel loop.  kvmill_openmp.h has the same for OpenMP. */
 kvmill_status kvmill_run_parallel(const kvmill_plan *plan, const DLTensor *const *tensors,
                                   size_t tensor_count, void *workspace,
                                   kvmill_parallel_for parallel_for, void *data,
@@ -282,11 +283,11 @@ kvmill_status kvmill_run_parallel(const kvmill_plan *plan, const DLTensor *const
 
 /* ---- CPU ---------------------------------------------------------------------------------- */
 
-/* Name of the i-th instruction set kvmill generates for, worst first, or NULL after the last.  Any
-   thread, as the next. */
+/* Name of the i-th instruction set that kvmill generates for, worst first, or NULL after the last.
+   Any thread; so may the next function. */
 const char *kvmill_isa_name(size_t i);
 
-/* Whether this CPU (and operating system) runs it; unknown names, and NULL, give 0. */
+/* Whether this CPU and operating system can run it; 0 for unknown names and NULL. */
 int kvmill_isa_usable(const char *isa);
 
 #ifdef __cplusplus

@@ -1,9 +1,8 @@
-/* A plan of kvmill as a handler of XLA's FFI, for jitted JAX to call.  Header only; what `kvmill
-   generate
-   --ffi` writes includes it, and needs libkvmill.
+/* A plan of kvmill as a handler of XLA's FFI, which jitted JAX programs call.  It is only a header,
+   which the files of `kvmill generate --ffi` include; they need libkvmill.
 
    It declares the part of XLA's binary interface that it uses, which has not changed since version
-   0.1.  So neither compiling nor running needs files of jaxlib.  Targets have 64 bits.
+   0.1, so compiling and running need no files of jaxlib.  Targets have 64 bits.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_FFI_H
@@ -36,7 +35,7 @@ typedef struct kvmill_ffi_version {
     int32_t major_version, minor_version;
 } kvmill_ffi_version;
 
-/* What a handler says of itself when it is registered: an extension of an otherwise empty frame. */
+/* What a handler states when it is registered: an extension of an otherwise empty frame. */
 enum { KVMILL_FFI_METADATA = 1, KVMILL_FFI_MAJOR = 0, KVMILL_FFI_MINOR = 1 };
 
 typedef struct kvmill_ffi_metadata {
@@ -74,8 +73,8 @@ typedef struct kvmill_ffi_schedule_args {
     void *data;
 } kvmill_ffi_schedule_args;
 
-/* The table goes on, differently from version to version; early ones say that they end before
- * `schedule`. */
+/* The rest of the table differs from version to version; early versions state that they end before
+   `schedule`. */
 typedef struct kvmill_ffi_api {
     size_t struct_size;
     kvmill_ffi_extension *extensions;
@@ -108,7 +107,7 @@ typedef struct kvmill_ffi_list {
     void *const *items;
 } kvmill_ffi_list;
 
-/* Attributes: handlers of specs take none, those of kvmill_ffi_named.h do. */
+/* Attributes: handlers of specs take none; those of kvmill_ffi_named.h do. */
 enum { KVMILL_FFI_SCALAR = 3, KVMILL_FFI_STRING = 4 };
 
 typedef struct kvmill_ffi_span {
@@ -145,15 +144,15 @@ typedef struct kvmill_ffi_frame {
 
 /* ---- Handlers ------------------------------------------------------------------------------ */
 
-/* What a handler runs.  One for each handler, for the life of the process. */
+/* A handler's data, one for each handler, for the life of the process. */
 typedef struct kvmill_ffi_op {
     const char *name; /* begins messages */
-    /* Counts of buffers.  A plan's tensors are the arguments in their order, with the results
-       standing before argument number results_at. */
+    /* Numbers of buffers.  A plan's tensors are the arguments in order, with the results inserted
+       before argument number results_at. */
     int arguments, results, results_at;
-    int in_place; /* not 0: a result may be given the memory of the argument of its number */
+    int in_place; /* not 0: a result may have the memory of the argument with its number */
     kvmill_status (*make)(kvmill_plan **plan, kvmill_error *error);
-    kvmill_plan *plan; /* NULL; made by the first call that runs, and kept */
+    kvmill_plan *plan; /* NULL; created by the first call that runs, and kept */
 } kvmill_ffi_op;
 
 enum { KVMILL_FFI_MOST_TENSORS = 80, KVMILL_FFI_MOST_RANK = 32 };
@@ -168,7 +167,7 @@ static inline kvmill_ffi_error *kvmill_ffi_fail(const char *name, const kvmill_f
     return frame->api->error_create(&args);
 }
 
-/* Answers the question that is asked at registration; 0: it was none. */
+/* Answer the query at registration; 0 if there is none. */
 static inline int kvmill_ffi_answer(const kvmill_ffi_frame *frame) {
     for (kvmill_ffi_extension *e = frame->extensions; e != NULL; e = e->next)
         if (e->type == KVMILL_FFI_METADATA) {
@@ -181,7 +180,7 @@ static inline int kvmill_ffi_answer(const kvmill_ffi_frame *frame) {
     return 0;
 }
 
-/* XLA's number of an element type as DLPack's; types of less than a byte are not passed. */
+/* XLA's number of an element type as DLPack's; types of less than a byte are not supported. */
 static inline int kvmill_ffi_dtype(int32_t number, DLDataType *dtype) {
     static const struct {
         uint8_t number, code, bits;
@@ -220,7 +219,7 @@ static inline int kvmill_ffi_dtype(int32_t number, DLDataType *dtype) {
     return 0;
 }
 
-/* A buffer as a tensor: its type and shape are the plan's to check. */
+/* A buffer as a tensor; the plan checks its type and shape. */
 static inline kvmill_status kvmill_ffi_tensor(const kvmill_ffi_list *list, int at, const char *what,
                                               DLTensor *tensor, kvmill_error *error) {
     const kvmill_ffi_buffer *buffer = (const kvmill_ffi_buffer *)list->items[at];
@@ -295,7 +294,8 @@ static inline void kvmill_ffi_copy(DLTensor *from, const DLTensor *to) {
     from->data = to->data;
 }
 
-/* XLA may give some results their arguments' memory and others not; a plan takes all or none. */
+/* XLA may give some results the memory of their arguments and others not; a plan takes all or none.
+ */
 static inline void kvmill_ffi_settle(const kvmill_ffi_op *op, DLTensor *tensors) {
     const DLTensor *results = tensors + op->results_at;
     int shared = 0;
@@ -306,7 +306,7 @@ static inline void kvmill_ffi_settle(const kvmill_ffi_op *op, DLTensor *tensors)
             kvmill_ffi_copy(&tensors[i], &results[i]);
 }
 
-/* Calls may come at a time, from several threads: the plan of one of them stays. */
+/* Several threads may call at the same time; the plan of one of them is kept. */
 static inline kvmill_status kvmill_ffi_plan(kvmill_ffi_op *op, const kvmill_plan **plan,
                                             kvmill_error *error) {
     kvmill_plan *made, *kept = __atomic_load_n(&op->plan, __ATOMIC_ACQUIRE);
@@ -326,8 +326,8 @@ static inline kvmill_status kvmill_ffi_plan(kvmill_ffi_op *op, const kvmill_plan
 
 /* ---- Threads ------------------------------------------------------------------------------- */
 
-/* Parts of a phase, for this thread and for tasks of XLA's, which may begin when all is done: who
-   holds it last frees it. */
+/* The parts of a phase, for this thread and for tasks of XLA's.  A task may begin when everything
+   is done, so whoever releases this struct last frees it. */
 typedef struct kvmill_ffi_work {
     const kvmill_call *call; /* while there are parts */
     int64_t parts, next, done;
@@ -360,7 +360,7 @@ static inline void kvmill_ffi_schedule(const kvmill_ffi_frame *frame, kvmill_ffi
     kvmill_ffi_let_go(work);
 }
 
-/* Work for as many threads as there are processors, where XLA has threads. */
+/* Create tasks for as many threads as there are processors, if XLA has threads. */
 static inline kvmill_ffi_work *kvmill_ffi_share(const kvmill_ffi_frame *frame,
                                                 const kvmill_call *call) {
     int64_t parts = kvmill_parts(call), helpers = sysconf(_SC_NPROCESSORS_ONLN) - 1;
@@ -396,8 +396,8 @@ static inline kvmill_status kvmill_ffi_execute(const kvmill_ffi_frame *frame,
                                                const DLTensor *const *tensors, void *workspace,
                                                kvmill_error *error) {
     kvmill_call call;
-    kvmill_status status = kvmill_begin(&call, plan, tensors, kvmill_plan_tensor_count(plan),
-                                        workspace, error);
+    kvmill_status status =
+        kvmill_begin(&call, plan, tensors, kvmill_plan_tensor_count(plan), workspace, error);
     if (status != KVMILL_OK)
         return status;
     do

@@ -1,7 +1,7 @@
 /* The interface between packs of generated kernels and the library.
 
-   This is the only header a generated file includes.  A copy travels with every pack, so that a
-   pack compiles anywhere; KVMILL_KERNEL_ABI tells the runtime whether it can use what it is given.
+   This is the only header that a generated file includes.  Every pack contains a copy, so that it can be
+   compiled anywhere; KVMILL_KERNEL_ABI tells the runtime whether it can use the pack.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_KERNEL_H
@@ -16,10 +16,10 @@ extern "C" {
 #endif
 
 #define KVMILL_KERNEL_ABI 8
-/* The oldest that the runtime can use.  Packs of kvmill 0.1 have 3 and less. */
+/* The oldest ABI that the runtime can use.  Packs of kvmill 0.1 have 3 or less. */
 #define KVMILL_OLDEST_KERNEL_ABI 6
 
-/* A shape field that the kernel leaves open: it serves every value. */
+/* A field of a shape that the kernel leaves open: the kernel serves every value. */
 #define KVMILL_ANY (-1)
 
 /* What a kernel computes.  Kernels of one family with equal shapes are interchangeable. */
@@ -37,7 +37,7 @@ enum kvmill_family {
     KVMILL_FLOW_PROGRAM = 11  /* pages of a paged cache summarised, or scored for a query */
 };
 
-/* Words at any address. */
+/* Integers at any address. */
 typedef uint64_t kvmill_word64 __attribute__((vector_size(64), may_alias, aligned(1)));
 typedef uint64_t kvmill_word32 __attribute__((vector_size(32), may_alias, aligned(1)));
 typedef uint64_t kvmill_word16 __attribute__((vector_size(16), may_alias, aligned(1)));
@@ -46,7 +46,7 @@ typedef uint32_t kvmill_word4 __attribute__((may_alias, aligned(1)));
 typedef uint16_t kvmill_word2 __attribute__((may_alias, aligned(1)));
 typedef int64_t kvmill_index __attribute__((may_alias, aligned(1)));
 
-/* Steps between neighbours of a folded cache [batch, head, slot, row], in kernel units. */
+/* The strides of a folded cache [batch, head, slot, row], in kernel units. */
 struct kvmill_row_strides {
     int64_t batch, head, row;
 };
@@ -62,9 +62,9 @@ struct kvmill_rows {
     int64_t starts_stride;
     int64_t batch, heads, capacity, rows, row;
     struct kvmill_row_strides past_stride, update_stride, present_stride;
-    int64_t chunks; /* parts one (batch, head) slab is cut into */
-    int64_t stream_store, stream_keep; /* not 0: store around the caches; above 1: from several
-                                          places in turn, which this processor reads faster */
+    int64_t chunks; /* pieces of a slab, which is one (batch, head) */
+    int64_t stream_store, stream_keep; /* not 0: store around the caches; above 1: interleave several
+                                          streams, which this processor reads faster */
 };
 
 /* Shape of STORE_ROWS and KEEP_ROWS kernels; any int64 field may be KVMILL_ANY. */
@@ -76,9 +76,9 @@ struct kvmill_rows_shape {
 
 /* ---- Rows that are converted or quantised ---- */
 
-/* What an element of a row is in memory.  I8 and I4 have their scales elsewhere; a row of Q8_0 or
-   Q4_0 is a sequence of llama.cpp's blocks of 32 elements: a float16 scale, then 32 int8, or 16 bytes
-   with element i of the block in the low and i + 16 in the high nibble of byte i, as code + 8. */
+/* The element type of a row in memory.  I8 and I4 have separate scales.  A row of Q8_0 or Q4_0 is a
+   sequence of llama.cpp's blocks of 32 elements: a float16 scale, then 32 int8, or 16 bytes of codes + 8,
+   with element i of the block in the low nibble of byte i and element i + 16 in the high nibble. */
 enum kvmill_element {
     KVMILL_F32 = 1,
     KVMILL_F16 = 2,
@@ -96,7 +96,7 @@ enum kvmill_element {
     KVMILL_I4VT = 14,
     KVMILL_Q4_1 = 15,  /* a block: a float16 scale, a float16 minimum, 16 bytes as Q4_0, codes from 0 */
     KVMILL_Q5_0 = 16,  /* a block: a float16 scale, 32 fifth bits, 16 bytes as Q4_0, code + 16 */
-    KVMILL_IQ4_NL = 17, /* a block as Q4_0, codes the places of numbers in a table */
+    KVMILL_IQ4_NL = 17, /* a block as Q4_0, whose codes are indices of a table of numbers */
     KVMILL_Q6_0 = 18,   /* ik_llama.cpp's block: a float16 scale, 8 bytes of two upper bits, those of
                            element i in byte i % 8 from bit i % 16 / 8 * 4 + i / 16 * 2 on, 16 bytes as
                            Q4_0, code + 32 */
@@ -105,16 +105,16 @@ enum kvmill_element {
     KVMILL_F32T = 20, KVMILL_F16T = 21, KVMILL_BF16T = 22 /* pages of keys, transposed: see below */
 };
 
-/* Rows in tiles have the codes of I8 and I4 in another order.  The rows of a tile, of which the first
-   is a multiple of their number, are interleaved by pieces: the first piece of all rows, then the second
-   of all, and so on.  Tiles lie where their rows would without them.  A page of transposed keys is such a
-   tile, of quant_group rows; its pieces are elements. */
+/* Rows in tiles have the codes of I8 and I4 in another order.  The rows of a tile, which begins at a
+   multiple of their number, are interleaved piece by piece: the first piece of all rows, then the second
+   piece of all, and so on.  A tile takes the place that its rows would have without it.  A page of
+   transposed keys is such a tile, with quant_group rows; its pieces are elements. */
 enum {
     KVMILL_KEY_TILE = 16, KVMILL_KEY_PIECE = 4, /* rows, bytes */
     KVMILL_VALUE_TILE = 4, KVMILL_VALUE_PIECE = 1
 };
 
-/* A row of one kv head as it lies in a cache. */
+/* A row of one kv head, as it is in a cache. */
 struct kvmill_format {
     int32_t element; /* enum kvmill_element */
     int32_t dim;     /* elements of a row */
@@ -131,15 +131,15 @@ struct kvmill_cache_rows {
     int64_t scale_row_stride, scale_head_stride;
 };
 
-/* Shape of WRITE_ROWS and READ_ROWS kernels. */
+/* The shape of WRITE_ROWS and READ_ROWS kernels. */
 struct kvmill_convert_shape {
-    int32_t activation; /* F32, F16, BF16: what is written from, or read to; I8 copies I8 rows */
+    int32_t activation; /* F32, F16, BF16: the type that is written from or read to; I8: copies I8 rows */
     struct kvmill_format format;
 };
 
-/* The problem of WRITE_ROWS and READ_ROWS: token t of head h lies t * token_stride + h *
-   head_stride bytes after `activation`, and in row slot[t] of the cache.  A unit of work is a token
-   with all its heads.  READ_ROWS repeats: kv head h goes to heads h * repeat ... + repeat - 1. */
+/* The problem of WRITE_ROWS and READ_ROWS: token t of head h is t * token_stride + h * head_stride bytes
+   after `activation`, and in row slot[t] of the cache.  A unit of work is a token with all its heads.
+   READ_ROWS repeats: kv head h goes to heads h * repeat ... h * repeat + repeat - 1. */
 struct kvmill_convert {
     const struct kvmill_convert_shape *shape;
     unsigned char *activation;
@@ -152,18 +152,18 @@ struct kvmill_convert {
 
 /* ---- Attention ---- */
 
-/* Kinds of arithmetic, by their error.  F32: as of float32 sums.  NEAR: integer arithmetic, at most
-   5e-4 of the largest output.  FAST: float16, too, at most 3e-3. */
+/* Kinds of arithmetic, by their error.  F32: that of float32 sums.  NEAR: integer arithmetic, at most 5e-4
+   of the largest output.  FAST: float16, too, at most 3e-3. */
 enum kvmill_math { KVMILL_MATH_F32 = 0, KVMILL_MATH_NEAR = 1, KVMILL_MATH_FAST = 2 };
 
-/* Score terms that cost time in every score, so that kernels come with and without them. */
+/* Terms of a score that cost time for every score, so there are kernels with and without them. */
 enum { KVMILL_TERM_SOFTCAP = 1, KVMILL_TERM_BIAS = 2 };
 
-/* Shape of ATTEND kernels. */
+/* The shape of ATTEND kernels. */
 struct kvmill_attend_shape {
     int32_t activation; /* F32, F16, BF16: query, mask, output */
     struct kvmill_format key, value;
-    int32_t rows;       /* most query rows of a call */
+    int32_t rows;       /* the most query rows of a call */
     int32_t math;       /* enum kvmill_math */
     int32_t terms;      /* terms that the kernel computes; it serves problems with fewer */
     int64_t workspace;  /* bytes it needs, 64-byte aligned */
@@ -182,22 +182,22 @@ struct kvmill_query_row {
     float sink;  /* score of the attention sink, which has no value; -INFINITY: none */
 };
 
-/* Rows of a cache that lie one after the other: `count` of them, from row `slot` on. */
+/* Adjacent rows of a cache: `count` of them, from row `slot` on. */
 struct kvmill_extent {
     int64_t slot, count;
 };
 
-/* The problem of ATTEND: rows [0, rows) attend positions [first, first + count), which lie in the rows
-   of extent[0], then those of extent[1] and so on, up to an extent without rows; rows after `count`
-   are those that the next call will read.  The addresses are those of row 0 of a kv head; after_key
-   and so on are the next call's, to fetch ahead; after_key NULL: they are the same (since ABI 8).  Calls
-   with one workspace continue each other: `begin` on the first, `end` on the last.  At the end row r
-   goes to its output: sum / total, or `empty` where it saw nothing; or, where partial is not NULL, to
-   partial + r * (2 + value.dim) floats: the largest score, the total of exp (score - largest), then
-   the sums of exp (score - largest) * v.  The sink is counted at `begin`.
-   Only the rows of the `count` positions are read; of rows in tiles, where all extents but the first
-   begin a tile and all but the last end one, the rest of their tiles, too, of which the codes do not
-   matter.  run () is called with units 0 and 1. */
+/* The problem of ATTEND: rows [0, rows) attend to positions [first, first + count), which are in the rows of
+   extent[0], then those of extent[1] and so on, up to an extent without rows.  Rows after `count` are those
+   that the next call will read.  The addresses are those of row 0 of a kv head.  after_key and so on are
+   those of the next call, for prefetching; after_key NULL: they are the same (since ABI 8).  Calls with the
+   same workspace continue each other, with `begin` in the first and `end` in the last.  At the end, row r
+   is written to its output: sum / total, or `empty` if it saw nothing.  If partial is not NULL, it is
+   written to partial + r * (2 + value.dim) floats: the largest score, the total of exp (score - largest),
+   then the sums of exp (score - largest) * v.  The sink is counted at `begin`.
+   Only the rows of the `count` positions are read.  With tiles, all extents except the first begin a tile,
+   and all except the last end one; the rest of their tiles is also read, and its codes do not matter.
+   run () is called with units 0 and 1. */
 struct kvmill_attend {
     const struct kvmill_attend_shape *shape;
     const struct kvmill_query_row *row;
@@ -217,48 +217,48 @@ struct kvmill_attend {
 
 enum { KVMILL_MOST_WINDOW_LOOPS = 3, KVMILL_MOST_GATHER_AXES = 32 };
 
-/* A loop over a window; steps are bytes in operand and result. */
+/* A loop over a window; steps are bytes in the operand and in the result. */
 struct kvmill_window_loop {
     int64_t extent, from, to;
 };
 
-/* Shape of GATHER kernels. */
+/* The shape of GATHER kernels. */
 struct kvmill_gather_shape {
     int32_t index_bits; /* 2 to 64; fewer than 8 take a byte */
     int32_t index_signed;
-    int32_t fill;       /* 0: starts are clamped; 1: a window becomes fill values where one is outside */
+    int32_t fill;       /* 0: starts are clamped; 1: a window with a start outside is filled */
     int32_t components; /* starts of an index vector */
-    int64_t bytes;      /* that lie in one piece on both sides; KVMILL_ANY: all of a window does */
+    int64_t bytes;      /* that are contiguous on both sides; KVMILL_ANY: the whole window is */
     struct kvmill_window_loop loop[KVMILL_MOST_WINDOW_LOOPS]; /* outermost first; extent 0: none */
 };
 
-/* An axis that windows are counted along: steps are bytes in indices, operand and result. */
+/* An axis along which windows are counted: steps are bytes in indices, operand and result. */
 struct kvmill_gather_axis {
     int64_t extent, index, from, to;
 };
 
-/* A start: its place in the index vector, the most it may be, bytes that 1 of it stands for. */
+/* A start: its place in the index vector, its largest value, and the bytes of one step. */
 struct kvmill_gather_component {
     int64_t index, most, from;
 };
 
-/* Where windows lie; row-major in the axes, of which there is one at least. */
+/* Where windows are; row-major in the axes, of which there is at least one. */
 struct kvmill_gather_geometry {
     struct kvmill_gather_shape shape;
     int64_t axes;
     struct kvmill_gather_axis axis[KVMILL_MOST_GATHER_AXES];
     struct kvmill_gather_component component[KVMILL_MOST_GATHER_AXES];
-    int64_t bytes, piece, pieces; /* shape.bytes KVMILL_ANY: of a window; of a piece, the last is
-                                     shorter; a multiple of 64; how many */
+    int64_t bytes, piece, pieces; /* if shape.bytes is KVMILL_ANY: bytes of a window; bytes of a piece, a
+                                     multiple of 64 (the last piece is shorter); pieces of a window */
     int64_t result_bytes;
-    unsigned char fill[64]; /* the fill value, again and again */
-    int64_t streams;        /* above 1: long windows are copied from several places in turn, which
-                               this processor reads faster */
+    unsigned char fill[64]; /* the fill value, repeated */
+    int64_t streams;        /* above 1: copies of long windows interleave several streams, which this
+                               processor reads faster */
     int64_t around;         /* bytes of a result from which it is stored around the caches */
 };
 
-/* The problem of GATHER; the pointers are those of the first elements.  A unit of work is a window,
-   or piece u % pieces of window u / pieces. */
+/* The problem of GATHER; the pointers are those of the first elements.  A unit of work is a window, or piece
+   u % pieces of window u / pieces. */
 struct kvmill_gather_windows {
     const struct kvmill_gather_geometry *geometry;
     const unsigned char *operand, *indices;
@@ -267,8 +267,8 @@ struct kvmill_gather_windows {
 
 /* ---- Scatter ---- */
 
-/* What becomes of an element of a result and its update.  One rounding; integers wrap; minimum and
-   maximum give NaN where one is NaN and order -0 below 0. */
+/* How an element of a result and its update are combined, with one rounding.  Integers wrap; minimum and
+   maximum give NaN if one is NaN, and order -0 below 0. */
 enum kvmill_combiner {
     KVMILL_COMBINE_REPLACE = 1,
     KVMILL_COMBINE_ADD = 2,
@@ -281,14 +281,14 @@ enum kvmill_combiner {
     KVMILL_COMBINE_XOR = 9
 };
 
-/* Shape of SCATTER kernels.  Types are DLPack's codes and bits; where signs do not matter integers
-   are unsigned, and REPLACE knows unsigned integers alone. */
+/* The shape of SCATTER kernels.  Types are DLPack's codes and bits.  If signs do not matter, integers are
+   unsigned; REPLACE has only unsigned integers. */
 struct kvmill_scatter_shape {
     int32_t combiner; /* enum kvmill_combiner */
     int32_t element_code, element_bits;
     int32_t index_code, index_bits;
     int32_t components; /* of an index vector */
-    int64_t row;        /* elements of a row of a window, which lie side by side; or KVMILL_ANY */
+    int64_t row;        /* adjacent elements of a row of a window; or KVMILL_ANY */
 };
 
 enum { KVMILL_MOST_SCATTER_LOOPS = 33 };
@@ -298,27 +298,27 @@ struct kvmill_scatter_loop {
     int64_t count, result_step, update_step, index_step;
 };
 
-/* A component of index vectors: it moves windows along one axis of the result. */
+/* A component of index vectors, which moves windows along one axis of the result. */
 struct kvmill_scatter_start {
     int64_t index_offset; /* bytes after the first component */
     int64_t result_step;
     int64_t low, high; /* coordinates of the result that may be written */
-    int64_t extent;    /* of a window's part that one index vector moves */
-    uint64_t most;     /* windows from beyond it are skipped; UINT64_MAX: none as a whole */
+    int64_t extent;    /* of the part of a window that the component moves */
+    uint64_t most;     /* windows with larger starts are skipped; UINT64_MAX: none is skipped as a whole */
     int32_t point;     /* the loop over points whose turn is added to the coordinate; or -1 */
     int32_t axis;      /* the loop of `window` along the axis; or -1, and extent is 1 */
 };
 
-/* The problem of SCATTER.  Points are walked in the order of their loops, of which there is one at
-   least; at each, index components tell where the window goes, and what of it may be written is
-   combined with the updates.  `window` are a window's axes, `rows` the same as fewer loops.  Index
-   vectors are read anew in every loop over points.  run () is called with units 0 and 1. */
+/* The problem of SCATTER.  Points are walked in the order of their loops, of which there is at least one.  At
+   each point the index components say where the window goes, and the part of it that may be written is
+   combined with the updates.  `window` has the window's axes, and `rows` the same as fewer loops.  Index
+   vectors are read again in every loop over points.  run () is called with units 0 and 1. */
 struct kvmill_scatter_windows {
     const struct kvmill_scatter_shape *shape;
     unsigned char *result;
     const unsigned char *updates, *indices;
     int32_t point_loops, window_loops, row_loops;
-    int32_t fits; /* the last of `rows` is a row of the shape */
+    int32_t fits; /* whether the last of `rows` is a row of the shape */
     struct kvmill_scatter_loop point[KVMILL_MOST_SCATTER_LOOPS];
     struct kvmill_scatter_loop window[KVMILL_MOST_SCATTER_LOOPS];
     struct kvmill_scatter_loop rows[KVMILL_MOST_SCATTER_LOOPS];
@@ -327,7 +327,7 @@ struct kvmill_scatter_windows {
 
 /* Shape of SCATTER_REGION kernels. */
 struct kvmill_scatter_region_shape {
-    const char *program; /* what is done to elements, as text; a kernel serves that very text */
+    const char *program; /* what is done to elements, as text; a kernel serves only this text */
     int32_t index_code, index_bits;
     int32_t components;
     int64_t row; /* 1: windows of one element; or KVMILL_ANY */
@@ -335,31 +335,32 @@ struct kvmill_scatter_region_shape {
 
 enum { KVMILL_MOST_SCATTER_SLOTS = 16 };
 
-/* The problem of SCATTER_REGION: `windows` are those of the first result and updates; its shape is
-   NULL.  Those of others lie likewise: an element that is n elements after the first is so in all.
-   None overlap. */
+/* The problem of SCATTER_REGION: `windows` has the first result and updates; its shape is NULL.  The others
+   have the same layout: an element that is n elements after the first one is so in all.  They do not
+   overlap. */
 struct kvmill_scatter_slots {
     struct kvmill_scatter_windows windows;
     unsigned char *result[KVMILL_MOST_SCATTER_SLOTS];
     const unsigned char *updates[KVMILL_MOST_SCATTER_SLOTS];
-    const unsigned char *capture[KVMILL_MOST_SCATTER_SLOTS]; /* a number each */
+    const unsigned char *capture[KVMILL_MOST_SCATTER_SLOTS]; /* one number each */
 };
 
 /* ---- Scores of pages ---- */
 
 /* The score of head h of the query and block b of a page, which is a row of a field.  DOT: the sum of q * c.
-   BOUND: the sum of the larger of q * c and q * d, or of q * d where one is NaN.  Sums are float32: term i
-   goes to lane i % 16, products being rounded before; then lanes 8, 4, 2 and 1 apart are added.  POSITIVE: that of DOT,
-   0 where it is below; WEIGHTED: times the weight of the head; INDEXER: both.  Of these, heads are folded first. */
+   BOUND: the sum of the larger of q * c and q * d, or of q * d if one is NaN.  Sums are float32: products are
+   rounded first, term i goes to lane i % 16, and then lanes 8, 4, 2 and 1 apart are added.  POSITIVE: that of
+   DOT, or 0 if it is negative; WEIGHTED: times the weight of the head; INDEXER: both.  Of these, heads are
+   folded first. */
 enum kvmill_score_kind {
     KVMILL_SCORE_DOT = 1, KVMILL_SCORE_BOUND, KVMILL_SCORE_POSITIVE, KVMILL_SCORE_WEIGHTED, KVMILL_SCORE_INDEXER
 };
 
-/* What becomes of scores that are folded to one.  MAX: the first, or a later one that is larger.
-   SUM, over heads, except of BOUND: in lanes as above, else one after the other; MEAN: that divided. */
+/* How scores are folded to one.  MAX: the first, or a later one that is larger.  SUM: over heads in lanes as
+   above (except for BOUND), otherwise one after the other.  MEAN: the sum, divided. */
 enum kvmill_fold { KVMILL_FOLD_MAX = 1, KVMILL_FOLD_MEAN = 2, KVMILL_FOLD_SUM = 3 };
 
-/* Over what there is more than one of. */
+/* What a fold goes over. */
 enum { KVMILL_FOLD_HEADS = 1, KVMILL_FOLD_BLOCKS = 2 };
 
 struct kvmill_score_fold {
@@ -368,18 +369,18 @@ struct kvmill_score_fold {
 
 enum { KVMILL_MOST_FOLDS = 2, KVMILL_MOST_PAGE_SCORES = 256 };
 
-/* Shape of SCORE_PAGES kernels. */
+/* The shape of SCORE_PAGES kernels. */
 struct kvmill_score_shape {
     int32_t kind;    /* enum kvmill_score_kind */
     int32_t element; /* of fields: F32, F16, BF16 */
-    int32_t dim, heads, blocks; /* heads * blocks: KVMILL_MOST_PAGE_SCORES at most */
+    int32_t dim, heads, blocks; /* heads * blocks is at most KVMILL_MOST_PAGE_SCORES */
     int32_t folds;
-    struct kvmill_score_fold fold[KVMILL_MOST_FOLDS]; /* in their order; BOUND: one, over all */
+    struct kvmill_score_fold fold[KVMILL_MOST_FOLDS]; /* in order; BOUND: only one, over both */
 };
 
-/* The problem of SCORE_PAGES.  A unit of work is a page: page ids[u] goes to score + u * what is left of
-   [blocks, heads], or [heads, blocks], BOUND.  A run reads the fields of its own pages, and no id
-   beyond ids[pages - 1]. */
+/* The problem of SCORE_PAGES.  A unit of work is a page: the scores of page ids[u] that remain after folds, of
+   [blocks, heads], or [heads, blocks] for BOUND, go to `score`, one page after another.  A run reads the
+   fields of its own pages, and no id beyond ids[pages - 1]. */
 struct kvmill_score_pages {
     const struct kvmill_score_shape *shape;
     const float *query;            /* [heads, dim] */
@@ -388,57 +389,56 @@ struct kvmill_score_pages {
     const int32_t *ids;
     int64_t pages;
     float *score;
-    const float *weight; /* [heads], where the kind has weights */
+    const float *weight; /* [heads], if the kind has weights */
 };
 
 /* ---- Selection ---- */
 
-/* Shape of SELECT_PAGES kernels. */
+/* The shape of SELECT_PAGES kernels. */
 struct kvmill_select_shape {
     int32_t score; /* KVMILL_F32 */
 };
 
 enum { KVMILL_SELECT_PADDING = 64 };
 
-/* The problem of SELECT_PAGES: the `wanted` best of scores [0, count), ascending.  The order is total:
-   the larger score, then the one in front; NaN counts as -infinity, and both zeros are equal.
+/* The problem of SELECT_PAGES: the `wanted` best of scores [0, count), in ascending order of their places.  The
+   order is total: the larger score, then the earlier one; NaN counts as -infinity, and both zeros are equal.
    0 <= wanted <= count < 2^31.  run () is called with units 0 and 1. */
 struct kvmill_select_pages {
     const float *score;
     int64_t count, wanted;
-    int32_t *list; /* `wanted` places in `score` */
+    int32_t *list; /* the `wanted` places */
     int32_t *keys; /* a workspace: count + KVMILL_SELECT_PADDING words */
 };
 
 /* ---- Programs of flows ---- */
 
-/* Shape of FLOW_PROGRAM kernels. */
+/* The shape of FLOW_PROGRAM kernels. */
 struct kvmill_flow_program_shape {
-    const char *program; /* as text; a kernel serves that very text */
+    const char *program; /* as text; a kernel serves only this text */
 };
 
-/* The problem of FLOW_PROGRAM whose program is one of a cache: the fields of a page of which `rows`
-   rows are there, all of them unless the program is one of growing pages.  A unit of work is a kv
-   head.  Field i of page p, kv head h is (p * kv_heads + h) / sharers fields after field[i]. */
+/* The problem of FLOW_PROGRAM for a cache program: the fields of a page, of which `rows` rows exist (all rows,
+   unless the program is for growing pages).  A unit of work is a kv head.  Field i of page p and kv head h is
+   (p * kv_heads + h) / sharers fields after field[i]. */
 struct kvmill_flow_summary {
-    const void *program;                 /* that the library's own kernel interprets */
+    const void *program;                 /* for the library's own kernel, which interprets it */
     struct kvmill_cache_rows key, value; /* from the page's first row on */
     unsigned char *const *field;
     int64_t page, kv_heads, rows;
     float *workspace; /* all values of the program */
 };
 
-/* The problem of FLOW_PROGRAM whose program is one of an index: scores of pages ids[0 .. pages) for the
-   query of a kv head, rows of activations.  Units of work are 2 * stages + 1 phases, which are run in
-   their order: the begin and the pages of each stage, then the state that fields keep.  Atoms are
-   computed between the first and the second.  Values that are kept for all pages lie after the
-   others, in the order of the program. */
+/* The problem of FLOW_PROGRAM for an index program: scores of pages ids[0 .. pages) for the query of a kv head,
+   which has rows of activations.  Units of work are 2 * stages + 1 phases, which run in order: the beginning and
+   the pages of each stage, then the state of fields.  Atoms are computed between the first and the second.
+   Values that are kept for all pages come after the others, in the order of the program. */
 struct kvmill_flow_scores {
-    const void *program; /* that the library's own kernel interprets */
+    const void *program; /* for the library's own kernel, which interprets it */
     const unsigned char *query;
     int64_t query_stride;
     struct kvmill_cache_rows key, value; /* from the first row of page 0 on */
-    int64_t page_rows;                   /* row_strides from a page of the cache on */
+    int64_t page_rows;                   /* row strides from a page to the next */
     unsigned char *const *field;
     const float *const *constant;
     const int32_t *ids;
@@ -446,16 +446,16 @@ struct kvmill_flow_scores {
     float *workspace;
 };
 
-/* A number of a problem that a kernel has as a constant: it serves problems with that number alone. */
+/* A number of a problem that a kernel has as a constant: the kernel serves only problems with this number. */
 struct kvmill_constant {
     const char *name; /* of the member: "cache.row_stride" */
-    size_t offset;    /* of that int64_t in the struct of the family's problems */
+    size_t offset;    /* of that int64_t member in the problem's struct */
     int64_t value;
 };
 
-/* One generated kernel.  run() works on the units of work [first, last): for STORE_ROWS and
-   KEEP_ROWS a unit of work is chunk u % chunks of slab u / chunks, and a slab is one (batch, head),
-   or one batch entry where whole_batch is set.  Re-entrant; allocates nothing. */
+/* One generated kernel.  run() performs the units of work [first, last).  For STORE_ROWS and KEEP_ROWS, a unit
+   of work is chunk u % chunks of slab u / chunks; a slab is one (batch, head), or one batch entry if whole_batch
+   is set.  Re-entrant; allocates nothing. */
 struct kvmill_kernel {
     uint32_t abi;
     uint32_t family;      /* enum kvmill_family */
@@ -468,14 +468,13 @@ struct kvmill_kernel {
     size_t constant_count;
 };
 
-/* How large a call is: sequences, and of each the new tokens and the positions, new ones included.
-   Of sequences that differ, the mean.  0: whatever it is. */
+/* The size of a call: sequences, and the new tokens and positions of each (the mean, if they differ).  0: any. */
 struct kvmill_call_size {
     int64_t batch, tokens, positions;
 };
 
-/* A kernel that was measured to be the best of its pack for a problem of that size.  Records with one
-   number are one choice: their kernels do the same, and a call takes that of the nearest size. */
+/* A kernel that was the fastest of its pack for a problem of this size.  Records with the same number are one
+   choice: their kernels compute the same, and a call uses the one with the nearest size. */
 struct kvmill_measured {
     const struct kvmill_kernel *kernel;
     const char *problem; /* in words: "decode 64 on 512" */
@@ -483,15 +482,16 @@ struct kvmill_measured {
     struct kvmill_call_size size;
 };
 
-/* Kernels generated together.  Immutable; threads may share it.  abi, count and name never move. */
+/* Kernels that were generated together.  Immutable, and may be shared by threads.  abi, count and name never
+   move. */
 struct kvmill_pack {
     uint32_t abi;
     uint32_t count;
     const char *name;
     const struct kvmill_kernel *const *kernels;
-    const char *manifest; /* the symbols, a line each, after a marker `kvmill list` looks for */
+    const char *manifest; /* the symbols, one per line, after a marker that `kvmill list` searches for */
     uint32_t measured_count;
-    const struct kvmill_measured *measured; /* records of one choice are neighbours */
+    const struct kvmill_measured *measured; /* records of one choice are adjacent */
 };
 
 #ifdef __cplusplus

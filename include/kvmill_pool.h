@@ -10,26 +10,26 @@
 extern "C" {
 #endif
 
-/* Threads that wait for runs: a run on a pool is shared by its caller and the pool's threads.  A
-   thread that has nothing to do looks for more for 50 microseconds, then sleeps. */
+/* Threads that wait for runs.  The caller of a run on a pool and the pool's threads share the run.
+   A thread without work waits actively for 50 microseconds, and then sleeps. */
 typedef struct kvmill_pool kvmill_pool;
 
 typedef struct kvmill_pool_options {
     size_t struct_size; /* sizeof (kvmill_pool_options) */
-    int pinned;         /* not 0: each thread stays on a processor of its own: those of other cores
-                           first, and never the first one, which is left to the caller */
-    int sleeps_at_once; /* not 0: threads sleep as soon as a run ends, for callers who need the
+    int pinned; /* not 0: each thread stays on a processor of its own, on different cores as far as
+                   possible, and never on the first one, which is left to the caller */
+    int sleeps_at_once; /* not 0: threads sleep as soon as a run ends, for callers that need the
                            processors between runs */
 } kvmill_pool_options;
 
-/* Threads that float, and do not sleep at once. */
+/* Threads are not pinned, and do not sleep at once. */
 void kvmill_pool_options_init(kvmill_pool_options *options, size_t struct_size);
 
-/* Create a pool of `threads` threads, the caller's included, so that 1 makes none; *pool is NULL on
-   error.  0 is one for each core that this process may run on, or each processor where the library
-   was built without hwloc; at most 4096.  options NULL = the defaults.  Signals are left to the
-   program's other threads.  KVMILL_E_ATTRIBUTE: threads beyond that, or pinned and more than there
-   are processors; KVMILL_E_MEMORY: the system has no more memory or threads.  Any thread. */
+/* Create a pool of `threads` threads, including the caller, so 1 creates none; at most 4096.  0
+   means one for each core that this process may run on (each processor, if the library was built
+   without hwloc).  *pool is NULL on error.  options NULL = the defaults.  The threads take no
+   signals.  KVMILL_E_ATTRIBUTE: too many threads, or pinned and more threads than processors;
+   KVMILL_E_MEMORY: the system has no more memory or threads.  Any thread. */
 kvmill_status kvmill_pool_create(int threads, const kvmill_pool_options *options,
                                  kvmill_pool **pool, kvmill_error *error);
 

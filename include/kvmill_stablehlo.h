@@ -13,27 +13,27 @@ extern "C" {
 /* stablehlo.gather and stablehlo.scatter as of StableHLO 1.x with batching dims.  Attributes have
    their source's names.  All dims are known to the plan, rank is at most 32.
 
-   Elements are any type of StableHLO; those of fewer than 8 bits take a byte each here (as in
-   StableHLO's own constants), i1 is KVMILL_DL_BOOL with 8 bits. */
+   Elements have any type of StableHLO.  Those of fewer than 8 bits take a byte each (as in
+   StableHLO's own constants); i1 is KVMILL_DL_BOOL with 8 bits. */
 
-/* A list of axes or sizes; borrowed for the call it is given to. */
+/* A list of axes or sizes, borrowed for the call to which it is passed. */
 typedef struct kvmill_dims {
     const int64_t *items; /* may be NULL when count is 0 */
     size_t count;
 } kvmill_dims;
 
-/* An element type.  Of a quantized one (per tensor), dtype is the storage type:
+/* An element type.  For a type that is quantized per tensor, dtype is the storage type:
    value = (stored - zero_point) * scale. */
 typedef struct kvmill_element_type {
     DLDataType dtype;
     DLDataType
-        expressed; /* type of the value; bits 0: not quantized, and the rest is not looked at */
+        expressed; /* type of the value; bits 0: not quantized, and the other members are ignored */
     double scale;
     int64_t zero_point, storage_min, storage_max;
 } kvmill_element_type;
 
-/* result[r] = operand[clamp (start, 0, dim - slice) + batch + offset], where a slice of 0 counts as
-   1 on axes that the result does not have.  The tensors are prototypes, as those of
+/* result[r] = operand[clamp (start, 0, dim - slice) + batch + offset]; a slice size of 0 counts as
+   1 on axes that the result does not have.  The tensors are prototypes, as in
    kvmill_tensor_scatter. */
 typedef struct kvmill_gather {
     size_t struct_size; /* sizeof (kvmill_gather) */
@@ -41,14 +41,14 @@ typedef struct kvmill_gather {
     kvmill_dims start_indices_batching_dims, start_index_map, slice_sizes;
     int64_t index_vector_dim;
     int32_t indices_are_sorted; /* a hint; never changes a result */
-    /* Ours: what a window becomes whose start is outside.  "clip" (NULL): start is clamped, as
-       StableHLO says; "fill": all of it is fill_value, as JAX says. */
+    /* Ours: what happens to a window whose start is outside.  "clip" (NULL): the start is clamped,
+       as in StableHLO; "fill": the window consists of fill_value, as in JAX. */
     const char *mode;
     const void
         *fill_value; /* one element; NULL = NaN, the least int, the largest unsigned int, true */
     const DLTensor *operand, *start_indices;
-    const DLTensor *result; /* NULL = as it follows, row-major */
-    /* Where they are quantized; NULL = the tensor's dtype. */
+    const DLTensor *result; /* NULL = the inferred shape, row-major */
+    /* For quantized elements; NULL = the tensor's dtype. */
     const kvmill_element_type *operand_element, *result_element;
 } kvmill_gather;
 
@@ -96,10 +96,10 @@ typedef struct kvmill_scatter {
     int64_t index_vector_dim;
     int32_t indices_are_sorted; /* a hint, which never changes a result */
     /* A promise that no element of results has two updates, so that parts may apply them in any
-       order. Broken, it spoils those elements where several threads run, and nothing else. */
+       order.  If it is broken, only these elements are wrong, and only with several threads. */
     int32_t unique_indices;
-    /* Ours: a window that is partly outside is skipped by elements, "skip_element" (NULL), or as a
-       whole, "skip_window", as XLA and JAX do. */
+    /* Ours: for windows that are partly outside.  "skip_element" (NULL) skips the elements that are
+       outside; "skip_window" skips the whole window, as XLA and JAX do. */
     const char *window_out_of_bounds;
     /* "replace", "add", "subtract", "multiply", "minimum", "maximum", "and", "or", "xor" of the
        inputs' types; NULL: region. */
@@ -108,9 +108,8 @@ typedef struct kvmill_scatter {
     size_t count; /* of inputs, of updates and of results; at most 16 */
     const DLTensor *const *inputs, *const *updates;
     const DLTensor *scatter_indices;
-    const DLTensor *const *results; /* NULL = shaped as inputs, of the region's types */
-    const kvmill_element_type
-        *elements; /* of inputs, where some are quantized; NULL = the dtypes */
+    const DLTensor *const *results;      /* NULL = shaped like inputs, with the region's types */
+    const kvmill_element_type *elements; /* of inputs, if some are quantized; NULL = the dtypes */
     const kvmill_element_type *update_elements; /* NULL = the dtypes, or those of inputs */
     const kvmill_element_type *result_elements; /* NULL = the dtypes, or those of the region */
 } kvmill_scatter;

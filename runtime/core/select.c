@@ -242,8 +242,8 @@ static int level(const struct kernel_search *search, const struct kvmill_kernel 
     return general_fitness(search, kernel, wanted) < 0 ? -1 : kvmill_isa_level(kernel->isa);
 }
 
-/* Of two kernels for the same number of rows: cheaper arithmetic first, then the better instruction
-   set, then fewer terms. */
+/* Between two kernels for the same number of rows: cheaper arithmetic first, then the better
+   instruction set, then fewer terms. */
 static int merit(const struct kvmill_kernel *kernel) {
     const struct kvmill_attend_shape *shape = attend_shape(kernel);
     return (shape->math * 64 + kvmill_isa_rank(kernel->isa)) * MOST_FIT - count_terms(shape->terms);

@@ -40,16 +40,16 @@ kvmill_status kvmill_make_cache_plan(const kvmill_cache_attention *op, enum kvmi
 
 struct cache_call {
     struct attend_call base;
-    int64_t tokens;                /* of all sequences together: new ones */
+    int64_t tokens;                /* new tokens of all sequences */
     struct sequence_counts length; /* positions of sequences */
-    int64_t positions;             /* of all sequences together */
+    int64_t positions;             /* of all sequences */
     int64_t ring;                  /* slots of each sequence's ring; 0: the cache is linear */
-    int64_t turn, turns;           /* of a ring: the present one, all of them */
-    int64_t stored;                /* in it: most tokens of a sequence that are stored */
+    int64_t turn, turns;           /* of a ring: the present turn, and their number */
+    int64_t stored;                /* the most tokens of a sequence that a turn stores */
     struct index_array cachestarts;
     int64_t page_stride, page_head; /* page_head: between kv heads with lists of their own, or 0 */
-    int64_t page_rows;              /* row_strides from a page to the next */
-    int64_t decoding;               /* so many sequences know no causal mask */
+    int64_t page_rows;              /* row strides from a page to the next */
+    int64_t decoding;               /* the first sequences, which have no causal mask */
     struct token_rows current[2];   /* key and value, to be written */
     struct token_rows loaded[2];    /* to be read back */
 };

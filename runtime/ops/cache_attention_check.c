@@ -42,7 +42,7 @@ static const char *range_words(int64_t first, int64_t last, struct range_text *w
     return words->text;
 }
 
-/* Sums of lengths that disagree are a matter of shape. */
+/* Sums of lengths that disagree are an error of shape. */
 static kvmill_status status_of(int which, int64_t value) {
     if (value < 0)
         return KVMILL_E_INDEX_NEGATIVE;
@@ -51,7 +51,7 @@ static kvmill_status status_of(int which, int64_t value) {
                : KVMILL_E_INDEX_RANGE;
 }
 
-/* index: of the element, in brackets; "" for the only one. */
+/* index: that of the element, in brackets, or "" for the only one. */
 static kvmill_status refuse_number(const struct given *given, int which, const char *index,
                                    int64_t value, int64_t first, int64_t last) {
     struct range_text words;
@@ -87,7 +87,7 @@ static kvmill_status check_one(const struct given *given, int which, int64_t fir
 
 /* ---- Static batch ---- */
 
-/* Batch and new tokens are those of query or current_key. */
+/* Query or current_key determines the batch and the number of new tokens. */
 static kvmill_status set_batch(struct given *given) {
     static const int64_t any[] = {KVMILL_DYNAMIC, KVMILL_DYNAMIC, KVMILL_DYNAMIC, KVMILL_DYNAMIC};
     int lead = given->base.tensors[KVMILL_CACHE_ATTENTION_QUERY]
@@ -109,7 +109,7 @@ static bool is_circular(const struct given *given) {
     return given->plan->geometry.circular;
 }
 
-/* Where positions must be, a ring has slots. */
+/* If there are positions, a ring must have slots. */
 static kvmill_status set_ring(const struct given *given, int64_t slots, bool has_positions) {
     given->call->ring = slots;
     if (slots > 0 || !has_positions)
@@ -156,7 +156,7 @@ static kvmill_status check_static(struct given *given) {
 
 /* ---- Dynamic batch: lengths ---- */
 
-/* Sums of lengths, from 0 on. */
+/* Check running sums of lengths, from 0 on. */
 static kvmill_status check_sums(const struct given *given, int which) {
     kvmill_status status = check_element(given, which, 0, 0, 0);
     for (int64_t b = 0; status == KVMILL_OK && b < given->call->base.view.batch; b++)
@@ -164,7 +164,7 @@ static kvmill_status check_sums(const struct given *given, int which) {
     return status;
 }
 
-/* The last sum is the number of tokens there are. */
+/* The last sum must be the number of tokens. */
 static kvmill_status check_total(const struct given *given, int which, int rows) {
     const DLTensor *tensor = given->base.tensors[rows];
     if (tensor == NULL || tensor->ndim == 0)
@@ -173,7 +173,7 @@ static kvmill_status check_total(const struct given *given, int which, int rows)
                          tensor->shape[0]);
 }
 
-/* What is read back of a ring is not all positions. */
+/* With a ring, not all positions are read back. */
 static kvmill_status check_totals(const struct given *given) {
     int lead = given->base.tensors[KVMILL_CACHE_ATTENTION_QUERY]
                    ? KVMILL_CACHE_ATTENTION_QUERY
@@ -230,7 +230,7 @@ static kvmill_status check_starts(const struct given *given) {
     return status;
 }
 
-/* Upper bounds, which nothing relies on. */
+/* Upper bounds of lengths; nothing relies on them. */
 static kvmill_status check_bounds(const struct given *given) {
     const struct cache_call *call = given->call;
     int64_t tokens = 0, positions = 0, unused;
@@ -247,7 +247,7 @@ static kvmill_status check_bounds(const struct given *given) {
 
 /* ---- Dynamic batch: places ---- */
 
-/* Positions begin with a tile: its rows are those of 16 of them, or of a page. */
+/* Positions must begin at a tile: 16 rows, or a page. */
 static kvmill_status check_tile(const struct given *given, int64_t b, int64_t row) {
     const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
     int64_t multiple = kvmill_max(kvmill_format_row_multiple(&geometry->key),
@@ -280,9 +280,9 @@ static kvmill_status check_offsets(struct given *given) {
     return status;
 }
 
-/* A list of a sequence, of one kv head or of all. */
+/* The list of a sequence, for one kv head or for all. */
 struct page_list {
-    int64_t b, head; /* head: -1: of all */
+    int64_t b, head; /* head -1: the list is for all heads */
     const kvmill_index *rows;
 };
 
@@ -296,7 +296,7 @@ static kvmill_status refuse_page(const struct given *given, const struct page_li
                          list->rows[page * given->call->page_stride], first, last);
 }
 
-/* Pages that are a dim of the cache begin where they do. */
+/* If pages are a dim of the cache, entries must be multiples of page_size. */
 static bool has_split_pages(const struct given *given) {
     return given->plan->layout.row > 0;
 }
@@ -310,14 +310,13 @@ static kvmill_status refuse_start(const struct given *given, const struct page_l
                        given->plan->geometry.page_size);
 }
 
-/* The last page of a sequence's positions that is in place `page` of a list, which in a ring comes
-   round. */
+/* The last page of a sequence that is in place `page` of a list; in a ring, lists wrap around. */
 static int64_t last_in_place(const struct given *given, int64_t b, int64_t page, int64_t pages) {
     int64_t last = (positions_of(given->call, b) - 1) / given->plan->geometry.page_size;
     return page + (last - page) / pages * pages;
 }
 
-/* New tokens are written for all heads at once. */
+/* New tokens are written for all heads at once, so their pages must be the same. */
 static kvmill_status check_new_page(const struct given *given, const struct page_list *list,
                                     int64_t page, int64_t pages) {
     const struct cache_call *call = given->call;
@@ -330,7 +329,7 @@ static kvmill_status check_new_page(const struct given *given, const struct page
                                               : refuse_page(given, list, page, first, first);
 }
 
-/* A page begins at row `last` at most. */
+/* A page may begin at row `last` at most. */
 static kvmill_status check_page(const struct given *given, const struct page_list *list,
                                 int64_t page, int64_t pages, int64_t last) {
     int64_t row = list->rows[page * given->call->page_stride];
@@ -342,7 +341,7 @@ static kvmill_status check_page(const struct given *given, const struct page_lis
     return status == KVMILL_OK ? check_new_page(given, list, page, pages) : status;
 }
 
-/* Only the pages that hold positions are looked at. */
+/* Only pages that hold positions are checked. */
 static kvmill_status check_list(const struct given *given, const struct page_list *list,
                                 int64_t pages) {
     const struct cache_call *call = given->call;
@@ -363,7 +362,7 @@ static kvmill_status check_list(const struct given *given, const struct page_lis
     return status;
 }
 
-/* KeyValueCache reads all heads of a row at once. */
+/* KeyValueCache reads all heads of a row at once, so it has one list. */
 static bool has_lists_of_heads(const struct given *given) {
     return given->base.tensors[KVMILL_CACHE_ATTENTION_CACHESTARTS]->ndim == 3 &&
            given->plan->geometry.which == KVMILL_MULTI_HEAD_CACHE_ATTENTION;
@@ -438,7 +437,7 @@ static kvmill_status sum_up(struct given *given) {
     return KVMILL_OK;
 }
 
-/* Overlaps before lengths: those may lie in what is written. */
+/* Overlaps are checked before lengths, because lengths may be in memory that is written. */
 static kvmill_status check(struct given *given, const DLTensor *const *tensors) {
     kvmill_status status = kvmill_check_given(&given->base, tensors);
     if (status == KVMILL_OK)

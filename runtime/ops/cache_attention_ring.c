@@ -1,6 +1,7 @@
-/* Rings of cache attention: position p is in slot p % ring, so the last `ring` positions are there.
-   If tokens of a run would replace keys that earlier tokens of the run still see, the tokens take
-   turns: as many are stored and attend as leave those keys alone, and then the next.
+/* Rings of cache attention: position p is in slot p % ring, so the ring has the last `ring`
+   positions. If tokens of a run would replace keys that earlier tokens of the run still see, the
+   tokens take turns: as many tokens as leave those keys intact are stored and attend, and then the
+   next ones.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../core/numbers.h"
@@ -29,12 +30,13 @@ int64_t kvmill_seen_at_most(const struct cache_call *call) {
 
 /* ---- Turns ---- */
 
-/* Tokens that leave alone what the first of them sees, wherever they are in the sequence. */
+/* How many tokens leave the keys that the first of them sees intact, wherever they are in the
+ * sequence. */
 static int64_t tokens_of_turn(const struct cache_call *call) {
     return call->ring - kvmill_seen_at_most(call) + 1;
 }
 
-/* Tokens before a turn, which is not the first.  The first has more where slots are still free. */
+/* Tokens before a turn other than the first.  The first turn takes more if slots are still free. */
 static int64_t tokens_before(const struct cache_call *call, int64_t b, int64_t turn) {
     int64_t tokens = tokens_of(call, b), each = tokens_of_turn(call);
     int64_t first = kvmill_max(call->ring - (positions_of(call, b) - tokens), each);

@@ -14,7 +14,7 @@ enum { MOST_SLOTS = 512 };
 
 /* ---- One way ---- */
 
-/* Rows of the cache to or from activations, whose tokens are the new ones or all positions. */
+/* Rows between the cache and activations, whose tokens are the new ones or all positions. */
 struct way {
     bool writes;
     int64_t (*before)(const void *call, int64_t b); /* tokens of earlier sequences */
@@ -45,7 +45,7 @@ static struct way way_of_load(const struct cache_call *call) {
                         kvmill_kept_before(call, call->base.view.batch)};
 }
 
-/* Bytes that are written for a token. */
+/* The bytes that are written for a token. */
 static int64_t token_bytes(const struct cache_call *call, const struct way *way) {
     const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
     const struct kvmill_format formats[] = {geometry->key, geometry->value};
@@ -57,8 +57,8 @@ static int64_t token_bytes(const struct cache_call *call, const struct way *way)
     return way->heads * way->repeat * bytes;
 }
 
-/* Whether kernels put rows of several tokens together: those of a tile, and of blocks whole lines.
- */
+/* Whether kernels combine rows of several tokens: those of a tile, or rows of blocks that fill
+ * whole lines. */
 static bool put_together(int element) {
     const struct kvmill_format_parts *parts = kvmill_format_parts(element);
     return parts->tile > 0 || parts->block > 0;
@@ -77,7 +77,7 @@ static int64_t count_parts(const struct cache_call *call, const struct way *way)
     return (way->total + tokens - 1) / tokens;
 }
 
-/* Activations of token 0 of a sequence. */
+/* The activations of token 0 of a sequence. */
 static unsigned char *activation_at(const struct cache_call *call, const struct way *way,
                                     const struct token_rows *rows, int64_t b) {
     int64_t before = cache_plan_of(call)->geometry.dynamic ? way->before(call, b) : 0;
@@ -93,7 +93,8 @@ static struct kvmill_cache_rows rows_of(const struct cache_side *side, int64_t b
     return rows;
 }
 
-/* K and V (v = 0, 1) of tokens [first, first + count) of a sequence, whose rows are in `slots`. */
+/* K and V (v = 0, 1) of tokens [first, first + count) of a sequence, whose rows are listed in
+ * `slots`. */
 static void move_rows(const struct cache_call *call, const struct way *way, int v, int64_t b,
                       int64_t first, int64_t count, const int64_t *slots) {
     const struct cache_plan *plan = cache_plan_of(call);
@@ -148,7 +149,7 @@ static void move_part(const struct cache_call *call, const struct way *way, int6
 
 /* ---- Into a ring ---- */
 
-/* Parts of a sequence; each has as many. */
+/* The parts of a sequence; all sequences have the same number. */
 static int64_t parts_of_sequence(const struct cache_call *call, const struct way *way) {
     int64_t tokens = part_tokens(call, way);
     return call->stored / tokens + (call->stored % tokens != 0);

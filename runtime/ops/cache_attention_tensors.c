@@ -19,7 +19,7 @@ static kvmill_status check_cache_shape(const struct given *given, int cache, int
     return kvmill_check_shape(&given->base, cache, rank, dims);
 }
 
-/* The scales have the cache's shape, except the last dim.  An empty one is none. */
+/* Scales have the cache's shape, except for the last dim.  An empty tensor counts as absent. */
 static kvmill_status check_scale_shape(const struct given *given, int cache, int64_t last) {
     const DLTensor *tensor = given->base.tensors[cache];
     if (kvmill_tensor_is_empty(given->base.tensors[cache + 1]) && !kvmill_tensor_is_empty(tensor))
@@ -41,7 +41,7 @@ static kvmill_status check_cache_batch(const struct given *given, int cache) {
                        given->call->base.view.batch);
 }
 
-/* From one page to the next, where pages are a dim. */
+/* The rows from a page to the next, if pages are a dim. */
 static kvmill_status check_page_stride(struct given *given, int which) {
     const struct kvmill_cache_layout *layout = &given->plan->layout;
     const DLTensor *tensor = given->base.tensors[which];
@@ -66,7 +66,7 @@ static kvmill_status check_pages_apart(struct given *given, int cache) {
     return status == KVMILL_OK ? check_page_stride(given, cache + 1) : status;
 }
 
-/* Tiles lie where they would as rows that are side by side: a whole number of them. */
+/* Tiles take the place of their rows; the number of slots is a multiple of a tile's rows. */
 static kvmill_status check_tiles(const struct given *given, int cache,
                                  const struct kvmill_format *format) {
     const struct kvmill_cache_layout *layout = &given->plan->layout;
@@ -110,7 +110,7 @@ static kvmill_status check_cache(struct given *given, int cache,
         status = check_scale_shape(given, cache, kvmill_format_scale_count(format));
     if (status != KVMILL_OK)
         return status;
-    bool overflow = false; /* never: the tensor has so many rows */
+    bool overflow = false; /* never set: the tensor has this many rows */
     int64_t capacity =
         kvmill_times(given->base.tensors[cache]->shape[given->plan->layout.slot],
                      given->plan->layout.row > 0 ? given->plan->geometry.page_size : 1, &overflow);
@@ -132,8 +132,8 @@ kvmill_status kvmill_check_caches(struct given *given) {
 
 /* ---- Activations ---- */
 
-/* [batch, tokens or positions, heads, dim], in dynamic batches without the first dim; the last dim
-   only where `dim` is not 0. */
+/* [batch, tokens or positions, heads, dim]; dynamic batches have no batch dim; the last dim is left
+   out if `dim` is 0. */
 static kvmill_status check_tokens(const struct given *given, int which, bool all, int64_t heads,
                                   int64_t dim) {
     const struct cache_call *call = given->call;
@@ -146,7 +146,7 @@ static kvmill_status check_tokens(const struct given *given, int which, bool all
     return kvmill_check_shape(&given->base, which, (dim != 0) + (dynamic ? 2 : 3), dims + dynamic);
 }
 
-/* Dims of a mask of the most dims: as many of the last ones as it has. */
+/* The dims of a mask of the highest rank; a mask has the last ones of these. */
 static kvmill_status check_mask(const struct given *given) {
     const struct cache_call *call = given->call;
     const DLTensor *mask = given->base.tensors[KVMILL_CACHE_ATTENTION_ATTN_MASK];
@@ -192,7 +192,7 @@ kvmill_status kvmill_check_activations(const struct given *given) {
 
 /* ---- Addresses ---- */
 
-/* The dims of tokens and heads are those after the batch, if there is one. */
+/* Tokens and heads are the dims after the batch, if there is one. */
 static struct token_rows rows_of(const struct given *given, int which) {
     const DLTensor *tensor = given->base.tensors[which];
     int token = given->plan->geometry.dynamic ? 0 : 1;
@@ -216,7 +216,7 @@ static struct mask_view mask_of(const struct given *given) {
     };
 }
 
-/* Of MultiHeadAttention: key and value themselves are the rows. */
+/* MultiHeadAttention uses key and value themselves as rows. */
 static struct cache_side plain_side(const struct given *given, int which) {
     struct token_rows rows = rows_of(given, which);
     return (struct cache_side){
@@ -225,7 +225,7 @@ static struct cache_side plain_side(const struct given *given, int which) {
     };
 }
 
-/* Address of K (v = 0) or V of the layer. */
+/* The address of K (v = 0) or V of the layer. */
 static unsigned char *layer_of(const struct given *given, const DLTensor *tensor, int v) {
     const struct kvmill_cache_layout *layout = &given->plan->layout;
     uintptr_t of_layer =
@@ -238,7 +238,7 @@ static int64_t row_step(const struct given *given, const DLTensor *tensor) {
     return kvmill_tensor_step(tensor, kvmill_cache_row_dim(&given->plan->geometry));
 }
 
-/* v = 1 lies after K in one tensor, or is the only part of another, or is K. */
+/* V (v = 1) comes after K in one tensor, or is alone in its tensor, or is K. */
 static struct cache_side cache_side_of(const struct given *given, int v) {
     const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
     const struct kvmill_cache_layout *layout = &given->plan->layout;

@@ -17,14 +17,15 @@ static bool has_pages(const struct cache_call *call) {
     return cache_plan_of(call)->geometry.paged && call->cachestarts.data != NULL;
 }
 
-/* Row of position 0 in a cache without pages. */
+/* The row of position 0 in a cache without pages. */
 static int64_t base_row(const struct cache_call *call, int64_t b) {
     if (call->cachestarts.data != NULL)
         return index_at(call->cachestarts, b);
     return offset_of_sequence(&call->length, b);
 }
 
-/* A page has its first row as number; where pages are a dim, these are not side by side. */
+/* A page's number is its first row; if pages are a dim, rows of consecutive pages are not adjacent.
+ */
 struct attend_pages kvmill_cache_pages(const struct cache_call *call, int64_t b, int64_t head) {
     const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
     if (!has_pages(call))
@@ -49,7 +50,7 @@ bool kvmill_is_causal(const struct cache_call *call, int64_t b) {
     return geometry->alibi || (geometry->causal && b >= call->decoding && tokens_of(call, b) > 1);
 }
 
-/* In dynamic batches the columns of the mask, too, are counted through all sequences. */
+/* In dynamic batches, the columns of the mask are also counted over all sequences. */
 static void look(const struct attend_view *view, int64_t b, int64_t head,
                  struct attend_sequence *sequence) {
     const struct cache_call *call = call_of_view(view);

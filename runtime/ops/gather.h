@@ -12,16 +12,16 @@ struct gather_plan {
     kvmill_plan base;
     struct kvmill_gather_facts facts;
     struct tensor_rule rules[KVMILL_GATHER_TENSORS];
-    int64_t dims[KVMILL_GATHER_TENSORS][KVMILL_MOST_RANK]; /* the rules' */
+    int64_t dims[KVMILL_GATHER_TENSORS][KVMILL_MOST_RANK]; /* for the rules */
     const struct kvmill_kernel *kernel;
-    struct kvmill_gather_geometry dense; /* of row-major tensors; the fill value is there */
+    struct kvmill_gather_geometry dense; /* of row-major tensors, with the fill value */
 };
 
 struct gather_call {
     struct call base;
     const DLTensor *tensors[KVMILL_GATHER_TENSORS];
-    const struct kvmill_kernel *kernel; /* the plan's, where it fits the strides */
-    bool is_dense;                      /* the plan's geometry is that of the tensors */
+    const struct kvmill_kernel *kernel; /* the plan's, if it fits the strides */
+    bool is_dense;                      /* whether the tensors have the plan's geometry */
     int64_t units, parts;               /* a part is a range of units of work */
 };
 

@@ -74,7 +74,7 @@ static void set_geometry(struct gather_plan *plan, const kvmill_gather *op) {
     set_fill(plan, op);
 }
 
-/* What suits the processor.  Windows of any length are copied as caches are. */
+/* The numbers for this processor.  Windows of unknown length are copied like caches. */
 static void calibrate(struct gather_plan *plan) {
     const struct calibration *calibration = kvmill_calibration();
     const struct kvmill_gather_shape *shape = plan->kernel->shape;

@@ -7,7 +7,7 @@
 #include "../portable/portable.h"
 #include "gather.h"
 
-/* A part of a run is worth this much. */
+/* The bytes of a part. */
 static const int64_t part_bytes = 256 << 10;
 
 static const struct gather_call *call_of(const struct call *call) {

@@ -9,7 +9,7 @@
 #include "../../defs/op.h"
 #include "../../ops/fail.h"
 
-/* The structs of an op, as its description has them. */
+/* The structs of an op, in the order of its description. */
 enum { MOST_PART_BYTES = 512 };
 struct parts {
     const struct op *op;
@@ -44,7 +44,7 @@ static kvmill_status plan_step(struct parts *parts, const kvmill_plan_options *o
     return kvmill_plan_tensor_scatter_attention(step, options, plan, error);
 }
 
-/* Static and dynamic batching have the same. */
+/* Static and dynamic batching have the same functions. */
 static const struct {
     const char *name;
     plan_function *plan;
@@ -65,7 +65,7 @@ static const char *static_name(const char *name) {
     return dynamic ? name + sizeof prefix - 1 : name;
 }
 
-/* NULL: it has no plan by name. */
+/* NULL if there is no plan by this name. */
 static plan_function *plan_of(const struct op *op) {
     for (size_t i = 0; op != NULL && i < sizeof plans / sizeof *plans; i++)
         if (strcmp(plans[i].name, static_name(op->name)) == 0)
@@ -81,19 +81,20 @@ static kvmill_status find_op(const char *name, const struct op **op, kvmill_erro
         return KVMILL_OK;
     char list[160] = "";
     for (size_t i = 0, used = 0; i < sizeof plans / sizeof *plans; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
-                                 plans[i].name);
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", plans[i].name);
     return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "op is \"%.48s\"; accepted: %s", name, list);
 }
 
 /* ---- Attributes ---- */
 
-/* Set by hand: by the op's name, and by their tensors. */
+/* Members that are set here, from the op's name and its tensors. */
 static bool is_attribute(const struct op *op, const struct op_member *member) {
     return (member->ops & kvmill_op_bit(op)) != 0 && member->kind != OP_TENSOR;
 }
 
-/* The member, and in *part the struct that has it; types that specs alone say are their tensors'. */
+/* The member, and in *part the struct that contains it; types that only specs have come from
+ * tensors. */
 static const struct op_member *find_member(const struct op *op, const char *name, int *part) {
     for (*part = 0; *part < OP_PARTS && op->parts[*part] != NULL; ++*part) {
         const struct op_member *member = kvmill_op_member(op->parts[*part], name);
@@ -136,7 +137,7 @@ static kvmill_status set_type(const kvmill_named_attribute *given, void *at, kvm
     return KVMILL_OK;
 }
 
-/* The constant among the words, which outlives the caller's. */
+/* The op's own constant for the word, which outlives the caller's. */
 static kvmill_status set_word(const struct op_member *member, const kvmill_named_attribute *given,
                               void *at, kvmill_error *error) {
     char list[160] = "";
@@ -213,14 +214,14 @@ static kvmill_status find_tensor(const struct op *op, const char *name,
                        op->name, name, list);
 }
 
-/* V's types are K's where nobody says them. */
+/* V's types are K's unless they are given. */
 static bool tells_type(const struct op *op, const struct op_tensor *tensor) {
     return (tensor->in & kvmill_op_bit(op)) != 0 && tensor->type != NULL &&
            strncmp(tensor->type, "value_", 6) != 0;
 }
 
-/* Where the op has prototypes, it gets this one; where it has types, the tensor tells its own,
-   unless that is said. */
+/* If the op has prototypes, set this one; if it has types, take the type from the tensor, unless it
+   is given. */
 static void set_tensor(struct parts *parts, const struct op_tensor *tensor,
                        const DLTensor *prototype) {
     int part;
@@ -234,7 +235,7 @@ static void set_tensor(struct parts *parts, const struct op_tensor *tensor,
         *(DLDataType *)kvmill_member_at(member, parts->at[0].bytes) = prototype->dtype;
 }
 
-/* In the description's order: the first tensor of a type tells it. */
+/* In the order of the description: the first tensor of a type determines it. */
 static kvmill_status set_tensors(struct parts *parts, const kvmill_named_tensor *tensors,
                                  size_t count, kvmill_error *error) {
     const struct op_tensor *tensor;
@@ -299,7 +300,7 @@ kvmill_status kvmill_named_place(const char *op_name, const char *tensor_name,
     place->index = tensor->index;
     place->in = (tensor->in & bit) != 0;
     place->out = (tensor->out & bit) != 0;
-    place->only_int64 = tensor->or_type == NULL && tensor->type != NULL &&
-                        strcmp(tensor->type, "int64") == 0;
+    place->only_int64 =
+        tensor->or_type == NULL && tensor->type != NULL && strcmp(tensor->type, "int64") == 0;
     return kvmill_succeed(error);
 }

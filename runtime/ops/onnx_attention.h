@@ -1,4 +1,4 @@
-/* ONNX Attention: sequences that differ in length, keys in two pieces of memory, masks of many
+/* ONNX Attention: sequences of different lengths, keys in two pieces of memory, masks of many
    forms. onnx_attention_plan.c creates plans, onnx_attention_check.c checks runs,
    onnx_attention_view.c makes the view for attention, onnx_attention_wide.c computes what no kernel
    computes, and onnx_attention_copy.c copies tensors.
@@ -20,25 +20,25 @@ struct onnx_plan {
     kvmill_plan base;
     struct attend_plan attend;
     const char *name;
-    kvmill_attention op; /* its tensors are not there */
+    kvmill_attention op; /* without its tensors */
     struct kvmill_attention_geometry geometry;
     DLDataType types[ALL_ATTENTION_TENSORS];
     bool has[ALL_ATTENTION_TENSORS];
-    kvmill_plan *scatter[2]; /* of a step: of K and V; NULL where padding is left out */
+    kvmill_plan *scatter[2]; /* for a step: K and V; NULL if padding is left out */
 };
 
 /* ---- Runs ---- */
 
-/* Where a present tensor takes its rows from. */
+/* The source of a present tensor's rows. */
 struct present_view {
     struct token_rows rows; /* data NULL: it is not wanted */
     int64_t row_bytes;
 };
 
-/* What a run knows; it is in the workspace. */
+/* The data of a run, in the workspace. */
 struct onnx_run {
     const struct onnx_plan *plan;
-    struct kvmill_attention_geometry geometry; /* all known */
+    struct kvmill_attention_geometry geometry; /* without open dims */
     struct index_array lengths;                /* nonpad_kv_seqlen, if given */
     struct index_array starts;                 /* write_indices, if given */
     struct token_rows fresh[2];                /* K and V */
@@ -62,13 +62,13 @@ static inline const struct onnx_call *onnx_call_of(const struct call *call) {
     return (const struct onnx_call *)(const void *)call;
 }
 
-/* Keys of the batch entry that are valid. */
+/* The number of valid keys of a batch entry. */
 int64_t kvmill_onnx_length(const struct onnx_run *run, int64_t b);
 
-/* The first key of the second piece. */
+/* The number of the first key in the second piece of memory. */
 int64_t kvmill_onnx_joint(const struct onnx_run *run, int64_t b);
 
-/* What attention asks of a run; tensors are set apart. */
+/* Set what attention needs of a run, except for tensors. */
 void kvmill_onnx_set_view(struct onnx_call *call);
 
 /* ---- Plans and their phases ---- */
@@ -77,7 +77,7 @@ void kvmill_onnx_set_view(struct onnx_call *call);
 kvmill_status kvmill_onnx_attention_begin(struct call *call, const DLTensor *const *tensors,
                                           kvmill_error *error);
 
-/* All of a run; those that it does not want have no parts. */
+/* All phases of a run; those that it does not need have no parts. */
 extern const struct phase *const kvmill_onnx_phases[];
 
 extern const struct phase kvmill_wide_phase;   /* Y in float64 */

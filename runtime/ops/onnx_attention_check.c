@@ -21,8 +21,8 @@ struct checked {
 
 /* ---- Overlaps ---- */
 
-/* Dims that are stepped alike, and where row `row` of the first head begins in `whole`, `part`
- * does. */
+/* Whether two tensors have the same strides, and row `row` of the first head of `whole` is where
+   `part` begins. */
 static bool is_part_of(const DLTensor *part, const DLTensor *whole, int64_t row) {
     bool overflow = false;
     uintptr_t beyond = (uintptr_t)tensor_data(part) - (uintptr_t)tensor_data(whole);
@@ -42,7 +42,7 @@ static bool is_same_cache(const struct given_tensors *given, int output, int oth
            kvmill_tensor_is_same_memory(given->tensors[output], given->tensors[other]);
 }
 
-/* The past in front of the present, or new rows at its end, where they belong. */
+/* Whether the past is the beginning of the present, or new rows are its end. */
 static bool is_in_place(const struct given_tensors *given, int output, int other) {
     bool value = output == KVMILL_ATTENTION_PRESENT_VALUE;
     int past = value ? KVMILL_ATTENTION_PAST_VALUE : KVMILL_ATTENTION_PAST_KEY;
@@ -55,7 +55,7 @@ static bool is_in_place(const struct given_tensors *given, int output, int other
     return other == fresh && is_part_of(part, whole, whole->shape[2] - part->shape[2]);
 }
 
-/* ---- As the plan's ---- */
+/* ---- Agreement with the plan ---- */
 
 struct count {
     const char *what;
@@ -84,7 +84,7 @@ static kvmill_status check_planned(const struct checked *checked) {
     return KVMILL_OK;
 }
 
-/* ---- Each by itself ---- */
+/* ---- Each tensor by itself ---- */
 
 static void set_rules(const struct onnx_plan *plan, struct tensor_rule *rules) {
     for (int i = 0; i < ALL_ATTENTION_TENSORS; i++)
@@ -113,7 +113,7 @@ static kvmill_status check_number(const struct checked *checked, int which, int6
                        kvmill_attention_name(which), b, value, first, last);
 }
 
-/* New rows fit after the start; in a ring any start will do. */
+/* New rows must fit after the start; in a ring any start is valid. */
 static kvmill_status check_start(const struct checked *checked, int64_t b, int64_t *start) {
     const struct onnx_run *run = checked->run;
     const struct kvmill_attention_geometry *geometry = &run->geometry;
@@ -122,7 +122,7 @@ static kvmill_status check_start(const struct checked *checked, int64_t b, int64
     return check_number(checked, KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES, b, *start, 0, most);
 }
 
-/* What is valid: in a step what was before, and some of the new rows. */
+/* The valid length of a step is that before it, plus some of the new rows. */
 static kvmill_status check_length(const struct checked *checked, int64_t b, int64_t start) {
     const struct onnx_run *run = checked->run;
     int64_t keys = run->geometry.keys;
@@ -176,7 +176,7 @@ static kvmill_status check(struct checked *checked, const DLTensor *const *tenso
 
 /* ---- Addresses ---- */
 
-/* Heads of a tensor of rank 3 are `dim` elements apart. */
+/* In a tensor of rank 3, heads are `dim` elements apart. */
 static struct token_rows rows_of(const DLTensor *tensor, int64_t dim) {
     if (tensor == NULL)
         return (struct token_rows){0};
@@ -221,7 +221,7 @@ static void set_addresses(const struct checked *checked, struct attend_view *vie
 
 /* ---- Steps ---- */
 
-/* In and out of the caches, as everything else is valid. */
+/* The scatters into the caches, when everything else has been checked. */
 static kvmill_status begin_scatters(const struct checked *checked) {
     kvmill_status status = KVMILL_OK;
     for (int v = 0; status == KVMILL_OK && v < 2 && checked->plan->scatter[v] != NULL; v++) {

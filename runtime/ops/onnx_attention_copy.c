@@ -4,7 +4,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "onnx_attention.h"
 
-/* Rows side by side are one piece of memory. */
+/* Adjacent rows are copied together. */
 static void copy_rows(unsigned char *to, int64_t to_step, const unsigned char *from,
                       int64_t from_step, int64_t count, int64_t bytes) {
     if (to == from || count == 0)
@@ -21,7 +21,7 @@ static const struct onnx_run *run_of(const struct call *call) {
     return onnx_call_of(call)->run;
 }
 
-/* A kv head of K or V: rows that were there, new ones, and where both go. */
+/* A kv head of K or V: old rows, new rows, and where both go. */
 struct head_rows {
     unsigned char *to;
     const unsigned char *old, *fresh;
@@ -70,7 +70,7 @@ static int64_t present_parts(const struct call *call) {
     return wanted ? 2 * run->geometry.batch * run->geometry.kv_heads : 0;
 }
 
-/* Rows of both caches, past and new. */
+/* The rows of both caches, past and new. */
 static double present_work(const struct call *call) {
     const struct onnx_run *run = run_of(call);
     const struct kvmill_attention_geometry *geometry = &run->geometry;
@@ -92,7 +92,7 @@ static double scatter_work(const struct call *call) {
     return kvmill_work(&run->scatter[0]) + kvmill_work(&run->scatter[1]);
 }
 
-/* K's parts, then V's. */
+/* First K's parts, then V's. */
 static void scatter_part(const struct call *call, int64_t part) {
     const struct onnx_run *run = run_of(call);
     int64_t of_keys = kvmill_parts(&run->scatter[0]);
@@ -106,7 +106,7 @@ static int64_t ring_parts(const struct call *call) {
     return scatters ? 0 : 2 * run->geometry.batch * run->geometry.kv_heads;
 }
 
-/* What was there, then new rows, but no padding. */
+/* Old rows, then new rows without padding. */
 static void ring_part(const struct call *call, int64_t part) {
     const struct onnx_run *run = run_of(call);
     const struct head_rows rows = head_of_part(call, part);

@@ -68,14 +68,14 @@ static void say_kernels(struct onnx_plan *plan) {
 
 /* ---- Plans ---- */
 
-/* What is to be planned; step is NULL where it is Attention alone. */
+/* What to plan; step is NULL for Attention alone. */
 struct source {
     const kvmill_attention *op;
     const kvmill_tensor_scatter_attention *step;
     struct kvmill_attention_geometry geometry;
 };
 
-/* A step has all outputs; in its prototype they may be missing. */
+/* A step has all outputs; its prototypes may be missing. */
 static bool has_tensor(const struct source *source, const DLTensor *tensor, int which) {
     bool cache = source->step != NULL &&
                  (which == KVMILL_ATTENTION_PRESENT_KEY || which == KVMILL_ATTENTION_PRESENT_VALUE);
@@ -117,7 +117,7 @@ static struct onnx_plan *allocate(const struct source *source, int threads) {
     return plan;
 }
 
-/* In a ring padding would replace keys that are still to be seen. */
+/* In a ring, padding would replace keys that queries still see. */
 static kvmill_status plan_scatters(const struct source *source, const kvmill_plan_options *options,
                                    struct onnx_plan *onnx, kvmill_error *error) {
     kvmill_status status = KVMILL_OK;
@@ -129,7 +129,7 @@ static kvmill_status plan_scatters(const struct source *source, const kvmill_pla
     return status;
 }
 
-/* What no family of kernels has is lacking, whatever the packs. */
+/* Ops for which no family has kernels lack one in any pack. */
 static void need_kernels(struct onnx_plan *plan, const struct kernel_search *search) {
     struct kernel_search none = *search;
     none.portable_reason = "no family of kernels has it";

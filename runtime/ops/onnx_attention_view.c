@@ -16,7 +16,7 @@ static int64_t start_of(const struct onnx_run *run, int64_t b) {
     return wraps ? capacity + start % capacity : start;
 }
 
-/* New rows of a step that are no padding. */
+/* New rows of a step that are not padding. */
 static int64_t rows_of(const struct onnx_run *run, int64_t b) {
     int64_t start = run->starts.data != NULL ? index_at(run->starts, b) : 0;
     return run->lengths.data != NULL ? index_at(run->lengths, b) - start : run->geometry.queries;
@@ -49,7 +49,7 @@ int64_t kvmill_onnx_joint(const struct onnx_run *run, int64_t b) {
     return run->geometry.past > 0 ? run->geometry.past : INT64_MAX;
 }
 
-/* No query sees more keys of a ring than it has rows. */
+/* A query sees at most as many keys of a ring as it has rows. */
 static struct attend_pages pages_of(const struct onnx_run *run) {
     return run->geometry.circular ? (struct attend_pages){.size = run->geometry.past} : one_page(0);
 }
@@ -79,7 +79,7 @@ static void look(const struct attend_view *view, int64_t b, int64_t head,
         sequence->tokens = rows_of(run, b);
 }
 
-/* Keys that a batch entry sees at most. */
+/* The most keys that a batch entry sees. */
 static int64_t longest(const struct onnx_run *run) {
     const struct kvmill_attention_geometry *geometry = &run->geometry;
     int64_t length = 0;

@@ -8,7 +8,7 @@
 #include "../core/numbers.h"
 #include "onnx_attention.h"
 
-/* Elements that are multiplied, and that are summed up, at a time. */
+/* Elements that are multiplied, and added up, at a time. */
 enum { PIECE = 64, SUMS = 512 };
 
 /* A query row. */
@@ -17,12 +17,12 @@ struct wide_row {
     const struct onnx_run *run;
     int64_t b, head, query;
     struct attend_sequence sequence;
-    int64_t first, last; /* what it sees */
+    int64_t first, last; /* the keys that it sees */
     const unsigned char *q;
     kvmill_reader read_q, read_v;
 };
 
-/* So far, the total in units of exp (largest). */
+/* The sums so far; the total is in units of exp (largest). */
 struct softmax {
     double largest, total;
 };
@@ -78,7 +78,7 @@ static double cap(const struct wide_row *row, double score) {
     return softcap > 0 ? softcap * tanh(score / softcap) : score;
 }
 
-/* The bias of one key, rounded as T1 is. */
+/* The bias of one key, rounded to T1. */
 static double mask_at(const struct wide_row *row, int64_t key) {
     const struct mask_view *mask = &row->view->mask;
     DLDataType T1 = row->run->plan->types[KVMILL_ATTENTION_Q];
@@ -97,7 +97,7 @@ static double bias_of(const struct wide_row *row, int64_t key) {
     return key < row->first || key >= row->last ? -(double)INFINITY : mask_at(row, key);
 }
 
-/* With all terms; what is hidden is so whatever its product is. */
+/* A score with all terms; hidden keys stay hidden, whatever their product is. */
 static double score_of(const struct wide_row *row, int64_t key) {
     double bias = bias_of(row, key);
     return bias == -(double)INFINITY ? bias : cap(row, product(row, key)) + bias;
@@ -118,7 +118,7 @@ static struct softmax look(const struct wide_row *row) {
     return softmax;
 }
 
-/* Its share of the values; 0 where nothing is seen. */
+/* The weight of a key; 0 if nothing is seen. */
 static double probability(const struct softmax *softmax, double score) {
     if (score == -(double)INFINITY || softmax->total == 0)
         return 0;
@@ -161,7 +161,7 @@ static int64_t count_rows(const struct onnx_run *run) {
     return run->geometry.batch * run->geometry.heads * run->geometry.queries;
 }
 
-/* In double, element by element. */
+/* In double precision, element by element. */
 static double wide_work(const struct call *call) {
     const struct kvmill_attention_geometry *geometry = &onnx_call_of(call)->run->geometry;
     double scores =
@@ -176,12 +176,12 @@ static int64_t wide_parts(const struct call *call) {
 
 /* ---- qk_matmul_output ---- */
 
-/* Keys that are not valid are not looked at. */
+/* Keys that are not valid are not read. */
 static double valid_product(const struct wide_row *row, int64_t key) {
     return key < kvmill_onnx_length(row->run, row->b) ? product(row, key) : 0;
 }
 
-/* Element `key` of the row, in the mode that is asked for. */
+/* Element `key` of the row, in the requested mode. */
 static double element_of(const struct wide_row *row, const struct softmax *softmax, int64_t key) {
     switch (row->run->plan->op.qk_matmul_output_mode) {
     case 0:

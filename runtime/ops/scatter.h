@@ -21,20 +21,20 @@ struct scatter_plan {
     kvmill_element_type input[KVMILL_MOST_INPUTS];               /* of inputs and updates */
     bool converts, replaces, skip_window;
     bool has_updates;
-    int outer; /* axes of updates that are walked one by one; the others are a window's */
-    /* Phase 0 copies inputs to results; phase 1 applies updates.  A part of it owns a range of the
-       operand's axis `split`, and applies only what lands there: targets of parts are disjoint, and
-       each sees its updates in order. */
+    int outer; /* axes of updates that are walked one by one; the others belong to a window */
+    /* Phase 0 copies inputs to results; phase 1 applies updates.  A part of phase 1 owns a range of
+       the operand's axis `split`, and applies only updates of targets in it.  So parts have
+       disjoint targets, and each applies its updates in order. */
     int64_t elements, copy_parts;
-    int64_t copy_streams, around; /* of the calibration */
-    int split;      /* not there: parts own updates alone, whose targets are promised to be apart */
-    int own_axis;   /* of updates, along which parts have updates of their own; or not there */
+    int64_t copy_streams, around; /* from the calibration */
+    int split; /* or none: parts own updates only, which are promised to have different targets */
+    int own_axis;   /* the axis of updates along which parts own updates; or none */
     int64_t extent; /* of the axis that parts own ranges of */
     int64_t apply_parts;
-    /* One for each input; or the first for all: the portable one, or one with their region. */
+    /* A kernel for each input; or one for all: the portable one, or one for their region. */
     const struct kvmill_kernel *kernel[KVMILL_MOST_INPUTS];
-    /* Makes an input a result: keeps its rows, or converts them as updates that replace; NULL:
-       loops in C do. */
+    /* Turns an input into a result: keeps its rows, or converts them as updates that replace; NULL:
+       loops in C do that. */
     const struct kvmill_kernel *copy[KVMILL_MOST_INPUTS];
 };
 
@@ -49,7 +49,7 @@ struct scatter_call {
 
 _Static_assert(sizeof(struct scatter_call) <= sizeof(kvmill_call), "kvmill_call is too small");
 
-/* Places in the list of tensors. */
+/* Indices in the list of tensors. */
 static inline int scatter_indices_at(const struct scatter_plan *plan) {
     return kvmill_scatter_list_at(KVMILL_SCATTER_INDICES, plan->count);
 }
@@ -67,9 +67,9 @@ static inline const struct scatter_plan *scatter_plan_of(const struct scatter_ca
     return (const struct scatter_plan *)(const void *)call->base.plan;
 }
 
-/* Problem of a kernel: targets with coordinates [own_first, own_last) of the axis that is split.
-   Generated kernels see only `slots`, and most of them only its windows, one input at a time; the
-   portable one goes by the rest. */
+/* The problem of a kernel: targets with coordinates [own_first, own_last) of the axis that is
+   split. Generated kernels see only `slots`; most of them only its windows, for one input at a
+   time.  The portable kernel uses the other members. */
 struct scatter_part {
     struct kvmill_scatter_slots slots;
     const struct scatter_call *call;
@@ -78,13 +78,14 @@ struct scatter_part {
 
 extern const struct kvmill_kernel kvmill_portable_scatter, kvmill_portable_scatter_region;
 
-/* Fill in the windows of an input; false: there is nothing to do. */
+/* Fill in the windows of an input; false if there is nothing to do. */
 bool kvmill_scatter_windows_set(struct scatter_part *part, int slot);
 
-/* The tensors of all inputs lie as those of the first do, element by element. */
+/* Whether the tensors of all inputs have the same layout as those of the first. */
 bool kvmill_scatter_slots_fit(const struct scatter_call *call);
 
-/* Fill in those of the first, and where the others' tensors are; false: there is nothing to do. */
+/* Fill in the windows of the first input, and the places of the others; false if there is nothing
+ * to do. */
 bool kvmill_scatter_slots_set(struct scatter_part *part);
 
 kvmill_status kvmill_scatter_begin(struct call *call, const DLTensor *const *tensors,

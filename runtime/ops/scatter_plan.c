@@ -14,7 +14,7 @@
 
 enum {
     COPY_PART_BYTES = 256 << 10,
-    APPLY_PART_UPDATES = 16 << 10, /* below, walking all indices again is not worth it */
+    APPLY_PART_UPDATES = 16 << 10, /* with fewer, it does not pay to walk all indices again */
     MOST_APPLY_PARTS = 16,
     MANY_WINDOWS = 256,
     LEAST_PIECE_BYTES = 2048
@@ -102,7 +102,8 @@ static void set_types(struct scatter_plan *plan, const kvmill_scatter *op) {
 
 /* ---- Parts ---- */
 
-/* Axes of updates up to the last of the index space: their order is the order of updates. */
+/* The axes of updates up to the last one of the index space; their order is the order of updates.
+ */
 static void set_outer(struct scatter_plan *plan, const DLTensor *updates) {
     const struct kvmill_windows *windows = &plan->windows;
     plan->outer = kvmill_windows_outer(windows);
@@ -115,26 +116,27 @@ static bool is_inner(const struct scatter_plan *plan, int d) {
     return plan->windows.axis[d] >= plan->outer;
 }
 
-/* Elements that are worth a part of a row. */
+/* Elements of a row that are worth a part. */
 static int64_t least_piece(const struct scatter_plan *plan) {
     return LEAST_PIECE_BYTES / kvmill_element_bytes(plan->input[0].dtype);
 }
 
-/* Updates of a window: the more, the less it matters that every part looks at all indices. */
+/* Updates of a window: the more there are, the less it costs that every part examines all indices.
+ */
 static int64_t window_elements(const struct kvmill_windows *windows) {
     return kvmill_count_of(windows->window, windows->rank);
 }
 
-/* Many windows, and each costs much more than a look at its index. */
+/* Whether there are many windows, each of which costs much more than examining its index. */
 static bool are_many_and_long(const struct scatter_plan *plan) {
     const struct kvmill_windows *windows = &plan->windows;
     return kvmill_count_of(windows->space, windows->space_rank) >= MANY_WINDOWS &&
            window_elements(windows) >= 8 * MOST_APPLY_PARTS;
 }
 
-/* Best are axes where a part finds its updates without a look at the indices; then those along
-   which windows lie here or there, so that each is one part's as a whole; then those that cut long
-   rows of windows; last those where parts would cost more than they bring. */
+/* Best are axes where a part finds its updates without examining indices; then axes along which
+   each window belongs to one part as a whole; then axes that cut long rows of windows; last, axes
+   where parts would cost more than they gain. */
 static int split_rank(const struct scatter_plan *plan, int d) {
     const struct kvmill_windows *windows = &plan->windows;
     if (windows->batch[d] != KVMILL_NOT_THERE)
@@ -151,8 +153,7 @@ static bool splits_better(const struct scatter_plan *plan, int d, int best) {
     return a > b || (a == b && plan->windows.dim[d] > plan->windows.dim[best]);
 }
 
-/* The axis of updates along which a part's own targets lie, if there is one among the outer ones.
- */
+/* The axis of updates along which a part's own targets are, if it is one of the outer axes. */
 static int own_axis(const struct scatter_plan *plan) {
     const struct kvmill_windows *windows = &plan->windows;
     int d = plan->split, axis = KVMILL_NOT_THERE;
@@ -186,7 +187,7 @@ static int64_t most_parts(const struct scatter_plan *plan) {
     return most > 1 ? most : 1;
 }
 
-/* The longest axis of the index space: where it is not the only one, others lie within parts. */
+/* The longest axis of the index space; the other axes are walked within parts. */
 static int longest_points(const struct scatter_plan *plan) {
     const struct kvmill_windows *windows = &plan->windows;
     int longest = 0;
@@ -196,8 +197,8 @@ static int longest_points(const struct scatter_plan *plan) {
     return longest;
 }
 
-/* Targets that nobody else has may be updated by anybody: that makes more parts where each would
-   have to look at all indices. */
+/* If no two updates have the same target, any part may apply any update.  This makes more parts if
+   each part would otherwise have to examine all indices. */
 static void split_updates(struct scatter_plan *plan, int64_t worth) {
     const struct kvmill_windows *windows = &plan->windows;
     if (windows->space_rank == 0 || plan->own_axis != KVMILL_NOT_THERE)
@@ -256,8 +257,8 @@ static struct selection select_kernel(struct scatter_plan *plan, const struct ke
     return selection;
 }
 
-/* A kernel for every input, or the portable one for all.  false: inputs have more than a combiner
-   each. */
+/* Select a kernel for every input, or the portable one for all.  false if a region is more than one
+   combiner per input. */
 static bool select_combiners(struct scatter_plan *plan, const kvmill_scatter *op,
                              const struct kernel_search *search, struct selection *selection) {
     struct kvmill_scatter_shape shape;
@@ -345,7 +346,7 @@ static kvmill_status fill(struct scatter_plan *plan, const kvmill_scatter *op,
                           const kvmill_plan_options *options, kvmill_error *error) {
     struct kernel_search search;
     struct selection selection = {.origin = NULL};
-    struct kvmill_region_text text; /* the selection may be named by it */
+    struct kvmill_region_text text; /* the selection may refer to it */
     kvmill_status status = kvmill_scatter_check(op, &plan->windows, &plan->program, error);
     if (status == KVMILL_OK)
         status = kvmill_open_search(options, &search, error);

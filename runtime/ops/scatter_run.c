@@ -19,7 +19,7 @@ static bool is_in_place(const struct scatter_plan *plan, const DLTensor *const *
     return kvmill_tensor_is_same_memory(tensors[i], tensors[scatter_result_at(plan, i)]);
 }
 
-/* All inputs or none. */
+/* Either all inputs are in place, or none. */
 static kvmill_status check_in_place(const struct scatter_plan *plan, const DLTensor *const *tensors,
                                     kvmill_error *error) {
     for (int i = 1; plan->elements > 0 && i < plan->count; i++)
@@ -113,7 +113,7 @@ static void copy_elements(const struct scatter_plan *plan, const DLTensor *input
     }
 }
 
-/* The kernel that keeps rows copies all of a cache that has no new ones. */
+/* The kernel that keeps rows copies a whole cache if there are no new rows. */
 static void keep_dense(const struct scatter_plan *plan, int slot, const DLTensor *input,
                        const DLTensor *result, int64_t part) {
     int64_t row = kvmill_element_bytes(input->dtype);
@@ -132,7 +132,7 @@ static void keep_dense(const struct scatter_plan *plan, int slot, const DLTensor
     plan->copy[slot]->run(&rows, part, part + 1);
 }
 
-/* One point without an index, whose window are the elements [first, last). */
+/* One point without an index, whose window is the elements [first, last). */
 static void convert_dense(const struct kvmill_kernel *kernel, const DLTensor *input,
                           const DLTensor *result, int64_t first, int64_t last) {
     int64_t from = kvmill_element_bytes(input->dtype), to = kvmill_element_bytes(result->dtype);
@@ -183,7 +183,7 @@ static void apply_region(struct scatter_part *part) {
         scatter_plan_of(part->call)->kernel[0]->run(part, 0, 1);
 }
 
-/* Targets with coordinates [first, last) along the axis that is split. */
+/* The targets with coordinates [first, last) along the axis that is split. */
 static void apply_range(const struct scatter_call *call, int64_t first, int64_t last) {
     const struct scatter_plan *plan = scatter_plan_of(call);
     struct scatter_part part;
@@ -217,7 +217,7 @@ void kvmill_scatter_part(const struct call *base, int64_t part) {
         apply_part(call, part);
 }
 
-/* One thread need not look at the indices once for each part. */
+/* With one thread, a single part avoids examining the indices once for each part. */
 void kvmill_scatter_all(const struct call *base) {
     const struct scatter_call *call = call_of(base);
     const struct scatter_plan *plan = scatter_plan_of(call);

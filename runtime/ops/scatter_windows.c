@@ -34,10 +34,10 @@ static bool is_moved(const struct view *view, int d) {
     return view->windows->component[d] != KVMILL_NOT_THERE;
 }
 
-/* Side by side in loops. */
+/* The loops of a window over adjacent elements. */
 enum { RESULT, UPDATES, INDICES };
 
-/* A loop over the coordinates [first, last) alone; false: there are none. */
+/* Restrict a loop to the coordinates [first, last); false if there are none. */
 static bool begin_at(struct view *view, int64_t *step, int64_t first, int64_t last) {
     struct kvmill_scatter_windows *p = &view->part->slots.windows;
     p->result += first * step[RESULT];
@@ -63,7 +63,8 @@ static int64_t index_step(const struct view *view, int axis) {
     return 0;
 }
 
-/* The axis of the result that goes along: of the window, or the batching pair's. */
+/* The axis of the result that moves with an axis of updates: of the window, or of the batching
+ * pair. */
 static int64_t result_step(const struct view *view, int axis) {
     const struct kvmill_windows *windows = view->windows;
     for (int d = 0; d < windows->rank; d++)
@@ -86,7 +87,7 @@ static bool add_point_loop(struct view *view, struct loops *loops, int axis) {
     return begin_at(view, step, first, last);
 }
 
-/* Starts are added to the turns of outer window axes: those loops stay as they are. */
+/* Starts are added to the turns of outer window axes, whose loops do not change. */
 static bool has_moved_points(const struct view *view) {
     for (int d = 0; d < view->windows->rank; d++)
         if (is_moved(view, d) && view->windows->axis[d] != KVMILL_NOT_THERE && !is_inner(view, d))
@@ -112,7 +113,7 @@ static bool set_points(struct view *view) {
 
 /* ---- Windows ---- */
 
-/* What an index moves is clipped later. */
+/* Axes that an index moves are clipped later. */
 static bool add_window_loop(struct view *view, struct loops *loops, int d) {
     bool owns = view->plan->split == d && !is_moved(view, d);
     int64_t first = owns ? view->part->own_first : 0, last = view->windows->window[d];
@@ -177,7 +178,7 @@ static void set_starts(const struct view *view) {
     }
 }
 
-/* Windows that begin at 0 along an axis they do not have. */
+/* Windows begin at 0 along an axis that they do not have. */
 static bool owns_dropped(const struct view *view) {
     int d = view->plan->split;
     return d == KVMILL_NOT_THERE || is_moved(view, d) ||
@@ -218,7 +219,7 @@ bool kvmill_scatter_slots_fit(const struct scatter_call *call) {
     return true;
 }
 
-/* Bytes in `other` that go with those from the first element of `first` to `at`. */
+/* The bytes in `other` that correspond to those from the first element of `first` to `at`. */
 static int64_t along(const DLTensor *first, const unsigned char *at, const DLTensor *other) {
     return (at - tensor_data(first)) / kvmill_element_bytes(first->dtype) *
            kvmill_element_bytes(other->dtype);

@@ -22,7 +22,7 @@ enum { MOST_TASKS = 2 };
 struct tensor_scatter_call {
     struct call base;
     int task_count;
-    int serial; /* the tasks share bytes: one part does all, in order */
+    int serial; /* the tasks share bytes, so a single part does all, in order */
     struct task tasks[MOST_TASKS];
     struct rows_problem problem;
 };
@@ -39,9 +39,9 @@ struct tensor_scatter_plan {
     int unit_shift;
     bool has_indices;
     struct by_size store, keep;
-    int64_t copy_streams, around; /* of the calibration */
-    bool is_prepared;                       /* all dims known, none 0: `prepared` holds */
-    struct tensor_scatter_call prepared[2]; /* a run without its addresses; [1] in place */
+    int64_t copy_streams, around; /* from the calibration */
+    bool is_prepared;             /* all dims are known and none is 0: `prepared` is valid */
+    struct tensor_scatter_call prepared[2]; /* a run without addresses; [1]: in place */
     struct tensor_rule rules[KVMILL_TENSOR_SCATTER_TENSORS];
     int rank;
     const int64_t *past_strides, *update_strides; /* NULL: row-major without gaps */

@@ -27,7 +27,7 @@ static const struct plan_op tensor_scatter_op = {
     .destroy = destroy,
 };
 
-/* Counts that only the run knows do not matter here. */
+/* Counts that only a run knows do not matter here. */
 static bool prototype_folds(const DLTensor *tensor, int axis) {
     struct tensor_view view = {.folds = true};
     if (tensor != NULL)
@@ -40,14 +40,14 @@ static bool prototypes_fold(const kvmill_tensor_scatter *op, int axis) {
            prototype_folds(op->present_cache, axis);
 }
 
-/* Bytes of an element; or nibbles of one, or bytes of two. */
+/* The bytes of an element, as factor and shift: kernel units may be bytes or nibbles. */
 static void set_units(struct tensor_scatter_plan *plan) {
     int bits = kvmill_dtype_bits(plan->dtype);
     plan->unit_factor = bits == 4 ? 1 : bits / 8;
     plan->unit_shift = bits < plan->shape.unit_bits;
 }
 
-/* What one prototype leaves open another may tell; what none tells, past_cache does in a run. */
+/* What one prototype leaves open, another may state; otherwise past_cache states it in a run. */
 static void set_dims(struct tensor_scatter_plan *plan, const kvmill_tensor_scatter *op) {
     int axis = plan->geometry.axis, rank = plan->rank;
     int64_t *past = plan->numbers, *update = past + rank, *present = update + rank;
@@ -57,7 +57,7 @@ static void set_dims(struct tensor_scatter_plan *plan, const kvmill_tensor_scatt
                                                : past[d];
         update[d] = d == axis ? op->update->shape[d] : present[d];
     }
-    present[rank] = present[0]; /* of write_indices: the batch */
+    present[rank] = present[0]; /* for write_indices: the batch */
 }
 
 static void set_rules(struct tensor_scatter_plan *plan) {

@@ -11,19 +11,19 @@
 #include "../../ops/fail.h"
 #include "../core/tensor.h"
 
-/* A part moves about 2^18 bytes: enough to be worth handing to a thread, and for the kernel to get
-   into its stride. */
+/* A part moves about 2^18 bytes: enough to be worth a thread, and to amortise the start of a
+ * kernel. */
 enum { part_shift = 18 };
 
-/* Rows in the middle of a cache are rarely in the processor's caches: from a few rows on, reading
-   them only to overwrite them is most of the time (doc/design/tried.md). */
+/* Rows in the middle of a cache are rarely in the processor's caches.  From a few rows on, most of
+   the time would be spent on reading lines only to overwrite them (doc/design/tried.md). */
 static const int64_t stream_store_bytes = 8 << 10;
 
 static const struct tensor_scatter_plan *plan_of(const struct tensor_scatter_call *call) {
     return (const struct tensor_scatter_plan *)(const void *)call->base.plan;
 }
 
-/* ---- Looks ---- */
+/* ---- Views of tensors ---- */
 
 /* write_indices has no view: it is one-dimensional. */
 struct views {
@@ -50,7 +50,7 @@ static kvmill_status check_views(const struct tensor_scatter_plan *plan, const s
 
 /* ---- The problem in kernel units ---- */
 
-/* Not a division: this runs a dozen times per call. */
+/* No division, because this runs a dozen times per call. */
 static int64_t units_of(const struct tensor_scatter_plan *plan, int64_t elements) {
     return elements * plan->unit_factor >> plan->unit_shift;
 }
@@ -64,7 +64,7 @@ static struct kvmill_row_strides strides_of(const struct tensor_scatter_plan *pl
     };
 }
 
-/* All but the addresses. */
+/* Everything except the addresses. */
 static void set_rows(const struct tensor_scatter_plan *plan, const struct views *views,
                      struct kvmill_rows *rows) {
     const DLTensor *past = views->past.tensor, *update = views->update.tensor;
@@ -84,13 +84,13 @@ static int64_t clamp(int64_t x, int64_t least, int64_t most) {
     return x < least ? least : x > most ? most : x;
 }
 
-/* Parts that `units` kernel units are worth. */
+/* How many parts `units` kernel units are worth. */
 static int64_t worth(const struct tensor_scatter_plan *plan, int64_t units) {
     int shift = plan->shape.unit_bits == 4 ? part_shift + 1 : part_shift;
     return units >> shift;
 }
 
-/* Nibble rows share bytes with their neighbours: slabs go in pairs and are not cut. */
+/* Rows of nibbles share bytes with their neighbours, so slabs go in pairs and are not cut. */
 static void set_chunks(const struct tensor_scatter_plan *plan, struct kvmill_rows *rows,
                        int64_t slots) {
     rows->chunks =
@@ -132,8 +132,8 @@ static void set_tasks(const struct tensor_scatter_plan *plan, struct tensor_scat
         return;
     int64_t slot_units = rows->batch * rows->heads * rows->row;
     set_chunks(plan, rows, in_place ? rows->rows : rows->capacity);
-    /* What is kept goes to a fresh cache; from `around` on it will not stay in the second-level
-       cache anyway, and stores that bypass it spare the read for ownership. */
+    /* Rows that are kept go to a new cache.  From `around` bytes on it will not stay in the
+       second-level cache anyway, and stores that bypass the cache save the read for ownership. */
     bool keeps = slot_units * rows->capacity >= plan->around;
     bool stores = slot_units * rows->rows >= stream_store_bytes;
     rows->stream_keep = keeps ? plan->copy_streams : 0;
@@ -153,7 +153,7 @@ static void prepare(const struct tensor_scatter_plan *plan, const struct views *
     set_tasks(plan, call, in_place);
 }
 
-/* So that a run need not look for the ends. */
+/* Set where tensors end, so that a run need not compute it. */
 static void set_ends(struct tensor_rule *rule, const DLTensor *tensor) {
     DLTensor at_zero = *tensor;
     at_zero.data = NULL;
@@ -163,8 +163,8 @@ static void set_ends(struct tensor_rule *rule, const DLTensor *tensor) {
     rule->end = (ptrdiff_t)span.end;
 }
 
-/* Dims are known and none is 0: empty tensors overlap nothing wherever they are.  present_cache is
-   laid out as past_cache: elements of that one must not overlap, either. */
+/* Only for known dims without 0, because empty tensors overlap nothing.  present_cache has the
+   layout of past_cache, so elements of past_cache must not overlap either. */
 static bool can_prepare(const kvmill_tensor_scatter *op) {
     return kvmill_element_count(op->past_cache) > 0 && kvmill_element_count(op->update) > 0 &&
            kvmill_tensor_is_injective(op->past_cache);
@@ -223,7 +223,7 @@ static kvmill_status check_starts(const struct kvmill_rows *rows,
 
 /* ---- The op ---- */
 
-/* Faster than a call of memcmp for the few that there are. */
+/* For the few numbers that there are, this is faster than a call of memcmp. */
 static bool are_equal(const int64_t *a, const int64_t *b, int count) {
     bool equal = true;
     for (int i = 0; i < count; i++)
@@ -245,7 +245,7 @@ static bool is_dense_vector(const DLTensor *tensor, int64_t count) {
            tensor->strides == NULL && kvmill_dtype_equal(tensor->dtype, kvmill_int64);
 }
 
-/* The tensors are just the prototypes of a prepared plan, with data: as most runs' are. */
+/* Whether the tensors are exactly the prototypes of a prepared plan, with data, as in most runs. */
 static bool is_as_prepared(const struct tensor_scatter_plan *plan, const DLTensor *const *tensors) {
     const DLTensor *past = tensors[KVMILL_TENSOR_SCATTER_PAST_CACHE],
                    *present = tensors[KVMILL_TENSOR_SCATTER_PRESENT_CACHE];
@@ -259,7 +259,7 @@ static bool is_as_prepared(const struct tensor_scatter_plan *plan, const DLTenso
            (indices == NULL || is_dense_vector(indices, dims[0]));
 }
 
-/* Anything else. */
+/* All other runs. */
 static kvmill_status shape_call(struct tensor_scatter_call *call, const struct given_tensors *given,
                                 const DLTensor *const *tensors) {
     const struct tensor_scatter_plan *plan = plan_of(call);
@@ -281,7 +281,8 @@ static kvmill_status shape_call(struct tensor_scatter_call *call, const struct g
     return status;
 }
 
-/* In two pieces: compilers copy one with string instructions, which take 30 cycles to begin. */
+/* Copied in two pieces: compilers copy one piece with string instructions, which take 30 cycles to
+ * start. */
 static void take_prepared(const struct tensor_scatter_call *prepared,
                           struct tensor_scatter_call *call) {
     call->task_count = prepared->task_count;
@@ -354,13 +355,13 @@ int64_t kvmill_tensor_scatter_parts(const struct call *base) {
     return call->serial && parts > 0 ? 1 : parts;
 }
 
-/* What has one part may be next to nothing. */
+/* A task with a single part may have next to no work. */
 double kvmill_tensor_scatter_work(const struct call *base) {
     int64_t parts = kvmill_tensor_scatter_parts(base);
     return parts > const_call_of(base)->task_count ? (double)(parts << part_shift) : 0;
 }
 
-/* First unit of a part of a task. */
+/* The first unit of a part of a task. */
 static int64_t boundary(const struct task *task, int64_t part) {
     if (part == task->parts)
         return task->units;
@@ -379,7 +380,7 @@ void kvmill_tensor_scatter_part(const struct call *base, int64_t part) {
     run_task(call, task, boundary(task, part), boundary(task, part + 1));
 }
 
-/* The only phase.  The unused half of the last byte of a fresh 4-bit cache is 0. */
+/* End the only phase.  The unused half of the last byte of a new 4-bit cache is set to 0. */
 bool kvmill_tensor_scatter_next(struct call *base) {
     const struct rows_problem *problem = &const_call_of(base)->problem;
     if (kvmill_dtype_bits(problem->present->dtype) == 4 && !problem->in_place &&

@@ -11,7 +11,7 @@
 #include "../core/write_tokens.h"
 #include "write_rows.h"
 
-/* A part moves about that many bytes. */
+/* A part moves about this many bytes. */
 enum { PART_BYTES = 32 << 10 };
 
 struct rows_call {
@@ -50,8 +50,8 @@ static kvmill_status check_shapes(const struct given_tensors *given,
     return kvmill_check_shape(given, KVMILL_WRITE_ROWS_SCALE, 3, cache);
 }
 
-/* All of them: whether each is beyond those before it, so that no two rows have the same; whether
-   every row has one. */
+/* Check all slots: whether each is above all before it, so that no two rows have the same slot; and
+   whether every row has one. */
 struct slots_seen {
     bool apart, whole;
 };
@@ -109,7 +109,7 @@ static int64_t row_bytes(const struct rows_call *call) {
     return call->problem.heads * kvmill_format_row_bytes(&call->problem.shape->format);
 }
 
-/* Kernels read them where they are; NULL: as they are, kernels cannot. */
+/* The slots, if kernels can read them where they are; otherwise NULL. */
 static const int64_t *slots_in_place(const struct number_array *slots, bool whole) {
     bool plain =
         slots->bits == 64 && slots->stride == 1 && (uintptr_t)slots->data % sizeof(int64_t) == 0;
@@ -172,7 +172,7 @@ void kvmill_write_rows_part(const struct call *base, int64_t number) {
         kvmill_write_tokens(kernel, &call->problem, slot_of, &call->slots, first, last);
 }
 
-/* Elements are converted: a few operations each. */
+/* Converting an element takes a few operations. */
 double kvmill_write_rows_work(const struct call *base) {
     const struct rows_call *call = call_of(base);
     double elements = (double)call->problem.heads * call->problem.shape->format.dim;

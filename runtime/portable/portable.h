@@ -16,11 +16,11 @@ extern const struct kvmill_kernel kvmill_portable_score_pages;
 extern const struct kvmill_kernel kvmill_portable_select_pages;
 extern const struct kvmill_kernel kvmill_portable_flow_program;
 
-/* Most query rows that a call of kvmill_portable_attend takes. */
+/* The most query rows that a call of kvmill_portable_attend takes. */
 enum { KVMILL_PORTABLE_ATTEND_ROWS = 64 };
 
-/* Bytes of workspace that it needs, a multiple of 64; rows and workspace of the shape are not
-   looked at. */
+/* The bytes of workspace that it needs, a multiple of 64; the shape's rows and workspace are
+ * ignored. */
 int64_t kvmill_portable_attend_workspace(const struct kvmill_attend_shape *shape);
 
 #endif

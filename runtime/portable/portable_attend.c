@@ -11,13 +11,13 @@
 
 enum { ROWS = KVMILL_PORTABLE_ATTEND_ROWS };
 
-/* What a query row has seen so far: the sums are in units of exp (largest). */
+/* The state of a query row; its sums are in units of exp (largest). */
 struct row_state {
     double total;
     float largest;
 };
 
-/* What lies in a workspace. */
+/* The arrays of a workspace. */
 struct work {
     struct row_state *state; /* [ROWS] */
     double *sum;             /* [ROWS][value.dim] */
@@ -84,7 +84,7 @@ static bool sees(const struct kvmill_query_row *row, int64_t position) {
     return row->first <= position && position < row->last;
 }
 
-/* Four sums, so that no addition waits for the one before. */
+/* Four sums, so that no addition waits for the previous one. */
 static double dot(const float *a, const float *b, int64_t count) {
     double sum[4] = {0};
     int64_t i = 0;
@@ -110,7 +110,7 @@ static float score_of(const struct kvmill_attend *problem, const struct work *wo
     return score;
 }
 
-/* Count a score; returns its weight.  Infinities of equal sign have no difference. */
+/* Add a score to the state; returns its weight.  Infinities of equal sign have no difference. */
 static float admit(struct row_state *state, double *sum, int64_t dim, float score) {
     if (score > state->largest) {
         double factor = expf(state->largest - score);
@@ -183,7 +183,7 @@ static void attend_extents(const struct kvmill_attend *problem, const struct wor
 static void attend(const void *argument, int64_t first, int64_t last) {
     const struct kvmill_attend *problem = argument;
     struct work work = work_in(problem->workspace, problem->shape);
-    (void)first, (void)last; /* one unit */
+    (void)first, (void)last; /* there is one unit of work */
     for (int64_t r = 0; problem->begin && r < problem->rows; r++)
         begin_row(problem, &work, r);
     attend_extents(problem, &work);

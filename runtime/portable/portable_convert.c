@@ -11,7 +11,7 @@
 
 /* ---- Numbers ---- */
 
-/* The largest magnitude of some elements; NaN if one of them is. */
+/* The largest magnitude of some elements; NaN if one of them is NaN. */
 static float largest_of(int activation, const unsigned char *data, int64_t from, int64_t count) {
     uint32_t largest = 0;
     for (int64_t i = from; i < from + count; i++) {
@@ -25,7 +25,7 @@ static float clamp(float value, float limit) {
     return value > limit ? limit : value < -limit ? -limit : value;
 }
 
-/* At magnitudes of 2^23 floats are the integers. */
+/* From magnitudes of 2^23 on, every float is an integer. */
 static int round_to_even(float value) {
     float moved = value + 0x1.8p23f;
     return (int)(moved - 0x1.8p23f);
@@ -37,7 +37,7 @@ static int round_from_zero(float value) {
     return whole + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
-/* Elements that are converted together: whole blocks. */
+/* Elements that are converted together; blocks are whole. */
 enum { PIECE = 2 * KVMILL_MOST_BLOCK };
 
 static void load(int activation, const unsigned char *data, int64_t from, int64_t count, float *x) {
@@ -47,7 +47,7 @@ static void load(int activation, const unsigned char *data, int64_t from, int64_
 
 /* ---- Groups that share a scale ---- */
 
-/* Every step is rounded to the type of the activations; what is not finite stays. */
+/* Every step is rounded to the type of the activations; numbers that are not finite stay. */
 static float scale_of(float largest, float limit, int activation) {
     float scale = kvmill_round_as(activation, largest / limit);
     float least = kvmill_round_as(activation, 1e-5f);
@@ -90,14 +90,14 @@ static void write_groups(const struct kvmill_convert_shape *shape, const unsigne
 
 /* ---- Blocks of llama.cpp, quantised as its reference functions do ---- */
 
-/* A block before its codes are packed; scale and minimum as its codes are computed. */
+/* A block before its codes are packed, with scale and minimum as they are used for codes. */
 struct block {
     float scale, minimum;
     int codes[KVMILL_MOST_BLOCK];
 };
 
-/* Where the reference leaves the result open: 0 for what is not a number (as all elements beside
-   one that is not finite), no codes out of range where the inverse overflowed. */
+/* Where the reference leaves the result open: the code of 0 for NaN (as for all elements of a block
+   that is not finite), and no code out of range if the inverse has overflowed. */
 static float quotient(float value, float inverse, float least, float most) {
     float product = value * inverse;
     if (inverse == 0 || product != product)
@@ -113,7 +113,8 @@ static float largest_in(const float *x, int count) {
     return largest_of(KVMILL_F32, (const unsigned char *)x, 0, count);
 }
 
-/* The element of the largest magnitude, the first of equals; 0 where all are, NaN if one is. */
+/* The element with the largest magnitude, the first of equals; 0 if all are 0, NaN if one is NaN.
+ */
 static float extreme_of(const float *x, int count) {
     float largest = largest_in(x, count);
     for (int i = 0; i < count; i++)
@@ -131,7 +132,7 @@ static void quantise_outwards(const struct kvmill_format_parts *parts, const flo
         block->codes[i] = round_from_zero(quotient(x[i], inverse, -most, most));
 }
 
-/* Codes before their offset is added are halves up, from the least one on. */
+/* Codes before their offset is added: rounded half up, counted from the least code. */
 static void quantise_extreme(const struct kvmill_format_parts *parts, const float *x,
                              struct block *block) {
     int offset = kvmill_format_code_offset(parts), most = kvmill_format_most_code(parts);
@@ -144,7 +145,8 @@ static void quantise_extreme(const struct kvmill_format_parts *parts, const floa
     }
 }
 
-/* The first of equals: the sign of a zero counts.  NaN where one element is not finite. */
+/* The least element, the first of equals, because the sign of a zero counts; NaN if one is not
+ * finite. */
 static float least_of(const float *x, int count) {
     float least = x[0];
     for (int i = 0; i < count; i++) {
@@ -175,7 +177,7 @@ static void quantise_range(const struct kvmill_format_parts *parts, const float 
     }
 }
 
-/* The place of the nearest number of the table, the greater of two. */
+/* The index of the nearest number in the table; of two, the greater one. */
 static int nearest_place(const struct kvmill_format_parts *parts, float x) {
     int place = 0;
     for (int i = 1; i < 1 << parts->bits; i++)
@@ -183,7 +185,8 @@ static int nearest_place(const struct kvmill_format_parts *parts, float x) {
     return place;
 }
 
-/* Weights are squares of the elements.  Below 1e-15 nothing is told apart. */
+/* Squared errors are weighted by the squares of the elements.  Below 1e-15 all elements count as 0.
+ */
 static void quantise_squares(const struct kvmill_format_parts *parts, const float *x,
                              struct block *block) {
     float extreme = extreme_of(x, parts->block), products = 0, squares = 0;
@@ -297,7 +300,7 @@ struct place {
     unsigned char *activation, *data, *scale;
 };
 
-/* Where token t of a kv head, which is `head` of the activations, lies. */
+/* Where the activations of token t and head `head` are. */
 static struct place place_of(const struct kvmill_convert *problem, int64_t t, int64_t kv_head,
                              int64_t head) {
     const struct kvmill_cache_rows *cache = &problem->cache;

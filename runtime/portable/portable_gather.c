@@ -8,7 +8,7 @@
 #include "../core/tensor.h"
 #include "portable.h"
 
-/* Where a window begins: in indices its vector. */
+/* The place of a window; in indices, that of its vector. */
 struct place {
     const unsigned char *indices, *operand;
     unsigned char *result;
@@ -36,7 +36,7 @@ static int64_t clamp(int64_t start, int64_t most) {
     return start < 0 ? 0 : start > most ? most : start;
 }
 
-/* Whether it is outside: some start had to be clamped. */
+/* Whether a window is outside, that is, whether a start had to be clamped. */
 static bool move_to_window(const struct kvmill_gather_geometry *geometry, struct place *place) {
     const struct kvmill_gather_shape *shape = &geometry->shape;
     DLDataType type = {shape->index_signed ? kDLInt : kDLUInt, (uint8_t)shape->index_bits, 1};
@@ -51,7 +51,7 @@ static bool move_to_window(const struct kvmill_gather_geometry *geometry, struct
     return outside;
 }
 
-/* ---- What becomes of it ---- */
+/* ---- Copying and filling ---- */
 
 /* Bodies: context is the bytes side by side, or the geometry. */
 static void fill_bytes(const void *context, unsigned char *const *at, int64_t count,
@@ -78,7 +78,8 @@ static void set_loops(const struct kvmill_gather_geometry *geometry, struct loop
     }
 }
 
-/* Units of work are pieces of windows; all but the last of a window are equally long. */
+/* Units of work are pieces of windows; all pieces of a window except the last have the same length.
+ */
 static void run(const void *pointer, int64_t first, int64_t last) {
     const struct kvmill_gather_windows *problem = pointer;
     struct kvmill_gather_geometry piece = *problem->geometry;

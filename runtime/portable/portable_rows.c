@@ -9,7 +9,7 @@
 #include "../core/tensor.h"
 
 static int64_t row_offset(const DLTensor *tensor, int axis, int64_t slab, int64_t slot) {
-    bool overflow = false; /* never: the tensor is reachable */
+    bool overflow = false; /* never set: the tensor is reachable */
     return kvmill_plus(kvmill_tensor_offset(tensor, 0, axis, slab),
                        kvmill_times(slot, kvmill_tensor_stride(tensor, axis), &overflow),
                        &overflow);
@@ -39,7 +39,7 @@ static bool is_byte_run(const DLTensor *tensor, int axis, int64_t row) {
            (kvmill_dtype_bits(tensor->dtype) != 4 || row % 2 == 0);
 }
 
-/* Elements of a row that lie along its last dim: a row without dims of its own has one. */
+/* The elements of a row along its last dim; a row without dims has one element. */
 static int64_t last_dim(const DLTensor *tensor, int axis) {
     return axis == tensor->ndim - 1 ? 1 : tensor->shape[tensor->ndim - 1];
 }
@@ -70,7 +70,7 @@ static void copy_row(const struct rows_problem *problem, int64_t slab, int64_t s
                   begin + kvmill_tensor_offset(from, axis + 1, to->ndim, e), axis);
 }
 
-/* Slot of the first new row of a slab. */
+/* The slot of the first new row of a slab. */
 static int64_t first_slot(const struct kvmill_rows *rows, int64_t slab) {
     int64_t batch = slab / rows->heads;
     if (rows->starts == NULL)

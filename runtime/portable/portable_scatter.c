@@ -10,7 +10,7 @@
 #include "../core/tensor.h"
 #include "../ops/scatter.h"
 
-/* A part at work.  Sides of loops: results, then updates. */
+/* A part in progress.  The sides of loops are results and updates. */
 struct work {
     const struct scatter_plan *plan;
     const struct kvmill_windows *windows;
@@ -19,17 +19,17 @@ struct work {
     int64_t component_step;
     int64_t own_first, own_last;                             /* of axis plan->split */
     int64_t first[KVMILL_MOST_RANK], last[KVMILL_MOST_RANK]; /* of outer axes of updates */
-    int64_t element_bytes;                                   /* where updates just replace */
+    int64_t element_bytes;                                   /* if updates just replace */
     struct kvmill_scalar values[KVMILL_MOST_REGION_VALUES];
 };
 
-/* What of a window is applied: for each operand axis, window coordinates [from, to). */
+/* The part of a window that is applied: for each operand axis, window coordinates [from, to). */
 struct box {
     int64_t base[KVMILL_MOST_RANK]; /* operand coordinate of window coordinate 0 */
     int64_t from[KVMILL_MOST_RANK], to[KVMILL_MOST_RANK];
 };
 
-/* The part of a window of `extent` from `start` on that lies in [0, dim). */
+/* Restrict a window of `extent` from `start` on to [0, dim). */
 static void clip(int64_t start, int64_t extent, int64_t dim, int64_t *from, int64_t *to) {
     *from = *to = 0;
     if (start >= dim || start <= -extent)
@@ -38,7 +38,7 @@ static void clip(int64_t start, int64_t extent, int64_t dim, int64_t *from, int6
     *to = start > dim - extent ? dim - start : extent;
 }
 
-/* Only what this part owns. */
+/* Restrict it to what this part owns. */
 static void clip_to_own(const struct work *work, struct box *box) {
     int d = work->plan->split;
     int64_t first = work->own_first - box->base[d], last = work->own_last - box->base[d];
@@ -59,7 +59,7 @@ static int64_t start_of(const struct work *work, int d, const int64_t *turn,
                              vector + windows->component[d] * work->component_step);
 }
 
-/* false: nothing of the window is applied.  turn: coordinates of the outer axes. */
+/* false if nothing of the window is applied.  turn: coordinates of the outer axes. */
 static bool set_box(const struct work *work, const int64_t *turn, const unsigned char *vector,
                     struct box *box) {
     const struct kvmill_windows *windows = work->windows;
@@ -76,7 +76,7 @@ static bool set_box(const struct work *work, const int64_t *turn, const unsigned
     return true;
 }
 
-/* An outer axis of a window: its coordinate is given. */
+/* For an outer axis of a window, the coordinate is given. */
 static bool fix_outer(const struct work *work, const int64_t *turn, struct box *box) {
     const struct kvmill_windows *windows = work->windows;
     for (int d = 0; d < windows->rank; d++) {
@@ -93,8 +93,8 @@ static bool fix_outer(const struct work *work, const int64_t *turn, struct box *
     return true;
 }
 
-/* Move `at` along operand axis d to where the box begins; the steps of a loop over it, if there is
- * one. */
+/* Move `at` along operand axis d to where the box begins.  Returns the steps of a loop over it, if
+ * there is one. */
 static void walk_box(const struct work *work, const struct box *box, int d, int64_t *step,
                      unsigned char **at) {
     const struct scatter_plan *plan = work->plan;
@@ -136,7 +136,7 @@ static void apply_elements(const void *context, unsigned char *const *at, int64_
     }
 }
 
-/* Where one slot's updates just replace, results take the place of a copy's side 1. */
+/* If updates of a slot just replace, results are side 1 of a copy. */
 static void replace_elements(const void *context, unsigned char *const *at, int64_t count,
                              const int64_t *step) {
     unsigned char *const swapped[2] = {at[1], at[0]};
@@ -147,7 +147,7 @@ static void replace_elements(const void *context, unsigned char *const *at, int6
 static const unsigned char *vector_of(const struct work *work, const int64_t *turn) {
     const struct kvmill_windows *windows = work->windows;
     const unsigned char *vector = tensor_data(work->indices);
-    bool overflow = false; /* never: it is reachable */
+    bool overflow = false; /* never set: it is reachable */
     for (int j = 0; j < windows->space_rank; j++)
         vector +=
             kvmill_times(turn[windows->space_axis[j]],
@@ -158,7 +158,7 @@ static const unsigned char *vector_of(const struct work *work, const int64_t *tu
 /* Where results begin, and the updates of this turn. */
 static void set_bases(const struct work *work, const int64_t *turn, unsigned char **at) {
     const struct scatter_plan *plan = work->plan;
-    bool overflow = false; /* likewise */
+    bool overflow = false; /* never set: it is reachable */
     for (int i = 0; i < plan->count; i++) {
         const DLTensor *updates = work->call->tensors[scatter_update_at(plan, i)];
         at[i] = tensor_data(work->call->tensors[scatter_result_at(plan, i)]);
@@ -169,7 +169,7 @@ static void set_bases(const struct work *work, const int64_t *turn, unsigned cha
     }
 }
 
-/* Loops over what is inside the outer axes; `at` is moved to where they begin. */
+/* Set the loops over axes inside the outer ones; `at` is moved to where they begin. */
 static void set_loops(const struct work *work, const struct box *box, struct loops *loops,
                       unsigned char **at) {
     const struct kvmill_windows *windows = work->windows;
@@ -200,7 +200,7 @@ static void apply_turn(struct work *work, const int64_t *turn) {
         kvmill_loops_walk(&loops, at, apply_elements, work);
 }
 
-/* The first turn; false: there is none. */
+/* Set the first turn; false if there is none. */
 static bool first_turn(struct work *work, int64_t *turn) {
     const struct scatter_plan *plan = work->plan;
     const DLTensor *updates = work->call->tensors[scatter_update_at(plan, 0)];
@@ -216,7 +216,7 @@ static bool first_turn(struct work *work, int64_t *turn) {
     return some;
 }
 
-/* In row-major order; false after the last. */
+/* Set the next turn, in row-major order; false after the last. */
 static bool next_turn(const struct work *work, int64_t *turn) {
     for (int r = work->plan->outer - 1; r >= 0; r--) {
         if (++turn[r] < work->last[r])

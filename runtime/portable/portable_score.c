@@ -6,7 +6,7 @@
 #include "../flow/flow.h"
 #include "portable.h"
 
-/* Elements that are converted together, of a multiple of LANES. */
+/* Elements that are converted together: a multiple of LANES. */
 enum { PIECE = 256 };
 
 struct piece {
@@ -60,7 +60,7 @@ static float head_score(const struct kvmill_score_pages *problem, int64_t head, 
     return is_weighted(kind) ? score * problem->weight[head] : score;
 }
 
-/* For each head, `step` apart. */
+/* For each head; heads are `step` apart. */
 static void score_block(const struct kvmill_score_pages *problem, int64_t page, int64_t block,
                         float *score, int64_t step) {
     const struct kvmill_score_shape *shape = problem->shape;
@@ -77,7 +77,7 @@ static void score_block(const struct kvmill_score_pages *problem, int64_t page, 
 
 /* ---- Folds ---- */
 
-/* Scores of a page, and what is left of them. */
+/* The scores of a page, and how many are left of them. */
 struct scores {
     float score[KVMILL_MOST_PAGE_SCORES];
     int64_t rows, columns;
@@ -95,7 +95,7 @@ static struct scores score_page(const struct kvmill_score_pages *problem, int64_
     return scores;
 }
 
-/* Heads lie along columns, except those of bounds. */
+/* Heads are along columns, except for bounds. */
 static void fold(const struct kvmill_score_shape *shape, int number, struct scores *scores) {
     static const int codes[] = {[KVMILL_FOLD_MAX] = KVMILL_FLOW_MAX,
                                 [KVMILL_FOLD_MEAN] = KVMILL_FLOW_MEAN,

@@ -8,14 +8,14 @@
 /* Digits of a key, from the highest. */
 enum { DIGIT_BITS = 8, DIGITS = 4, DIGIT_VALUES = 1 << DIGIT_BITS };
 
-/* The least key that is selected, and how many of equal ones are. */
+/* The least key that is selected, and how many pages with this key are. */
 struct threshold {
     uint32_t key;
     int64_t equal;
 };
 
-/* The digit in which the wanted-th largest of the keys that begin with `prefix` lies; of those in
-   it, `wanted` are left. */
+/* Find the digit of the wanted-th largest of the keys that begin with `prefix`; `wanted` becomes
+   the rank among keys with this digit. */
 static uint32_t find_digit(const int32_t *keys, int64_t count, int digit, uint32_t prefix,
                            int64_t *wanted) {
     int64_t counts[DIGIT_VALUES] = {0};

@@ -9,13 +9,13 @@
 #include <kvmill.h>
 #include <kvmill_kernel.h>
 
-/* Generated kernels see only `rows`, in kernel units.  The portable ones take the tensors as they
-   are, so that any strides will do. */
+/* Generated kernels see only `rows`, in kernel units.  Portable kernels use the tensors, so any
+   strides are possible. */
 struct rows_problem {
     struct kvmill_rows rows;
     const DLTensor *past, *update, *present;
     int axis;
-    int64_t count; /* elements of present */
+    int64_t count; /* elements of present_cache */
     bool in_place;
 };
 

@@ -6,7 +6,8 @@
 
 #include "../core/numbers.h"
 
-/* A number that is larger where the score is; both zeros are equal, NaN is -infinity. */
+/* An integer that is larger if the score is; both zeros give the same, and NaN counts as -infinity.
+ */
 static inline uint32_t kvmill_score_key(float score) {
     uint32_t bits = kvmill_bits_of_float(score == score ? score + 0.0f : -__builtin_inff());
     return bits >> 31 ? ~bits : bits | 1u << 31;

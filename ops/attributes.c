@@ -9,7 +9,7 @@
 #include "../defs/dtype.h"
 #include "fail.h"
 
-enum { MOST_ITEMS = 64 }; /* of a list of axes */
+enum { MOST_ITEMS = 64 }; /* items of a list of axes */
 
 static kvmill_status refuse_range(const struct op_range *range, int64_t value, int64_t most,
                                   kvmill_error *error) {
@@ -35,7 +35,7 @@ static kvmill_status check_range(const struct op *op, const struct op_struct *pa
                                                   : refuse_range(range, value, most, error);
 }
 
-/* Before its source had it, a member has its default. */
+/* Before the source's version that added a member, it has its default. */
 static kvmill_status check_since(const struct op_struct *part, const struct op_member *member,
                                  const void *base, kvmill_error *error) {
     if (member->since == 0 || kvmill_member_is_default(member, base))
@@ -65,7 +65,7 @@ static kvmill_status check_word(const struct op_member *member, const void *base
                        word, kvmill_list_words(member->words, "\"", accepted));
 }
 
-/* What goes with a flag counts where the flag is set. */
+/* A member that belongs to a flag counts only if the flag is set. */
 static bool is_said(const struct op_struct *part, const struct op_member *member,
                     const void *base) {
     const struct op_condition with = {{member->with}};

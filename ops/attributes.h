@@ -7,27 +7,27 @@
 #include "../defs/format.h"
 #include "../defs/op.h"
 
-/* Ranges, words and versions of the members of one of the op's structs. */
+/* Check ranges, words and versions of the members of one of the op's structs. */
 kvmill_status kvmill_check_attributes(const struct op *op, const struct op_struct *part,
                                       const void *base, kvmill_error *error);
 
-/* The same of the first struct of op `number` of a family. */
+/* The same for the first struct of op `number` of a family. */
 kvmill_status kvmill_check_members(enum op_family family, int number, const void *base,
                                    kvmill_error *error);
 
-/* The lists of axes in it: of no more items than any tensor has axes, and not NULL, except the one
-   called `open`, whose items may be unknown; or NULL. */
+/* Check the lists of axes in it: they have at most as many items as a tensor can have axes, and are
+   not NULL, except for the one called `open` (or NULL for none), whose items may be unknown. */
 kvmill_status kvmill_check_axis_lists(enum op_family family, const void *base, const char *open,
-                                 kvmill_error *error);
+                                      kvmill_error *error);
 
-/* A number that is not negative, and finite as the float32 it is used as. */
+/* Check a number: not negative, and finite as the float32 as which it is used. */
 kvmill_status kvmill_check_factor(const char *name, double value, kvmill_error *error);
 
 /* PREFIX NAME is TYPE; accepted: ACCEPTED */
 kvmill_status kvmill_refuse_member_type(const char *prefix, const char *name, DLDataType type,
                                         const char *accepted, kvmill_error *error);
 
-/* A word of kvmill_mode_words; NULL: linear. */
+/* Check a word of kvmill_mode_words; NULL: linear. */
 bool kvmill_is_circular(const char *mode);
 
 /* "float32, float16, bfloat16": the types of activations. */

@@ -10,13 +10,13 @@
 struct kvmill_bounded {
     char *text;
     size_t size;
-    size_t length; /* of all pieces: `size` or more when they were cut */
+    size_t length; /* of the whole text: `size` or more if it was cut */
 };
 
 void kvmill_bounded_add(struct kvmill_bounded *bounded, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Why there is no text, instead of it.  Always false. */
+/* Replace the text by the reason why there is none.  Always returns false. */
 bool kvmill_bounded_refuse(struct kvmill_bounded *bounded, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -66,7 +66,7 @@ float kvmill_cache_attend_slope(const kvmill_cache_attend *op, int64_t head) {
 
 /* ---- Types ---- */
 
-/* What is added to scores must be exact in the kernels' type. */
+/* The terms of scores must be exact in the type of kernels. */
 static bool wants_float32(const kvmill_cache_attend *op) {
     bool same = !kvmill_cache_attend_is_masked(op) ||
                 kvmill_dtype_equal(op->mask_T1, kvmill_bool) ||

@@ -48,7 +48,7 @@ static kvmill_status refuse_integer(const char *name, int64_t value, int64_t lea
                        most);
 }
 
-/* Heads [first, first + num_heads) of the whole model's. */
+/* Heads [first, first + num_heads) of the whole model. */
 static kvmill_status check_alibi(const kvmill_cache_attention *op,
                                  struct kvmill_cache_geometry *geometry, kvmill_error *error) {
     int64_t heads = or_default(op->alibi_heads, op->num_heads), first = op->alibi_first;
@@ -127,7 +127,7 @@ static bool is_view(const kvmill_cache_attention *op, enum kvmill_cache_op which
 static struct kvmill_side value_side(const kvmill_cache_attention *op) {
     struct kvmill_side same = key_side(op);
     same.is_value = true;
-    if (kvmill_says_transposed(same.format)) /* which only keys are */
+    if (kvmill_says_transposed(same.format)) /* only keys are transposed */
         same.format = NULL;
     if (!op->value_differs)
         return same;
@@ -245,7 +245,7 @@ static kvmill_status check_tiles(const struct kvmill_side *side, struct kvmill_f
                        side->prefix, side->quant_bit);
 }
 
-/* Larger pages gain nothing, and kernels count in 32 bits. */
+/* Larger pages have no advantage, and kernels count in 32 bits. */
 enum { MOST_TRANSPOSED_ROWS = 1 << 16 };
 
 static kvmill_status check_transposed(const struct kvmill_side *side, struct kvmill_format *format,
@@ -297,7 +297,7 @@ static bool is_said_differently(const char *value, const char *key) {
     return value != NULL && (key == NULL || strcmp(value, key) != 0);
 }
 
-/* What is said of V's format is what K has. */
+/* If V's format is given, it must be K's. */
 static kvmill_status check_format_of_view(const kvmill_cache_attention *op, kvmill_error *error) {
     const struct {
         const char *name;
@@ -317,7 +317,7 @@ static kvmill_status check_format_of_view(const kvmill_cache_attention *op, kvmi
     return KVMILL_OK;
 }
 
-/* The beginning of a row of K: whole groups or blocks, which have their elements in order. */
+/* V is the beginning of K's rows: whole groups or blocks, with elements in order. */
 static kvmill_status check_view(const kvmill_cache_attention *op,
                                 struct kvmill_cache_geometry *geometry, kvmill_error *error) {
     const struct kvmill_format_parts *parts = kvmill_format_parts(geometry->key.element);
@@ -342,7 +342,7 @@ static kvmill_status check_view(const kvmill_cache_attention *op,
                        dim, multiple, op->head_dim);
 }
 
-/* MultiHeadAttention has no cache: what it attends over are activations. */
+/* MultiHeadAttention has no cache: it attends over activations. */
 static kvmill_status check_formats(const kvmill_cache_attention *op,
                                    struct kvmill_cache_geometry *geometry, kvmill_error *error) {
     struct kvmill_side key = key_side(op), value = value_side(op);
@@ -362,7 +362,7 @@ static kvmill_status check_formats(const kvmill_cache_attention *op,
 
 /* ---- All of it ---- */
 
-/* Shapes tell how many slots a sequence has, except where sequences share them all. */
+/* Shapes determine how many slots a sequence has, unless sequences share all slots. */
 static kvmill_status check_ring(const kvmill_cache_attention *op,
                                 struct kvmill_cache_geometry *geometry, kvmill_error *error) {
     bool has_cache = geometry->which != KVMILL_MULTI_HEAD_ATTENTION;
@@ -389,7 +389,7 @@ static kvmill_status check_layout_of_tiles(const struct kvmill_cache_geometry *g
                        geometry->layout, word, geometry->dynamic ? "3, 4" : "1");
 }
 
-/* No kernels have both. */
+/* No kernels combine these two. */
 static kvmill_status check_places_of_transposed(const struct kvmill_cache_geometry *geometry,
                                                 kvmill_error *error) {
     if (kvmill_has_tiles(geometry))
@@ -399,7 +399,7 @@ static kvmill_status check_places_of_transposed(const struct kvmill_cache_geomet
     return check_layout_of_tiles(geometry, KVMILL_TRANSPOSED_WORD, error);
 }
 
-/* Rows of a tile are those of one head, and one sequence. */
+/* The rows of a tile must be those of one head and one sequence. */
 static kvmill_status check_places_of_tiles(const struct kvmill_cache_geometry *geometry,
                                            kvmill_error *error) {
     if (kvmill_is_transposed(geometry))

@@ -1,5 +1,5 @@
-/* PMX cache attention: what is a valid problem, and what every valid problem folds to.  The same
-   rules serve the generator (spec files) and the library (plans).
+/* PMX cache attention: which problems are valid, and how they fold.  The same rules serve the
+   generator (spec files) and the library (plans).
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_CACHE_ATTENTION_H
@@ -25,20 +25,20 @@ static inline int64_t kvmill_window_of(int64_t left_window_size) {
     return is_bound ? left_window_size + 1 : 0;
 }
 
-/* The attributes resolved: defaults filled in, types as kernels see them. */
+/* The attributes with defaults filled in, and types as kernels see them. */
 struct kvmill_cache_geometry {
     enum kvmill_cache_op which;
     bool dynamic, causal, alibi, paged;
     int64_t heads, kv_heads, ratio; /* ratio = heads / kv_heads */
     int64_t layers, layer, layout, page_size, repeat;
-    int activation;                  /* enum kvmill_element; I8 for raw copies (D41) */
-    struct kvmill_format key, value; /* of the cache; of MultiHeadAttention: of the inputs */
+    int activation;                  /* enum kvmill_element; I8: codes are copied (D41) */
+    struct kvmill_format key, value; /* of the cache; for MultiHeadAttention, of the inputs */
     bool value_differs, value_view;
     int math;
     double scale, softcap;
     int64_t window; /* kvmill_window_of */
     bool circular;
-    int64_t ring; /* slots that a ring has whatever the tensors' shapes; or 0 */
+    int64_t ring; /* slots of a ring that do not depend on the tensors' shapes; or 0 */
     int64_t alibi_heads, alibi_first;
     double alibi_scale;
 };
@@ -51,34 +51,35 @@ kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
                                            struct kvmill_cache_geometry *geometry,
                                            kvmill_error *error);
 
-/* Sides that have rows: K and V, or K alone, of which V is a view. */
+/* The sides that have rows: K and V; or only K, if V is a view of it. */
 static inline int kvmill_stored_sides(const struct kvmill_cache_geometry *geometry) {
     return geometry->value_view ? 1 : 2;
 }
 
-/* Dims of a cache; batch is -1 where sequences share the slots.  row: of a page's rows, where
-   `slot` is that of pages; else 0. */
+/* The dims of a cache.  batch is -1 if sequences share the slots.  row is the dim of a page's rows
+   if `slot` counts pages, else 0. */
 struct kvmill_cache_layout {
     int rank, batch, layer, kv, slot, head, row;
 };
 const struct kvmill_cache_layout *kvmill_cache_layout_of(
     const struct kvmill_cache_geometry *geometry);
 
-/* The dims of a cache as far as the attributes tell; the last one is `last`.  Their number. */
+/* The dims of a cache as far as the attributes determine them; the last one is `last`.  Returns
+ * their number. */
 enum { KVMILL_MOST_CACHE_DIMS = 6 };
 int kvmill_cache_dims(const struct kvmill_cache_geometry *geometry, int64_t last,
                       int64_t dims[KVMILL_MOST_CACHE_DIMS]);
 
-/* The dim that a cache's rows are counted along: pages of one row are rows. */
+/* The dim along which a cache's rows are counted; pages of one row are rows. */
 int kvmill_cache_row_dim(const struct kvmill_cache_geometry *geometry);
 
-/* K, V or both are in tiles: slots are counted in multiples of KVMILL_KEY_TILE. */
+/* Whether K, V or both are in tiles, so that slots are counted in multiples of KVMILL_KEY_TILE. */
 bool kvmill_has_tiles(const struct kvmill_cache_geometry *geometry);
 
-/* The word that says so of K or V, or of pages: */
+/* The word for this arrangement, "tiles" or "transposed". */
 const char *kvmill_tiles_word(const struct kvmill_cache_geometry *geometry);
 
-/* The pages of K are transposed: slots are counted in whole pages. */
+/* Whether the pages of K are transposed, so that slots are counted in whole pages. */
 bool kvmill_is_transposed(const struct kvmill_cache_geometry *geometry);
 
 /* The attributes of K's cache, or of V's. */
@@ -88,15 +89,15 @@ struct kvmill_side {
     int64_t dim, quant_bit, quant_group;
     DLDataType T2, T3;
     const char *format;
-    int64_t page; /* rows; 0: there are no pages */
+    int64_t page; /* rows of a page; 0: there are no pages */
 };
 
-/* The format that they name. */
+/* The format that these attributes name. */
 kvmill_status kvmill_check_side(const struct kvmill_side *side, struct kvmill_format *format,
                                 int activation, kvmill_error *error);
 
-/* Shapes of the kernels a problem needs; rows and workspace of an attend shape stay 0.  With
-   `masked`, attend kernels take an attn_mask as well. */
+/* The shapes of the kernels that a problem needs; rows and workspace of an attend shape stay 0.
+   With `masked`, attend kernels also take an attn_mask. */
 struct kvmill_convert_shape kvmill_convert_shape_of(const struct kvmill_cache_geometry *geometry,
                                                     bool value);
 struct kvmill_attend_shape kvmill_attend_shape_of(const struct kvmill_cache_geometry *geometry,

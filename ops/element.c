@@ -9,7 +9,7 @@
 
 /* ---- Types ---- */
 
-/* How a float ends: with infinities and NaNs, with NaNs alone, with one NaN at -0, or with numbers.
+/* The special values of a type of floats: infinities and NaNs; only NaNs; one NaN at -0; or none.
  */
 enum ending { IEEE, NANS, NAN_AT_MINUS_ZERO, NUMBERS, UNSIGNED_POWERS };
 
@@ -255,7 +255,7 @@ static uint64_t shift_to_even(uint64_t bits, int shift) {
     return (bits + ((uint64_t)1 << (shift - 1)) - 1 + (bits >> shift & 1)) >> shift;
 }
 
-/* The magnitude next to a finite one; beyond the largest when it is too large. */
+/* The magnitude next to a finite one; beyond the largest if it is too large. */
 static uint64_t round_magnitude(const struct float_format *format, uint64_t value) {
     int exponent = (int)(value >> 52) - 1023;
     int least = format->ending == UNSIGNED_POWERS ? -format->bias : 1 - format->bias;
@@ -274,7 +274,7 @@ static uint64_t nan_bits(const struct float_format *format, uint64_t sign) {
     case NAN_AT_MINUS_ZERO:
         return magnitude_mask(format) + 1;
     case NUMBERS:
-        return magnitude_mask(format) + 1; /* -0: there is none */
+        return magnitude_mask(format) + 1; /* -0 does not exist */
     default:
         return sign | magnitude_mask(format);
     }
@@ -326,7 +326,7 @@ uint64_t kvmill_integer_of(DLDataType type, uint64_t bits) {
 
 /* ---- Conversion ---- */
 
-/* A number as it is on the way from one type to another. */
+/* A number during conversion from one type to another. */
 struct number {
     bool is_float;
     bool is_signed;
@@ -355,8 +355,8 @@ static struct number number_of(DLDataType type, struct kvmill_scalar scalar) {
     }
 }
 
-/* An integer as a double that rounds to any narrower float as the integer itself would: what 53
-   bits do not hold leaves a trace in the last one. */
+/* An integer as a double that rounds to any narrower float as the integer itself would: if 53 bits
+   do not hold it, the last bit is set. */
 static double odd_double(const struct number *number, bool exact) {
     bool negative = number->is_signed && (int64_t)number->integer < 0;
     uint64_t magnitude = negative ? 0 - number->integer : number->integer;
@@ -437,7 +437,7 @@ struct kvmill_scalar kvmill_complex_of(DLDataType type, uint64_t real, uint64_t 
 
 /* ---- Quantized numbers ---- */
 
-/* Every step is rounded to the expressed type, as the source's definition does. */
+/* Every step is rounded to the expressed type, as in the source's definition. */
 static double rounded(DLDataType type, double value) {
     return kvmill_float_of(type, kvmill_bits_of(type, value));
 }

@@ -17,12 +17,12 @@ static inline int64_t kvmill_max(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* A and B are equal, or one is not known. */
+/* Whether A and B are equal, or one is unknown. */
 static inline bool kvmill_may_be_equal(int64_t a, int64_t b) {
     return a == b || a == KVMILL_DYNAMIC || b == KVMILL_DYNAMIC;
 }
 
-/* `overflow` is set where the result does not fit, and stays set. */
+/* `overflow` is set if the result does not fit, and stays set. */
 static inline int64_t kvmill_times(int64_t a, int64_t b, bool *overflow) {
     *overflow |= __builtin_mul_overflow(a, b, &a);
     return a;
@@ -33,12 +33,12 @@ static inline int64_t kvmill_plus(int64_t a, int64_t b, bool *overflow) {
     return a;
 }
 
-/* |a|; INT64_MIN has none. */
+/* |a|; INT64_MIN has no magnitude that fits. */
 static inline int64_t kvmill_magnitude(int64_t a, bool *overflow) {
     return a < 0 ? kvmill_times(a, -1, overflow) : a;
 }
 
-/* Elements of extents, taken one by one; begins as {1}. */
+/* The product of extents that are added one by one; begins as {1}. */
 struct kvmill_count {
     int64_t product; /* of the known ones */
     bool empty, dynamic, overflow;
@@ -53,8 +53,8 @@ static inline void kvmill_count_extent(struct kvmill_count *count, int64_t exten
 
 enum { KVMILL_TOO_MANY = -2 };
 
-/* 0 as soon as an extent is; KVMILL_TOO_MANY for more than int64 holds; KVMILL_DYNAMIC where one is
-   not known. */
+/* 0 if any extent is 0; KVMILL_TOO_MANY if int64 cannot hold the product; KVMILL_DYNAMIC if an
+   extent is unknown. */
 static inline int64_t kvmill_counted(const struct kvmill_count *count) {
     return count->empty      ? 0
            : count->overflow ? KVMILL_TOO_MANY
@@ -69,7 +69,7 @@ static inline int64_t kvmill_count_of(const int64_t *extents, int rank) {
     return kvmill_counted(&count);
 }
 
-/* Elements of a tensor, likewise. */
+/* The elements of a tensor, in the same way. */
 static inline int64_t kvmill_element_count(const DLTensor *tensor) {
     return kvmill_count_of(tensor->shape, tensor->ndim);
 }

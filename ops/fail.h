@@ -16,7 +16,8 @@ __attribute__((format(printf, 3, 4))) kvmill_status kvmill_fail(kvmill_error *er
 /* Clear the message and return KVMILL_OK. */
 kvmill_status kvmill_succeed(kvmill_error *error);
 
-/* Memory that ended, or an instruction set that KVMILL_ISA names: not the caller's fault. */
+/* Whether a failure is not the caller's fault: out of memory, or an instruction set that KVMILL_ISA
+ * names. */
 static inline bool kvmill_is_of_system(kvmill_status status) {
     return status == KVMILL_E_MEMORY || status == KVMILL_E_ISA;
 }

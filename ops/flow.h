@@ -67,7 +67,7 @@ enum kvmill_flow_code {
     KVMILL_FLOW_LOAD,
     KVMILL_FLOW_SAVE,
     KVMILL_FLOW_TOPK,
-    KVMILL_FLOW_APPROX_TOPK, /* in programs it is topK */
+    KVMILL_FLOW_APPROX_TOPK, /* in programs it becomes topK */
     KVMILL_FLOW_UNION,
     KVMILL_FLOW_CODES
 };
@@ -89,37 +89,37 @@ enum {
 
 struct kvmill_flow_typing;
 
-/* What all ops of a name have in common. */
+/* What all ops with one name have in common. */
 struct kvmill_flow_kind {
     const char *name;
     int inputs;
     unsigned programs;   /* bits by enum kvmill_flow_part */
     unsigned attributes; /* of those above */
     unsigned dims;       /* that `dims` may name, as bits */
-    /* What attributes are where a file does not give them; NAN: it must. */
+    /* Defaults of attributes that a file does not give; NAN: it must. */
     double alpha, beta;
     kvmill_status (*infer)(struct kvmill_flow_typing *typing);
 };
 
-/* By enum kvmill_flow_code, and by name; NULL when there is none. */
+/* An op by enum kvmill_flow_code, and by name; NULL if there is none. */
 const struct kvmill_flow_kind *kvmill_flow_kind_at(int code);
 int kvmill_flow_code_by_name(const char *name); /* -1 when there is none */
 
-/* Whether blocks are selected by what it takes. */
+/* Whether the op selects blocks by its input. */
 static inline bool kvmill_flow_is_selection(int code) {
     return code == KVMILL_FLOW_TOPK || code == KVMILL_FLOW_APPROX_TOPK || code == KVMILL_FLOW_UNION;
 }
 
 /* ---- Shapes ---- */
 
-/* A matrix for each block that is scored, or one; `tokens`: its rows are the block's rows, of which
-   there may be fewer than block_size. */
+/* A matrix for each block that is scored, or only one.  `tokens`: its rows are the block's rows,
+   which may be fewer than block_size. */
 struct kvmill_flow_shape {
     bool ragged, tokens;
     int64_t taps, rows, columns;
 };
 
-/* The inputs of a rule of shapes, and what it gives. */
+/* The inputs and the result of a rule of shapes. */
 struct kvmill_flow_typing {
     const kvmill_flow_op *op;
     const struct kvmill_flow_kind *kind;
@@ -128,7 +128,7 @@ struct kvmill_flow_typing {
     kvmill_error *error;
 };
 
-/* For shapes alone: which dim, "[4, 128]" etc.; the text lives in `words`. */
+/* Messages about shapes: which dim; "[4, 128]", as text in `words`. */
 struct kvmill_flow_shape_text {
     char text[64];
 };
@@ -137,7 +137,7 @@ const char *kvmill_flow_shape_words(const struct kvmill_flow_shape *shape,
 
 /* ---- Programs ---- */
 
-/* Where a value comes from; `number` counts within. */
+/* The source of a value; `number` counts within it. */
 enum kvmill_flow_source {
     KVMILL_FLOW_QUERY,
     KVMILL_FLOW_KEY,
@@ -150,12 +150,12 @@ enum kvmill_flow_source {
 struct kvmill_flow_value {
     enum kvmill_flow_source source;
     int number, uses;
-    int64_t sharers; /* kv heads next to each other for which it is the same */
+    int64_t sharers; /* neighbouring kv heads for which it is the same */
     struct kvmill_flow_shape shape;
 };
 
-/* One op; what it writes is a value, or a field (then `field` is its number, else -1).  side: 0
-   where the value becomes rows of K, 1: of V, else -1; later ops read it as it was stored. */
+/* One op.  It writes a value, or a field (then `field` is its number, else -1).  side: 0 if the
+   value becomes rows of K, 1: of V, else -1; later ops read it as it was stored. */
 struct kvmill_flow_step {
     int code;
     int input[2]; /* values, or -1 */
@@ -185,33 +185,33 @@ struct kvmill_flow_budget {
 };
 
 struct kvmill_flow_constant_data {
-    const float *values; /* the caller's; NULL: they come with each step, as */
-    int input;           /* of that number, else -1 */
+    const float *values; /* the caller's; NULL: they come with each step, as the input */
+    int input;           /* with this number, else -1 */
     struct kvmill_flow_shape shape;
 };
 
 struct kvmill_flow_field_data {
-    int element; /* KVMILL_F32, F16, BF16; of rows that tokens bring E4M3, E5M2, I8, too */
+    int element; /* KVMILL_F32, F16, BF16; if rows are appended also E4M3, E5M2, I8 */
     int64_t rows, columns;
     int64_t bytes;  /* of one matrix */
-    int64_t before; /* bytes of those in front of it, where fields lie beside each other */
-    int64_t heads;  /* matrices of a block: kv heads, or a divisor, whose neighbours share one */
+    int64_t before; /* bytes of those before it, if fields are adjacent */
+    int64_t heads;  /* matrices of a block: kv heads, or a divisor; neighbours share one */
     bool saved;     /* state of the index program */
-    int appended;   /* a row comes with each token, as the n-th tensor of such; -1: none does */
-    int scales;     /* the field that gets its scales, -1: it has none */
-    bool powers;    /* these are powers of two */
-    bool of_codes;  /* it has scales of another */
+    int appended;   /* the number of the tensor with its rows of new tokens; -1: none */
+    int scales;     /* the field with its scales; -1: none */
+    bool powers;    /* the scales are powers of two */
+    bool of_codes;  /* it has the scales of another field */
 };
 
 /* A flow resolved. */
 struct kvmill_flow_problem {
     struct kvmill_cache_geometry geometry;
-    /* Tokens of a block, which is what is scored and selected, and blocks of a page. */
+    /* Tokens of a block, which is scored and selected as a whole, and blocks of a page. */
     int64_t block_size, page_blocks;
     int64_t group; /* rows of "q" */
     int field_count, constant_count, appended_count, input_count;
     enum kvmill_field_layout field_layout;
-    int64_t record_bytes; /* of all fields' matrices, where they lie beside each other */
+    int64_t record_bytes; /* of one matrix of every field, if fields are adjacent */
     struct kvmill_flow_field_data fields[KVMILL_MOST_FLOW_FIELDS];
     struct kvmill_flow_constant_data constants[KVMILL_MOST_FLOW_CONSTANTS];
     struct kvmill_flow_program programs[KVMILL_FLOW_PROGRAMS];
@@ -219,19 +219,21 @@ struct kvmill_flow_problem {
     int64_t second; /* blocks that are selected by the second score; 0: there is none */
     enum kvmill_flow_scope scope;
     bool by_score, incremental;
-    bool rounds;    /* results of ops that are not stored: to bfloat16 */
-    bool writes[2]; /* the cache program: rows of K, of V */
+    bool rounds;    /* results of ops that are not stored are rounded to bfloat16 */
+    bool writes[2]; /* whether the cache program writes rows of K, of V */
     bool skipped;   /* the layer keeps no fields, and all rows are read whole */
 };
 
-/* What of a flow a message is about: "fields", "constants", "cache", "index", each with a number,
-   or "select", "attention", "summary", "fields" etc. with number -1, or NULL: the whole. */
+/* The part of a flow that a message is about: "fields", "constants", "cache" or "index" with a
+   number; "select", "attention", "summary", "fields" etc. with number -1; or NULL for the whole
+   flow. */
 struct kvmill_flow_place {
     const char *list;
     int number;
 };
 
-/* A caller's flow and its attention as this library has them; kvmill_take_flow copies them. */
+/* Copies of a caller's flow and its attention, in this library's version; kvmill_take_flow makes
+ * them. */
 struct kvmill_own_flow {
     kvmill_flow flow;
     kvmill_cache_attention attention;
@@ -240,21 +242,21 @@ struct kvmill_own_flow {
 kvmill_status kvmill_take_flow(const kvmill_flow *given, struct kvmill_own_flow *own,
                                kvmill_error *error);
 
-/* The attention of a flow that was taken; the flow refers to the copy then. */
+/* The copied attention, to which the copied flow refers. */
 kvmill_status kvmill_take_flow_attention(struct kvmill_own_flow *own, kvmill_error *error);
 
 /* Check everything.  Messages do not repeat the place. */
 kvmill_status kvmill_flow_check(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
                                 struct kvmill_flow_place *place, kvmill_error *error);
 
-/* The same with the place in front of the message. */
+/* The same, with the place at the beginning of the message. */
 kvmill_status kvmill_flow_verify(const kvmill_flow *flow, struct kvmill_flow_problem *problem,
                                  kvmill_error *error);
 
 int64_t kvmill_common_divisor(int64_t a, int64_t b);
 
-/* Where the matrices of a field lie: of block 0 and head 0, in bytes after the piece of memory that
-   it shares or has; from a block, and a head, to the next. */
+/* Where the matrices of a field are: bytes from the beginning of its piece of memory to block 0 and
+   head 0; bytes from a block, and from a head, to the next. */
 struct kvmill_field_place {
     int64_t first, block, head;
 };
@@ -267,18 +269,18 @@ void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flo
 
 /* ---- Blocks of a row ---- */
 
-/* Blocks selected of a row of `blocks` (less than 2^31), where it has more. */
+/* How many of a row's `blocks` blocks (fewer than 2^31) are selected, if it has more. */
 int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t blocks);
 
-/* Rows of a request: kv heads, query heads, or 1. */
+/* The rows of a request: kv heads, query heads, or 1. */
 int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem);
 
-/* Whether append gives a field a row with each token. */
+/* Whether a field's rows are appended. */
 static inline bool kvmill_flow_grows(const struct kvmill_flow_field_data *field) {
     return field->appended >= 0 || field->of_codes;
 }
 
-/* Which matrix of a field is that of a kv head; kv heads that share one. */
+/* The number of a kv head's matrix of a field; how many kv heads share it. */
 static inline int64_t kvmill_flow_field_head(const struct kvmill_flow_problem *problem, int field,
                                              int64_t kv_head) {
     return kv_head * problem->fields[field].heads / problem->geometry.kv_heads;
@@ -288,10 +290,10 @@ static inline int64_t kvmill_flow_sharers(const struct kvmill_flow_problem *prob
     return problem->geometry.kv_heads / problem->fields[field].heads;
 }
 
-/* Whether some row has more blocks than are selected of it. */
+/* Whether some row may have more blocks than are selected. */
 bool kvmill_flow_scores(const struct kvmill_flow_budget *budget);
 
-/* Whether the index program saves state: it moves although no block is to be selected. */
+/* Whether the index program saves state, which changes even if no block is to be selected. */
 bool kvmill_flow_saves(const struct kvmill_flow_problem *problem);
 
 #endif

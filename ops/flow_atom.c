@@ -13,7 +13,7 @@ static const struct kvmill_flow_value *value_at(const struct match *match, int v
     return &match->program->values[value];
 }
 
-/* The op that a value is the result of, if it is of that code. */
+/* The op that computes a value, if it has this code. */
 static const struct kvmill_flow_step *step_of(const struct match *match, int value, int code) {
     const struct kvmill_flow_value *known = value_at(match, value);
     if (known->source != KVMILL_FLOW_RESULT || match->program->steps[known->number].code != code)
@@ -25,7 +25,7 @@ static const struct kvmill_flow_step *step_of(const struct match *match, int val
 
 static bool match_query(struct match *match, int value);
 
-/* 1 in a range of channels, 0 elsewhere. */
+/* A mask: 1 in a range of channels, 0 elsewhere. */
 static bool match_mask(struct match *match, int value) {
     const struct kvmill_flow_step *mask = step_of(match, value, KVMILL_FLOW_MASK_SLICE);
     if (mask == NULL || mask->dims != 1u << 2 || mask->alpha != 1 || mask->beta != 0)
@@ -60,7 +60,7 @@ static bool match_query(struct match *match, int value) {
     return true;
 }
 
-/* Numbers that are the same for all pages, or come with each step. */
+/* Numbers that are the same for all pages, or inputs. */
 static bool match_constant(struct match *match, int value) {
     const struct kvmill_flow_value *constant = value_at(match, value);
     match->atom.heads = constant->shape.rows;
@@ -91,7 +91,7 @@ static bool match_dot(struct match *match, int value) {
            match_field(match, dot->input[1], 0);
 }
 
-/* A dot, or 0. */
+/* A dot product, or 0 if it is negative. */
 static bool match_positive(struct match *match, int value) {
     const struct kvmill_flow_step *relu = step_of(match, value, KVMILL_FLOW_RELU);
     match->atom.positive = relu != NULL;
@@ -159,7 +159,7 @@ static const struct kvmill_flow_step *fold_of(const struct match *match, int val
     return step != NULL && !(step->dims & 1) ? step : NULL;
 }
 
-/* What is folded, without what there is one of, or no more than one any more. */
+/* Add a fold over the dims that the step folds, if they still have more than one element. */
 static void add_fold(struct match *match, const struct kvmill_flow_step *step) {
     struct kvmill_flow_atom *atom = &match->atom;
     unsigned there =
@@ -181,7 +181,7 @@ static bool match_kind(struct match *match, int value) {
     return match_bound(match, value);
 }
 
-/* A bound ends in a sum, which could be a fold, too. */
+/* A bound ends with a sum, which could also be a fold. */
 static bool match_folded(struct match *match, int value, int depth) {
     const struct match fresh = *match;
     if (match_kind(match, value))
@@ -194,12 +194,12 @@ static bool match_folded(struct match *match, int value, int depth) {
     return true;
 }
 
-/* Kernels round nothing on the way: where results are rounded, an atom is one op. */
+/* Kernels do not round intermediate results, so if results are rounded, an atom is a single op. */
 static bool match_whole(struct match *match, int value) {
     return match->problem->rounds ? match_dot(match, value) : match_folded(match, value, 0);
 }
 
-/* Fields of one type and as many rows, and a query that is the same for all pages. */
+/* Fields with the same type and number of rows, and a query that is the same for all pages. */
 static bool is_uniform(const struct match *match) {
     const struct kvmill_flow_atom *atom = &match->atom;
     const struct kvmill_flow_field_data *fields = match->problem->fields;
@@ -255,7 +255,7 @@ struct kvmill_score_shape kvmill_flow_atom_shape(const struct kvmill_flow_proble
 
 /* ---- All of a program ---- */
 
-/* Scores of an indexer's heads are folded as they come. */
+/* The scores of an indexer's heads are folded as they are computed. */
 static bool has_kernels(const struct kvmill_flow_problem *problem,
                         const struct kvmill_flow_atom *atom) {
     const struct kvmill_flow_value *query =
@@ -278,7 +278,7 @@ static bool take_atom(const struct kvmill_flow_problem *problem, int value,
     return true;
 }
 
-/* Steps come from the last one: what needs a result has been seen before it. */
+/* Steps are examined from the last one: whatever needs a result comes after it. */
 static void take_step(const struct kvmill_flow_problem *problem, int number,
                       struct kvmill_flow_atoms *atoms) {
     const struct kvmill_flow_step *step = &problem->programs[KVMILL_INDEX_PROGRAM].steps[number];

@@ -1,4 +1,4 @@
-/* Atoms: scores that have kernels of their own.  Finds them in an index program.
+/* Atoms: scores for which kernels exist.  Finds them in an index program.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_FLOW_ATOM_H
@@ -8,7 +8,7 @@
 
 enum kvmill_atom_kind {
     KVMILL_ATOM_NONE,
-    KVMILL_ATOM_DOT,  /* query, or constants, times a field: its rows are blocks of a page */
+    KVMILL_ATOM_DOT,  /* query, or constants, times a field, whose rows are blocks of a page */
     KVMILL_ATOM_BOUND /* sum over channels of the larger of query times two fields (Quest) */
 };
 
@@ -22,20 +22,20 @@ struct kvmill_atom_fold {
 
 struct kvmill_flow_atom {
     enum kvmill_atom_kind kind;
-    int field[2];          /* of a bound: the one that is the first input of Maximum first */
+    int field[2];          /* for a bound: first the one in the first input of Maximum */
     bool mean_query;       /* the query is the mean over its heads */
     int64_t heads, blocks; /* before folding; heads 1 with mean_query */
     int64_t first, last;   /* channels of the query that count */
-    bool positive;         /* what is below 0 of a dot is 0, */
-    int weight; /* and then it is multiplied with this constant of a weight a head; or -1 */
+    bool positive;         /* a negative dot product becomes 0, */
+    int weight; /* and is then multiplied by this constant with a weight per head; or -1 */
     int folds;  /* the inner one first */
     struct kvmill_atom_fold fold[2];
     int value,
         query; /* of the program: what it is, and its query, [heads, dim], masked, or constant */
 };
 
-/* What a value of the index program is; false, and KVMILL_ATOM_NONE, where it is no such score.
-   What is not folded is a score for each head, or block. */
+/* Recognise a value of the index program; false, and KVMILL_ATOM_NONE, if it is no such score.
+   Without folds there is a score for each head, or block. */
 bool kvmill_flow_match_atom(const struct kvmill_flow_problem *problem, int value,
                             struct kvmill_flow_atom *atom);
 
@@ -45,11 +45,12 @@ struct kvmill_score_shape kvmill_flow_atom_shape(const struct kvmill_flow_proble
 
 enum { KVMILL_MOST_FLOW_ATOMS = 8 };
 
-/* An index program as atoms and the other steps: each atom is as large as can be. */
+/* An index program as atoms and other steps; each atom is as large as possible. */
 struct kvmill_flow_atoms {
     int count;
     struct kvmill_flow_atom atom[KVMILL_MOST_FLOW_ATOMS]; /* from the end of the program */
-    bool elsewhere[KVMILL_MOST_FLOW_OPS]; /* steps that atoms do, or that only atoms need */
+    bool
+        elsewhere[KVMILL_MOST_FLOW_OPS]; /* steps that are part of atoms, or needed only by atoms */
     bool needed[KVMILL_MOST_FLOW_VALUES]; /* by other steps, or as the query of an atom */
 };
 

@@ -24,7 +24,7 @@ kvmill_status kvmill_flow_check_name(const struct checker *checker, const char *
     size_t length = strlen(name), at = strspn(name, letters);
     while (at > 0 && at < length && strchr(digits, name[at]) != NULL)
         at += 1 + strspn(name + at + 1, letters);
-    const char *word = name + strspn(name, "_"); /* templates' own macros may begin with _ */
+    const char *word = name + strspn(name, "_"); /* private macros of templates begin with _ */
     bool ours = strncmp(word, "km_", 3) == 0 || strncmp(word, "m4_", 3) == 0;
     if (length == 0 || length > 47 || at != length || ours)
         return REFUSE(
@@ -147,7 +147,8 @@ static kvmill_status check_attention(struct checker *checker) {
 
 /* ---- Words ---- */
 
-/* The place of a word in a list that ends with NULL; NULL is the first; -1 when there is none. */
+/* The index of a word in a list that ends with NULL; NULL counts as the first; -1 if there is none.
+ */
 static int place_of_word(const char *word, const char *const *words) {
     int place = 0;
     if (word == NULL)
@@ -197,7 +198,7 @@ static kvmill_status check_words(struct checker *checker) {
 
 /* ---- Selection ---- */
 
-/* What is read of the last page may be a part of it, and that has no summary of its own. */
+/* The last page that is read may be partial, and then has no summary. */
 static kvmill_status check_tail(struct checker *checker) {
     const struct kvmill_flow_problem *problem = checker->problem;
     stand_at(checker, "select/reserved_eos", -1);
@@ -268,7 +269,7 @@ static kvmill_status refuse_tensor_name(const struct checker *checker, const cha
     return REFUSE(checker, ATTRIBUTE, "the name is \"%s\", which is another tensor's", name);
 }
 
-/* A row for each slot, and a tensor of them called current_NAME. */
+/* A row for each slot, and a tensor current_NAME. */
 static kvmill_status check_appended(struct checker *checker, int i) {
     struct kvmill_flow_problem *problem = checker->problem;
     const kvmill_flow_field *field = &checker->flow->fields[i];
@@ -301,8 +302,8 @@ static kvmill_status check_heads(struct checker *checker, int i) {
     return KVMILL_OK;
 }
 
-/* Rows that tokens bring are stored as they are; what a program computes is rounded, and a bound
-   that float8 has no larger number for would be none. */
+/* Appended rows are stored as they are.  Results of programs are rounded, and a bound would be
+   wrong if float8 had no larger number for it. */
 static kvmill_status check_type(struct checker *checker, int i) {
     DLDataType type = checker->flow->fields[i].dtype;
     int element = kvmill_element_of(type);
@@ -347,7 +348,7 @@ static kvmill_status check_field(struct checker *checker, int i) {
     return status == KVMILL_OK ? check_appended(checker, i) : status;
 }
 
-/* What has no values is a tensor of each step. */
+/* A constant without values is a tensor of each step. */
 static kvmill_status check_input(struct checker *checker, int i) {
     struct kvmill_flow_problem *problem = checker->problem;
     const kvmill_flow_constant *constant = &checker->flow->constants[i];
@@ -388,7 +389,7 @@ static kvmill_status check_constant(struct checker *checker, int i) {
     return check_input(checker, i);
 }
 
-/* Rows of new tokens have a name that nobody gave. */
+/* The tensors of new rows must not have names that the flow uses. */
 static kvmill_status check_own_names(struct checker *checker) {
     const kvmill_flow *flow = checker->flow;
     struct kvmill_flow_tensor tensor;
@@ -404,7 +405,7 @@ static kvmill_status check_own_names(struct checker *checker) {
     return KVMILL_OK;
 }
 
-/* Bits of fields that there are. */
+/* A bit for each field. */
 static kvmill_status check_appended_bits(struct checker *checker) {
     const kvmill_flow *flow = checker->flow;
     stand_at(checker, "appended", -1);
@@ -430,7 +431,7 @@ static kvmill_status check_declarations(struct checker *checker) {
 
 /* ---- All of it ---- */
 
-/* Layers as attention counts them. */
+/* Layers are numbered like attention's. */
 static kvmill_status check_layers(struct checker *checker) {
     const kvmill_flow *flow = checker->flow;
     const struct kvmill_cache_geometry *geometry = &checker->problem->geometry;

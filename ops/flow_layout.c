@@ -40,7 +40,7 @@ void kvmill_flow_layout_of(const struct kvmill_flow_problem *problem, kvmill_flo
     layout->group = problem->group;
     bool view = problem->geometry.value_view;
     int64_t row = cache_row_bytes(key) + (view ? 0 : cache_row_bytes(value));
-    int64_t rows = block * problem->geometry.kv_heads; /* of a block */
+    int64_t rows = block * problem->geometry.kv_heads; /* in one block */
     layout->page_bytes = problem->geometry.page_size * row +
                          (problem->page_blocks * bytes + layout->kv_heads - 1) / layout->kv_heads;
     layout->ratio_elements =
@@ -102,7 +102,7 @@ struct kvmill_field_place kvmill_flow_field_place(const struct kvmill_flow_probl
 
 /* ---- For the library's users ---- */
 
-/* The place in front of the message. */
+/* The place, for the beginning of a message. */
 static kvmill_status tell_place(const struct kvmill_flow_place *place, kvmill_status status,
                                 const kvmill_error *reason, kvmill_error *error) {
     if (place->list == NULL)

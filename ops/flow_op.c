@@ -36,7 +36,7 @@ static kvmill_status refuse(struct kvmill_flow_typing *typing, const char *accep
                        kvmill_flow_shape_words(&typing->in[0], &x), accepted);
 }
 
-/* Rows that a page may not have yet can be reduced and computed with, one by one. */
+/* Ops on growing pages may only reduce rows, or compute with them one by one. */
 static kvmill_status check_whole(struct kvmill_flow_typing *typing) {
     if (!typing->incremental || !typing->in[0].tokens)
         return KVMILL_OK;
@@ -58,7 +58,7 @@ static kvmill_status infer_gemm(struct kvmill_flow_typing *typing) {
     return check_whole(typing);
 }
 
-/* 0: they do not go together. */
+/* 0 if the dims do not fit. */
 static int64_t broadcast(int64_t a, int64_t b) {
     return a == b || b == 1 ? a : a == 1 ? b : 0;
 }
@@ -86,7 +86,7 @@ static kvmill_status infer_kron(struct kvmill_flow_typing *typing) {
                                    : refuse_pair(typing, "equal dims, or 1, except for its dims");
 }
 
-/* Weights [taps, rows, columns] of the shape of x. */
+/* Weights [taps, rows, columns] for x. */
 static kvmill_status infer_conv(struct kvmill_flow_typing *typing) {
     const struct kvmill_flow_shape *x = &typing->in[0], *w = &typing->in[1];
     typing->out = *x;

@@ -10,7 +10,7 @@
 
 /* ---- Values of a program ---- */
 
-/* -1: no value is called so. */
+/* -1 if no value has this name. */
 static int find_value(const struct checker *checker, const struct kvmill_flow_program *program,
                       const char *name) {
     int value = program->value_count - 1;
@@ -19,7 +19,7 @@ static int find_value(const struct checker *checker, const struct kvmill_flow_pr
     return value;
 }
 
-/* A kv head's own, until somebody says otherwise. */
+/* By default, each kv head has a value of its own. */
 static int add_value(struct checker *checker, struct kvmill_flow_program *program, const char *name,
                      enum kvmill_flow_source source, int number, struct kvmill_flow_shape shape) {
     checker->names[program->value_count] = name;
@@ -28,7 +28,8 @@ static int add_value(struct checker *checker, struct kvmill_flow_program *progra
     return program->value_count++;
 }
 
-/* K, V and fields are one page's in the cache program, all candidates' in the index program. */
+/* In the cache program K, V and fields belong to one page, in the index program to all candidates.
+ */
 static void add_pages(struct checker *checker, struct kvmill_flow_program *program, bool index) {
     const struct kvmill_flow_problem *problem = checker->problem;
     const struct kvmill_cache_geometry *geometry = &problem->geometry;
@@ -85,7 +86,7 @@ static bool is_one_bit(unsigned bits) {
     return bits != 0 && (bits & (bits - 1)) == 0;
 }
 
-/* Dim 0 counts pages: the cache program has one. */
+/* Dim 0 counts pages; the cache program has only one. */
 static kvmill_status check_op_dims(struct checker *checker, const struct op_check *check) {
     unsigned dims = check->op->dims, accepted = check->kind->dims;
     if (!(check->kind->attributes & KVMILL_FLOW_DIMS))
@@ -115,7 +116,7 @@ static kvmill_status check_finite(struct checker *checker, const struct op_check
     return KVMILL_OK;
 }
 
-/* A page that is used again has the fields of the page it was before. */
+/* A page that is reused still has the fields of its former contents. */
 static kvmill_status check_readable(struct checker *checker, const struct op_check *check,
                                     const struct kvmill_flow_value *value, const char *name) {
     if (value->source == KVMILL_FLOW_FIELD && check->part == KVMILL_CACHE_PROGRAM &&
@@ -188,7 +189,7 @@ static kvmill_status check_fits(struct checker *checker, const struct op_check *
     return KVMILL_OK;
 }
 
-/* A matrix of several kv heads cannot be made of what each has for itself. */
+/* A matrix that kv heads share must not depend on values that each has for itself. */
 static kvmill_status check_shared(struct checker *checker, const struct op_check *check) {
     const struct kvmill_flow_problem *problem = checker->problem;
     int64_t sharers = kvmill_flow_sharers(problem, check->step->field);
@@ -264,7 +265,7 @@ static kvmill_status check_new_value(struct checker *checker, struct op_check *c
     return KVMILL_OK;
 }
 
-/* From then on the name is that of what was stored. */
+/* From here on, the name refers to what was stored. */
 static kvmill_status write_rows(struct checker *checker, struct op_check *check,
                                 const struct kvmill_flow_shape *shape) {
     check->step->side = check->op->output[0] == 'v';
@@ -324,7 +325,7 @@ static kvmill_status infer(struct checker *checker, struct op_check *check,
     return KVMILL_OK;
 }
 
-/* Selection is exact, so that approxTopK keeps its promise as topK. */
+/* Selection is exact, so topK keeps the promise of approxTopK. */
 static void set_attributes(const kvmill_flow_op *op, struct kvmill_flow_step *step) {
     if (step->code == KVMILL_FLOW_APPROX_TOPK)
         step->code = KVMILL_FLOW_TOPK;
@@ -355,7 +356,7 @@ static kvmill_status check_op(struct checker *checker, struct op_check *check) {
     return status == KVMILL_OK ? check_output(checker, check, &typing.out) : status;
 }
 
-/* ---- What nobody uses ---- */
+/* ---- Unused results ---- */
 
 static kvmill_status check_used(struct checker *checker, const struct kvmill_flow_program *program,
                                 const char *list) {
@@ -370,7 +371,7 @@ static kvmill_status check_used(struct checker *checker, const struct kvmill_flo
     return KVMILL_OK;
 }
 
-/* One that nobody reads may be for other readers of the cache. */
+/* A field that no op reads may be meant for other readers of the cache. */
 static kvmill_status check_fields_written(struct checker *checker) {
     for (int i = 0; i < checker->problem->field_count; i++) {
         stand_at(checker, "fields", i);
@@ -403,7 +404,7 @@ static kvmill_status check_cache(struct checker *checker) {
     return check_ops(checker, KVMILL_CACHE_PROGRAM, flow->cache, flow->cache_count, "cache");
 }
 
-/* One topK or Union, but where nothing is ever scored. */
+/* Exactly one topK or Union, unless nothing is ever scored. */
 static kvmill_status check_selection(struct checker *checker) {
     const struct kvmill_flow_program *program = &checker->problem->programs[KVMILL_INDEX_PROGRAM];
     int count = 0;

@@ -20,7 +20,7 @@ static double power_of_two(int exponent) {
     return power;
 }
 
-/* The magnitude of some element that an op gives, whatever its inputs are; 0: nothing is known. */
+/* A magnitude that some element of an op's result has, whatever its inputs are; 0: unknown. */
 static double known_magnitude(const struct kvmill_flow_step *step) {
     switch (step->code) {
     case KVMILL_FLOW_FILL:
@@ -46,7 +46,7 @@ static double largest_float(int element) {
     return (2 - (real->finite ? 2 : 1) * power_of_two(-real->mantissa)) * power_of_two(top);
 }
 
-/* The largest number that a row can have which is written from activations. */
+/* The largest number that a row can have if it is written from activations. */
 static double largest_held(const struct kvmill_format *format, int activation) {
     const struct kvmill_format_parts *parts = kvmill_format_parts(format->element);
     int scale = parts->scales == KVMILL_SCALES_IN_BLOCKS ? KVMILL_F16

@@ -21,7 +21,7 @@ kvmill_status kvmill_flow_check_codes(struct checker *checker, int i) {
     return KVMILL_OK;
 }
 
-/* What can hold scales: numbers that nothing else makes. */
+/* Check that a field can hold scales: float32, and written by nothing else. */
 static kvmill_status check_place(const struct checker *checker, const char *name, int scales) {
     const struct kvmill_flow_field_data *place = &checker->problem->fields[scales];
     if (kvmill_flow_is_appended(checker->flow, scales))
@@ -40,7 +40,7 @@ static kvmill_status check_place(const struct checker *checker, const char *name
     return KVMILL_OK;
 }
 
-/* As many rows and heads; whole groups. */
+/* Check that rows and heads agree, and that groups are whole. */
 static kvmill_status check_shape(const struct checker *checker, const char *name, int i) {
     const struct kvmill_flow_field_data *codes = &checker->problem->fields[i];
     const struct kvmill_flow_field_data *place = &checker->problem->fields[codes->scales];
@@ -77,7 +77,7 @@ static kvmill_status check_field(struct checker *checker, int i) {
     return check_shape(checker, name, i);
 }
 
-/* Bits of fields that there are. */
+/* A bit for each field. */
 static kvmill_status check_powers(struct checker *checker) {
     const kvmill_flow *flow = checker->flow;
     stand_at(checker, "powers", -1);

@@ -1,6 +1,6 @@
-/* Places the values of a program in the workspace, and schedules them page by page, in stages.
-   Only operands of ops over pages, operands of later stages, and results of atoms are kept for all
-   pages.
+/* Assigns places in the workspace to the values of a program, and schedules them page by page, in
+   stages.  Only operands of ops over pages, operands of later stages, and results of atoms are kept
+   for all pages.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow_schedule.h"
@@ -12,7 +12,7 @@ bool kvmill_flow_is_over_pages(const struct kvmill_flow_step *step) {
     return kind->attributes & KVMILL_FLOW_DIMS && step->dims & 1;
 }
 
-/* Ops over pages begin a stage of their own. */
+/* Ops over pages begin a new stage. */
 static void set_stage(const struct kvmill_flow_step *step, struct flow_schedule *schedule) {
     int stage = 0;
     for (int i = 0; i < 2 && step->input[i] >= 0; i++)
@@ -23,7 +23,7 @@ static void set_stage(const struct kvmill_flow_step *step, struct flow_schedule 
     schedule->stages = (int)kvmill_max(schedule->stages, stage + 1);
 }
 
-/* An input of a page can be loaded again. */
+/* An input that belongs to a page can be loaded again. */
 static bool is_kept_for(const struct kvmill_flow_program *program,
                         const struct flow_schedule *schedule, const struct kvmill_flow_step *step,
                         int input) {
@@ -48,7 +48,7 @@ static void keep_atoms(struct flow_schedule *schedule) {
         schedule->kept[schedule->atoms.atom[i].value] = true;
 }
 
-/* What steps take, of a program without atoms. */
+/* Mark the operands of steps, for a program without atoms. */
 static void find_needed(const struct kvmill_flow_program *program, struct flow_schedule *schedule) {
     for (int i = 0; i < program->value_count; i++)
         schedule->atoms.needed[i] = program->values[i].uses > 0;
@@ -66,7 +66,7 @@ static void set_offset(const struct kvmill_flow_value *value, int number,
         *end += floats;
 }
 
-/* With the atoms that are known. */
+/* Schedule with atoms that are already known. */
 static void plan(const struct kvmill_flow_program *program, struct flow_schedule *schedule) {
     for (int i = 0; i < program->step_count; i++)
         set_stage(&program->steps[i], schedule);

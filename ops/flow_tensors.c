@@ -68,7 +68,7 @@ static void set_input(const kvmill_flow *flow, struct kvmill_flow_tensor *tensor
     tensor->dtype = kvmill_float32;
 }
 
-/* The n-th of those whose bit is set, or -1. */
+/* The n-th number whose bit is set, or -1. */
 static int find(const kvmill_flow *flow, size_t count, int n,
                 bool (*is_one)(const kvmill_flow *, size_t)) {
     for (size_t i = 0; i < count; i++)

@@ -26,13 +26,14 @@ struct kvmill_flow_tensor {
     int64_t dims[4]; /* the first is open: pages, tokens, requests */
 };
 
-/* Tensor n of them; false: there are fewer. */
+/* Tensor number n of these; false if there are fewer. */
 bool kvmill_flow_tensor_at(const kvmill_flow *flow, int n, struct kvmill_flow_tensor *tensor);
 
-/* Whether a field's rows come with tokens. */
+/* Whether a field's rows are appended with tokens. */
 bool kvmill_flow_is_appended(const kvmill_flow *flow, int64_t field);
 
-/* The name of the field that gets a field's scales, or NULL; whether a field gets those of some. */
+/* The name of the field for a field's scales, or NULL; whether a field has the scales of another.
+ */
 const char *kvmill_flow_scales_of(const kvmill_flow *flow, int64_t field);
 bool kvmill_flow_has_scales_of(const kvmill_flow *flow, int64_t field);
 

@@ -7,7 +7,7 @@
 #include "bounded.h"
 #include "flow_schedule.h"
 
-/* Floats of a workspace: what kernels count with stays far below 2^31. */
+/* The most floats of a workspace, so that the numbers of kernels stay far below 2^31. */
 enum { MOST_FLOATS = 1 << 20 };
 
 struct writer {
@@ -19,7 +19,7 @@ struct writer {
 
 /* ---- Values ---- */
 
-/* Results that are no fields are counted. */
+/* Results that are not fields are numbered. */
 static int count_results(const struct writer *writer, int value) {
     int count = 0;
     for (int i = 0; i < value; i++)

@@ -14,7 +14,7 @@ enum {
 
 struct error {
     int exit_code;
-    int status; /* the kvmill_status that a check of ops/ gave, for those who want it; else 0 */
+    int status;      /* the kvmill_status of a check in ops/, or 0 */
     char text[1024]; /* "file:line:column: what is wrong; what is accepted" */
 };
 
@@ -22,20 +22,21 @@ struct error {
 __attribute__((format(printf, 3, 4))) bool fail(struct error *error, int exit_code,
                                                 const char *format, ...);
 
-/* The same for a failed system call on `path`: EXIT_ENVIRONMENT, with errno in words. */
+/* The same for a failed system call on `path`: EXIT_ENVIRONMENT, with the text of errno. */
 bool fail_errno(struct error *error, const char *what, const char *path);
 
-/* The same for a file of the user's that cannot be opened or read: EXIT_USER, except where the name
-   is not to blame: too many open files, memory, a disk that fails. */
+/* The same for a user's file that cannot be opened or read: EXIT_USER, unless the cause is not the
+   name: too many open files, no memory, a failing disk. */
 bool fail_to_use(struct error *error, const char *what, const char *path);
 
-/* EXIT_ENVIRONMENT, of malloc and its like. */
+/* EXIT_ENVIRONMENT, for a failed malloc and the like. */
 bool out_of_memory(struct error *error);
 
-/* The candidate most like `word` (a list that ends with NULL), or NULL when none is close. */
+/* The candidate most similar to `word` (in a list that ends with NULL), or NULL if none is close.
+ */
 const char *nearest_word(const char *word, const char *const *candidates);
 
-/* "did you mean \"candidate\"? " for messages, "" when none is close. */
+/* "did you mean \"candidate\"? " for messages, or "" if none is close. */
 enum { SUGGESTION_SIZE = 128 };
 void suggest_word(const char *word, const char *const *candidates, char words[SUGGESTION_SIZE]);
 

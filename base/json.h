@@ -19,18 +19,18 @@ struct json_place {
     json_t *seen;   /* NULL, or an object that gets each key that json_member looks for; borrowed */
 };
 
-/* Where memory ends Jansson may leave a character or a member out and go on. Whether it has, in
-   this thread, since the watch began; never, but in a program that has said json_watch_memory. A
-   library must not: its host has Jansson, too. */
+/* When memory runs out, Jansson may drop a character or a member and go on.  Returns whether this
+   has happened in this thread since the watch began; only in programs that have called
+   json_watch_memory.  A library must not call it, because its host may use Jansson, too. */
 void json_watch_memory(void);
 void json_watch(void);
 bool json_lacked(void);
 
-/* The whole document; duplicate keys, more than 16 MiB, and anything but an object are refused.
-   Returns NULL on error; release with json_decref. */
+/* Read the whole document.  Duplicate keys, more than 16 MiB, and anything but an object are
+   refused.  Returns NULL on error; release with json_decref. */
 json_t *json_read(const char *file, struct error *error);
 
-/* The same of a text in memory, of any length; `file` is its name in messages. */
+/* The same for text in memory, of any length; `file` is its name in messages. */
 json_t *json_parse(const char *file, const char *text, size_t length, struct error *error);
 
 struct json_place json_root(const char *file, json_t *value);
@@ -43,29 +43,30 @@ __attribute__((format(printf, 3, 4))) bool json_fail(struct error *error,
                                                      const struct json_place *place,
                                                      const char *format, ...);
 
-/* Present and not null. */
+/* Whether it is present and not null. */
 bool json_given(const struct json_place *place);
 
-/* Typed reads; false with a message naming what was found and what is accepted. */
+/* Typed reads; on failure false, with a message that says what was found and what is accepted. */
 bool json_get_integer(const struct json_place *place, int64_t least, int64_t most, int64_t *value,
                       struct error *error);
 bool json_get_string(const struct json_place *place, const char **value, struct error *error);
 bool json_get_array(const struct json_place *place, struct error *error);
 bool json_get_object(const struct json_place *place, struct error *error);
 
-/* Refuse members of object that are not in `known` (ends with NULL), suggesting the nearest. */
+/* Refuse members that are not in `known` (which ends with NULL), and suggest the most similar one.
+ */
 bool json_only_keys(const struct json_place *object, const char *const *known, struct error *error);
 
 /* ---- Writing ---- */
 
-/* A document that was made since json_watch, a member a line, and a newline.  Takes the document.
- */
+/* The text of a document that was made since json_watch: one member per line, and a newline.
+ * Releases the document. */
 bool json_write(json_t *document, struct text *text, struct error *error);
 
-/* The same to standard output. */
+/* The same, to standard output. */
 bool json_print(json_t *document, struct error *error);
 
-/* Set a member that is left out where the number is not positive: there is none. */
+/* Set a member, unless the number is not positive, which means that there is none. */
 void json_set_positive(json_t *object, const char *key, double value);
 
 #endif

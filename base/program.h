@@ -6,7 +6,7 @@
 
 #include "error.h"
 
-/* What a variable of the environment names, or else the usual one. */
+/* The program that an environment variable names, or the usual one. */
 const char *program_named(const char *variable, const char *usual);
 
 /* The first line that a shell command prints; "unknown" where it prints none or fails.  false: it

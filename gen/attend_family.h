@@ -10,14 +10,14 @@
 
 extern const struct family attend_family;
 
-/* The kernels that attend with `ratio` query heads to a kv head, for one instruction set: for
-   decode, for short chunks and for prefill; beside them those with `constants`, if there are any.
-   shape.rows and shape.workspace are not looked at. */
+/* The kernels that attend with `ratio` query heads per kv head, for one instruction set: for
+   decode, for short chunks and for prefill; and those with `constants`, if there are any.
+   shape.rows and shape.workspace are ignored. */
 bool attend_kernels(const struct kvmill_attend_shape *shape, int64_t ratio,
                     const struct constants *constants, const struct isa *isa,
                     struct kernel_list *list, struct error *error);
 
-/* Whether it attends with an arithmetic of larger errors than "f32". */
+/* Whether its arithmetic has larger errors than "f32". */
 bool attend_is_approximate(const struct kernel *kernel);
 
 #endif

@@ -26,10 +26,10 @@ enum c_kind {
 struct c_token {
     const char *at;
     size_t length;
-    int64_t value; /* of a number, which is written by it */
+    int64_t value; /* of a number; the number is written from it */
     enum c_kind kind;
     int lines;      /* newlines before it: 0, 1, or 2 for a blank line */
-    bool space;     /* or a blank */
+    bool space;     /* a blank before it */
     bool is_binary; /* an operator of two operands */
 };
 
@@ -41,8 +41,8 @@ struct c_text {
 /* Fold, prune and lay out `text` from its byte `from` on. */
 bool c_text_tidy(struct text *text, size_t from, struct error *error);
 
-/* The steps of that.  The tokens point into `text`, which must live as long.  false: out of memory.
- */
+/* The steps of c_text.  The tokens point into `text`, which must live as long.  false: out of
+ * memory. */
 bool c_text_scan(const char *text, struct c_text *tokens);
 void c_text_fold(struct c_text *tokens);
 bool c_text_prune(struct c_text *tokens);
@@ -52,7 +52,7 @@ bool c_is(const struct c_token *token, const char *spelling);
 bool c_is_opener(const struct c_token *token);
 bool c_is_closer(const struct c_token *token);
 
-/* How tightly an operator of two operands binds: 0 those that assign, and what is none. */
+/* The precedence of a binary operator; 0 for assignments and everything else. */
 int c_binding(const struct c_token *token);
 
 #endif

@@ -10,8 +10,8 @@
 
 extern const struct family write_rows_family, read_rows_family;
 
-/* The kernel that writes (or reads) rows of this shape, for one instruction set; beside it that
-   with `constants`, if there are any. */
+/* The kernel that writes (or reads) rows of this shape, for one instruction set; and the one with
+   `constants`, if there are any. */
 bool write_rows_kernels(const struct kvmill_convert_shape *shape, const struct constants *constants,
                         const struct isa *isa, struct kernel_list *list, struct error *error);
 bool read_rows_kernels(const struct kvmill_convert_shape *shape, const struct constants *constants,

@@ -7,7 +7,7 @@
 #include "m4.h"
 #include "pack.h"
 
-/* What is particular to the handlers of a family of ops. */
+/* The hooks for handlers of a family of ops. */
 struct handler {
     const char *template;
     bool (*check)(const struct spec *spec, struct error *error);
@@ -15,14 +15,14 @@ struct handler {
 };
 extern const struct handler gather_handler, scatter_handler;
 
-/* NULL when there is none for the spec's family. */
+/* NULL if the spec's family has no handlers. */
 const struct handler *handler_of(const struct spec *spec);
 
-/* All element types of the pack's handlers are XLA's too, and there is a handler at all. */
+/* Whether there is a handler, and all element types of the pack's handlers are XLA's, too. */
 bool check_handlers(const struct pack *pack, struct error *error);
 
-/* The symbol of spec number `at`, and its file without ".c": PACK_ffi_NAME, or PACK_ffi_NUMBER
-   where the spec has no name. */
+/* The symbol of spec number `at`, and its file without ".c": PACK_ffi_NAME, or PACK_ffi_NUMBER if
+   the spec has no name. */
 enum { HANDLER_SIZE = 64 + 48 + 8 };
 void handler_name(const struct pack *pack, size_t at, char name[HANDLER_SIZE]);
 

@@ -1,4 +1,4 @@
-/* Sparse flows in specs: as a flow file describes them, and as the library takes them.
+/* Sparse flows in specs, in the form of flow files and in that of the library.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_FLOW_H
@@ -8,8 +8,8 @@
 #include "spec.h"
 
 struct flow_spec {
-    json_t *source;        /* the spec; all names are its own */
-    json_t *dims;          /* of it: words of the flow's own; or NULL */
+    json_t *source;        /* the spec, which owns all names */
+    json_t *dims;          /* its `dims`, or NULL */
     struct spec attention; /* `attention` of the spec */
     kvmill_flow_field fields[KVMILL_MOST_FLOW_FIELDS];
     kvmill_flow_constant constants[KVMILL_MOST_FLOW_CONSTANTS];
@@ -19,19 +19,19 @@ struct flow_spec {
     int64_t layers_skip[KVMILL_MOST_FLOW_LAYERS];
     kvmill_flow_op ops[KVMILL_FLOW_PROGRAMS][KVMILL_MOST_FLOW_OPS];
     kvmill_flow flow; /* points into this */
-    int step;         /* that `kvmill run` runs: tools/run_flow.c counts them */
+    int step;         /* the step that `kvmill run` runs, as tools/run_flow.c numbers them */
 };
 
-/* The flow as the library takes it, whole and checked. */
+/* The flow in the library's form, complete and checked. */
 const kvmill_flow *flow_of_spec(const struct spec *spec);
 
-/* Release the flow_spec that a flow is in, whose spec has let go of it. */
+/* Release the flow_spec that contains a flow, after its spec has given it up. */
 void flow_spec_free(const kvmill_flow *flow);
 
 /* "pages of 16, 1 + 29 + 2 of each kv head or 1/16; layers 0, 1 whole".  false: out of memory. */
 bool flow_words(const struct spec *spec, struct text *text);
 
-/* Lines for a checked flow: what a page keeps, and the token ratio. */
+/* Lines about a checked flow: what a page stores, and the token ratio. */
 bool flow_layout_words(const struct spec *spec, struct text *text);
 
 /* The functions of a pack's header that plan its steps. */

@@ -14,13 +14,14 @@ struct isa_list {
     int count;
 };
 
-/* All there are, joined by `between`; the text is the caller's. */
+/* All names, joined by `between`; the caller frees the text. */
 struct isa_words {
     char text[128];
 };
 const char *isa_join(const char *between, struct isa_words *words);
 
-/* Names by commas; the name of a CPU stands for all that it may have, and NULL for "x86_64". */
+/* Names separated by commas; the name of an architecture stands for all of its instruction sets;
+   NULL means "x86_64". */
 bool isa_list_parse(const char *text, struct isa_list *list, struct error *error);
 
 #endif

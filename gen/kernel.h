@@ -1,4 +1,4 @@
-/* A kernel before it is text: its family, its shape, its instruction set and variant.
+/* A kernel as data, before its text exists: family, shape, instruction set and variant.
 
    The symbol identifies a kernel: kvmill_<family>_<fields>__<isa>_<variant>_<tuning>. The part
    before the double underscore says what is computed, the part after it how. kernel_parse reads
@@ -18,30 +18,30 @@
 /* A count field that the kernel leaves open; written as "n". */
 #define ANY_COUNT (-1)
 
-/* What m4 can compute with; a larger count is left open. */
+/* The largest count that m4 can compute with; larger ones are left open. */
 #define MOST_COUNT INT32_MAX
 
-/* One property of a kernel's shape: a word out of a list, or a count after a prefix. */
+/* One property of a kernel's shape: a word of a list, or a count after a prefix. */
 struct field {
-    const char *name;         /* as templates know it: km_<name> */
+    const char *name;         /* templates call it km_<name> */
     const char *prefix;       /* of a count; NULL for words */
     const char *const *words; /* ends with NULL; the value is the index */
     unsigned flags;
 };
-/* The word names a file in templates/format; a count that symbols leave out where it is 0; no count
-   but 64 bits, which are written as 16 hexadecimal digits; words are the names of formats. */
+/* Kinds of fields: the word names a file in templates/format; a count that symbols omit if it is 0;
+   64 bits, which are written as 16 hexadecimal digits; a word that names a format. */
 enum { FIELD_TYPE = 1, FIELD_OPTIONAL = 2, FIELD_BITS = 4, FIELD_FORMAT = 8 };
 
-/* A number of the family's problems, named as the struct's member, that the kernel has as a
-   constant; 0: it reads it. */
+/* A number of the family's problems, with the name of the struct's member, that the kernel has as a
+   constant; 0: the kernel reads it. */
 enum { FIELD_CONSTANT = 16 | FIELD_OPTIONAL };
 
 enum { MOST_FIELDS = 20, TUNING_SIZE = 80, SYMBOL_SIZE = 240 };
 
-/* Straight-line code moves at most this many units, and no more than so many loads move. */
+/* Straight-line code moves at most this many units, with at most this many loads. */
 enum { STRAIGHT_LINE_UNITS = 8192, STRAIGHT_LINE_LOADS = 256 };
 
-/* The same as templates know it: km_straight_units. */
+/* The same number for templates: km_straight_units. */
 int64_t straight_line_units(const struct isa *isa);
 
 struct kernel;
@@ -58,12 +58,12 @@ struct family {
     int field_count;
     const char *const *variants; /* ends with NULL */
     bool formats;                /* its templates know formats of rows: templates/format/rows.m4 */
-    const char *tunables;        /* <folder>/<tunables>.m4: what its kernels leave open; or NULL */
-    bool (*legal)(const struct kernel *kernel); /* the variant can serve the shape */
+    const char *tunables;        /* <folder>/<tunables>.m4 declares its tunables; or NULL */
+    bool (*legal)(const struct kernel *kernel); /* whether the variant can serve the shape */
     void (*explain)(const struct kernel *kernel, FILE *stream);
-    /* Definitions beside the fields, or NULL. */
+    /* Definitions in addition to the fields, or NULL. */
     bool (*define)(const struct kernel *kernel, struct expansion *expansion);
-    /* Whether all is known that its source needs, or NULL: what the symbol says is enough. */
+    /* Whether everything that its source needs is known; NULL: the symbol is enough. */
     bool (*complete)(const struct kernel *kernel, struct error *error);
 };
 
@@ -75,17 +75,18 @@ struct kernel {
     char tuning[TUNING_SIZE]; /* tunables that are not the preset: "block32_inner4", or "" */
 };
 
-/* The next tunable of a tuning, NULL-terminated text that `tuning` moves through; false after the
-   last.  Names are letters. */
+/* The next tunable of a tuning, as text that ends with NUL; `tuning` moves on.  false after the
+   last one.  Names consist of letters. */
 bool next_tunable(const char **tuning, char name[TUNING_SIZE], int64_t *value);
 
-/* The family whose name the symbol begins with, NULL where there is none. */
+/* The family with whose name the symbol begins; NULL if there is none. */
 const struct family *family_of_symbol(const char *symbol);
 
 void kernel_symbol(const struct kernel *kernel, char symbol[SYMBOL_SIZE]);
 bool kernel_parse(const char *symbol, struct kernel *kernel, struct error *error);
 
-/* Whether symbols differ in how at most: they are interchangeable. */
+/* Whether symbols differ at most in the part that says how, so that the kernels are
+ * interchangeable. */
 bool symbols_do_the_same(const char *a, const char *b);
 
 /* A word of a field that has no prefix, NULL after the last. */
@@ -99,8 +100,8 @@ static inline bool is_constant(const struct field *field) {
  */
 void kernel_constant_words(const struct kernel *kernel, char words[SYMBOL_SIZE]);
 
-/* A number that a kernel may have as a constant, or that its shape leaves open.  One that is not
-   known (0 or less), that is too large for symbols, or that its family does not know stays open. */
+/* Set a number that a kernel may have as a constant.  It stays open if it is unknown (0 or less),
+   too large for symbols, or not among the family's numbers. */
 struct constant {
     const char *name;
     int64_t value;

@@ -1,5 +1,5 @@
-/* Programs (regions of scatters, and programs of flows) by the numbers that stand for them in
-   symbols.  A symbol has no room for a program.  So a number is known only after specs with that
+/* Programs (regions of scatters, and programs of flows) by the hashes that stand for them in
+   symbols.  A symbol has no room for a program, so a hash is known only after specs with its
    program have been read.
 
    SPDX-License-Identifier: Apache-2.0 */
@@ -10,11 +10,11 @@
 
 #include "../base/error.h"
 
-/* Remember a text (ops/region_text.h, flow_text.h); its number depends on nothing else.  Not for
- * several threads. */
+/* Remember a text (ops/region_text.h, flow_text.h); its hash depends on nothing else.  Not
+ * thread-safe. */
 bool program_remember(const char *text, int64_t *number, struct error *error);
 
-/* The text, for as long as the program runs; NULL where none of that number is known. */
+/* The text, which stays valid until the program ends; NULL if the hash is unknown. */
 const char *program_of_number(int64_t number);
 
 #endif

@@ -6,17 +6,17 @@
 #ifndef KVMILL_GEN_PLACES_H
 #define KVMILL_GEN_PLACES_H
 
-/* Where templates/ and include/ are: $KVMILL_DATADIR goes before all else. */
+/* The directory with templates/ and include/; $KVMILL_DATADIR has priority. */
 const char *data_directory(void);
 
-/* Where what the command loads at run time is. */
+/* The directory of what the command loads at run time. */
 const char *module_directory(void);
 
-/* The library of the default pack, which may not be there. */
+/* The library of the default pack, which may not exist. */
 const char *default_pack(void);
 
-/* Options that compile and link with the library, a run path among them; NULL where its headers are
-   not: pkg-config may know. */
+/* Options that compile and link with the library, including a run path; NULL if its headers are not
+   there, in which case pkg-config may know them. */
 const char *library_cflags(void);
 const char *library_libs(void);
 

@@ -10,7 +10,7 @@
 
 extern const struct family store_rows_family, keep_rows_family;
 
-/* The kernels that a problem of this shape needs, for one instruction set; beside them those with
+/* The kernels that a problem of this shape needs, for one instruction set; and those with
    `constants`, if there are any. */
 bool rows_kernels(const struct kvmill_rows_shape *shape, const struct constants *constants,
                   const struct isa *isa, struct kernel_list *list, struct error *error);

@@ -10,13 +10,13 @@
 
 extern const struct family scatter_family;
 
-/* Words of index types, ends with NULL; and the most components of an index vector: of all families
-   that scatter. */
+/* The words of index types, ending with NULL; and the most components of an index vector in all
+   families that scatter. */
 extern const char *const scatter_index_types[];
 enum { MOST_SCATTER_COMPONENTS = 8 };
 
-/* The element type of a word of such a list, and the place of a type in it: that of NULL where it
-   is not there. */
+/* The element type of a word of such a list; and the index of a type in it, or that of the final
+ * NULL. */
 DLDataType scatter_type_of(const char *word);
 int64_t scatter_place_of(const char *const *words, int32_t code, int32_t bits);
 

@@ -10,7 +10,7 @@
 
 extern const struct family select_pages_family;
 
-/* The kernel for an instruction set; none where that has nothing for it. */
+/* The kernel for an instruction set; none if the instruction set has nothing for it. */
 bool select_kernels(const struct isa *isa, struct kernel_list *list, struct error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* Specs: one op with its attributes and shapes, as a user writes it.  The source of everything that
-   is generated.
+/* Specs: an op with its attributes and shapes, as a user writes it.  Everything is generated from
+   specs.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_SPEC_H
@@ -20,28 +20,27 @@ struct spec;
 struct axes;
 struct handler;
 
-/* What is particular to the specs of a family of ops.  Where a hook is NULL there is nothing of the
-   kind. */
+/* The hooks for the specs of a family of ops.  NULL hooks have nothing to do. */
 struct spec_family {
-    /* Make room for the op's part of a new spec, and spec_init_parts, where that alone is not all;
-       release it. */
+    /* Allocate the op's part of a new spec, and call spec_init_parts, if that alone is not enough;
+     * release it. */
     bool (*begin)(struct spec *spec, struct error *error);
     void (*free)(struct spec *spec);
-    /* Where the spec keeps the op's struct `number`; its lists, of all structs in their order; and
-       the shape of a tensor, NULL for one without. */
+    /* Where the spec keeps the op's struct `number`; its lists, of all structs in order; and the
+       shape of a tensor (NULL if it has none). */
     void *(*part)(struct spec *spec, int number);
     struct axes *(*axes)(struct spec *spec);
     DLTensor *(*tensor)(struct spec *spec, int index);
-    /* Read tensors that are not arrays of dims, before all else; a member of kind OP_POINTER or
-       OP_OWN; and, when all is read, what is left, and what follows from it. */
+    /* Read tensors that are not arrays of dims, before everything else; read a member of kind
+       OP_POINTER or OP_OWN; and, at the end, read the rest and derive what follows from it. */
     bool (*read_tensors)(const struct json_place *place, struct spec *spec, struct error *error);
     bool (*read_own)(const struct json_place *place, struct spec *spec,
                      const struct op_member *member, struct error *error);
     bool (*complete)(const struct json_place *place, struct spec *spec, struct error *error);
-    const char *more_key; /* that `complete` reads */
+    const char *more_key; /* a key that `complete` reads */
     bool null_is_absent;
     /* Write all of it: spec_write_attributes, spec_write_shapes; the value of such a member; which
-       members are left out. */
+       members to omit. */
     void (*write)(const struct spec *spec, json_t *object);
     json_t *(*write_own)(const struct spec *spec, const struct op_member *member);
     bool (*is_left_out)(const struct spec *spec, const struct op_member *member);
@@ -49,12 +48,12 @@ struct spec_family {
     bool (*check)(const struct spec *spec, struct error *error);
     bool (*kernels)(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                     struct error *error);
-    bool specialises;            /* its kernels can have numbers of their problems as constants */
+    bool specialises; /* whether its kernels can have numbers of their problems as constants */
     const char *without_kernels; /* why there may be none, for a note */
-    /* Why there are none, where that is not always the same. */
+    /* Why there are none, if the reason varies. */
     void (*why_none)(const struct spec *spec, char *words, size_t size);
     /* The function of a pack's header that plans it, as a call for templates/pack/plan.h.m4; and
-       what the pack says of it in words. */
+       what the pack says about it. */
     bool (*define_plan)(const struct spec *spec, struct text *text);
     bool (*words)(const struct spec *spec, struct text *text);
     const struct handler *handler; /* for XLA's FFI: gen/ffi.h */
@@ -62,7 +61,7 @@ struct spec_family {
 
 /* A TensorScatter spec.  A tensor that the spec does not mention has no shape (NULL). */
 struct scatter_spec {
-    kvmill_tensor_scatter op; /* axis and mode alone */
+    kvmill_tensor_scatter op; /* only axis and mode */
     DLDataType dtype;
     DLTensor past_cache, update, write_indices;
 };
@@ -70,18 +69,18 @@ struct scatter_spec {
 /* A spec of one of the six ops of cache attention. */
 struct attention_spec {
     kvmill_cache_attention op; /* its words are constants */
-    bool layers_open;          /* num_layer was not given: the cache of a run tells it */
-    bool masked;               /* kernels for an attn_mask, too */
-    char layers[160];          /* which layers of the model it serves, in words; "" when not said */
-    int first_layer;           /* of a model's spec: the first of these */
+    bool layers_open;          /* num_layer was not given, and follows from the cache of a run */
+    bool masked;               /* whether to make kernels for an attn_mask, too */
+    char layers[160]; /* the layers of the model that it serves, as text; "" if not given */
+    int first_layer;  /* for a model's spec: the first of these */
 };
 
-/* A spec of Attention, or of TensorScatterAttention.  A tensor that it does not mention has no
+/* A spec of Attention, or of TensorScatterAttention.  Tensors that it does not mention have no
  * shape. */
 struct onnx_attention_spec {
     kvmill_attention op;                  /* without tensors */
     DLDataType types[3];                  /* T1, T2, U */
-    kvmill_tensor_scatter_attention step; /* mode alone */
+    kvmill_tensor_scatter_attention step; /* only mode */
     DLTensor tensor[KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS];
 };
 
@@ -90,21 +89,21 @@ struct scatter_problem;
 struct flow_spec;
 struct plain_spec;
 
-/* What its kernels have as constants; specialise_words[n - 1] says n. */
+/* What its kernels have as constants; specialise_words[n - 1] is the word for n. */
 enum specialise { SPECIALISE_HEADS = 1, SPECIALISE_LAYOUT = 2 };
 extern const char *const specialise_words[]; /* ends with NULL */
 
 struct spec {
     const struct op *op;
-    char where[320];  /* "file: /kernels/0", for messages; a model's pack: the purpose */
-    char purpose[64]; /* what the kernels are for, in words; "" when not said */
-    char name[48];    /* of its function in the pack's header or its handler; "" when not said */
+    char where[320];  /* "file: /kernels/0", for messages; for a model's pack, the purpose */
+    char purpose[64]; /* what the kernels are for; "" if not given */
+    char name[48];    /* of its function in the pack's header, or of its handler; "" if not given */
     unsigned specialise;
-    union { /* the op's family tells which */
+    union { /* by the op's family */
         struct scatter_spec scatter;
         struct attention_spec attention;
         kvmill_cache_attend cache_attend; /* its words are constants */
-        kvmill_write_rows write_rows;     /* likewise */
+        kvmill_write_rows write_rows;     /* its words are constants */
         struct onnx_attention_spec onnx_attention;
         struct gather_problem *gather;          /* gen/stablehlo.h */
         struct scatter_problem *window_scatter; /* of StableHLO */
@@ -116,26 +115,26 @@ struct spec {
 struct spec_list {
     struct spec *items;
     size_t count;
-    struct text notes; /* lines on what was not taken from a file, for standard error */
+    struct text notes; /* lines about what was not taken from a file, for standard error */
 };
 
-/* What is particular to the spec's family. */
+/* The hooks of the spec's family. */
 const struct spec_family *spec_family_of(const struct spec *spec);
 
-/* Make a new spec one of that op, with its defaults. */
+/* Initialise a new spec for an op, with its defaults. */
 bool spec_begin(struct spec *spec, const struct op *op, struct error *error);
 
-/* Read what a JSON object says of the spec's op. */
+/* Read a JSON object as a spec of this op. */
 bool spec_read_op(const struct json_place *place, struct spec *spec, struct error *error);
 
-/* The same as JSON, and everything that is known checked. */
+/* The spec as JSON, after everything that is known has been checked. */
 void spec_write_op(const struct spec *spec, json_t *object);
 bool spec_check(const struct spec *spec, struct error *error);
 
 /* Why there may be no kernels for it. */
 void spec_without_kernels(const struct spec *spec, char *words, size_t size);
 
-/* The kind of arithmetic that it asks for: enum kvmill_math. */
+/* The kind of arithmetic that it requests: enum kvmill_math. */
 int spec_math(const struct spec *spec);
 
 /* Whether its op is of the family. */
@@ -143,12 +142,12 @@ static inline bool spec_is(const struct spec *spec, enum op_family family) {
     return spec->op->family == family;
 }
 
-/* Read a spec file: {"kernels": [...]} or a single spec; or the gathers and scatters of StableHLO
-   text, where the file's name ends with .mlir; or the nodes of an ONNX model, where it ends with
-   .onnx.  Release with spec_list_free, also after a failure. */
+/* Read a spec file: {"kernels": [...]} or a single spec; or, if the file's name ends with .mlir,
+   the gathers and scatters of StableHLO text; or, if it ends with .onnx, the nodes of an ONNX
+   model.  Release with spec_list_free, also after a failure. */
 bool specs_read(const char *file, struct spec_list *list, struct error *error);
 
-/* Append the spec that a JSON object says. */
+/* Append the spec that a JSON object describes. */
 bool spec_read(const struct json_place *place, struct spec_list *list, struct error *error);
 
 /* The specs of a model's pack. */
@@ -161,24 +160,24 @@ struct cache_choice {
                             dynamic batching; -1: rows in both, attention in 0 */
     int64_t quant_group; /* 0: 8 */
     const char *math;    /* a kind of arithmetic, or NULL */
-    /* Types of K and V in llama.cpp's cache: kernels for its backend alone, and nothing above
-       counts.  NULL: kvmill's own caches. */
+    /* Types of K and V in llama.cpp's cache: only kernels for its backend, and the members above
+       are ignored.  NULL: kvmill's own caches. */
     const struct kvmill_format_parts *ggml[GGML_TYPES];
 };
-/* The type of activations: the choice's, or the model's. */
+/* The type of activations: the chosen one, or the model's. */
 const char *activations_word(const struct model *model, const struct cache_choice *choice);
 
 bool specs_of_model(const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error);
 
-/* Bytes that a token takes in the caches of all layers, scales included, windows not taken into
-   account.  The choice is one that there are specs of. */
+/* The bytes of a token in the caches of all layers, including scales, if no layer had a window.
+   There must be specs for the choice. */
 int64_t cache_bytes_per_token(const struct model *model, const struct cache_choice *choice);
 
-/* The same of the layers that keep all tokens. */
+/* The same for the layers that keep all tokens. */
 int64_t cache_bytes_without_windows(const struct model *model, const struct cache_choice *choice);
 
-/* Why a model's pack has no attention for it, for a note; NULL when it has. */
+/* Why a model's pack has no attention for it, for a note; NULL if it has. */
 const char *model_without_attention(const struct model *model);
 
 /* The kernels of a spec for an instruction set, and of all specs for all instruction sets. */
@@ -202,18 +201,19 @@ void spec_list_free(struct spec_list *list);
 
 /* ---- TensorScatter ---- */
 
-/* Make a new spec a TensorScatter of that mode and type, along the default axis, without shapes. */
+/* Make a new spec a TensorScatter with this mode and type, along the default axis, without shapes.
+ */
 void scatter_spec_begin(struct spec *spec, const char *mode, DLDataType dtype);
 
-/* Give `tensor` a shape of its own; spec_list_free releases it. */
+/* Give `tensor` its own shape, which spec_list_free releases. */
 bool spec_set_shape(DLTensor *tensor, const int64_t *dims, int rank, struct error *error);
 
-/* The op as the library takes it; points into spec. */
+/* The op in the library's form; it points into spec. */
 kvmill_tensor_scatter scatter_op_of(const struct spec *spec);
 
 /* ---- StableHLO ---- */
 
-/* The name ends with ".mlir" or ".mlirbc". */
+/* Whether the name ends with ".mlir" or ".mlirbc". */
 bool is_mlir_name(const char *name);
 
 /* The gathers and scatters of a file. */
@@ -221,40 +221,41 @@ bool specs_of_mlir(const char *name, struct spec_list *list, struct error *error
 
 /* ---- ONNX models ---- */
 
-/* The nodes that kvmill has an op for; the same op on the same types once.  Nodes that are left
-   alone are in the list's notes. */
+/* The nodes for which kvmill has an op; equal ops on equal types count once.  The list's notes name
+   the nodes that are left alone. */
 bool specs_of_onnx(const char *name, struct spec_list *list, struct error *error);
 
 /* ---- Sparse flows ---- */
 
-/* For every spec of a model that attends to all that it stores: the flow of a file with that spec's
-   attention, in pages of the file's page_size and, where none was chosen, its cache_layout. */
+/* For every spec of a model that attends to all that it stores: the flow of a file with this spec's
+   attention, in pages of the file's page_size, and with the file's cache_layout unless one was
+   chosen. */
 bool specs_add_flow(const char *file, const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error);
 
 /* ---- Cache attention ---- */
 
-/* Which of them. */
+/* Which of the ops it is. */
 enum kvmill_cache_op attention_op_of(const struct spec *spec);
 
-/* Make a new spec one of that op, with the documented defaults; types are not set. */
+/* Make a new spec one of this op, with the documented defaults; types are not set. */
 void attention_spec_begin(struct spec *spec, enum kvmill_cache_op which, bool dynamic);
 enum { UNSET_QUANT_BIT = -1 }; /* value_quant_bit: as K's, with all that goes with it */
 
-/* Types that are not given follow from those that are, V's from K's. */
+/* Types that are not given follow from those that are; V's from K's. */
 void attention_spec_complete(struct spec *spec);
 
-/* For the functions of a pack's header: heads and window in words, with a spec's layers; heads 0:
-   it has no queries. */
+/* For the functions of a pack's header: heads and window as text, with a spec's layers; heads 0: it
+ * has no queries. */
 bool attention_define_heads(int64_t heads, int64_t kv_heads, int64_t head_dim, int64_t window,
                             struct text *text);
 bool attention_define_comment(const struct spec *spec, struct text *text);
 
-/* Whether only the arrays of a run tell all there is to know. */
+/* Whether the arrays of a run are needed to know everything. */
 bool attention_spec_is_open(const struct spec *spec);
 
-/* What the tensors tell that the spec does not say, where their dims are known: heads and their
-   sizes, from the inputs of KeyValueCache; as many layers as the cache has. */
+/* Take from tensors, if their dims are known, what the spec does not state: heads and their sizes,
+   from the inputs of KeyValueCache; the number of layers, from the cache. */
 void attention_learn_heads(struct spec *spec, const DLTensor *key, const DLTensor *value);
 void attention_learn_layers(struct spec *spec, const DLTensor *cache);
 
@@ -267,7 +268,7 @@ bool is_onnx_attention_step(const struct spec *spec);
 bool onnx_attention_geometry(const struct spec *spec, struct kvmill_attention_geometry *geometry,
                              struct error *error);
 
-/* The ops as the library takes them; they point into spec, the second into `attention`. */
+/* The ops in the library's form; they point into spec, the second one into `attention`. */
 kvmill_attention onnx_attention_op_of(const struct spec *spec);
 kvmill_tensor_scatter_attention onnx_attention_step_of(const struct spec *spec,
                                                        const kvmill_attention *attention);

@@ -11,10 +11,10 @@
 bool flow_read_dims(const struct json_place *place, const struct flow_spec *flow, size_t least,
                     size_t most, int64_t dims[3], struct error *error);
 
-/* The value of a word of the flow's own; 0: it has none. */
+/* The value of one of the flow's own words; 0: there is no such word. */
 int64_t flow_word(const struct flow_spec *flow, const char *text, size_t length);
 
-/* The member `key`, a string; *word stays where there is none. */
+/* The member `key`, a string; *word does not change if there is none. */
 bool flow_read_word(const struct json_place *place, const char *key, const char **word,
                     struct error *error);
 

@@ -1,4 +1,4 @@
-/* Keys of specs, read and written as the description of their op says.
+/* Reads and writes the keys of specs according to the description of their op.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_GEN_SPEC_KEYS_H
@@ -6,18 +6,19 @@
 
 #include "spec.h"
 
-/* All that the op's description says: unknown and missing keys are refused, attributes go into the
-   spec's parts, shapes into its tensors. */
+/* Read everything in the op's description: unknown and missing keys are refused, attributes go to
+   the spec's parts, shapes to its tensors. */
 bool spec_read_keys(const struct json_place *place, struct spec *spec, struct error *error);
 
-/* Every part of the spec as the description's defaults are. */
+/* Set every part of the spec to the description's defaults. */
 void spec_init_parts(struct spec *spec);
 
-/* Attributes, and shapes, in the description's order; defaults are left out as it says. */
+/* Write attributes, and shapes, in the description's order; defaults are omitted where it says so.
+ */
 void spec_write_attributes(const struct spec *spec, json_t *object);
 void spec_write_shapes(const struct spec *spec, json_t *object);
 
-/* The members that are not as the library's init function leaves them, as calls of km_set. */
+/* The members that differ from what the library's init function sets, as calls of km_set. */
 bool spec_define_members(const struct spec *spec, struct text *text);
 
 /* ---- Values ---- */
@@ -25,20 +26,21 @@ bool spec_define_members(const struct spec *spec, struct text *text);
 bool spec_read_flag(const struct json_place *place, int32_t *flag, struct error *error);
 bool spec_read_real(const struct json_place *place, double *value, struct error *error);
 
-/* One of `words`, which end with NULL: *word is the constant among them. */
+/* One of `words`, which end with NULL; *word is set to the constant among them. */
 bool spec_read_word(const struct json_place *place, const char *const *words, const char **word,
                     struct error *error);
 
-/* An element type that is among `words`; NULL: any. */
+/* An element type among `words`; NULL: any. */
 bool spec_read_type(const struct json_place *place, const char *const *words, DLDataType *type,
                     struct error *error);
 
-/* An array of dims, with "?" for one that only the run knows.  An absent shape is left for the
-   inputs of a run to tell. */
+/* An array of dims, with "?" for one that only a run knows.  An absent shape follows from the
+ * inputs of a run. */
 bool spec_read_shape(const struct json_place *place, DLTensor *tensor, struct error *error);
 json_t *spec_write_shape(const DLTensor *tensor);
 
-/* An optional text for the pack's header, of what `good` lets pass, in words `accepted`. */
+/* An optional text for the pack's header, if `good` accepts it; `accepted` says in words what that
+ * is. */
 bool spec_read_label(const struct json_place *place, const char *key, bool (*good)(const char *),
                      const char *accepted, char *label, size_t size, struct error *error);
 

@@ -30,7 +30,7 @@ struct gather_problem {
         };
         struct axes axes[6];
     };
-    bool slices_open; /* dynamic_gather: only the run knows them; slice_sizes.count says how many */
+    bool slices_open; /* dynamic_gather: known only in a run; slice_sizes.count is their number */
     bool has_fill;
     struct kvmill_scalar fill;
     struct tensor_shape operand, start_indices, result;
@@ -38,7 +38,7 @@ struct gather_problem {
 };
 
 struct scatter_problem {
-    kvmill_scatter op; /* as that of a gather */
+    kvmill_scatter op; /* as in a gather */
     union {
         struct {
             struct axes update_window_dims, inserted_window_dims, input_batching_dims,
@@ -46,7 +46,7 @@ struct scatter_problem {
         };
         struct axes axes[5];
     };
-    char update_computation[16]; /* "": the region */
+    char update_computation[16]; /* "": there is a region */
     kvmill_element_type arguments[2 * KVMILL_MOST_INPUTS];
     kvmill_region_op ops[KVMILL_MOST_REGION_OPS]; /* their words are constants */
     int32_t returned[KVMILL_MOST_INPUTS];
@@ -59,7 +59,7 @@ struct scatter_problem {
     bool has_results;
 };
 
-/* The same as the library takes them; point into problem and view, which must stay in place. */
+/* The same in the library's form; it points into problem and view, which must stay in place. */
 struct gather_view {
     DLTensor operand, start_indices, result;
     kvmill_gather op;
@@ -89,8 +89,8 @@ DLTensor tensor_view(const struct tensor_shape *shape);
 bool is_mlir_gather(const struct mlir_op *op);
 bool is_mlir_scatter(const struct mlir_op *op);
 
-/* Read an op and check it: constraints first, then that all extents are known.  Messages are at its
-   place in the file.  Slice sizes of a dynamic_gather that are no constant are left open: the
+/* Read an op and check it: first its constraints, then that all extents are known.  Messages name
+   its place in the file. Slice sizes of a dynamic_gather that are not constant are left open: the
    caller refuses them (gather_require_slices) or fills them in. */
 bool gather_of_mlir(const struct mlir_file *file, const struct mlir_function *function,
                     const struct mlir_op *op, struct gather_problem *problem, struct error *error);
@@ -117,20 +117,20 @@ bool region_of_mlir(const struct mlir_file *file, const struct mlir_function *fu
                     const struct mlir_block *block, int first_inner,
                     struct scatter_problem *problem, struct error *error);
 
-/* The region of a scatter of problem->count inputs, as a text of its own, "^bb0(%a: tensor<f32>,
-   %b: tensor<f32>): ..", with values %capture0, ... of these types from outside, in their order,
-   used or not. */
+/* The region of a scatter of problem->count inputs as separate text, "^bb0(%a: tensor<f32>, %b:
+   tensor<f32>): ...", with values %capture0, ... of these types from outside, in order, whether
+   they are used or not. */
 bool region_of_text(const char *name, const char *text, size_t length, const char *const *captures,
                     size_t capture_count, struct scatter_problem *problem, struct error *error);
 
-/* Whether an attribute is a literal of that type; of a quantized type, of its storage. */
+/* Whether an attribute is a literal of this type; for a quantized type, of its storage type. */
 bool mlir_is_literal_of(const struct mlir_attr *value, const struct mlir_type *type);
 
-/* EQ, NE, ..., SIGNED, ... as a constant; NULL when it is none of them. */
+/* EQ, NE, ..., SIGNED, ... as a constant; NULL for anything else. */
 const char *mlir_comparison_word(const struct mlir_attr *attr);
 
-/* The region of a problem as text that mlir_read_region reads, captures as %capture0, ...; false:
-   out of memory. */
+/* The region of a problem as text that mlir_read_region reads, with captures as %capture0, ...;
+ * false: out of memory. */
 struct text;
 bool region_write(const struct scatter_problem *problem, struct text *text);
 

@@ -13,8 +13,8 @@ struct statement {
     int count;
 };
 
-/* The statement at the begin of a text, which ends with ';' or the text; returns where the next one
-   begins. */
+/* The statement at the beginning of a text; it ends with ';' or with the text.  Returns where the
+ * next one begins. */
 const char *statement_read(const char *at, struct statement *statement);
 
 /* km_step(«v0», «add», «f32», «f32», «r0», «u0»); false: out of memory. */

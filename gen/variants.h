@@ -29,21 +29,22 @@ bool tunable_space_read(const struct kernel *kernel, struct tunable_space *space
                         struct error *error);
 void tunable_space_free(struct tunable_space *space);
 
-/* "1, 2, 4" */
+/* Values as text, "1, 2, 4". */
 enum { TUNABLE_WORDS_SIZE = 256 };
 void tunable_words(const struct tunable *tunable, char words[TUNABLE_WORDS_SIZE]);
 
-/* Append it to a tuning unless it is the preset; tunables come in their order.  false: too long. */
+/* Append a tunable to a tuning, unless it has its preset; tunables come in their order.  false: too
+ * long. */
 bool tuning_add(const struct tunable *tunable, int64_t value, char tuning[TUNING_SIZE]);
 
-/* The tunable's value at that point. */
+/* The tunable's value at a point. */
 int64_t tunable_value(const struct tunable *tunable, const struct kernel *point);
 
-/* Whether a tuning that a user wrote is a legal point; says what is accepted. */
+/* Check that a tuning from a user is a legal point; the message says what is accepted. */
 bool tuning_check(const struct kernel *kernel, struct error *error);
 
-/* All variants of the family that can do what the kernel does, in the family's order; each for the
-   kernel's instruction set with as many of the extensions in `isas` as it uses; at most
+/* All variants of the family that can do what the kernel does, in the family's order, each for the
+   kernel's instruction set with those of the extensions in `isas` that it uses; at most
    MOST_ALTERNATIVES. */
 enum { MOST_ALTERNATIVES = 8 };
 bool kernel_alternatives(const struct kernel *kernel, const struct isa_list *isas,

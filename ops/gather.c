@@ -37,7 +37,7 @@ static struct kvmill_numbers numbers_of(const kvmill_gather *op) {
     return numbers;
 }
 
-/* In the order in which StableHLO's own verifier looks at them; others follow. */
+/* In the order in which StableHLO's own verifier checks them; others follow. */
 static const struct kvmill_constraint constraints[] = {
     {1, kvmill_check_axis_count},
     {2, kvmill_check_vector_dim},
@@ -115,7 +115,7 @@ void kvmill_gather_result(const struct kvmill_windows *windows, int64_t dims[KVM
             dims[windows->axis[d]] = windows->window[d];
 }
 
-/* The slices of window axes. */
+/* The slice sizes of window axes. */
 static void window_extents(const kvmill_gather *op, int64_t extent[KVMILL_MOST_RANK]) {
     int next = 0;
     for (int d = 0; d < op->operand->ndim; d++)
@@ -155,7 +155,7 @@ static kvmill_status check_result_type(const kvmill_gather *op, kvmill_error *er
     if (op->result != NULL)
         result = op->result_element ? *op->result_element : kvmill_plain_element(op->result->dtype);
     if (op->operand_element && op->result && !op->result_element)
-        result = operand; /* a quantized type is said once */
+        result = operand; /* a quantized type is given only once */
     if (op->result != NULL)
         status = kvmill_check_stored("the result", &result, op->result, error);
     if (status != KVMILL_OK || kvmill_element_equal(&operand, &result))
@@ -223,8 +223,8 @@ kvmill_status kvmill_gather_verify(const kvmill_gather *op, kvmill_error *error)
     return status == KVMILL_OK ? check_result(op, error) : status;
 }
 
-/* Dropped and batching axes, which the result does not have, are read as slices of 1 also where the
-   size is 0: there is a first element then, except on an axis without any. */
+/* Dropped and batching axes are not in the result.  They are read as slices of 1, even if the size
+   is 0: there is a first element, unless the axis is empty. */
 static kvmill_status check_read_axes(const struct kvmill_windows *windows, kvmill_error *error) {
     int64_t dims[KVMILL_MOST_RANK];
     kvmill_gather_result(windows, dims);

@@ -6,17 +6,17 @@
 
 #include "windows.h"
 
-/* The constraints C1 to C23, in the source's order: the first violated one is named.  Extents may
-   be KVMILL_DYNAMIC, which matches anything; slice_sizes.items may be NULL with a count: sizes that
-   nobody knows. */
+/* Check the constraints C1 to C23, in the source's order; the message names the first violated one.
+   Extents may be KVMILL_DYNAMIC, which matches anything.  slice_sizes.items may be NULL with a
+   count: the sizes are unknown. */
 kvmill_status kvmill_gather_verify(const kvmill_gather *op, kvmill_error *error);
 
-/* All that a plan needs: the constraints, known extents, and an operand that has what the result
-   would read. */
+/* All checks of a plan: the constraints, known extents, and an operand that contains what the
+ * result reads. */
 kvmill_status kvmill_gather_check(const kvmill_gather *op, struct kvmill_windows *windows,
                                   kvmill_error *error);
 
-/* Dims of the result of a checked op. */
+/* The dims of the result of a checked op. */
 void kvmill_gather_result(const struct kvmill_windows *windows, int64_t dims[KVMILL_MOST_RANK]);
 
 kvmill_element_type kvmill_gather_operand_element(const kvmill_gather *op);

@@ -10,7 +10,7 @@
 
 enum { OPERAND, RESULT, INDICES, SIDES };
 
-/* A kernel gains nothing by knowing loops around more bytes side by side. */
+/* Loops around longer contiguous pieces gain nothing from being constants of a kernel. */
 static const int64_t most_looped_bytes = 1 << 10;
 enum { PIECE = 64 << 10 };
 
@@ -27,7 +27,7 @@ void kvmill_gather_facts_set(const kvmill_gather *op, const struct kvmill_window
 /* ---- Steps ---- */
 
 static void dense_steps(int rank, const int64_t *dims, int64_t bytes, int64_t *steps) {
-    bool overflow = false; /* of an empty tensor: nobody steps along it */
+    bool overflow = false; /* possible for empty tensors; no element is addressed */
     for (int d = rank - 1; d >= 0; d--) {
         steps[d] = bytes;
         bytes = kvmill_times(bytes, dims[d], &overflow);
@@ -56,7 +56,7 @@ void kvmill_gather_dense_steps(const struct kvmill_gather_facts *facts,
 
 /* ---- Loops ---- */
 
-/* The axes of the index space; batching axes are those that move in the operand, too. */
+/* The axes of the index space; batching axes also move in the operand. */
 static void add_space(const struct kvmill_windows *windows, const struct kvmill_gather_steps *steps,
                       struct loops *axes) {
     for (int j = 0; j < windows->space_rank; j++) {
@@ -82,10 +82,10 @@ static void add_window(const struct kvmill_windows *windows,
     kvmill_loops_merge(loops);
 }
 
-/* Take the innermost loop away if it is over bytes side by side; how many these are. */
+/* Remove the innermost loop if it is over adjacent bytes.  Returns their number. */
 static int64_t take_bytes(struct loops *loops, int64_t element_bytes) {
     int last = loops->count - 1;
-    bool overflow = false; /* never, where there is memory */
+    bool overflow = false; /* never set, if the memory exists */
     if (last < 0 || loops->step[last][OPERAND] != element_bytes ||
         loops->step[last][RESULT] != element_bytes)
         return element_bytes;
@@ -93,7 +93,7 @@ static int64_t take_bytes(struct loops *loops, int64_t element_bytes) {
     return kvmill_times(loops->extent[last], element_bytes, &overflow);
 }
 
-/* What fits the numbers of a kernel's name. */
+/* Whether a number fits into a kernel's symbol. */
 static bool is_constant(const struct loops *loops, int i) {
     const int64_t numbers[] = {loops->extent[i], loops->step[i][OPERAND], loops->step[i][RESULT]};
     for (int k = 0; k < 3; k++)
@@ -102,10 +102,10 @@ static bool is_constant(const struct loops *loops, int i) {
     return true;
 }
 
-/* The first of the loops that stay a window's. */
+/* The first of the loops that remain part of the window. */
 static int first_of_window(const struct loops *loops, int64_t bytes) {
     int first = loops->count;
-    bool overflow = false; /* never: the division says so */
+    bool overflow = false; /* never set: the division prevents it */
     if (bytes > most_looped_bytes)
         return first;
     while (first > 0 && loops->count - first < KVMILL_MOST_WINDOW_LOOPS &&
@@ -143,7 +143,7 @@ static void set_components(const struct kvmill_gather_facts *facts,
     }
 }
 
-/* Where no index is looked at, its type and what is outside do not matter. */
+/* If no index is read, its type and what is outside do not matter. */
 static void forget_indices(struct kvmill_gather_shape *shape) {
     if (shape->components > 0)
         return;
@@ -160,7 +160,7 @@ static void swap(struct loops *loops, int i, int j) {
     memcpy(loops->step[j], other.step[i], sizeof other.step[i]);
 }
 
-/* So that the result is written from its begin to its end. */
+/* Order the axes so that the result is written from beginning to end. */
 static void sort_by_result(struct loops *axes) {
     for (int i = 1; i < axes->count; i++)
         for (int j = i; j > 0 && axes->step[j][RESULT] > axes->step[j - 1][RESULT]; j--)
@@ -198,7 +198,7 @@ static void set_pieces(int64_t bytes, struct kvmill_gather_geometry *geometry) {
 static int64_t count_result_bytes(const struct kvmill_gather_facts *facts) {
     const struct kvmill_windows *windows = &facts->windows;
     int64_t dims[KVMILL_MOST_RANK];
-    bool overflow = false; /* never, where there is memory */
+    bool overflow = false; /* never set, if the memory exists */
     kvmill_gather_result(windows, dims);
     return kvmill_times(kvmill_count_of(dims, windows->windowed_rank), facts->element_bytes,
                         &overflow);
@@ -230,7 +230,7 @@ void kvmill_gather_fold(const struct kvmill_gather_facts *facts,
 
 int64_t kvmill_gather_units(const struct kvmill_gather_geometry *geometry) {
     int64_t units = geometry->result_bytes > 0 ? geometry->pieces : 0;
-    bool overflow = false; /* never: there are that many bytes or more */
+    bool overflow = false; /* never set: there are at least that many bytes */
     for (int64_t a = 0; units > 0 && a < geometry->axes; a++)
         units = kvmill_times(units, geometry->axis[a].extent, &overflow);
     return units;

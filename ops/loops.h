@@ -10,17 +10,18 @@
 
 enum { KVMILL_MOST_SIDES = 2 * KVMILL_MOST_INPUTS };
 
-/* Outermost first; a side is a tensor, its steps are bytes. */
+/* Outermost loop first.  A side is a tensor; its steps are bytes. */
 struct loops {
     int count, sides;
     int64_t extent[KVMILL_MOST_RANK];
     int64_t step[KVMILL_MOST_RANK][KVMILL_MOST_SIDES];
 };
 
-/* The steps of a new innermost loop, for the caller to fill in. */
+/* Add a new innermost loop; returns its steps, for the caller to fill in. */
 int64_t *kvmill_loops_add(struct loops *loops, int64_t extent);
 
-/* Make one loop of two where both walk on alike on all sides, and drop loops of one turn. */
+/* Merge two loops into one if all sides continue with the same steps, and drop loops of one turn.
+ */
 void kvmill_loops_merge(struct loops *loops);
 
 #endif

@@ -20,7 +20,7 @@ enum { ALL_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS };
 
 /* ---- Tensors ---- */
 
-/* What is being checked. */
+/* A problem while it is checked. */
 struct checked {
     const kvmill_attention *op;
     const char *mode; /* of a step */
@@ -41,7 +41,7 @@ static kvmill_status check_presence(const struct checked *checked) {
     return KVMILL_OK;
 }
 
-/* nonpad_kv_seqlen says how much of K is valid: a past would be in front of what is not. */
+/* nonpad_kv_seqlen counts the valid rows of K; with a past, invalid rows would be in the middle. */
 static kvmill_status check_nonpad(const struct checked *checked) {
     const kvmill_attention *op = checked->op;
     if (op->nonpad_kv_seqlen == NULL)
@@ -75,8 +75,8 @@ static kvmill_status check_precision(const struct checked *checked) {
     }
 }
 
-/* A negative scale has no square root, which the standard multiplies Q and K by; a negative cap is
-   none in one place of the standard and one in another. */
+/* The standard multiplies Q and K by the square root of scale, which a negative number lacks.  Of a
+   negative softcap, it says in one place that there is none, and in another that there is one. */
 static kvmill_status check_attributes(const struct checked *checked) {
     kvmill_status status =
         kvmill_check_members(OP_ATTENTION, checked->geometry.step, checked->op, checked->error);
@@ -109,7 +109,7 @@ static kvmill_status refuse_type(const struct checked *checked, int which, const
                               checked->error);
 }
 
-/* The type of a tensor is that of another, or of itself. */
+/* The type of a tensor is that of another tensor, or its own. */
 static DLDataType wanted_type(const struct checked *checked, int which) {
     switch (which) {
     case KVMILL_ATTENTION_V:
@@ -174,7 +174,7 @@ static kvmill_status check_ranks(struct checked *checked) {
     return KVMILL_OK;
 }
 
-/* A tensor of rank 4 has heads as a dim; an attribute may only say the same. */
+/* A tensor of rank 4 has heads as a dim; the attribute must agree. */
 static kvmill_status find_heads(const struct checked *checked, int which, const char *name,
                                 int64_t attribute, int64_t *heads) {
     const DLTensor *tensor = checked->tensor[which];
@@ -197,7 +197,7 @@ static kvmill_status find_heads(const struct checked *checked, int which, const 
     return KVMILL_OK;
 }
 
-/* Elements of one head in the last dim. */
+/* The elements of one head in the last dim. */
 static kvmill_status find_dim(const struct checked *checked, int which, int64_t heads,
                               int64_t *dim) {
     const DLTensor *tensor = checked->tensor[which];
@@ -263,7 +263,7 @@ int64_t kvmill_attention_keys(const struct kvmill_attention_geometry *geometry) 
     return geometry->step ? geometry->past : sum(geometry->past, geometry->keys);
 }
 
-/* Caches have Q's rank, a past and a present always 4. */
+/* Caches have Q's rank; past and present always have rank 4. */
 static struct shape of_cache(const struct kvmill_attention_geometry *g, int64_t rows, int64_t dim) {
     return g->step ? of_heads(g, g->kv_heads, rows, dim)
                    : (struct shape){4, {g->batch, g->kv_heads, rows, dim}};
@@ -291,7 +291,7 @@ static struct shape shape_of(const struct kvmill_attention_geometry *g, int whic
         return of_cache(g, all, g->key_dim);
     case KVMILL_ATTENTION_PRESENT_VALUE:
         return of_cache(g, all, g->value_dim);
-    default: /* qk_matmul_output, and the most that attn_mask may be */
+    default: /* qk_matmul_output, and the largest attn_mask */
         return (struct shape){4, {g->batch, g->heads, g->queries, all}};
     }
 }
@@ -336,12 +336,12 @@ static kvmill_status check_mask(const struct checked *checked) {
                                      : ", or its last dims, any but the last 1");
 }
 
-/* What one tensor leaves open another may tell. */
+/* What one tensor leaves open, another may determine. */
 static int64_t known(int64_t a, int64_t b) {
     return a == KVMILL_DYNAMIC ? b : a;
 }
 
-/* A tensor of another rank is refused later, and tells nothing. */
+/* A tensor of another rank is refused later, and determines nothing. */
 static int64_t past_rows(const DLTensor *past, int rank) {
     if (past == NULL)
         return 0;
@@ -374,7 +374,7 @@ static bool is_double(const DLTensor *tensor) {
     return tensor->dtype.bits == 64;
 }
 
-/* Causality is a window of nothing to the right. */
+/* Causality is a right window of 0. */
 static void set_scores(struct checked *checked) {
     struct kvmill_attention_geometry *geometry = &checked->geometry;
     const kvmill_attention *op = checked->op;
@@ -415,7 +415,7 @@ static kvmill_status check_mode(struct checked *checked) {
     return KVMILL_OK;
 }
 
-/* A query for each new row, and room for all. */
+/* There must be a query for each new row, and room for all. */
 static kvmill_status check_rows(const struct checked *checked) {
     const struct kvmill_attention_geometry *g = &checked->geometry;
     if (!kvmill_may_be_equal(g->keys, g->queries))

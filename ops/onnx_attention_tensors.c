@@ -5,7 +5,7 @@
 #include "../defs/op.h"
 #include "onnx_attention.h"
 
-/* Where the op's struct has each of its tensors. */
+/* The members of the op's struct for its tensors. */
 #define PLACE(index, member) [KVMILL_ATTENTION_##index] = offsetof(kvmill_attention, member)
 static const size_t places[KVMILL_ATTENTION_TENSORS] = {
     PLACE(Q, Q),

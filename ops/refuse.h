@@ -21,12 +21,13 @@ kvmill_status kvmill_refuse_type_code(const char *name, DLDataType type, const c
 kvmill_status kvmill_refuse_shape(const char *name, const DLTensor *tensor, int rank,
                                   const int64_t *dims, const char *more, kvmill_error *error);
 
-/* What must hold before dims are looked at: a rank that there is, and a shape. */
+/* Check what later checks of dims need: a valid rank, and a shape. */
 kvmill_status kvmill_check_form(const char *name, const DLTensor *tensor, kvmill_error *error);
 
 /* dim D of NAME is DIM; accepted: 0 or more, or dynamic
    NAME has shape SHAPE; accepted: at most COUNT elements
-   after kvmill_check_form.  `least` is 0 in a run, and KVMILL_DYNAMIC where dims may be left open. */
+   after kvmill_check_form.  `least` is 0 in a run, and KVMILL_DYNAMIC where dims may be left open.
+ */
 kvmill_status kvmill_check_dims(const char *name, const DLTensor *tensor, int64_t least,
                                 kvmill_error *error);
 

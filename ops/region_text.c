@@ -15,7 +15,7 @@ enum {
     ALL = BOOLS | INTS | FLOATS
 };
 
-/* Ops, and kinds of operands, that C computes in a few instructions, to the bit. */
+/* Ops, and kinds of operands, that C computes exactly in a few instructions. */
 static const struct {
     const char *name;
     unsigned kinds;
@@ -57,7 +57,7 @@ static bool is_computed(const char *name, DLDataType type) {
     return false;
 }
 
-/* Floats of 16 bits and more. */
+/* Floats of at least 16 bits. */
 static bool has_type(const kvmill_element_type *type) {
     enum kvmill_kind kind = kvmill_kind_of(type->dtype);
     return !kvmill_is_quantized(type) && (ALL >> kind & 1) != 0 &&
@@ -71,7 +71,7 @@ struct writer {
     const kvmill_element_type *updates;
     struct kvmill_bounded out;
     bool is_needed[KVMILL_MOST_REGION_VALUES];
-    int number[KVMILL_MOST_REGION_OPS]; /* of the steps that are there */
+    int number[KVMILL_MOST_REGION_OPS]; /* of the steps that are kept */
 };
 
 static bool is_converted(const struct writer *writer, int slot) {
@@ -110,7 +110,7 @@ static bool add_slots(struct writer *writer) {
     return true;
 }
 
-/* What a step takes: of select what it chooses from. */
+/* The type of a step's operands; for select, of those that it chooses from. */
 static const kvmill_element_type *operand_type(const struct kvmill_scalar_call *call) {
     return call->types[call->op->signature == KVMILL_CHOOSES];
 }

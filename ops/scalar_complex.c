@@ -13,7 +13,7 @@ static struct pair pair_of(DLDataType type, struct kvmill_scalar scalar) {
                          kvmill_float_of(half, kvmill_imaginary_of(type, scalar).word[0])};
 }
 
-/* By real, then by imaginary part. */
+/* Ordered by the real part, then by the imaginary part. */
 static bool pair_is_less(struct pair a, struct pair b) {
     return a.real < b.real || (a.real == b.real && a.imaginary < b.imaginary);
 }

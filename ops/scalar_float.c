@@ -3,7 +3,8 @@
 
 #include "scalar_kinds.h"
 
-/* Floats, in double precision: narrower ones come out as if rounded once. */
+/* Floats are computed in double precision; narrower types get the same result as if rounded once.
+ */
 
 static double larger(double a, double b) {
     if (a != a || b != b)

@@ -21,7 +21,7 @@ static int ones(uint64_t value) {
     return count;
 }
 
-/* x / 0 is -1 and x % 0 is x, as XLA has it. */
+/* x / 0 is -1 and x % 0 is x, as in XLA. */
 static uint64_t divided(bool is_signed, uint64_t a, uint64_t b, bool remainder) {
     if (b == 0)
         return remainder ? a : ~(uint64_t)0;

@@ -9,7 +9,7 @@
 typedef struct kvmill_scalar kvmill_scalar_function(const struct kvmill_scalar_call *call,
                                                     const struct kvmill_scalar *operands);
 
-/* Numbers of one kind, which result has, too. */
+/* Operands of one kind, and a result of the same kind. */
 kvmill_scalar_function kvmill_apply_to_floats, kvmill_apply_to_integers, kvmill_apply_to_complex;
 
 /* real, imag, complex */

@@ -1,5 +1,5 @@
-/* StableHLO's elementwise ops on single numbers of any type, of which regions of scatters and
-   programs around gathers consist.
+/* StableHLO's elementwise ops on single numbers of any type; regions of scatters, and programs
+   around gathers, consist of them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_SCALAR_OP_H
@@ -9,10 +9,10 @@
 
 enum kvmill_direction { KVMILL_EQ, KVMILL_NE, KVMILL_GE, KVMILL_GT, KVMILL_LE, KVMILL_LT };
 
-/* false when there is none of that name. */
+/* false if there is none with this name. */
 bool kvmill_direction_by_name(const char *name, enum kvmill_direction *direction);
 
-/* How an op's types go together. */
+/* How the types of an op are related. */
 enum kvmill_signature {
     KVMILL_ALIKE,    /* all operands and the result are of one type */
     KVMILL_TO_BOOL,  /* i1 of numbers of one type: compare, is_finite */
@@ -77,15 +77,16 @@ struct kvmill_scalar_op {
     int code;       /* enum kvmill_scalar_code */
 };
 
-/* NULL when there is none of that name. */
+/* NULL if there is none with this name. */
 const struct kvmill_scalar_op *kvmill_scalar_op_by_name(const char *name);
 
-/* The op takes operands of these types and gives that one.  Otherwise `accepted` is said. */
+/* Whether the op takes operands of these types and has this result; otherwise `accepted` says what
+ * is valid. */
 bool kvmill_scalar_op_fits(const struct kvmill_scalar_op *op,
                            const kvmill_element_type *const *operands,
                            const kvmill_element_type *result, const char **accepted);
 
-/* One application; the types fit.  direction and total: of compare. */
+/* One application of an op, whose types fit.  direction and total are for compare. */
 struct kvmill_scalar_call {
     const struct kvmill_scalar_op *op;
     const kvmill_element_type *types[3]; /* of the operands */

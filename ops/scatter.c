@@ -36,8 +36,8 @@ static struct kvmill_numbers numbers_of(const kvmill_scatter *op) {
     };
 }
 
-/* In the order in which StableHLO's own verifier looks at them, after C1, C3, C22, C23 and the
-   rank part of C4. */
+/* In the order in which StableHLO's own verifier checks them, after C1, C3, C22, C23 and the part
+ * of C4 about ranks. */
 static const struct kvmill_constraint constraints[] = {
     {2, kvmill_check_axis_count},
     {7, kvmill_check_window_sorted},
@@ -191,7 +191,7 @@ static kvmill_status check_stored(const char *name, size_t i, kvmill_element_typ
     return kvmill_check_stored(words_of_it, &element, tensor, error);
 }
 
-/* What is said of elements, of what is in memory. */
+/* Check that given element types agree with the types in memory. */
 static kvmill_status check_all_stored(const kvmill_scatter *op, kvmill_error *error) {
     kvmill_status status = KVMILL_OK;
     for (size_t i = 0; status == KVMILL_OK && i < op->count; i++) {

@@ -7,12 +7,12 @@
 #include "region.h"
 #include "windows.h"
 
-/* The constraints C1 to C25, in the source's order; as kvmill_gather_verify.  The program is made.
- */
+/* Check the constraints C1 to C25, in the source's order, as kvmill_gather_verify does; the region
+ * becomes a program. */
 kvmill_status kvmill_scatter_verify(const kvmill_scatter *op, struct kvmill_program *program,
                                     kvmill_error *error);
 
-/* All that a plan needs: the constraints, and known extents. */
+/* All checks of a plan: the constraints, and known extents. */
 kvmill_status kvmill_scatter_check(const kvmill_scatter *op, struct kvmill_windows *windows,
                                    struct kvmill_program *program, kvmill_error *error);
 

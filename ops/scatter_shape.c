@@ -16,7 +16,7 @@ static bool takes(const struct kvmill_program *program, int op, int a, int b) {
     return program->operand[op][0] == a && program->operand[op][1] == b;
 }
 
-/* 0: the slot's result is more than one op on the slot's arguments. */
+/* 0 if the slot's result is more than one op on the slot's arguments. */
 static int combiner_of(const struct kvmill_program *program, int slot) {
     int update = program->results + slot, op = program->result[slot] - program->arguments;
     if (program->result[slot] == update)
@@ -29,9 +29,9 @@ static int combiner_of(const struct kvmill_program *program, int slot) {
     return in_order || swapped ? combiner : 0;
 }
 
-/* ---- Types, as few as will do ---- */
+/* ---- Types, as few as possible ---- */
 
-/* Truths are combined by logic. */
+/* Booleans are combined by logical ops. */
 static int logic_of(int combiner) {
     switch (combiner) {
     case KVMILL_COMBINE_ADD:
@@ -68,10 +68,10 @@ static int64_t dense_step(const DLTensor *tensor, int d) {
     return kvmill_count_of(tensor->shape + d + 1, tensor->ndim - d - 1);
 }
 
-/* What of a window lies side by side in results and updates; 1 without a window. */
+/* The elements of a window that are adjacent in results and updates; 1 without a window. */
 static int64_t row_of(const kvmill_scatter *op, const struct kvmill_windows *windows) {
     int64_t row = 1;
-    bool overflow = false; /* never: updates have so many */
+    bool overflow = false; /* never set: updates have that many elements */
     int outer = kvmill_windows_outer(windows);
     for (int d = windows->rank - 1; d >= 0; d--) {
         int axis = windows->axis[d];

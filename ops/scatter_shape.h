@@ -12,21 +12,21 @@
 /* Axes of the windowed tensor up to the last of the index space: their order is that of updates. */
 int kvmill_windows_outer(const struct kvmill_windows *windows);
 
-/* The shape of what is done to results[slot], of a checked op; tensors are taken as dense.  NULL,
-   or why no kernel does it. */
+/* The shape of the kernel for results[slot] of a checked op, for tensors without gaps.  Returns
+   NULL, or why there is no kernel. */
 const char *kvmill_scatter_shape_of(const kvmill_scatter *op, const struct kvmill_windows *windows,
                                     const struct kvmill_program *program, int slot,
                                     struct kvmill_scatter_shape *shape);
 
-/* The shape of what is done to all results together; its program is `text`.  NULL, or why no kernel
-   does it, which may be in `text`. */
+/* The shape of the kernel for all results together, whose program is `text`.  Returns NULL, or why
+   there is no kernel (the reason may be in `text`). */
 const char *kvmill_scatter_region_of(const kvmill_scatter *op, const struct kvmill_windows *windows,
                                      const struct kvmill_program *program,
                                      struct kvmill_region_text *text,
                                      struct kvmill_scatter_region_shape *shape);
 
-/* The same of how inputs[slot] becomes a result: all of it is one window of updates, which replace.
-   false: no conversion is needed, or no kernel does it. */
+/* The shape of the kernel that converts inputs[slot] to a result: a single window of updates that
+   replace.  false if no conversion is needed, or there is no kernel. */
 bool kvmill_scatter_conversion_of(const kvmill_scatter *op, const struct kvmill_program *program,
                                   int slot, struct kvmill_region_text *text,
                                   struct kvmill_scatter_region_shape *shape);

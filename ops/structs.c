@@ -6,7 +6,8 @@
 #include "../defs/op_tables.h"
 #include "fail.h"
 
-/* No struct grows beyond this, so that a size nobody set is found before memory is read. */
+/* No struct will grow beyond this, so a size that was never set is detected before memory is read.
+ */
 enum { MOST_BYTES = 4096, WORD = sizeof(size_t) };
 
 static size_t size_of(const void *given) {
@@ -38,7 +39,7 @@ static kvmill_status check_size(const struct op_struct *part, const char *name, 
                        (int)MOST_BYTES);
 }
 
-/* What a newer program says must mean nothing where this library does not know it. */
+/* The part that only a newer program knows must be 0. */
 static kvmill_status check_tail(const struct op_struct *part, const char *name, const void *given,
                                 kvmill_error *error) {
     const unsigned char *bytes = given;

@@ -129,8 +129,8 @@ int64_t kvmill_tensor_scatter_dim(const kvmill_tensor_scatter *op, int axis, int
     return dim;
 }
 
-/* Product of the cache's dims [from, to).  Too large only where another dim is 0, so that nothing
-   moves: any value will do. */
+/* The product of the cache's dims [from, to).  It can only overflow if another dim is 0; nothing is
+   moved then, and any value will do. */
 static int64_t folded(const kvmill_tensor_scatter *op, int axis, int from, int to) {
     struct kvmill_count count = {.product = 1};
     for (int d = from; d < to; d++)

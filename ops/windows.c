@@ -89,7 +89,7 @@ static kvmill_status check_range(int number, const char *name, const kvmill_dims
     return KVMILL_OK;
 }
 
-/* No axis in both lists, or twice in the first. */
+/* Check that no axis is in both lists, or twice in the first one. */
 static kvmill_status check_unique(int number, const char *name, const kvmill_dims *dims,
                                   const char *other_name, const kvmill_dims *other,
                                   kvmill_error *error) {

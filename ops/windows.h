@@ -1,8 +1,8 @@
 /* Windows of gather and scatter: checks StableHLO's dimension numbers, and applies their meaning.
 
-   "Windowed" is the tensor that holds windows: the result of a gather, the updates of a scatter.
-   The index space is what remains of the indices without the index vector; its axes are, in order,
-   the windowed tensor's axes that belong to no window.
+   The "windowed" tensor contains windows: the result of a gather, the updates of a scatter.  The
+   index space consists of the indices without the index vector; its axes are, in order, the axes of
+   the windowed tensor that do not belong to a window.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_OPS_WINDOWS_H
@@ -14,22 +14,23 @@
 
 enum { KVMILL_MOST_RANK = 32, KVMILL_NOT_THERE = -1 };
 
-/* The geometry of a checked op.  Arrays over operand axes but where said otherwise. */
+/* The geometry of a checked op.  Arrays are over operand axes unless stated otherwise. */
 struct kvmill_windows {
     int rank, space_rank, windowed_rank;
     int64_t dim[KVMILL_MOST_RANK];
-    int64_t window[KVMILL_MOST_RANK]; /* extent: of a dropped or batching axis 1 */
-    int component[KVMILL_MOST_RANK];  /* of the index vector that starts it; or not there */
-    int batch[KVMILL_MOST_RANK]; /* axis of the index space that it is paired with; or not there */
-    int axis[KVMILL_MOST_RANK];  /* of the windowed tensor; or not there */
+    int64_t window[KVMILL_MOST_RANK]; /* extent; 1 for a dropped or batching axis */
+    int component[KVMILL_MOST_RANK];  /* of the index vector, for the start along the axis; or none
+                                       */
+    int batch[KVMILL_MOST_RANK]; /* the axis of the index space with which it is paired; or none */
+    int axis[KVMILL_MOST_RANK];  /* of the windowed tensor; or none */
     /* Over axes of the index space. */
     int64_t space[KVMILL_MOST_RANK];
     int index_axis[KVMILL_MOST_RANK], space_axis[KVMILL_MOST_RANK]; /* in indices, in windowed */
-    int vector_axis; /* of the indices; not there: one component, implicit */
+    int vector_axis; /* of the indices; none: a single, implicit component */
     int components;
 };
 
-/* Dimension numbers of either op, each with its own words. */
+/* The dimension numbers of either op, with its own words. */
 struct kvmill_numbers {
     const char *const *words; /* by enum kvmill_number_word */
     kvmill_dims window, dropped, batching, indices_batching, map;
@@ -49,7 +50,7 @@ enum kvmill_number_word {
     KVMILL_WORD_WINDOWED
 };
 
-/* One constraint: its number in the op's source, and what checks it. */
+/* A constraint: its number in the op's source, and the function that checks it. */
 struct kvmill_constraint {
     int number;
     kvmill_status (*check)(int number, const struct kvmill_numbers *numbers, kvmill_error *error);
@@ -58,7 +59,7 @@ struct kvmill_constraint {
 kvmill_status kvmill_constraints_check(const struct kvmill_constraint *constraints, int count,
                                        const struct kvmill_numbers *numbers, kvmill_error *error);
 
-/* What constraints of both ops say.  `?` extents match anything. */
+/* Checks for constraints of both ops.  `?` extents match anything. */
 kvmill_status kvmill_check_axis_count(int, const struct kvmill_numbers *, kvmill_error *);
 kvmill_status kvmill_check_vector_dim(int, const struct kvmill_numbers *, kvmill_error *);
 kvmill_status kvmill_check_map_size(int, const struct kvmill_numbers *, kvmill_error *);
@@ -88,22 +89,22 @@ const char *kvmill_dims_words(const kvmill_dims *dims, struct kvmill_dims_text *
 
 bool kvmill_dims_contain(const kvmill_dims *dims, int64_t axis);
 
-/* Rank of the index space, of checked numbers. */
+/* The rank of the index space, for checked numbers. */
 int kvmill_space_rank(const struct kvmill_numbers *numbers);
 
-/* Unfold checked numbers.  `extent` by window axis in order: of the windows; NULL: the operand's.
- */
+/* Unfold checked numbers.  `extent` has the sizes of windows, by window axis in order; NULL: the
+ * operand's. */
 void kvmill_windows_unfold(const struct kvmill_numbers *numbers, const int64_t *extent,
                            struct kvmill_windows *windows);
 
-/* Tensors that any op of these begins with: known types, at most 32 axes. */
+/* The first check of tensors in these ops: known types, at most 32 axes. */
 kvmill_status kvmill_check_rank(const char *name, const DLTensor *tensor, kvmill_error *error);
 
-/* An element type that was given for a tensor is stored as its elements are. */
+/* Check that an element type that was given for a tensor has the tensor's storage type. */
 kvmill_status kvmill_check_stored(const char *name, const kvmill_element_type *element,
                                   const DLTensor *tensor, kvmill_error *error);
 
-/* All dims are known, and none is negative. */
+/* Check that all dims are known, and none is negative. */
 kvmill_status kvmill_check_known(const char *name, const DLTensor *tensor, kvmill_error *error);
 
 #endif

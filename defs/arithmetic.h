@@ -6,14 +6,14 @@
 
 #include <kvmill_kernel.h>
 
-/* By enum kvmill_math: "f32", "near", "fast"; the last is NULL. */
+/* The names by enum kvmill_math: "f32", "near", "fast"; the last entry is NULL. */
 extern const char *const kvmill_math_names[];
 
-/* The most that a kernel of the kind may err, beside float32 sums: a share of the largest output.
- */
+/* The error that kernels of a kind may have in addition to that of float32 sums, as a share of the
+ * largest output. */
 extern const double kvmill_math_errors[];
 
-/* NULL is f32; -1 for any other name. */
+/* The kind of arithmetic by its name; NULL is f32; -1 for any other name. */
 int kvmill_math_of(const char *name);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codes.h"
 
-/* ---- Fields of bits: the i-th of so many bits each ---- */
+/* ---- Bit fields: number i of fields with the same number of bits ---- */
 
 static unsigned field_of(const unsigned char *data, int bits, int64_t i) {
     int64_t at = i * bits;
@@ -31,8 +31,8 @@ static int64_t nibble_of(const struct kvmill_format_parts *parts, int64_t i) {
     return i < half ? 2 * i : 2 * (i - half) + 1;
 }
 
-/* The bits above it, as a field of so many bits: in turn, or two of each in the order of
- * ik_llama.cpp. */
+/* The bits above the nibble: in the order of elements, or two of each in the order of ik_llama.cpp.
+ */
 static int64_t above_of(const struct kvmill_format_parts *parts, int64_t i) {
     int quarter = parts->block / 4;
     return parts->bits - NIBBLE == 1 ? i : i % quarter * 4 + i / quarter % 2 * 2 + i / quarter / 2;
@@ -57,17 +57,17 @@ static void set_in_halves(const struct kvmill_format_parts *parts, unsigned char
         set_field(data, parts->bits - NIBBLE, above_of(parts, i), code >> NIBBLE);
 }
 
-/* ---- In tiles: bytes of a row are apart, and codes are in one of them ---- */
+/* ---- Tiles: the bytes of a row are apart, and each holds whole codes ---- */
 
-/* Where code i of those that lie in turn is, counted in codes. */
+/* Where code i of a row in a tile is, counted in codes. */
 static int64_t code_in_turn(const struct kvmill_format_parts *parts, int64_t i) {
-    int codes = parts->tile > 0 ? 8 / parts->bits : 1; /* of a byte */
+    int codes = parts->tile > 0 ? 8 / parts->bits : 1; /* in a byte */
     return kvmill_format_byte_at(parts, i / codes) * codes + i % codes;
 }
 
-/* ---- What they stand for ---- */
+/* ---- The numbers that codes stand for ---- */
 
-/* The place of a number of the table. */
+/* The index of a number in the table. */
 static int place_of(const struct kvmill_format_parts *parts, int number) {
     int place = 0;
     while (place < (1 << parts->bits) - 1 && parts->table[place] < number)

@@ -6,12 +6,12 @@
 
 #include "format.h"
 
-/* Codes [from, from + count) of a row whose format has no blocks, or of a block, as what they stand
-   for before scale and minimum. */
+/* Read codes [from, from + count) of a row (or of a block, if the format has blocks), as the
+   numbers that they stand for before scale and minimum. */
 void kvmill_unpack_codes(const struct kvmill_format_parts *parts, const unsigned char *data,
                          int64_t from, int64_t count, int *codes);
 
-/* The same back; bits of other codes stay. */
+/* Write such codes; the bits of other codes do not change. */
 void kvmill_pack_codes(const struct kvmill_format_parts *parts, const int *codes, int64_t from,
                        int64_t count, unsigned char *data);
 

@@ -10,8 +10,8 @@
         }                                                                                          \
     }
 
-/* What ONNX TensorScatter-24 has besides the types of formats; a string element is an opaque
-   handle, of 8 or 16 bytes. */
+/* The types of ONNX TensorScatter-24 that are not types of formats.  A string element is an opaque
+   handle of 8 or 16 bytes. */
 static const struct kvmill_dtype others[] = {
     TYPE("float64", "double", "<f8", 11, kDLFloat, 64),
     TYPE("int16", NULL, "<i2", 5, kDLInt, 16),
@@ -80,7 +80,7 @@ const char *kvmill_dtype_code(DLDataType type) {
     return kvmill_dtype_of(type)->code;
 }
 
-/* No format before it has rows of the same type. */
+/* Whether no earlier format has rows of the same type. */
 static bool is_first_of_its_type(int element) {
     DLDataType type = kvmill_format_parts(element)->dtype;
     for (int i = 1; i < element; i++)

@@ -9,7 +9,7 @@
 /* The i-th type, NULL after the last. */
 const struct kvmill_dtype *kvmill_dtype_at(size_t i);
 
-/* NULL when there is none of that name (or alias). */
+/* NULL if there is no type with this name or alias. */
 const struct kvmill_dtype *kvmill_dtype_by_name(const char *name);
 
 /* NULL for what is not in the table. */

@@ -1,4 +1,4 @@
-/* What an element type is, and the bytes of its elements.
+/* The properties of an element type, and the bytes of its elements.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_DEFS_DTYPE_PARTS_H
@@ -38,13 +38,13 @@ static inline int64_t kvmill_dtype_bytes(DLDataType type, int64_t count) {
     return bits == 4 ? count / 2 + count % 2 : count * (bits / 8);
 }
 
-/* The most elements a tensor of the type may have: PTRDIFF_MAX bytes. */
+/* The largest number of elements of a tensor with this type: PTRDIFF_MAX bytes. */
 static inline int64_t kvmill_dtype_most(DLDataType type) {
     int bytes = kvmill_dtype_bits(type) / 8;
     return bytes == 0 ? PTRDIFF_MAX : PTRDIFF_MAX / bytes;
 }
 
-/* More than that, without a division: every run asks. */
+/* Whether there are more than that, without a division, because every run asks. */
 static inline bool kvmill_dtype_is_too_many(DLDataType type, int64_t count) {
     int64_t bytes;
     return __builtin_mul_overflow(count, kvmill_dtype_bits(type) / 8, &bytes);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* llama.cpp's: closer to each other around 0. */
+/* llama.cpp's table: numbers are closer to each other around 0. */
 static const int8_t iq4_nl[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                 1,    13,   25,  38,  53,  69,  89,  113};
 
@@ -13,7 +13,7 @@ static const int8_t iq4_nl[] = {-127, -104, -83, -65, -49, -35, -22, -10,
     .word = name_, .bits = bits_, .dtype = {code_, bits_, 1},                                      \
     .type = {name_, alias_, #code_, numpy_, onnx_, {code_, bits_, 1}}
 
-/* Keys whose pages are transposed. */
+/* Keys in transposed pages. */
 #define TRANSPOSED(name_, code_, bits_)                                                            \
     .word = name_ "_transposed", .bits = bits_, .dtype = {code_, bits_, 1}, .transposed = true,    \
     .piece = (bits_) / 8, .scales = KVMILL_WITHOUT_SCALES
@@ -185,7 +185,7 @@ static const struct kvmill_format_parts formats[] = {
 enum { END = sizeof formats / sizeof *formats };
 _Static_assert((int)END <= (int)KVMILL_MOST_FORMATS, "a larger KVMILL_MOST_FORMATS");
 
-/* What the table says, as tables of ops need it; tests/t_formats.c compares them. */
+/* The table's contents as constants for tables of ops; tests/t_formats.c compares them. */
 #define BLOCK_WORDS "q8_0", "q4_0", "q5_1", "q4_1", "q5_0", "iq4_nl", "q6_0", "q8_kv"
 const char *const kvmill_block_words[] = {BLOCK_WORDS, NULL};
 const char *const kvmill_stored_words[] = {BLOCK_WORDS, KVMILL_TILES_WORD, NULL};
@@ -242,7 +242,7 @@ int kvmill_element_of(DLDataType type) {
     return 0;
 }
 
-/* ---- What can be ---- */
+/* ---- What is possible ---- */
 
 bool kvmill_is_activation(int element) {
     const struct kvmill_format_parts *parts = kvmill_format_parts(element);
@@ -254,7 +254,7 @@ bool kvmill_is_plain(int element) {
     return parts != NULL && parts->scales == KVMILL_WITHOUT_SCALES;
 }
 
-/* The least codes in turn that fill bytes. */
+/* The least number of codes that fills whole bytes. */
 static int whole_bytes(int bits) {
     int codes = 1;
     while (codes * bits % 8 != 0)

@@ -14,38 +14,40 @@ enum cpu { CPU_ANY, CPU_X86_64, CPU_AARCH64, CPU_COUNT };
 /* Their names, by number. */
 extern const char *const kvmill_cpus[];
 
-/* What only some instruction sets can do, as bits. */
+/* What only some instruction sets can do; the values are bits. */
 enum { ISA_INTEGER_PRODUCTS = 1, ISA_HALF_ARITHMETIC = 2, ISA_PAIR_PRODUCTS = 4 };
 
 struct isa {
     const char *name;
     const char *extends; /* the instruction set this one adds instructions to, or NULL */
     enum cpu cpu;
-    const char *features; /* what a CPU must have, beside those of what it extends, by commas */
-    int level;            /* extensions are of one level with what they extend */
-    int64_t move_bytes;   /* widest load and store */
-    int64_t stream_bytes; /* the same around the caches; 0: there is none */
+    const char
+        *features; /* the CPU features that it needs in addition to what it extends, by commas */
+    int level;     /* an extension has the level of what it extends */
+    int64_t move_bytes;   /* the widest load and store */
+    int64_t stream_bytes; /* the widest store around the caches; 0: there is none */
     int64_t lanes;        /* floats of a vector: km_lanes */
-    int64_t registers;    /* vectors that fit into registers */
+    int64_t registers;    /* vector registers */
     unsigned gives;
 };
 
-/* Worst first, extensions after what they extend; the last has no name. */
+/* The list, worst first; extensions come after what they extend; the last entry has no name. */
 extern const struct isa kvmill_isas[];
 
-/* NULL when there is none of that name. */
+/* NULL if there is none with this name. */
 const struct isa *kvmill_isa_by_name(const char *name, size_t length);
 
-/* What it extends, or NULL. */
+/* The instruction set that it extends, or NULL. */
 const struct isa *kvmill_isa_extended(const struct isa *isa);
 
-/* What it extends, all the way down: kernels that have no use for an extension are made for that. */
+/* The instruction set at the end of the chain of extensions; kernels that do not use an extension
+ * are made for it. */
 const struct isa *kvmill_isa_plain(const struct isa *isa);
 
-/* The least of it that can do this, or NULL. */
+/* The least of it and what it extends that can do this, or NULL. */
 const struct isa *kvmill_isa_giving(const struct isa *isa, unsigned what);
 
-/* Whether CPUs of that kind may have it. */
+/* Whether CPUs of this architecture may have it. */
 bool kvmill_isa_is_of(const struct isa *isa, enum cpu cpu);
 
 #endif

@@ -26,30 +26,30 @@
         query=q, cache=cache, seq_len=[32768], page_indptr=[0, 2048], page_ids=ids, **fields
     )
 
-kvmill.transformers, which is imported by itself, has attention and caches for models of Hugging
-Face's transformers.
+kvmill.transformers is a separate import.  It has attention and caches for models of Hugging Face's
+transformers.
 
-Plan once, run many: a plan is immutable and may run in any number of threads at a time; the GIL is
-released while the library works.  With threads=N a plan's runs are shared by N threads, those of a
-pool that all plans with that number have in common, as far as the work is worth it; threads=Pool(...)
-is a pool of the caller's.  Results never depend on it.  The meaning of the operation is that of kvmill.h.
+Plan once, run many times: a plan is immutable, and any number of threads may run it at the same
+time; the GIL is released while the library works.  With threads=N, N threads share each run, as far
+as its work justifies; all plans with the same number use one pool.  threads=Pool(...) uses a pool of
+your own.  Results never depend on threads.  kvmill.h defines what each op computes.
 
-The library is the file named by the environment variable KVMILL_LIBRARY, else the one of the wheel,
-else what the system's loader finds.  It is loaded, with NumPy, when something of the package is
-first used, which raises OSError where there is none.
+The library is the file that the environment variable KVMILL_LIBRARY names, or the one in the wheel,
+or the one that the system's loader finds.  The library and NumPy are loaded when something of the
+package is first used, which raises OSError if there is no library.
 
-Element types go by their ONNX or NumPy names: bool, (u)int8 to (u)int64, float16, float32, float64,
+Element types have their ONNX or NumPy names: bool, (u)int8 to (u)int64, float16, float32, float64,
 bfloat16, complex64, complex128, the float8 types, int4, uint4, float4e2m1, string.  ml_dtypes is
-not needed: only arrays of its types are.  Tensors of other libraries are taken where NumPy shares
-their memory; those of types that it lacks, PyTorch's of bfloat16, by DLPack, with ml_dtypes.  Three
-layouts deserve a word:
+needed only for arrays of its types.  Tensors of other libraries are accepted if NumPy can share
+their memory.  Tensors of types that NumPy lacks, such as PyTorch's bfloat16, are passed by DLPack,
+with ml_dtypes.  Three layouts are special:
 
-* 4-bit types.  NumPy holds one element per byte, libkvmill two.  Arrays are packed before a run and
-  unpacked after it (pack_nibbles, unpack_nibbles); this costs more than the run itself.  A Gather
-  takes them as NumPy holds them.
-* Strings are object arrays.  libkvmill moves handles: indices into a table of the objects.
-* Raw bits.  With dtype given, arrays of an unsigned integer of the same size are accepted too, for
-  4-bit types uint8 with one element per byte.
+* 4-bit types.  NumPy has one element per byte, libkvmill two.  Arrays are packed before a run and
+  unpacked after it (pack_nibbles, unpack_nibbles); this costs more than the run itself.  Gather
+  takes such arrays as they are.
+* Strings are object arrays.  libkvmill moves handles, which are indices into a table of objects.
+* Raw bits.  If you pass dtype, arrays of unsigned integers of the same size are also accepted; for
+  4-bit types, uint8 with one element per byte.
 
 SPDX-License-Identifier: Apache-2.0
 """

@@ -256,7 +256,7 @@ class MultiHeadCacheAttention(Attending):
         head_dim have none.  T2 defaults to what quant_bit and cache_format say, else to T1; T3 to
         float16, with T1 float32 to that.  Any value_... makes value_cache (and value_scale) tensors
         of their own; what is left out of these is as K's.
-    packs: searched for the best kernels; default: default_pack(), where there is one.
+    packs: searched for the best kernels; default: default_pack(), if there is one.
     portable: what is done where they have none.  "warn": PortableKernelWarning, once, and portable
         kernels do the work, which may take ten times as long; "allow": the same without a word;
         "refuse": KvmillError; "only": they do all.

@@ -99,7 +99,7 @@ def _read(source: str | os.PathLike[str] | dict[str, Any], attention: dict[str, 
     return read_flow(name, words.encode())
 
 
-def _beside(fields: dict[str, np.ndarray], by_page: bool) -> dict[str, np.ndarray]:
+def _views_of_piece(fields: dict[str, np.ndarray], by_page: bool) -> dict[str, np.ndarray]:
     """Fields in one piece of memory: those of a page are adjacent, or those of a page and head."""
     sizes = [field.itemsize * field.shape[2] * field.shape[3] for field in fields.values()]
     blocks, heads = next(iter(fields.values())).shape[:2] if fields else (0, 0)
@@ -123,7 +123,7 @@ class Flow:
     attention: attributes of the attention that differ from the source's, as num_heads=32.
 
     Raises KvmillError for what is no flow, with the place in the source; TypeError or ValueError for
-    what JSON cannot hold; OSError where there is no such file, or no libkvmill_specs, which reads.
+    what JSON cannot hold; OSError if there is no such file, or no libkvmill_specs, which reads it.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class Flow:
             for i, field in enumerate(self._flow.fields[: self._flow.field_count])
         }
         layout = self._flow.field_layout
-        return fields if layout in (None, b"apart") else _beside(fields, layout == b"page")
+        return fields if layout in (None, b"apart") else _views_of_piece(fields, layout == b"page")
 
     def _scales(self) -> list[str | None]:
         """For each field, the field that gets its scales."""

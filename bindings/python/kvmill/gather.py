@@ -45,7 +45,7 @@ from .pools import Threads
 class Gather(Plan):
     """A plan of stablehlo.gather: a window of operand for each index vector of start_indices.
 
-    operand, start_indices: prototypes, arrays whose data is not looked at, or tuples with the
+    operand, start_indices: prototypes, arrays whose data is ignored, or tuples with the
     shape; dtype is the element type of a tuple for operand, int32 that of one for start_indices.
     slice_sizes, offset_dims, collapsed_slice_dims, operand_batching_dims,
     start_indices_batching_dims, start_index_map, index_vector_dim, indices_are_sorted: those of

@@ -104,7 +104,7 @@ class _OnnxAttention(Plan):
 class Attention(_OnnxAttention):
     """A plan of ONNX Attention, opsets 23, 24 and 25.
 
-    Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen: arrays whose data is not looked at;
+    Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen: arrays whose data is ignored;
     None: there is none, and so it must be in each run.
     outputs: those that are wanted besides Y, of "present_key", "present_value", "qk_matmul_output".
     attributes: those of the standard, by their names; what is not given has its default.

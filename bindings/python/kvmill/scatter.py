@@ -130,7 +130,7 @@ class Scatter(Plan):
         "!quant.uniform<i8:f32, 0.5:-3>", for one array, else a sequence with one for each, None for
         an array that is not quantised.  The array holds the storage type, or unsigned integers of
         its size.  Updates are as inputs where nothing is said.
-    packs: searched for the best kernels; default: default_pack(), where there is one.
+    packs: searched for the best kernels; default: default_pack(), if there is one.
     portable: what is done where they have none.  "warn": PortableKernelWarning, once, and portable
         kernels do the work, which may take ten times as long; "allow": the same without a word;
         "refuse": KvmillError; "only": they do all.

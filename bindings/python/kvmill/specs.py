@@ -1,6 +1,6 @@
 """Texts that libkvmill_specs reads: flow files, regions of scatters, element types.
 
-The library is beside libkvmill, and is loaded when a text is first read.
+The library is next to libkvmill, and is loaded when a text is first read.
 
 SPDX-License-Identifier: Apache-2.0
 """

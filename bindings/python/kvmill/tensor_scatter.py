@@ -48,7 +48,7 @@ class TensorScatter(Plan):
     """A plan of ONNX TensorScatter (opset 24): present = past with the rows of update written along
     `axis`, from slot write_indices[b] of batch entry b on; mode "circular" wraps around.
 
-    past, update, write_indices: prototypes, arrays whose data is not looked at, or tuples with the
+    past, update, write_indices: prototypes, arrays whose data is ignored, or tuples with the
     shape, in which None is a dim known only to a run; a tuple needs dtype.  past: [batch, ...],
     rank >= 2; update: the same except dim `axis`, which may be smaller; write_indices: int64
     [batch], or None for all zero.
@@ -57,7 +57,7 @@ class TensorScatter(Plan):
     mode: "linear" or "circular".
     negative_indices: of a ring, "refused" or "floored": a negative index modulo the capacity.
     dtype: name of the element type; default: that of the arrays.
-    packs: searched for the best kernels; default: default_pack(), where there is one.
+    packs: searched for the best kernels; default: default_pack(), if there is one.
     portable: what is done where they have none.  "warn": PortableKernelWarning, once, and portable
         kernels do the work, which may take ten times as long; "allow": the same without a word;
         "refuse": KvmillError; "only": they do all.

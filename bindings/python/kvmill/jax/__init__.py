@@ -10,7 +10,7 @@ Kernels are those of the default pack, of `use (pack)`, or of an argument pack; 
 Plans are made when functions are traced, and what the library refuses is refused then.  Large calls
 share XLA's threads.
 
-Needs the package jax, and libkvmill_jax.so beside libkvmill.so.
+Needs the package jax, and libkvmill_jax.so next to libkvmill.so.
 
 SPDX-License-Identifier: Apache-2.0
 """

@@ -181,7 +181,7 @@ def _unseen(arrays: Iterable[Any]) -> list[Any]:
 
 
 def _ffi_attribute(value: Number) -> Any:
-    """Wide, whatever JAX's defaults are."""
+    """Wide, regardless of JAX's defaults."""
     if isinstance(value, str):
         return value
     return np.float64(value) if isinstance(value, float) else np.int64(value)

@@ -41,7 +41,7 @@ class Batched:
         return Seen(self.array, shape or self.shape)
 
     def result(self, shape: Sequence[int], dtype: Any, *seen: int) -> Seen:
-        """A new array of that shape, whose batch is laid out as this one's."""
+        """A new array of this shape, with the same layout of the batch."""
         lead = self.array.shape[: self.lead]
         batch = shape[0] // prod(lead)
         own = jax.ShapeDtypeStruct((*lead, batch, *shape[1:]), dtype)

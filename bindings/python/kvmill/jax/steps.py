@@ -172,7 +172,7 @@ def decode_step(
 
 
 def _starts(start: Batched, tokens: int, capacity: int) -> dict[str, jax.Array]:
-    """The numbers of a dynamic batch of which all sequences have as many new tokens."""
+    """The numbers of a dynamic batch in which all sequences have the same number of new tokens."""
     flat, dtype = start.array.reshape(-1), start.dtype
     batch = flat.shape[0]
     return {

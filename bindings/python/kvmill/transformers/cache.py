@@ -32,7 +32,7 @@ def _whole_tiles(rows: int) -> int:
 class NewStates:
     """What a layer's update returns: keys or values that attention "kvmill" is going to store.
 
-    They are no tensor: other attention cannot use them, and is told so by a TypeError."""
+    They are not tensors.  Any other attention that uses them gets a TypeError."""
 
     def __init__(self, layer: KvmillLayer, states: torch.Tensor) -> None:
         self.layer, self.states, self.is_stored = layer, states, False

@@ -35,7 +35,7 @@ class Format(NamedTuple):
     def attributes(self, dim: int) -> dict[str, object]:
         """Attributes of cache attention for rows of `dim` elements, without "value_".
 
-        Raises ValueError where there can be no such rows."""
+        Raises ValueError if such rows are not possible."""
         type_name, bits, scales, block, _, _, tile = self._parts
         unit = self.group if self._has_groups else max(block, 1)
         if dim % unit:

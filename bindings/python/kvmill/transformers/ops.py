@@ -325,9 +325,9 @@ def store_and_attend(
 ) -> torch.Tensor:
     """Store key and value [B, G, S, D] from column `start` on, and attend over what is then there.
 
-    query: [B, H, S, D]; spans: int64 [B, 1, 1, 3], None where there is no padding; sinks: [H].
+    query: [B, H, S, D]; spans: int64 [B, 1, 1, 3], or None if there is no padding; sinks: [H].
     Returns [B, S, H, E].  Nothing is stored where an exception is raised: KvmillError, TypeError,
-    and ValueError where there is no room."""
+    and ValueError if there is no room."""
     batch, num_heads, tokens, dim = query.shape
     num_kv_heads, _, capacity, _ = rows.keys.shape
     scores = _with_window(scores, spans)

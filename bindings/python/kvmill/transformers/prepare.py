@@ -123,7 +123,7 @@ def prepare(model, *, math: str = "f32", **formats: object) -> Pack:
     that takes some seconds a kernel, and a terminal shows the progress.  The command is
     KVMILL_COMMAND, the package's own or the kvmill of PATH.
 
-    Raises RuntimeError where there is no command, or it fails; ValueError as KvmillCache does."""
+    Raises RuntimeError if there is no command, or it fails; ValueError like KvmillCache."""
     model.set_attn_implementation(NAME)
     cache = KvmillCache(model.config, math=math, **formats)
     specs = json.dumps({"kernels": _specs(model, [cache, None])}, indent=1)

@@ -34,7 +34,7 @@ def make_spans(
     window: int,
 ) -> torch.Tensor | None:
     """Spans, int64 [B, 1, 1, 3], of a step that begins at column `offset`; the first key is at
-    column kv_offset.  attention_mask: bool [B, columns], true where there is a token; None: all.
+    column kv_offset.  attention_mask: bool [B, columns], true for tokens; None: all are tokens.
     Returns None if padding is not on the left, or columns of the step are missing."""
     end = offset + tokens
     spans = torch.empty((batch, 1, 1, 3), dtype=torch.int64)

@@ -37,7 +37,7 @@ def storage_view(tensor: torch.Tensor, dtype: DType, rows: tuple[int, ...]) -> V
 
 
 class TensorCall(Call):
-    """A call whose tensors are given as views.  Their memory is the caller's to keep."""
+    """A call on tensors that are given as views.  The caller must keep their memory."""
 
     _at: dict[str, int]  # numbers of tensors, by name
 

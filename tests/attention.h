@@ -1,6 +1,6 @@
-/* Problems of the cache attention ops for tests: attributes and lengths become tensors in fenced
-   memory, filled with numbers where the op may look and with NaN where it may not; runs; and what
-   the oracle says of them.
+/* Problems of cache attention for tests.  Attributes and lengths become tensors in fenced memory,
+   filled with numbers where the op may read and with NaN where it may not.  Runs them, and compares
+   the results with the oracle's.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_ATTENTION_H
@@ -17,66 +17,67 @@ enum { MOST_SEQUENCES = 16, TENSORS = KVMILL_CACHE_ATTENTION_TENSORS };
 enum spread { DENSE, SPREAD };
 
 struct attention {
-    /* For attention_open: what is wanted. */
+    /* Inputs of attention_open. */
     enum cache_op which;
     kvmill_cache_attention op;
     int64_t sequences, tokens[MOST_SEQUENCES], start[MOST_SEQUENCES]; /* static: all the same */
-    int64_t spare_batch, spare_rows; /* of the cache, more than needed */
+    int64_t spare_batch, spare_rows; /* additional batch entries and rows of the cache */
     int64_t rows;                    /* of the cache, if not 0 */
-    int64_t decoding, decoding_rank; /* rank of all inputs that are one number */
-    int64_t max_slack;               /* what max_seqlen and max_kvlen say too much */
-    int64_t mask_rank;               /* 0: none */
+    int64_t decoding, decoding_rank; /* rank of all inputs that are a single number */
+    int64_t max_slack;               /* by how much max_seqlen and max_kvlen are too large */
+    int64_t mask_rank;               /* 0: no mask */
     int64_t mask_padding;
     int64_t mask_one_batch, has_sinks, sinks_are_activations, share_prefix; /* flags */
-    int64_t ring;           /* slots of each sequence's, whole pages of them; 0: no ring */
-    int64_t lists_of_heads; /* each has pages of its own, where it attends to pages */
+    int64_t ring;           /* slots of each sequence's ring, in whole pages; 0: no ring */
+    int64_t lists_of_heads; /* not 0: each kv head attends to pages of its own */
     int64_t query_size;
-    int64_t idle_scale, idle_mask; /* of one element fewer, where the op has none; 0: none */
-    bool whole_pages;              /* at multiples of their size, and all rows exist */
+    int64_t idle_scale, idle_mask; /* empty tensors, if the op has none; 0: NULL */
+    bool whole_pages;              /* pages begin at multiples of their size, and all rows exist */
     enum spread spread;
 
-    /* Made by it. */
+    /* Set by attention_open. */
     struct fenced_tensor tensor[TENSORS];
-    const DLTensor *given[TENSORS]; /* as a run takes them; a test may change them */
+    const DLTensor *given[TENSORS]; /* the arguments of a run; a test may change them */
     unsigned char *dense[TENSORS];  /* the elements without gaps */
     int64_t seqstarts[MOST_SEQUENCES + 1], kvstarts[MOST_SEQUENCES + 1];
-    int64_t keptstarts[MOST_SEQUENCES + 1]; /* of positions that the cache has in the end */
+    int64_t keptstarts[MOST_SEQUENCES + 1]; /* of positions that remain in the cache at the end */
     int64_t longest_tokens, longest_length, longest_kept, pages, capacity;
 
-    /* Made by attention_expect. */
+    /* Set by attention_expect. */
     struct fenced_tensor before[TENSORS], expected[TENSORS];
     struct oracle_result result;
     char words[700];
 };
 
-/* Tensors with contents; the op, which must be valid, and the lengths must be set. */
+/* Make tensors with contents; the op, which must be valid, and the lengths must be set. */
 void attention_open(struct attention *attention, struct dice *dice);
 void attention_close(struct attention *attention);
 
-/* The numbers of a tensor into its dense array and its memory, one by one. */
+/* Copy the numbers of a tensor to its dense array and its memory, one by one. */
 void attention_set(struct attention *attention, int tensor, int64_t number, double x);
 double attention_get(const struct attention *attention, int tensor, int64_t number);
 
-/* The dense arrays into the tensors' memory, when a test has written there. */
+/* Copy the dense arrays to the tensors' memory, after a test has written to them. */
 void attention_refresh(struct attention *attention, int tensor);
 void attention_refresh_caches(struct attention *attention);
 
 /* The problem over the dense arrays. */
 struct oracle_attention attention_problem(const struct attention *attention);
 
-/* Ask the oracle; before the run, and after the last change of a tensor. */
+/* Ask the oracle, before the run and after the last change of a tensor. */
 void attention_expect(struct attention *attention, struct dice *dice);
 
 kvmill_status attention_plan(const struct attention *attention, const kvmill_plan_options *options,
                              kvmill_plan **plan, kvmill_error *error);
 
-/* Plan, and run in parts as run_in_parts has them, which traps writes to inputs; NULL, and a
-   remark, where either failed. */
+/* Plan, and run in parts like run_in_parts, with traps on writes to inputs.  Returns NULL, with a
+   remark, if either fails. */
 kvmill_plan *attention_plan_and_run(const struct attention *attention,
                                     const kvmill_plan_options *options, int threads,
                                     struct dice *dice);
 
-/* All tensors are as the oracle says, and untouched elsewhere; and of a run of its own. */
+/* Check that all tensors are as the oracle says, and nothing else was written; the second also
+ * runs. */
 bool attention_is_right(struct attention *attention);
 bool attention_runs_right(struct attention *attention, const kvmill_plan_options *options,
                           int threads, struct dice *dice);
@@ -84,7 +85,7 @@ bool attention_runs_right(struct attention *attention, const kvmill_plan_options
 /* "cache", ... */
 const char *attention_tensor_name(int tensor);
 
-/* ---- What an op of cache attention has ---- */
+/* ---- Properties of an op of cache attention ---- */
 
 static inline bool has_cache(const struct attention *a) {
     return a->which != MULTI_HEAD_ATTENTION;
@@ -103,7 +104,7 @@ static inline int64_t value_dim(const struct attention *a) {
     return own ? a->op.value_head_dim : a->op.head_dim;
 }
 
-/* V is the beginning of K's rows. */
+/* Whether V is the beginning of K's rows. */
 static inline bool has_value_view(const struct attention *a) {
     return a->which == MULTI_HEAD_CACHE_ATTENTION && a->op.value_differs && a->op.value_view;
 }
@@ -112,14 +113,14 @@ static inline bool has_value_cache(const struct attention *a) {
     return a->op.value_differs && !has_value_view(a);
 }
 
-/* Lists of pages that each sequence has; 0: one, which all heads share. */
+/* The lists of pages that each sequence has; 0: one, which all heads share. */
 static inline int64_t page_lists(const struct attention *a) {
     bool any = a->lists_of_heads && a->op.dynamic_batching && a->op.cache_mode == 1 &&
                a->which == MULTI_HEAD_CACHE_ATTENTION;
     return any ? kv_heads(a) : 0;
 }
 
-/* Positions of so many that a cache still has. */
+/* How many of these positions are still in the cache. */
 static inline int64_t in_ring(const struct attention *a, int64_t length) {
     return a->ring > 0 && a->ring < length ? a->ring : length;
 }
@@ -162,8 +163,8 @@ static inline bool has_tiles(const struct attention *a) {
     return in_tiles(&key) || in_tiles(&value);
 }
 
-/* So many rows that they are whole tiles, where there are any; or whole pages, if they are
-   transposed. */
+/* A number of rows, rounded up to whole tiles if there are any, or to whole pages if they are
+ * transposed. */
 static inline int64_t whole_tiles(const struct attention *a, int64_t rows) {
     int64_t tile = is_transposed(a->op.cache_format) ? a->op.page_size : has_tiles(a) ? 16 : 1;
     return (rows + tile - 1) / tile * tile;

@@ -1,4 +1,4 @@
-/* Scenes of cache attention from settings in words, run in every way there is.
+/* Scenes of cache attention from settings in words, run in all ways.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_ATTENTION_SCENES_H
@@ -12,9 +12,10 @@ enum { S = 1, D = 2, KS = 4, KD = 8, MS = 16, MD = 32, K = KS | KD, M = MS | MD,
 
 #define F16 "T1=float16 T3=float16 "
 
-/* Attributes and what else is wanted, in words: "num_heads=6 T1=float16 batch=2 start=7 tokens=3".
-   start and tokens are of all sequences, or a list, which says how many there are; mask is its
-   rank, sinks are given, rows are those of the cache.  choose: any of alternatives. */
+/* Attributes and other settings in words: "num_heads=6 T1=float16 batch=2 start=7 tokens=3".  start
+   and tokens apply to all sequences, or are lists, whose length is the number of sequences.  mask
+   is the mask's rank, sinks adds sinks, rows are those of the cache.  choose: picks one of several
+   alternatives. */
 void attention_say(struct attention *attention, const char *settings);
 void attention_choose(struct attention *attention, const char *settings, struct dice *dice);
 

@@ -1,4 +1,5 @@
-/* One good call of every plan function, by the struct it is handed: for tests that bend them.
+/* One valid call of every plan function, by the struct that it takes, for tests that change the
+   struct.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_CALLERS_H
@@ -6,19 +7,19 @@
 
 #include "../defs/op.h"
 
-/* What a call said. */
+/* The result of a call. */
 struct answer {
     kvmill_status status;
     kvmill_error error;
     char text[4096]; /* of the plan; or numbers of a layout */
 };
 
-/* A call that takes a struct with a struct_size; all else that it needs is as it should be. */
+/* A call that takes a struct with a struct_size; everything else that it needs is valid. */
 struct caller {
     const char *name;            /* the function, and which of its structs */
     const char *what;            /* the struct's name in messages */
-    const struct op *op;         /* whose first struct it is, TensorScatter's where NULL; */
-    const struct op_struct *own; /* else that struct */
+    const struct op *op;         /* the op whose first struct it is; NULL: TensorScatter's; */
+    const struct op_struct *own; /* otherwise, this struct */
     const void *good;
     void (*call)(const void *given, struct answer *answer);
     void (*init)(void *given, size_t size);
@@ -28,12 +29,12 @@ struct caller {
     bool is_result; /* the call fills it */
 };
 
-/* Up to one without a name. */
+/* The list ends with an entry without a name. */
 extern const struct caller callers[];
 
 const struct op_struct *caller_part(const struct caller *caller);
 
-/* Before anything else: what no initialiser can say. */
+/* Called before everything else: sets what initialisers cannot express. */
 void callers_open(void);
 
 extern kvmill_flow callers_flow;

@@ -1,10 +1,11 @@
-/* Tables of tests: tests/tables/NAME.tsv, a row a test.
+/* Tables of tests: tests/tables/NAME.tsv, with one test per row.
 
-   A row's first cell says what is tested, the others are that test's; tabs, one or more, are
-   between cells; "-" is an empty one.  \n and \xHH stand for their bytes.  Lines that begin with #
-   are remarks.  "= NAME TEXT" defines a word: in later rows NAME(MORE) is TEXT with MORE after a
-   comma, or nothing, in the place of its "...", or after it.  A test has cells of its own; those
-   after the last are NULL.
+   The first cell of a row says what is tested; the others are the arguments of that test.  Cells
+   are separated by one or more tabs; "-" is an empty cell.  \n and \xHH stand for their bytes.
+   Lines that begin with # are comments.
+   "= NAME TEXT" defines a word: in later rows, NAME(MORE) becomes TEXT, in which "..." is replaced
+   by a comma and MORE, or by nothing; without "...", MORE is appended.  Cells after the last one
+   are NULL.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_CASE_TABLE_H
@@ -14,18 +15,18 @@
 
 enum { MOST_CELLS = 12 };
 
-/* What runs all rows that begin with `word`. */
+/* The function for all rows that begin with `word`. */
 struct table_test {
     const char *word;
-    int cells; /* at least */
+    int cells; /* the least number of cells */
     void (*run)(char *const *cells);
     int runs;
     struct table_test *next;
 };
 void add_table_test(struct table_test *test);
 
-/* ROWS(WORD, CELLS) { ... } is the test of the rows of the program's table that begin so; their
-   other cells are `cells`. */
+/* ROWS(WORD, CELLS) { ... } defines the test for rows of the program's table that begin with WORD;
+   `cells` are their other cells. */
 #define ROWS(WORD, CELLS)                                                                          \
     static void rows_##WORD(char *const *cells);                                                   \
     __attribute__((constructor)) static void add_rows_##WORD(void) {                               \
@@ -34,8 +35,8 @@ void add_table_test(struct table_test *test);
     }                                                                                              \
     static void rows_##WORD(char *const *cells)
 
-/* A test of the program: all rows of the table, in their order.  A row of no test, or a test
-   without a row, ends the program. */
+/* A test of the program: all rows of the table, in order.  A row without a test, or a test without
+   a row, ends the program. */
 #define TABLE(NAME)                                                                                \
     TEST(table_##NAME) {                                                                           \
         run_table(#NAME);                                                                          \
@@ -43,8 +44,8 @@ void add_table_test(struct table_test *test);
     _Static_assert(true, "")
 void run_table(const char *name);
 
-/* EACH_ROW(NAME, CELLS) { ... } is a test of the program, too: every row of a table in which no
-   cell says what is tested.  For tables that are no test: use (cells) for every row. */
+/* EACH_ROW(NAME, CELLS) { ... } is also a test of the program: it gets every row of a table whose
+   rows all belong to this test.  For tables that are not tests: calls use (cells) for every row. */
 #define EACH_ROW(NAME, CELLS)                                                                      \
     static void row_of_##NAME(char *const *cells);                                                 \
     TEST(NAME) {                                                                                   \
@@ -53,16 +54,16 @@ void run_table(const char *name);
     static void row_of_##NAME(char *const *cells)
 void each_row(const char *name, int cells, void (*use)(char *const *cells));
 
-/* ---- What cells say ---- */
+/* ---- Reading cells ---- */
 
-/* The place of `word` among `count` words; none ends the test. */
+/* The index of `word` among `count` words; ends the test if it is not there. */
 int place_of(const char *word, const char *const *words, int count);
 
-/* Numbers that spaces or commas part, at most so many, integers if the base is 16, else "1/3", too;
-   how many.  The rest of the array becomes 0. */
+/* At most `most` numbers, separated by spaces or commas: integers if the base is 16, otherwise also
+   "1/3".  Returns how many. The rest of the array becomes 0. */
 int64_t numbers_in(const char *cell, int base, double *numbers, int64_t most);
 
-/* The number after "key=" in a cell; 0 where it has no such key. */
+/* The number after "key=" in a cell, or 0 if there is no such key. */
 double number_in(const char *cell, const char *key);
 
 #endif

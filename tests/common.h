@@ -20,40 +20,40 @@ static const DLDataType i32 = {kDLInt, 32, 1}, i64 = {kDLInt, 64, 1};
 static const DLDataType u4 = {kDLUInt, 4, 1}, u8 = {kDLUInt, 8, 1};
 static const DLDataType boolean = {KVMILL_DL_BOOL, 8, 1};
 
-/* ---- Refusals: a test each, which tells what came instead ---- */
+/* ---- Refusals: one test each, which prints the actual result if it fails ---- */
 
-/* "OK", "E_NULL" or "NULL", ...; none of these ends the program. */
+/* A status by its name, "OK", "E_NULL" or "NULL", ...; ends the program for any other word. */
 kvmill_status status_named(const char *name);
 
-/* The library returned `wanted`, with a message that has these words (NULL: whatever it says). */
+/* The library returned `wanted`, with a message that contains these words (NULL: any). */
 __attribute__((format(printf, 5, 6))) bool ok_status(kvmill_status got, kvmill_status wanted,
                                                      const kvmill_error *error, const char *words,
                                                      const char *format, ...);
 
-/* The generator or a tool failed with this exit code; the message begins with `start` (NULL:
-   however it begins) and has these words. */
+/* The generator or a tool failed with this exit code; the message begins with `start` (NULL: any)
+ * and contains these words. */
 __attribute__((format(printf, 6, 7))) bool ok_failed(bool done, const struct error *error,
                                                      int exit_code, const char *start,
                                                      const char *words, const char *format, ...);
 
-/* The two texts are the same. */
+/* The two texts are equal. */
 __attribute__((format(printf, 3, 4))) bool ok_text(const char *got, const char *wanted,
                                                    const char *format, ...);
 
 /* ---- Files ---- */
 
-/* A path in the source tree, or in a folder of this run that goes when the program ends; both are
-   valid until the eighth call after. */
+/* A path in the source tree, or in a folder of this run that is removed when the program ends. Both
+   are valid until the eighth call after this one. */
 __attribute__((format(printf, 1, 2))) const char *source_path(const char *format, ...);
 __attribute__((format(printf, 1, 2))) const char *scratch_path(const char *format, ...);
 
-/* The folder of scratch_path itself. */
+/* The folder for scratch_path. */
 const char *scratch_folder(void);
 
 void write_bytes(const char *path, const void *bytes, size_t size);
 void write_text(const char *path, const char *text);
 
-/* All of a file and a 0 after it, for free(); *size may be NULL. */
+/* The contents of a file, followed by a 0, for free(); *size may be NULL. */
 char *read_bytes(const char *path, size_t *size);
 
 #endif

@@ -1,5 +1,5 @@
-/* Calls made from the descriptions of ops: attributes, words of shapes, tensors; what a description
-   cannot say is a row of the op's case.
+/* Calls made from the descriptions of ops: attributes, words of shapes, tensors.  Rows of the op's
+   case add what a description cannot express.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_DESCRIBED_H
@@ -16,19 +16,19 @@ struct described_tensor {
     const char *name;
     const char *shape;        /* in words */
     const char *first, *step; /* integers: their values, in words; NULL: 0 */
-    bool given;               /* optional, and the call needs it */
-    bool loose;               /* the first dim may be any that has room */
+    bool given;               /* optional, but the call needs it */
+    bool loose;               /* the first dim may have any size that is large enough */
 };
 
 struct scene;
 
 struct described_case {
     const char *name;       /* of the op */
-    const char *attributes; /* of the op whose ranges are meant; NULL: its own */
+    const char *attributes; /* the op whose ranges apply; NULL: its own */
     int count;              /* of tensors in a plan's list */
-    bool aligned;           /* tensors are at multiples of their elements */
+    bool aligned;           /* tensors are aligned to their elements */
     bool no_kernels;        /* the flow has no fields, so nothing is summarised */
-    const char *call_words; /* dims that no attribute says */
+    const char *call_words; /* dims that no attribute determines */
     const struct described_tensor *tensors;
     const char *settings;              /* legal attributes and types, with alternatives */
     void (*bind)(struct scene *scene); /* the words that follow from them */
@@ -48,8 +48,9 @@ struct scene {
         kvmill_attention onnx;
         kvmill_tensor_scatter scatter;
     } base;
-    kvmill_tensor_scatter_attention step; /* of TensorScatterAttention: what is not in `base` */
-    kvmill_flow_limits limits;            /* of steps of flows, as topk_val */
+    kvmill_tensor_scatter_attention
+        step;                  /* TensorScatterAttention: members that are not in `base` */
+    kvmill_flow_limits limits; /* of steps of flows, as topk_val */
     int64_t topk_val, dense_below;
     DLDataType types[MOST_TYPES];
     struct op_dim words[OP_MOST_WORDS];
@@ -57,58 +58,58 @@ struct scene {
     const DLTensor *tensors[MOST_TENSORS];
 };
 
-/* Up to one without a name. */
+/* The list ends with a case without a name. */
 extern const struct described_case described_cases[];
 
 /* The case of an op, or NULL; and the op of a case. */
 const struct described_case *described_case_of(const struct op *op);
 const struct op *described_op(const struct described_case *by);
 
-/* What the case says of a tensor; an empty row where it says nothing. */
+/* The row of the case for a tensor; an empty row if there is none. */
 const struct described_tensor *described_tensor(const struct scene *scene,
                                                 const struct op_tensor *tensor);
 
 /* ---- Scenes ---- */
 
-/* Legal attributes of the op, any of which may be changed before the scene is opened. */
+/* Legal attributes of the op, which may be changed before the scene is opened. */
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
                  struct dice *dice);
 
-/* Set an attribute or a type; false where there is none of that name. */
+/* Set an attribute or a type; false if there is none with this name. */
 bool scene_apply(void *scene, const struct setting *setting);
 
 /* Give up to three attributes other values that their ranges and words allow. */
 void scene_draw_members(struct scene *scene);
 
-/* The tensors of a call: those that are required, and of the optional ones that can do without one
-   in so many; 0: none of these. */
+/* Make the tensors of a call: the required ones, and on average one in `times` of the optional
+ * ones; 0: none of these. */
 void described_open(struct scene *scene, int64_t optional_once_in);
 void described_close(struct scene *scene);
 
-/* Where attributes have tensors, those of the call, to plan with. */
+/* If attributes are tensors, they become those of the call, for planning. */
 void scene_set_prototypes(struct scene *scene);
-/* With a workspace of its own. */
+/* Run with a separate workspace. */
 kvmill_status scene_run(const struct scene *scene, const kvmill_plan *plan, kvmill_error *error);
 
-/* All bytes of all tensors as a number; and whether none was written outside of them. */
+/* A hash of all bytes of all tensors; and whether nothing was written outside of them. */
 uint64_t scene_hash(const struct scene *scene);
 bool scene_is_intact(const struct scene *scene);
 
 const struct op_struct *scene_attributes(const struct scene *scene);
 
-/* A dim, or what it is already: a test may say it before the scene is opened. */
+/* Set a dim unless it is set already: a test may set it before the scene is opened. */
 int64_t scene_bind(struct scene *scene, const char *word, int64_t value);
 
 /* An integer or a flag. */
 void scene_set_integer(const struct op_member *member, void *base, int64_t value);
 
-/* A range of the scene's op, under its condition; and the most it allows. */
+/* A range of the scene's op, if its condition holds; and the largest value that it allows. */
 bool scene_range_holds(const struct scene *scene, const struct op_range *range);
 int64_t scene_range_most(const struct scene *scene, const struct op_range *range);
 
 DLDataType scene_type(const struct scene *scene, const struct op_tensor *tensor);
 
-/* In words; NULL where nobody says. */
+/* The text of a dim's word; NULL if nothing sets it. */
 const char *scene_shape(const struct scene *scene, const struct op_tensor *tensor);
 
 #endif

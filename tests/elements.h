@@ -1,4 +1,4 @@
-/* Elements of tensors as numbers, whatever their types and strides.
+/* Elements of tensors as numbers, for all types and strides.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_ELEMENTS_H
@@ -9,13 +9,13 @@
 
 int64_t tensor_count(const DLTensor *tensor);
 
-/* Bytes of so many elements in one piece. */
+/* The bytes of this many contiguous elements. */
 size_t tensor_bytes(const DLTensor *tensor, int64_t count);
 
 /* Element number `number` in row-major order. */
 unsigned char *tensor_element(const struct fenced_tensor *tensor, int64_t number);
 
-/* From a tensor into an array without gaps, or back. */
+/* Copy from a tensor to an array without gaps, or back. */
 void tensor_move(const struct fenced_tensor *tensor, unsigned char *dense, bool gather);
 
 /* Its elements without gaps, to be freed. */
@@ -48,18 +48,18 @@ int64_t format_elements(const struct format *format, int64_t dim);
 struct oracle_side format_row(const struct format *format, int64_t dim, unsigned char *row,
                               unsigned char *scales);
 
-/* A result of a type is as wanted, apart from what arithmetic errs and its own rounding. */
+/* Whether a result of a type is as wanted, within the error of arithmetic and its own rounding. */
 bool number_is_close(DLDataType type, double have, double want, double error);
 
 /* All numbers of a tensor, in row-major order, likewise; else one that is not, and `words`. */
 bool tensor_is_close(const struct fenced_tensor *tensor, const double *want, const double *error,
                      const char *name, const char *words);
 
-/* Row-major with gaps at random, between elements of the last dim only if that is said. */
+/* Random row-major strides with gaps; between elements of the last dim only if requested. */
 void spread_strides(int rank, const int64_t *dims, bool last_too, int64_t *strides,
                     struct dice *dice);
 
-/* Any number between two. */
+/* A random number between two numbers. */
 double dice_between(struct dice *dice, double least, double most);
 
 #endif

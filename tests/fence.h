@@ -1,5 +1,5 @@
-/* Memory for tests: buffers that end or begin at a page nobody may touch, canaries in what is left
-   of their pages, poison in what nobody wrote; tensors in such buffers; and random numbers.
+/* Memory for tests: buffers that end or begin at a page that traps, with canaries in the rest of
+   their pages, and poison in bytes that nobody wrote; tensors in such buffers; and random numbers.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_FENCE_H
@@ -13,17 +13,17 @@
 
 struct dice {
     uint64_t state;
-    const unsigned char *bytes; /* that numbers come from while there are any left */
+    const unsigned char *bytes; /* numbers are taken from these while there are any left */
     size_t left;
 };
 
 /* The seed of this run: KVMILL_SEED, or a fixed one. */
 uint64_t dice_seed(void);
 
-/* By the seed; `words` gives every test numbers of its own. */
+/* Start from the seed; `words` gives every test its own numbers. */
 struct dice dice_for(const char *words);
 
-/* Numbers that somebody chose, two bytes each, who keeps them; then the same ones always. */
+/* Take given numbers, two bytes each, which the caller keeps; after them always the same ones. */
 struct dice dice_of_bytes(const unsigned char *bytes, size_t size);
 
 uint64_t dice_bits(struct dice *dice);
@@ -31,21 +31,21 @@ uint64_t dice_bits(struct dice *dice);
 /* In [least, most]. */
 int64_t dice_range(struct dice *dice, int64_t least, int64_t most);
 
-/* True once in `times`. */
+/* True once in `times`, on average. */
 bool dice_once_in(struct dice *dice, int64_t times);
 
-/* The numbers 0 to count - 1 in any order. */
+/* The numbers 0 to count - 1 in random order. */
 void dice_order(struct dice *dice, int64_t *order, int64_t count);
 
-/* KVMILL_TEST_SLOW=1: what slows everything down is watching; run a few cases only.  2: it does so
-   more than all others, as valgrind does. */
+/* KVMILL_TEST_SLOW=1: a tool slows everything down, so only a few cases run.  2: it slows down
+ * most, like valgrind. */
 bool is_slow_run(void);
 bool is_slowest_run(void);
 
-/* As many of these cases as the slowest run has time for: a third, at least one. */
+/* How many of these cases the slowest runs have time for: a third, at least one. */
 int few_cases(int cases);
 
-/* Zeros, to be freed, so many and one more. */
+/* This many zeros, and one more, to be freed. */
 void *take(int64_t count, size_t bytes);
 
 /* ---- Fenced buffers ---- */
@@ -57,29 +57,28 @@ enum { FENCE_FLUSH = -1 };
 struct fence {
     unsigned char *data;
     size_t size;
-    unsigned char *pages; /* what may be touched: data with canaries around it */
+    unsigned char *pages; /* memory that may be touched: data with canaries around it */
     size_t pages_size;
 };
 
-/* `size` bytes of poison.  The page after (FENCE_ABOVE) or before the buffer traps, and so
-   does the one at the other end of its pages.  FENCE_FLUSH: data touches the fence, whatever its
-   alignment is then; 0 to 63: data begins there, modulo 64, as close to the fence as that allows.
- */
+/* `size` bytes of poison.  The page after the buffer (FENCE_ABOVE) or before it traps, and so does
+   the page at the other end. FENCE_FLUSH: data touches the fence, with any alignment; 0 to 63: data
+   begins at this address modulo 64, as close to the fence as possible. */
 void fence_open(struct fence *fence, size_t size, int misalignment, enum fence_side side,
                 struct dice *dice);
 void fence_close(struct fence *fence);
 
-/* The first bytes, again and again. */
+/* Fill with the first bytes, repeated. */
 void fence_repeat(const struct fence *fence, size_t size);
 
 /* Trap writes, or allow them again. */
 void fence_protect(const struct fence *fence, bool read_only);
 
-/* No canary was overwritten; else *where, unless that is NULL, is the offset of the first that was,
-   relative to data. */
+/* Whether no canary was overwritten; otherwise *where, unless NULL, is the offset of the first one,
+ * relative to data. */
 bool fence_is_intact(const struct fence *fence, int64_t *where);
 
-/* A trap ends the test: say what it was doing.  The text is read when it happens. */
+/* Says what the test is doing, if a trap ends it.  The text is read at that time. */
 void fence_explain_traps(const char *text);
 
 /* ---- Tensors in fenced buffers ---- */
@@ -96,43 +95,43 @@ struct fenced_tensor {
 void tensor_open(struct fenced_tensor *tensor, DLDataType dtype, int rank, const int64_t *shape,
                  const int64_t *strides, struct dice *dice);
 
-/* The same, data at a place that fence_open's misalignment says. */
+/* The same, with data at a place that fence_open's misalignment gives. */
 void tensor_open_at(struct fenced_tensor *tensor, DLDataType dtype, int rank, const int64_t *shape,
                     const int64_t *strides, int misalignment, struct dice *dice);
 
-/* Row-major, at a multiple of its elements; in place of one that may be open. */
+/* Row-major, aligned to its elements; replaces one that may be open. */
 void tensor_open_aligned(struct fenced_tensor *tensor, DLDataType dtype, int rank,
                          const int64_t *shape, struct dice *dice);
 
-/* A tensor of the same shape and strides with the same bytes in a buffer of its own. */
+/* A tensor with the same shape, strides and bytes in a separate buffer. */
 void tensor_open_copy(struct fenced_tensor *copy, const struct fenced_tensor *tensor,
                       struct dice *dice);
 void tensor_close(struct fenced_tensor *tensor);
 
-/* All bytes are equal, those between the elements too; *where, unless NULL, is the first that is
-   not. */
+/* Whether all bytes are equal, including those between elements; *where, unless NULL, is the first
+ * that differs. */
 bool tensor_is_equal(const struct fenced_tensor *a, const struct fenced_tensor *b, int64_t *where);
 
-/* ---- All tensors of a call; those of the list that are not open are not there ---- */
+/* ---- All tensors of a call; entries of the list that are not open count as absent ---- */
 
 static inline bool tensor_is_open(const struct fenced_tensor *tensor) {
     return tensor->fence.pages != NULL;
 }
 
-/* Trap writes to all but `outputs`, bit i of which is tensor i; or allow them again. */
+/* Trap writes to all except `outputs`, in which bit i stands for tensor i; or allow them again. */
 void tensors_protect(const struct fenced_tensor *tensors, int count, uint64_t outputs,
                      bool read_only);
 
-/* No canary was overwritten; else which tensor's, and `words`. */
+/* Whether no canary was overwritten; otherwise prints the tensor and `words`. */
 bool tensors_are_intact(const struct fenced_tensor *tensors, int count, const char *words);
 
-/* Copies of all, in place of those there may be; their bytes back. */
+/* Copy all tensors, replacing older copies; restore their bytes. */
 void tensors_keep(struct fenced_tensor *copies, const struct fenced_tensor *tensors, int count,
                   struct dice *dice);
 void tensors_restore(const struct fenced_tensor *tensors, const struct fenced_tensor *copies,
                      int count);
 
-/* Intact, and all but outputs are as their copies. */
+/* Whether they are intact, and all except outputs are equal to their copies. */
 bool tensors_are_kept(const struct fenced_tensor *tensors, const struct fenced_tensor *copies,
                       int count, uint64_t outputs, const char *words);
 

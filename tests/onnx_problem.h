@@ -1,6 +1,6 @@
-/* Problems of ONNX Attention and TensorScatterAttention for tests: what is wanted becomes tensors
-   in fenced memory, with numbers where the op may look and NaN where it may not; runs; and what the
-   oracle says of them.
+/* Problems of ONNX Attention and TensorScatterAttention for tests.  Settings become tensors in
+   fenced memory, with numbers where the op may read and NaN where it may not.  Runs them, and
+   compares the results with the oracle's.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_ONNX_PROBLEM_H
@@ -12,29 +12,29 @@
 enum { ONNX_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, MOST_ENTRIES = 8 };
 
 struct onnx_problem {
-    /* For onnx_open: what is wanted. */
+    /* Inputs of onnx_open. */
     kvmill_attention op; /* its attributes */
     DLDataType T1, T2, U;
     /* Some are flags: */
     int64_t step, circular, packed;
     int64_t batch, heads, kv_heads, queries, dim, value_dim;
-    int64_t past, keys; /* past: in a step the capacity */
+    int64_t past, keys; /* past: for a step, the capacity */
     int64_t mask_rank;  /* 0: none */
-    int64_t hidden_in;  /* one in so many elements of the mask is hidden; 0: none */
+    int64_t hidden_in;  /* on average, one in this many elements of the mask is hidden; 0: none */
     int64_t qk, in_place;
     int64_t grown; /* the past is the first rows of a present that is given, K and V its last */
     int64_t mask_dims[4];
     int64_t spread, present[2], has_nonpad, has_starts; /* flags */
     int64_t nonpad[MOST_ENTRIES], starts[MOST_ENTRIES];
 
-    /* Made by it.  Numbers are in the oracle's order. */
+    /* Set by onnx_open.  Numbers are in the oracle's order. */
     struct fenced_tensor tensor[ONNX_TENSORS];
     const DLTensor *given[ONNX_TENSORS];
     struct fenced_tensor before[ONNX_TENSORS];
     double *q, *mask;
     double *k[2], *fresh[2]; /* K and V: all of Attention's, or a step's cache; a step's new rows */
 
-    /* Made by onnx_expect. */
+    /* Set by onnx_expect. */
     struct oracle_onnx_result result;
     char words[512];
 };
@@ -59,18 +59,18 @@ void onnx_put(struct onnx_problem *problem, int tensor, int64_t b, int64_t h, in
 /* Element number n of the mask. */
 void onnx_put_mask(struct onnx_problem *problem, int64_t n, double x);
 
-/* Read the tensors again, ask the oracle, and remember what there is. */
+/* Read the tensors again, ask the oracle, and copy the tensors. */
 void onnx_expect(struct onnx_problem *problem, struct dice *dice);
 
 kvmill_status onnx_plan(const struct onnx_problem *problem, const kvmill_plan_options *options,
                         kvmill_plan **plan, kvmill_error *error);
 
-/* Run the parts of every phase in any order on so many threads; 0: kvmill_run.  Traps writes to
-   inputs. */
+/* Run the parts of every phase in random order on this many threads; 0: kvmill_run.  Writes to
+ * inputs trap. */
 kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *plan, int threads,
                        struct dice *dice, kvmill_error *error);
 
-/* Outputs are as the oracle says, everything else is untouched. */
+/* Check that outputs are as the oracle says, and everything else is unchanged. */
 bool onnx_is_right(struct onnx_problem *problem);
 
 #endif

@@ -1,4 +1,4 @@
-/* Programs of tests, whose main is libtest's.
+/* Test programs, which use libtest's main.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_PROGRAM_H
@@ -14,8 +14,8 @@ struct test {
 };
 void add_test(struct test *test);
 
-/* TEST(NAME) { ... } is a test of its program: in the order of the file those that the command line
-   names, all where it names none. */
+/* TEST(NAME) { ... } defines a test of its program.  Tests run in the order of the file: those that
+   the command line names, or all. */
 #define TEST(NAME)                                                                                 \
     static void test_##NAME(void);                                                                 \
     __attribute__((constructor)) static void add_##NAME(void) {                                    \
@@ -24,7 +24,7 @@ void add_test(struct test *test);
     }                                                                                              \
     static void test_##NAME(void)
 
-/* Dice of a program. */
+/* Random numbers of a program. */
 #define DICE(WORDS)                                                                                \
     static struct dice dice;                                                                       \
     __attribute__((constructor)) static void take_dice(void) {                                     \
@@ -32,10 +32,10 @@ void add_test(struct test *test);
     }                                                                                              \
     _Static_assert(true, "")
 
-/* What a program does before the first, if it has such a function. */
+/* Runs before the first test, if the program defines it. */
 void before_tests(void);
 
-/* For programs that have a main of their own; returns its exit code. */
+/* For programs with a main of their own; returns its exit code. */
 int run_tests(char **names);
 
 #endif

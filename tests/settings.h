@@ -1,5 +1,5 @@
 /* Attributes of ops in words: "num_heads=6 T1=float16 softcap=nan", by the ops' descriptions; and
-   what becomes of tensors.
+   changes to tensors.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_SETTINGS_H
@@ -8,45 +8,45 @@
 #include "../defs/op.h"
 #include "fence.h"
 
-/* One of the words that spaces part: "name=value", or a name alone, whose value is "". */
+/* A word of a text, separated by spaces: "name=value", or a name alone, with the value "". */
 struct setting {
     char name[48], value[192];
 };
 
-/* The next one of a text, which moves on; false at its end. */
+/* The next word of a text, which moves on; false at its end. */
 bool setting_next(const char **text, struct setting *setting);
 
-/* The integers of a value, "7,0,12"; "max" and "min" are those of int64_t.  How many there are. */
+/* The integers of a value, "7,0,12"; "max" and "min" are those of int64_t.  Returns how many. */
 int setting_integers(const char *value, int64_t *integers, int most);
 int64_t setting_integer(const char *value);
 
 /* An element type; "none" is no type, and "code.bits.lanes" one without a name. */
 DLDataType setting_type(const char *value);
 
-/* Set the attribute of that name; false where there is none.  "-" is no word. */
+/* Set the attribute with this name; false if there is none.  "-" is ignored. */
 bool setting_apply(const struct setting *setting, const struct op_struct *part, void *base);
 
-/* Settings with alternatives in braces, "T1={float32|float16}", any of which may have more inside:
-   `pick` chooses from so many. */
+/* Settings may have alternatives in braces, "T1={float32|float16}", which may be nested; `pick`
+ * chooses one of this many. */
 void setting_choose(const char *settings, int64_t (*pick)(void *context, int64_t alternatives),
                     void *context, char *chosen, size_t size);
 
-/* A `pick` by dice. */
+/* A `pick` that chooses at random. */
 int64_t setting_roll(void *dice, int64_t alternatives);
 
-/* `say` gets all settings of a text, of whose alternatives dice choose; one that it does not know
-   ends the program. */
+/* Pass all settings of a text to `say`, with alternatives chosen at random; one that it does not
+ * know ends the program. */
 void setting_say(const char *settings, struct dice *dice, void *to,
                  bool (*say)(void *to, const struct setting *setting));
 
-/* The same of attributes alone, others of which have their defaults. */
+/* The same for attributes only; others get their defaults. */
 void setting_fill(const struct op_struct *part, void *base, const char *settings,
                   struct dice *dice);
 
-/* Attributes that are tensors become those of a call, which has so many. */
+/* Attributes that are tensors become those of a call, which has `count` tensors. */
 void setting_tensors(const struct op *op, void *base, const DLTensor *const *tensors, int count);
 
-/* A member of a struct that settings say; the last has no name. */
+/* A member of a struct that settings can set; the last entry has no name. */
 struct wanted_setting {
     const char *name;
     size_t offset;
@@ -60,20 +60,20 @@ struct wanted_setting {
     {name, offsetof(base, member), SETTING_KIND(((base *)NULL)->member)}
 /* clang-format on */
 
-/* How many values the setting has; -1: nobody wants it. */
+/* How many values the setting has; -1: no member has this name. */
 int setting_want(const struct setting *setting, const struct wanted_setting *wanted, void *base);
 
-/* One integer for all of so many, or a list; how many the value has. */
+/* One integer for all, or a list; returns how many values there are. */
 int setting_spread(const char *value, int64_t *integers, int64_t count);
 
-/* ---- Tensors that are not as they were ---- */
+/* ---- Changes to tensors ---- */
 
 struct bent {
     DLTensor dl;
     int64_t shape[MOST_DIMS + 1], strides[MOST_DIMS + 1];
 };
 
-/* As it is. */
+/* An unchanged tensor. */
 void bent_from(struct bent *bent, const DLTensor *good);
 
 /* rank, type, shape, strides, offset (of bytes), .N (a dim); dims, stride: of all axes; "more", a

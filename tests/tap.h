@@ -21,10 +21,10 @@ __attribute__((format(printf, 1, 2))) void diag(const char *format, ...);
 /* Report a test that cannot run here, and why. */
 __attribute__((format(printf, 1, 2))) void skip_test(const char *format, ...);
 
-/* Nothing that follows could work: say why and exit. */
+/* Nothing that follows can work: say why and exit. */
 __attribute__((format(printf, 1, 2), noreturn)) void bail_out(const char *format, ...);
 
-/* The same where something that was needed is not done. */
+/* The same if something that was needed failed. */
 static inline void must(bool done, const char *why) {
     if (!done)
         bail_out("%s", why);

@@ -423,7 +423,7 @@ static void explain(const struct kernel *kernel, FILE *stream) {
             value[ROWS], kvmill_format_name(value[ACTIVATION]));
     explain_side(kernel, KEY, "keys", stream);
     explain_side(kernel, VALUE, ", values", stream);
-    fprintf(stream, ".\nScore terms beside scale, window and sink:%s%s%s.\n",
+    fprintf(stream, ".\nScore terms in addition to scale, window and sink:%s%s%s.\n",
             value[TERMS] & KVMILL_TERM_SOFTCAP ? " soft-cap" : "",
             value[TERMS] & KVMILL_TERM_BIAS ? " ALiBi and mask" : "", value[TERMS] ? "" : " none");
     explain_how(kernel, stream);

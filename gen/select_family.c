@@ -26,9 +26,9 @@ bool select_kernels(const struct isa *isa, struct kernel_list *list, struct erro
 
 static void explain(const struct kernel *kernel, FILE *stream) {
     (void)kernel;
-    fprintf(stream, "Selects the best pages, in their order: scores become integers, of which one "
-                    "bit after the\n"
-                    "other of the least that is selected is found by counting.\n");
+    fprintf(stream, "Selects the best pages, in their order: scores become integers, and the "
+                    "threshold is\n"
+                    "found by bisection, which counts the scores above the middle of a range.\n");
 }
 
 static const char *const libraries[] = {"select", NULL};

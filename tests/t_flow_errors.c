@@ -219,7 +219,7 @@ TEST(blocks) {
     flow_step_close(&step);
 }
 
-/* ---- Fields that lie beside each other ---- */
+/* ---- Fields that are adjacent ---- */
 
 /* What is wrong with the second field, or, IN_ORDER, with the first. */
 static const struct wrong {
@@ -228,11 +228,11 @@ static const struct wrong {
     enum { OFFSET, DIM, STRIDE, APART, IN_ORDER } how;
     int dim, by;
 } wrongs[] = {
-    {"that begins elsewhere", "kmin begins 66 bytes after kmax; accepted, if fields lie beside",
+    {"that begins elsewhere", "kmin begins 66 bytes after kmax; accepted, if fields are adjacent",
      KVMILL_E_ALIAS, OFFSET, 0, 0},
     {"of fewer pages", "kmin has ", KVMILL_E_SHAPE, DIM, 0, 0},
     {"whose pages are further apart",
-     "in dim 0; accepted, if fields lie beside each other: ", KVMILL_E_STRIDE, STRIDE, 0, 2},
+     "in dim 0; accepted, if fields are adjacent: ", KVMILL_E_STRIDE, STRIDE, 0, 2},
     {"whose heads are further apart", "in dim 1; accepted", KVMILL_E_STRIDE, STRIDE, 1, 2},
     {"whose columns are further apart", "kmin has stride 2 in dim 3; accepted", KVMILL_E_STRIDE,
      STRIDE, 3, 1},

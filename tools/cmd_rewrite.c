@@ -91,7 +91,7 @@ static bool check_place(const struct options *given, const struct onnx_rewritten
     bool same = length == length_of_folder(to) && memcmp(from, to, length) == 0;
     return same || !rewritten->has_files ||
            fail(error, EXIT_USER,
-                "-o: \"%.200s\"; %.200s has elements in files beside it; accepted: a file in the "
+                "-o: \"%.200s\"; %.200s has elements in files next to it; accepted: a file in the "
                 "same folder",
                 to, from);
 }

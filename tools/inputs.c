@@ -137,7 +137,7 @@ static void note_dense(const char *file, const struct spec_list *specs) {
         if (spec_is(&specs->items[i], OP_CACHE_ATTENTION) && attention->op.left_window_size >= 0)
             print_shown(stderr,
                         "%s: note: layers %s have a window of %" PRId64
-                        ", and stay dense beside the flow\n",
+                        ", and stay dense, without the flow\n",
                         file, attention->layers, kvmill_window_of(attention->op.left_window_size));
     }
 }

@@ -39,7 +39,7 @@ static void print_layer(const struct layer *layer, const struct cache_choice *ch
     if (layer->window > 0)
         print_shown(stdout, ", window %" PRId64 "%s", layer->window,
                     is_ring(layer, choice) ? " in a ring" : "");
-    print_shown(stdout, "%s\n", layer->merges ? ", beside a compressed stream" : "");
+    print_shown(stdout, "%s\n", layer->merges ? ", next to a compressed stream" : "");
 }
 
 /* "q8_0", "float16, q4_0"; `own` for the model's. */

@@ -51,7 +51,7 @@ static const struct meaning {
      "select tokens"},
     {{"cla_", "use_cla"}, "layers share a cache; each is planned with its own"},
     {{"compress_", "compressor_", "csa_", "hca_"},
-     "compressed streams are not planned, only attention to the tokens beside them; flows for "
+     "compressed streams are not planned, only attention to the tokens next to them; flows for "
      "streams: csa.json, hca.json"},
     {{""}, "not understood, and may concern attention"},
 };

@@ -20,7 +20,7 @@ static const struct config_key positions_key = {
 static const struct refusal {
     const char *key, *reason;
 } refusals[] = {
-    {"weight_map", "this is the index of sharded weights; accepted: the config.json beside it"},
+    {"weight_map", "this is the index of sharded weights; accepted: the config.json next to it"},
     {"attention_chunk_size", "chunked attention is not a sliding window and has no kernel"},
     {"attn_layer_period", "layers that alternate by period and offset; accepted: layer_types"},
     {"attn_layer_indices", "attention layers given by number; accepted: layer_types"},

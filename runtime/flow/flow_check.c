@@ -73,8 +73,8 @@ static kvmill_status check_field_strides(const struct checked *checked, int i) {
     for (int d = 0; d < 4; d++)
         if (tensor->shape[d] > 1 && kvmill_tensor_step(tensor, d) != wanted[d])
             return kvmill_fail(error_of(checked), KVMILL_E_STRIDE,
-                               "%s has stride %" PRId64 " in dim %d; accepted, if fields lie "
-                               "beside each other: %" PRId64,
+                               "%s has stride %" PRId64 " in dim %d; accepted, if fields "
+                               "are adjacent: %" PRId64,
                                name_of(checked, KVMILL_FLOW_FIELDS + i),
                                kvmill_tensor_step(tensor, d) / element, d, wanted[d] / element);
     return KVMILL_OK;
@@ -98,8 +98,8 @@ static kvmill_status check_field_place(const struct checked *checked, int i) {
                            name, tensor->shape[0], first->shape[0]);
     if (found != before)
         return kvmill_fail(error_of(checked), KVMILL_E_ALIAS,
-                           "%s begins %" PRId64 " bytes after %s; accepted, if fields lie beside "
-                           "each other: %" PRId64,
+                           "%s begins %" PRId64 " bytes after %s; accepted, if fields are "
+                           "adjacent: %" PRId64,
                            name, found, name_of(checked, KVMILL_FLOW_FIELDS), before);
     return check_field_strides(checked, i);
 }

@@ -277,8 +277,8 @@ int64_t last)»)
     const struct kvmill_convert p = *problem;
     const int64_t heads = km_p(«heads»), heads_ahead = p.stream ? km_heads_ahead : 0;
     struct row row[km_batch];
-    /* The loop nest: runs of tokens whose rows are together, heads, and the tokens of a run; $1_batch() goes through
-       km_batch rows at a time.  */
+    /* The loop nest: runs of tokens whose rows are together, heads, and the tokens of a run; $1_batch()
+       goes through km_batch rows at a time.  */
     for (int64_t begin = first, end; begin < last; begin = end) {
         int count = 0;
         int64_t ahead = 0;

@@ -442,8 +442,8 @@ stream_heads(const struct kvmill_convert *problem, int64_t first, int64_t last)
     const struct kvmill_convert p = *problem;
     const int64_t heads = p.heads, heads_ahead = p.stream ? 8 : 0;
     struct row row[16];
-    /* The loop nest: runs of tokens whose rows are together, heads, and the tokens of a run; stream_batch() goes through
-       16 rows at a time.  */
+    /* The loop nest: runs of tokens whose rows are together, heads, and the tokens of a run; stream_batch()
+       goes through 16 rows at a time.  */
     for (int64_t begin = first, end; begin < last; begin = end) {
         int count = 0;
         int64_t ahead = 0;

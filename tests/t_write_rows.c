@@ -90,7 +90,7 @@ static bool is_replaced(const struct problem *p, int64_t n) {
     return false;
 }
 
-/* Of several rows for one slot, the last one is expected. */
+/* If rows share a slot, the last of them is expected. */
 static void expect(const struct problem *p, struct fenced_tensor *expected) {
     const struct fenced_tensor *cache = &expected[KVMILL_WRITE_ROWS_CACHE],
                                *scale = &expected[KVMILL_WRITE_ROWS_SCALE];

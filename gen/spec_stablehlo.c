@@ -281,14 +281,13 @@ static json_t *write_computation(const struct scatter_problem *problem) {
     return words;
 }
 
-static const kvmill_element_type *capture_element(const struct scatter_problem *problem,
-                                                  int number) {
-    const kvmill_element_type unused = {.dtype = kvmill_float32};
+/* Captures that nothing uses are float32. */
+static kvmill_element_type capture_element(const struct scatter_problem *problem, int number) {
     for (int k = problem->op_count - 1; k >= 0; k--)
         if (strcmp(problem->ops[k].name, "capture") == 0 &&
             problem->ops[k].value[0] == (uint64_t)number)
-            return &problem->ops[k].element;
-    return &unused;
+            return problem->ops[k].element;
+    return kvmill_plain_element(kvmill_float32);
 }
 
 static json_t *write_captures(const struct scatter_problem *problem) {
@@ -296,7 +295,7 @@ static json_t *write_captures(const struct scatter_problem *problem) {
         return NULL;
     json_t *captures = json_array();
     for (int i = 0; i < problem->capture_count; i++) {
-        struct tensor_shape shape = {.element = *capture_element(problem, i)};
+        struct tensor_shape shape = {.element = capture_element(problem, i)};
         json_array_append_new(captures, write_shape(&shape));
     }
     return captures;

@@ -12,10 +12,10 @@ const struct kvmill_dtype *kvmill_dtype_at(size_t i);
 /* NULL if there is no type with this name or alias. */
 const struct kvmill_dtype *kvmill_dtype_by_name(const char *name);
 
-/* NULL for what is not in the table. */
+/* NULL if it is not in the table. */
 const struct kvmill_dtype *kvmill_dtype_of(DLDataType type);
 
-/* "float16"; "an unknown type" for what is not in the table. */
+/* "float16"; "an unknown type" if it is not in the table. */
 const char *kvmill_dtype_name(DLDataType type);
 
 bool kvmill_dtype_known(DLDataType type);

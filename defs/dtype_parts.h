@@ -10,14 +10,14 @@
 
 struct kvmill_dtype {
     const char *name;  /* as in spec files */
-    const char *alias; /* ONNX's word where it differs, or NULL */
-    const char *code;  /* the word of DLPack, or of kvmill.h */
-    const char *numpy; /* NumPy's word, "<f4"; NULL: it has no such type */
-    int onnx;          /* ONNX's number; 0: it has no such type */
+    const char *alias; /* ONNX's word if it differs, or NULL */
+    const char *code;  /* the name in DLPack, or in kvmill.h */
+    const char *numpy; /* NumPy's word, "<f4"; NULL if NumPy lacks the type */
+    int onnx;          /* ONNX's number; 0 if ONNX lacks the type */
     DLDataType dl;
 };
 
-/* Types that ops name. */
+/* Types that descriptions of ops use. */
 static const DLDataType kvmill_float64 = {kDLFloat, 64, 1}, kvmill_float32 = {kDLFloat, 32, 1},
                         kvmill_float16 = {kDLFloat, 16, 1}, kvmill_int64 = {kDLInt, 64, 1},
                         kvmill_int32 = {kDLInt, 32, 1}, kvmill_int4 = {kDLInt, 4, 1},

@@ -21,7 +21,7 @@ struct kvmill_attend_shape kvmill_cache_attend_shape(const kvmill_cache_attend *
 /* The slope of a query head. */
 float kvmill_cache_attend_slope(const kvmill_cache_attend *op, int64_t head);
 
-/* The op with V's format where it has K's. */
+/* The op with V's format filled in, if V has K's. */
 kvmill_cache_attend kvmill_cache_attend_resolve(const kvmill_cache_attend *op);
 
 /* Whether there is an attn_mask. */

@@ -19,7 +19,7 @@ enum kvmill_cache_op {
     KVMILL_MULTI_HEAD_CACHE_ATTENTION
 };
 
-/* Positions that a query sees, its own included; 0: all. */
+/* The positions that a query sees, including its own; 0: all. */
 static inline int64_t kvmill_window_of(int64_t left_window_size) {
     bool is_bound = left_window_size >= 0 && left_window_size < INT64_MAX;
     return is_bound ? left_window_size + 1 : 0;
@@ -45,7 +45,7 @@ struct kvmill_cache_geometry {
 
 const struct op *kvmill_cache_op_of(const struct kvmill_cache_geometry *geometry);
 
-/* Check everything that the attributes tell; geometry is set on success. */
+/* Check everything that the attributes determine; geometry is set on success. */
 kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
                                            enum kvmill_cache_op which,
                                            struct kvmill_cache_geometry *geometry,

@@ -194,7 +194,7 @@ kvmill_element_type kvmill_program_capture(const struct kvmill_program *program,
     for (int i = 0; i < program->ops; i++)
         if (program->is_capture[i] && program->constant[i][0] == (uint64_t)capture)
             return program->type[program->arguments + i];
-    return kvmill_plain_element(kvmill_float32); /* nobody reads it */
+    return kvmill_plain_element(kvmill_float32); /* unused captures are float32 */
 }
 
 /* ---- Running ---- */

@@ -37,10 +37,10 @@ kvmill_status kvmill_program_named(const char *name, const kvmill_element_type *
 /* "replace", "add", ..., in the order of enum kvmill_combiner; ends with NULL. */
 extern const char *const kvmill_combiner_words[];
 
-/* One of enum kvmill_combiner; 0: there is none of that word. */
+/* One of enum kvmill_combiner; 0 if no combiner has this word. */
 int kvmill_combiner_by_word(const char *word);
 
-/* One of the words, and not "replace": an op of regions. */
+/* Whether the name is one of these words other than "replace", so an op of regions. */
 bool kvmill_is_combiner(const char *name);
 
 /* Whether every result is its update. */

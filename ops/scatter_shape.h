@@ -9,7 +9,8 @@
 #include "region_text.h"
 #include "scatter.h"
 
-/* Axes of the windowed tensor up to the last of the index space: their order is that of updates. */
+/* The axes of the windowed tensor up to the last one of the index space; updates have the same
+   order. */
 int kvmill_windows_outer(const struct kvmill_windows *windows);
 
 /* The shape of the kernel for results[slot] of a checked op, for tensors without gaps.  Returns

@@ -10,7 +10,7 @@
 
 enum { KVMILL_MOST_THREADS = 4096 }; /* of a pool, and of a plan */
 
-/* Have the pool for a run: its threads stay awake between loops.  false: another run has it. */
+/* Take the pool for a run; its threads stay awake between loops.  false if another run has it. */
 bool kvmill_pool_take(kvmill_pool *pool);
 void kvmill_pool_give(kvmill_pool *pool);
 

@@ -6,10 +6,10 @@
 
 #include <kvmill_kernel.h>
 
-/* Rows of more bytes than that altogether are stored around the caches. */
+/* If the rows of a call have more bytes in total, they are stored around the caches. */
 enum { KVMILL_CACHED_BYTES = 32 << 10 };
 
-/* The row of the cache that token t has; -1: none, and it is not stored. */
+/* The cache row of token t; -1 if the token is not stored. */
 typedef int64_t (*row_of_token)(const void *context, int64_t t);
 
 /* Store tokens [first, last) of a problem, in order, with a kernel of WRITE_ROWS.  The problem's

@@ -161,8 +161,8 @@ static inline unsigned char *flow_field_at(const struct kvmill_flow_problem *pro
            kvmill_flow_field_head(problem, field, kv_head) * place.head;
 }
 
-/* Where rows of a field lie, of slot 0 and head 0; how far from a row, a block and a head to the
-   next. */
+/* The rows of a field: the address of slot 0 and head 0, and the strides in bytes of rows, blocks
+   and heads. */
 struct flow_field_rows {
     unsigned char *first;
     int64_t block_size, row, block, head;
@@ -176,14 +176,14 @@ static inline struct flow_field_rows flow_field_rows_of(const struct kvmill_flow
                                     known->bytes / known->rows, place.block, place.head};
 }
 
-/* The row of a slot, of head 0. */
+/* The row of a slot for head 0. */
 static inline unsigned char *flow_field_row(const struct flow_field_rows *rows, int64_t slot) {
     return rows->first + slot / rows->block_size * rows->block +
            slot % rows->block_size * rows->row;
 }
 
-/* What kernels are told of fields: where those of block 0 begin, of a kv head where fields lie
-   beside each other. */
+/* The fields of a problem for kernels: where those of block 0 begin, for a kv head if fields share
+   a piece of memory. */
 struct flow_fields {
     unsigned char *field[KVMILL_MOST_FLOW_FIELDS];
 };

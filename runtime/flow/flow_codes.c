@@ -177,7 +177,8 @@ static void write_row(const struct kvmill_flow_problem *problem, int field,
     }
 }
 
-/* Tokens whose lines are on their way: a row takes longer to compute than processors look ahead. */
+/* How many tokens ahead lines are prefetched: a row takes longer to compute than processors look
+   ahead. */
 enum { AHEAD = 8, LINE = 64 };
 
 /* GCC takes a function that only fetches for one without effects, and drops calls of it that are

@@ -11,7 +11,7 @@
 #include "../ops/cache_attention.h"
 #include "flow.h"
 
-/* Where things lie in the workspace, in bytes. */
+/* Offsets in the workspace, in bytes. */
 struct flow_room {
     int64_t starts, list; /* of lists */
     int64_t blocks;       /* the blocks' numbers, if a page has several */
@@ -52,12 +52,12 @@ struct flow_call {
 
 _Static_assert(sizeof(struct flow_call) <= sizeof(kvmill_call), "kvmill_call is too small");
 
-/* It scores pages, and lists those that are selected. */
+/* Whether the step scores pages, and lists the selected ones. */
 static inline bool flow_selects(const struct flow_plan *plan) {
     return plan->step == OP_FLOW_INDEX || plan->step == OP_FLOW_DECODE;
 }
 
-/* It is of slots, and fills the fields of their pages. */
+/* Whether the step names slots, and fills the fields of their pages. */
 static inline bool flow_fills_fields(const struct flow_plan *plan) {
     return plan->step == OP_FLOW_APPEND || plan->step == OP_FLOW_SUMMARISE;
 }

@@ -29,7 +29,7 @@ static void expect_vectors(struct flow_plan *plan) {
     expect_vector(&plan->rules[KVMILL_CACHE_ATTENTION_SEQSTARTS]);
     for (int i = KVMILL_FLOW_SEQ_LEN; i < KVMILL_FLOW_FIELDS; i++)
         expect_vector(&plan->rules[i]);
-    block_ids->dims = NULL; /* check_block_ids */
+    block_ids->dims = NULL; /* check_block_ids checks them */
     block_ids->rows = false;
     block_ids->dense = true;
 }
@@ -38,7 +38,7 @@ static bool index_reads(const struct flow_plan *plan, int value) {
     return plan->schedules[KVMILL_INDEX_PROGRAM].loaded[value];
 }
 
-/* A layer without fields has no use for any of them. */
+/* A layer without fields ignores all of these. */
 static enum presence presence_of_own(const struct flow_plan *plan,
                                      enum kvmill_flow_tensor_kind kind) {
     const bool used[] = {[KVMILL_FLOW_TENSOR_FIELD] = plan->step != OP_FLOW_ATTEND,
@@ -75,8 +75,8 @@ static void expect_own(struct flow_plan *plan, const kvmill_flow *flow) {
         };
 }
 
-/* Caches are written by append, and by summarise if its program does; index reads them if its
-   program does. */
+/* Append writes the caches, and so does summarise if its program writes rows; index reads them if
+   its program does. */
 static void adapt_caches(struct flow_plan *plan) {
     bool writes = plan->problem.writes[0] || plan->problem.writes[1];
     bool reads = plan->step != OP_FLOW_INDEX || index_reads(plan, 0) || index_reads(plan, 1);

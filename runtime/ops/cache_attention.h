@@ -22,7 +22,7 @@ struct cache_plan {
     struct kvmill_convert_shape shapes[2]; /* of K and V */
     struct by_size writers[2], readers[2]; /* for K and V */
     struct attend_plan attend;
-    int said_problem, said_rows;       /* characters of the description up to the end of that */
+    int said_problem, said_rows;       /* lengths of the description after these parts */
     const struct phase *const *phases; /* end with NULL */
     float slopes[];                    /* of ALiBi, for query heads */
 };

@@ -16,8 +16,8 @@ struct scatter_plan {
     struct kvmill_program program;
     int count, captures;
     struct tensor_rule rules[KVMILL_MOST_SCATTER_TENSORS];
-    char names[KVMILL_MOST_SCATTER_TENSORS][32];                 /* the rules' */
-    int64_t dims[KVMILL_MOST_SCATTER_TENSORS][KVMILL_MOST_RANK]; /* likewise */
+    char names[KVMILL_MOST_SCATTER_TENSORS][32];                 /* for the rules */
+    int64_t dims[KVMILL_MOST_SCATTER_TENSORS][KVMILL_MOST_RANK]; /* for the rules */
     kvmill_element_type input[KVMILL_MOST_INPUTS];               /* of inputs and updates */
     bool converts, replaces, skip_window;
     bool has_updates;

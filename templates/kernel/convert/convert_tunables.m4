@@ -17,8 +17,8 @@ m4_define(«km_writes_tiles», «(km_writes_cache && km_in_tiles(km_element))»)
 m4_dnl km_is_block_rows -- rows that contain their scales.  Few of these are whole lines.
 m4_define(«km_is_block_rows», «(km_writes_cache && m4_ifelse(km_variant, «blocks», 1, km_variant, «row», 1, 0))»)
 
-m4_dnl km_batch -- rows whose scales are made at a time: whole tiles, and whole lines if twice as many rows are; few
-m4_dnl where they are long.
+m4_dnl km_batch -- how many rows get their scales at a time: a whole tile; twice as many rows if these are whole lines
+m4_dnl and the usual number is not; few rows if they are long.
 m4_define(«km_batch», «km_if(km_turns_tiles, km_lanes, «km_if(km_writes_tiles && m4_dnl
 !km_part(«is_transposed», km_element) && km_tile_rows >= km_usual_batch, «km_tile_rows»,
     «m4_eval(km_usual_batch << (km_is_block_rows && km_row_bytes * km_usual_batch % 64 == 32))»)»)»)

@@ -218,8 +218,8 @@ m4_define(«_km_load_row», «    (void)scales;
         store_kept(to + i, multiply(_km_codes(«$1», «from», «i»), scale));
 »)
 
-m4_dnl km_load_rows(NAME, ELEMENT, SCALE, GROUP, ROWS, COLUMNS, SLOT, HEAD) -- those of a page, from row SLOT of the
-m4_dnl cache on.
+m4_dnl km_load_rows(NAME, ELEMENT, SCALE, GROUP, ROWS, COLUMNS, SLOT, HEAD) -- loads the rows of a page, which begin at
+m4_dnl row SLOT of the cache.
 m4_define(«km_load_rows», «m4_pushdef(«SIDE», «m4_ifelse(«$1», «k», «key», «value»)»)m4_dnl
 km_if(_km_turns(«$2», «$6»), «    for (int64_t r = 0; r + LANES <= km_rows_of(«$1»); r += LANES)
         load_rows_of_$1(_km_to_and_from($@));

@@ -52,9 +52,9 @@ static kvmill_status check_pages(const struct flow_tokens *tokens, int64_t size,
     int64_t before = -1, page;
     for (int64_t t = 0; t < tokens->tokens; t++, before = page) {
         page = page_of(tokens->slot[t], size);
-        unsigned bit = 1u << page % 8;
         if (page < 0 || page == before)
             continue;
+        unsigned bit = 1u << page % 8;
         if (seen[page / 8] & bit)
             return kvmill_fail(error, KVMILL_E_ALIAS,
                                "slot_mapping[%" PRId64 "] is %" PRId64

@@ -7,7 +7,7 @@
 #include "../base/json.h"
 #include "../gen/kernel.h"
 
-/* On standard output, as text or as JSON. */
+/* Print to standard output, as text or as JSON. */
 bool print_variants(const struct kernel_list *kernels, const struct isa_list *isas,
                     struct error *error);
 bool print_variants_json(const struct kernel_list *kernels, const struct isa_list *isas,

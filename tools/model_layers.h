@@ -7,10 +7,10 @@
 #include "../base/json.h"
 #include "../gen/spec.h"
 
-/* On standard output; neighbours that are alike share a line. */
+/* Prints the layers to standard output.  Equal adjacent layers share a line. */
 void print_layers(const struct model *model, const struct cache_choice *choice);
 
-/* The same as an object. */
+/* Returns the layers as an object. */
 json_t *json_of_model(const struct model *model, const struct cache_choice *choice);
 
 #endif

@@ -18,19 +18,20 @@
 
 struct lead_setting {
     const struct ranks *ranks;
-    const struct machine *machine; /* of rank 0: its templates are those that count */
+    const struct machine *machine; /* rank 0's; followers must have the same templates */
     struct database *database;
-    struct sweeps *known; /* what the database has; results are added to both */
+    struct sweeps *known; /* the database's contents; new results are added to both */
     struct tune_progress *progress;
-    int patience; /* seconds that the check of a candidate may take */
+    int patience; /* seconds for the check of a candidate */
     const volatile sig_atomic_t *interrupted;
 };
 
-/* Until all is done, the budget is over, or no follower is left; interrupted is no error.
- *lost: whether there is a rank that is gone. */
+/* Leads until all tasks are done, the budget is spent, or no follower is left.  An interrupt is not
+   an error.  *lost tells whether a rank is lost. */
 bool tune_lead(const struct lead_setting *setting, bool *lost, struct error *error);
 
-/* Send the followers home; together: all ranks are there and close, else each simply exits. */
+/* Dismisses the followers.  `together`: all ranks are present and close together; otherwise each
+   simply exits. */
 void lead_dismiss(struct ranks *ranks, bool together);
 
 #endif

@@ -11,8 +11,8 @@ enum colour { PLAIN, BOLD, RED, YELLOW };
 void put_coloured(const char *text, enum colour colour, FILE *stream);
 
 /* Prints "next: BEFORE PATH AFTER", a command that the user may want to type next, to standard
-   error. Only if standard output is a terminal, too: a program that reads the output needs no
-   advice. The path is quoted for the shell if necessary. */
+   error.  Only if standard output is a terminal, too: a program that reads the output needs no
+   advice.  The path is quoted for the shell if necessary. */
 void say_next(const char *before, const char *path, const char *after);
 
 /* Prints "DOING WHAT ... " to standard error if that is a terminal, before a step that takes long;

@@ -2,7 +2,7 @@
    runs only while all others wait.  A process that waits for exclusive work goes before those that
    come later.
 
-   The locks are file locks of the operating system, on the file "kvmill-turns" in a directory. The
+   The locks are file locks of the operating system, on the file "kvmill-turns" in a directory.  The
    system releases them when the process that has them ends, in whatever way.
 
    SPDX-License-Identifier: Apache-2.0 */

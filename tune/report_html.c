@@ -8,7 +8,7 @@
 #include "report_svg.h"
 #include "sweep_file.h"
 
-enum { SHOWN = 12 }; /* candidates of a sweep in its table */
+enum { SHOWN = 12 }; /* candidates in the table of a sweep */
 
 /* ---- Pieces ---- */
 

@@ -1,4 +1,4 @@
-/* How the generator and the tools report failure: a message for standard error and an exit code.
+/* Reports failures of the generator and the tools: a message for standard error, and an exit code.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_ERROR_H

@@ -20,8 +20,8 @@ struct json_place {
 };
 
 /* When memory runs out, Jansson may drop a character or a member and continue.  json_lacked returns
-   whether that has happened in this thread since json_watch, but only in programs that have called
-   json_watch_memory.  A library must not call it: its host may use Jansson, too. */
+   whether this has happened in this thread since json_watch.  It works only in programs that have
+   called json_watch_memory, which a library must not call: its host may use Jansson, too. */
 void json_watch_memory(void);
 void json_watch(void);
 bool json_lacked(void);

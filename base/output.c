@@ -33,7 +33,7 @@ void output_free(struct output *output) {
     *output = (struct output){0};
 }
 
-/* ---- Where a file goes ---- */
+/* ---- The place of a file ---- */
 
 struct target {
     char *path;   /* as the user gave it */

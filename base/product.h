@@ -1,4 +1,4 @@
-/* Products of numbers from files, checked for overflow, because a file may contain any number.
+/* Multiplies numbers from files, with a check for overflow, because a file may contain any number.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_PRODUCT_H

@@ -1,5 +1,5 @@
-/* Comparable times: contenders take turns, so that changes in the machine's speed affect all of
-   them alike.
+/* Measures times that can be compared: contenders take turns, so that changes in the machine's
+   speed affect all of them equally.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_TIMER_H

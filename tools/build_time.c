@@ -64,7 +64,7 @@ static bool time_one(const struct output *files, const struct output_file *kerne
 
 bool build_time_check(const struct output *files, double seconds, struct error *error) {
     const struct kernels kernels = find_kernels(files);
-    struct error unknown; /* ignored: the build reports the same error */
+    struct error unknown; /* ignored: the build reports it, with its log */
     double one;
     if (isinf(seconds) || kernels.count == 0 || !time_one(files, kernels.largest, &one, &unknown))
         return true;

@@ -21,7 +21,7 @@
 static const char pack_name[] = "candidate";
 
 struct builds {
-    struct scratch scratch; /* directories of builds in progress; libraries */
+    struct scratch scratch; /* directories of running builds, named after symbols; libraries */
     struct build *items;
     size_t count;
 };

@@ -28,7 +28,7 @@ static const struct option_help options[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* ---- Where kernels and specs come from ---- */
+/* ---- Kernels and specs ---- */
 
 /* Returns the path of the lib*.so in a pack's directory, to be freed, or NULL if out of memory.
    Without such a file, it is "DIRECTORY/lib*.so", which fails to load. */

@@ -1,4 +1,4 @@
-/* kvmill db: operations on tuning databases, except measuring.
+/* kvmill db: exports, imports, compares, checks and prunes tuning databases.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -64,7 +64,7 @@ static size_t count_results(const struct sweeps *sweeps) {
     return count;
 }
 
-/* ---- Sweeps with some of their results ---- */
+/* ---- Selecting results ---- */
 
 /* Whether a result is wanted.  The ranking contains its candidate. */
 typedef bool wanted(const struct ranking *ranking, const struct sweep_result *result,

@@ -267,7 +267,7 @@ static void examine_pack(struct findings *findings) {
 
 /* ---- The command ---- */
 
-/* The value of a member as words. */
+/* Prints the value of a member. */
 static void print_value(const json_t *value) {
     size_t i;
     json_t *item;

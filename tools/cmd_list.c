@@ -1,4 +1,4 @@
-/* kvmill list: the kernels of a pack, read from the manifest inside its sources or library.
+/* kvmill list: lists the kernels of a pack, from the manifest in its sources or library.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* The choices for kernels: variants, tunables and their legal values.
+/* Prints the choices for kernels: variants, tunables and their legal values.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_KERNEL_SPACES_H

@@ -32,7 +32,7 @@ static bool is_shown(const struct kernel *kernel, int i, bool modes) {
     return field->prefix == NULL && is_mode(field) == modes && !left_out;
 }
 
-/* Joins the words of the fields that are modes, or that are types. */
+/* Joins a kernel's words: its modes if `modes` is true, else its types. */
 static void join_words(const struct kernel *kernel, bool modes, char words[SYMBOL_SIZE]) {
     size_t at = 0;
     strcpy(words, "-");

@@ -1,4 +1,4 @@
-/* kvmill: the command.
+/* The kvmill command.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>

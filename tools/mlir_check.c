@@ -1,4 +1,4 @@
-/* check.expect_eq and related ops: prints and counts their results.
+/* Runs check.expect_eq and related ops: prints and counts the results.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

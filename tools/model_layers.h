@@ -1,4 +1,4 @@
-/* The layers of a model, and what they store for each token.
+/* Prints the layers of a model, and what they store for each token.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_MODEL_LAYERS_H

@@ -1,4 +1,4 @@
-/* Arrays in files: --in NAME=FILE.npy and --out NAME=FILE.npy.
+/* Options that name files of arrays: --in NAME=FILE.npy and --out NAME=FILE.npy.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_NAMED_FILES_H

@@ -1,4 +1,4 @@
-/* NumPy's .npy files (format versions 1 to 3), as DLTensors.
+/* Reads and writes NumPy's .npy files (format versions 1 to 3) as DLTensors.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_NPY_H

@@ -1,4 +1,4 @@
-/* Options of a sub-command: declared once, for getopt and for --help.
+/* Options of a sub-command, declared once for getopt and for --help.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_OPTIONS_H

@@ -1,5 +1,5 @@
-/* The ranks of a job that mpirun has started: processes, of one or several machines, that send
-   each other messages.  A message is a JSON object, its head, and a text, its body.
+/* The ranks of a job that mpirun has started: processes on one or several machines that send each
+   other messages.  A message has a head, which is a JSON object, and a body, which is text.
 
    MPI is in a module that is loaded only in a job; see tools/ranks_module.h.
 

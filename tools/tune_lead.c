@@ -31,7 +31,7 @@ struct task {
 /* A kind of machine: results of the same kind may be compared. */
 struct kind {
     struct machine machine;
-    struct task *tasks; /* in the order of every follower's items */
+    struct task *tasks; /* in the order of each follower's items */
     int count;
 };
 

@@ -1,9 +1,9 @@
-/* Rank 0: hands out work to the ranks that follow, and alone writes the database.
+/* Rank 0.  It distributes work to the followers, and is the only rank that writes the database.
 
-   Followers with the same CPU, compiler and flags share the kernels and problems for that kind of
-   machine, so each kind has complete sweeps of its own.  A follower with another kvmill or other
-   templates is refused.  If a follower fails or is lost, others continue its work from the results
-   that it has sent.
+   Followers with the same CPU, compiler and flags are one kind of machine.  They share its kernels
+   and problems, so each kind has complete sweeps of its own.  A follower with another version of
+   kvmill or other templates is refused.  If a follower fails or is lost, others continue its work
+   from the results that it has sent.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_TUNE_LEAD_H

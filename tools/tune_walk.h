@@ -1,4 +1,4 @@
-/* One sweep: requests candidates of a kernel, builds, checks and races them, and hands over their
+/* Runs a sweep: chooses candidates of a kernel, builds, checks and races them, and hands over their
    results.
 
    SPDX-License-Identifier: Apache-2.0 */

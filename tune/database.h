@@ -1,12 +1,12 @@
-/* The tuning database: results of measurements, in SQLite, a transaction for each.
+/* The tuning database: results of measurements in SQLite, each stored in a transaction.
 
-   Several processes may write to one database at the same time; a process that finds it locked
+   Several processes may write to one database at the same time.  A process that finds it locked
    waits for up to ten seconds.  Each result is stored completely or not at all, however the process
    ends, and remains once it is stored.
 
    If the contents of a database are unusable (another version, another program's, damaged), the
-   error is EXIT_USER. If the system refuses access (read-only, locked, disk full), it is
-   EXIT_ENVIRONMENT. Both messages name the file.
+   error is EXIT_USER.  If the system refuses access (read-only, locked, disk full), it is
+   EXIT_ENVIRONMENT.  Both messages name the file.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_DATABASE_H

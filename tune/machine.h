@@ -9,7 +9,7 @@
 
 enum { HASH_SIZE = 17, MOST_FAMILIES = 16 };
 
-/* templates: the hash of all templates; family_templates: of the templates of each family. */
+/* templates is the hash of all templates, family_templates those of each family's templates. */
 struct machine {
     char cpu[128], compiler[COMPILER_SIZE], flags[256], templates[HASH_SIZE];
     char family_templates[MOST_FAMILIES][HASH_SIZE]; /* in the order of family_at */

@@ -1,4 +1,4 @@
-/* How the measurement of a candidate ended.
+/* The outcome of measuring a candidate.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_OUTCOME_H

@@ -1,4 +1,4 @@
-/* Random numbers that are the same on every machine (SplitMix64: Steele, Lea and Flood, 2014).
+/* Random numbers, the same on every machine (SplitMix64: Steele, Lea and Flood, 2014).
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_RANDOM_H

@@ -1,4 +1,4 @@
-/* Resumes a search where an earlier one ended.
+/* Resumes a search from the results of an earlier one.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_RESUME_H

@@ -1,4 +1,4 @@
-/* Replays strategies on a stored sweep, whose results replace measurements.
+/* Replays strategies on a stored sweep.  Its results replace measurements.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_SIMULATE_H

@@ -1,7 +1,8 @@
-/* A search space as data: named parameters with their legal values, a constraint, a default point.
+/* A search space as data: named parameters with their legal values, a constraint, and a default
+   point.
 
    A point has a text form, "tile=4 strip=2 path=half", with all parameters in their order.
-   Databases and users name candidates by it.
+   Databases and users identify candidates by it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_SPACE_H
@@ -16,7 +17,7 @@ enum { MOST_PARAMETERS = 16, MOST_VALUES = 64 };
 /* A number, with ordered values, or a choice among words, without order. */
 struct parameter {
     const char *name;         /* a C identifier */
-    const int64_t *values;    /* rising; NULL for words */
+    const int64_t *values;    /* in ascending order; NULL for words */
     const char *const *words; /* of letters, digits and underscores; NULL for numbers */
     int count;                /* of values or words, 1 to MOST_VALUES */
     int preset;               /* index of the default */

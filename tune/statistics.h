@@ -1,5 +1,5 @@
-/* Statistics of samples from a noisy machine: medians with confidence intervals, and which of
-   several candidates wins.
+/* Statistics of samples from a noisy machine: medians with confidence intervals, and the choice of
+   a winner among several candidates.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_STATISTICS_H

@@ -1,5 +1,6 @@
-/* Successive halving, by thirds: many candidates with few samples, the best third of them with
-   three times as many, and so on (Jamieson and Talwalkar, 2016).  The default is in every rung.
+/* Successive halving, by thirds: measures many candidates with few samples, the best third of them
+   with three times as many, and so on (Jamieson and Talwalkar, 2016).  The default is in every
+   rung.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "strategy_kind.h"

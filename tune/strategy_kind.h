@@ -1,4 +1,4 @@
-/* The interface between strategy.c and the strategies.
+/* The interface between strategy_kind.c and the strategies.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_STRATEGY_KIND_H
@@ -55,7 +55,7 @@ bool search_has_questions(struct search *search);
 /* Returns the trial of a point, or NULL. */
 struct trial *search_find(const struct search *search, const struct point *point);
 
-/* Whether the trial has a cost. */
+/* Whether the trial was measured, and so has a cost. */
 bool trial_is_measured(const struct trial *trial);
 
 /* Finds a random legal point that this search has not wanted yet.  Returns false if there is

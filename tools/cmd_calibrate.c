@@ -169,8 +169,8 @@ static bool measure_streams(struct calibrating *all, int number, struct error *e
     return true;
 }
 
-/* Moves the threshold by one step if that is faster.  Measures a result of the smaller of the two
-   sizes, which only one of the two thresholds stores around the caches. */
+/* Moves the threshold by one step if that is faster.  Measures a result as large as the smaller of
+   both thresholds: only with that threshold, it is stored around the caches. */
 static bool step_around(struct calibrating *all, int step, bool *moved, struct error *error) {
     const int64_t *accepted = number_at(AROUND)->accepted;
     int64_t *holding = kvmill_calibration_at(&all->best, number_at(AROUND));
@@ -189,7 +189,8 @@ static bool step_around(struct calibrating *all, int step, bool *moved, struct e
     return true;
 }
 
-/* Raises the threshold as long as that is faster.  If raising never was, lowers it. */
+/* Raises the threshold as long as that is faster.  If it is not faster at all, lowers the threshold
+   as long as that is faster. */
 static bool measure_around(struct calibrating *all, struct error *error) {
     bool moved, up = false, done = step_around(all, 1, &moved, error);
     while (done && moved) {

@@ -1,4 +1,5 @@
-/* kvmill db: exports, imports, compares, checks and prunes tuning databases.
+/* kvmill db: works on tuning databases without measuring: export, import, merge, diff, verify,
+   prune, simulate.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -147,7 +147,7 @@ static void unquote(char *text) {
     *to = '\0';
 }
 
-/* Reads the manifest in a source, if there is one and it is the first; `found` counts them. */
+/* Counts sources with a manifest in `found`, and parses the first manifest. */
 static bool list_source(const char *path, int *found, struct contents *contents,
                         struct error *error) {
     struct text text = {0};

@@ -48,7 +48,7 @@ struct inputs {
 };
 
 /* Reads the inputs.  Without --name, the pack is named after `directory`, or "pack" if that is
-   NULL. Release with inputs_free, also after a failure. */
+   NULL.  Release with inputs_free, also after a failure. */
 bool inputs_read(const struct options *options, const char *directory, struct inputs *inputs,
                  struct error *error);
 void inputs_free(struct inputs *inputs);

@@ -48,9 +48,9 @@ static int help(const char *name) {
     return command != NULL ? command_run(command, 2, arguments) : refuse(name);
 }
 
-/* Opens standard streams that are closed, so that no file gets their numbers and collects output.
-   The substitutes refuse what the stream is for: standard input cannot be read, and output cannot
-   be written. */
+/* Opens standard streams that are closed; otherwise a file could get the descriptor, and the
+   output.  The substitutes fail: standard input cannot be read, and the other streams cannot be
+   written. */
 static void fill_standard_streams(void) {
     for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
         if (fcntl(stream, F_GETFD) < 0)

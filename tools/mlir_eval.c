@@ -239,7 +239,7 @@ static bool eval_call(struct evaluation *evaluation, struct frame *frame,
     return done;
 }
 
-/* Runs a check.* that is written as a custom call; the name of its target says which. */
+/* Runs a check that is written as a custom call.  The target's name selects the check. */
 static bool eval_custom_call(struct evaluation *evaluation, struct frame *frame,
                              const struct mlir_op *op) {
     char name[32] = "";

@@ -236,7 +236,8 @@ static bool set_indices(struct step *step, struct error *error) {
            replace(indices, &step->indices, error);
 }
 
-/* Replaces the result that prepare made by a view of `whole`, if the scatter works in place. */
+/* If the scatter works in place, replaces the result that prepare has made with a view of
+   `whole`. */
 static bool set_result(struct step *step, struct error *error) {
     int tensor = find_tensor(step->spec, onnx_output_name(&step->call, 0), true);
     struct npy *result = &step->arrays.tensor[tensor];

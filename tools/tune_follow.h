@@ -15,8 +15,8 @@ char *follow_place(void);
 /* Sends the first message, with the place and the process, so that rank 0 notices if it is lost. */
 bool follow_greet(const struct ranks *ranks, struct error *error);
 
-/* Works until rank 0 dismisses this rank, or the run is interrupted.  *together is the argument of
-   lead_dismiss.  Sets the tick of the setting's turns. */
+/* Works until rank 0 dismisses this rank, or the run is interrupted.  *together gets the argument
+   of rank 0's lead_dismiss.  Sets the tick of the setting's turns. */
 bool follow_work(struct ranks *ranks, struct tune_setting *setting, const struct tune_items *items,
                  bool *together, struct error *error);
 

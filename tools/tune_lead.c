@@ -393,7 +393,7 @@ static const struct {
     {"result", hear_result},     {"life", hear_life},   {"failure", hear_failure},
 };
 
-/* Handles a message.  A follower that seemed lost but sends one takes part again. */
+/* Handles a message.  A follower that was counted as lost takes part again. */
 static bool hear(struct lead *lead, const struct message *message, struct error *error) {
     struct follower *follower = &lead->followers[message->from];
     const char *is = json_string_value(json_object_get(message->head, "is"));

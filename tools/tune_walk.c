@@ -130,7 +130,7 @@ static void enter(struct walk *walk, const struct point *point) {
         (struct candidate){.kernel = tune_space_kernel(walk->space, point)};
 }
 
-/* Collects questions that can be answered together.  None are left if the count is 0. */
+/* Collects questions that can be answered together.  A count of 0 means that none are left. */
 static bool ask(struct walk *walk, struct error *error) {
     struct question question;
     enum answer answer = ANSWER_WAIT;

@@ -45,7 +45,8 @@ static int least(int a, int b, int c) {
 
 enum { LONGEST_WORD = 64 };
 
-/* Levenshtein distance of two words; LONGEST_WORD when one is longer than that. */
+/* Returns the Levenshtein distance of two words, or LONGEST_WORD if one of them is longer than
+   that. */
 static int edit_distance(const char *a, const char *b) {
     int row[LONGEST_WORD + 1];
     size_t m = strlen(a), n = strlen(b);

@@ -1,4 +1,4 @@
-/* FNV-1a, 64 bits: for names of files and to detect changes.  It does not resist an adversary.
+/* FNV-1a, 64 bits: for file names, and to detect changes.  It does not resist an adversary.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_HASH_H

@@ -33,7 +33,7 @@ bool json_lacked(void) {
     return has_lacked;
 }
 
-/* What looks like a model and is no text. */
+/* Refuses files that are not text but are known by their first four bytes. */
 static bool refuse_known(const char *file, const struct text *text, struct error *error) {
     static const struct {
         const char *begins, *words;
@@ -72,7 +72,7 @@ json_t *json_parse(const char *file, const char *text, size_t length, struct err
     return NULL;
 }
 
-/* Up to LARGEST_FILE bytes; a longer file is refused by one byte more. */
+/* Reads up to LARGEST_FILE bytes.  Refuses a larger file as soon as more bytes have been read. */
 static bool read_stream(const char *file, FILE *stream, struct text *text, struct error *error) {
     char block[65536];
     size_t got;

@@ -33,12 +33,13 @@ void output_free(struct output *output) {
     *output = (struct output){0};
 }
 
-/* ---- Where a file goes ---- */
+/* ---- The place of a file ---- */
 
 struct target {
-    char *path;   /* as the user knows it */
-    char *place;  /* the same, symbolic links followed */
-    char *beside; /* the temporary beside its place; NULL where there is none */
+    char *path;   /* as the user gave it */
+    char *place;  /* the path after symbolic links are followed */
+    char *beside; /* the temporary file, in the same directory as `place`; NULL while there is no
+                     such file */
     bool is_equal;
 };
 
@@ -49,7 +50,8 @@ char *path_join(const char *directory, const char *name) {
     return asprintf(&path, "%s%s%s", directory, between, name) < 0 ? NULL : path;
 }
 
-/* O_NONBLOCK: what has become a fifo since it was looked at must not stop us. */
+/* Whether the file has this text.  O_NONBLOCK: the file may have become a fifo since it was
+   checked, and opening a fifo must not block. */
 static bool is_equal(const char *path, const struct text *text) {
     struct stat status;
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -67,7 +69,8 @@ static bool is_equal(const char *path, const struct text *text) {
     return equal;
 }
 
-/* Only a regular file can be replaced by one: devices and fifos would be lost. */
+/* Sets target->place.  Refuses anything but a regular file, because renaming would destroy devices
+   and fifos. */
 static bool find_place(struct target *target, struct error *error) {
     struct stat status;
     bool there = stat(target->path, &status) == 0;
@@ -100,7 +103,7 @@ static void free_targets(struct target *targets, size_t count) {
     free(targets);
 }
 
-/* ---- Temporaries beside the places ---- */
+/* ---- Temporary files, next to their places ---- */
 
 static bool write_all(int file, const struct text *text) {
     for (size_t done = 0; done < text->length;) {
@@ -112,7 +115,7 @@ static bool write_all(int file, const struct text *text) {
     return true;
 }
 
-/* mkstemp's are for their owner alone; these are to be as fopen makes them. */
+/* Sets the permissions that fopen would give; mkostemp gives permissions to the owner alone. */
 static bool set_mode(int file) {
     mode_t mask = umask(0);
     umask(mask);
@@ -128,7 +131,7 @@ static bool fill_and_close(int file, const struct text *text) {
     return done;
 }
 
-/* The target owns the temporary as soon as it exists. */
+/* Writes the text to a temporary file.  target->beside is set as soon as the file exists. */
 static bool write_beside(struct target *target, const struct text *text, struct error *error) {
     char *beside;
     int length = (int)(strrchr(target->place, '/') - target->place);
@@ -152,7 +155,7 @@ static bool move_into_place(struct target *target, struct error *error) {
     return true;
 }
 
-/* ---- All of them ---- */
+/* ---- All files ---- */
 
 static bool find_targets(const struct output *output, const char *directory, struct target *targets,
                          struct error *error) {
@@ -162,8 +165,8 @@ static bool find_targets(const struct output *output, const char *directory, str
     return true;
 }
 
-/* What is on the disk before it gets its name survives a machine that stops; all are written first,
-   so that the disk has them together. */
+/* Data that is on the disk before the file is renamed survives a crash of the machine.  All files
+   are written before the first is synchronized, so that the disk gets them together. */
 static bool sync_beside(const struct target *target, struct error *error) {
     int file = open(target->beside, O_RDONLY | O_CLOEXEC);
     bool done = file >= 0 && fsync(file) == 0;
@@ -174,7 +177,7 @@ static bool sync_beside(const struct target *target, struct error *error) {
     return done;
 }
 
-/* Names are on the disk with the directory, where the file system can do that. */
+/* Writes the directory's entries to the disk, if the file system can. */
 static void sync_directory(const char *place) {
     char *directory = strndup(place, (size_t)(strrchr(place, '/') - place) + 1);
     int file = directory != NULL ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -212,7 +215,8 @@ static void withdraw(const struct target *targets, size_t count) {
             unlink(targets[i].beside);
 }
 
-/* Nothing here waits for anyone but the disk, so that signals are held for milliseconds. */
+/* Writes all targets, or none, with signals blocked.  Only the disk can delay it, so signals wait
+   for milliseconds. */
 static bool write_held(const struct output *output, struct target *targets, int *written,
                        struct error *error) {
     sigset_t before = signals_hold();

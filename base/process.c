@@ -19,7 +19,8 @@ struct start {
     posix_spawnattr_t attributes;
 };
 
-/* 0, or why not: without all of its streams a child would use ours. */
+/* Prepares the start of a child.  Returns 0 or an errno; a child without all of its streams would
+   use those of this process, and so is not started. */
 static int set_start(struct start *start, const int streams[STANDARD_STREAMS], pid_t group) {
     int reason = 0;
     for (int i = 0; reason == 0 && i < STANDARD_STREAMS; i++)
@@ -32,7 +33,7 @@ static int set_start(struct start *start, const int streams[STANDARD_STREAMS], p
     return reason;
 }
 
-/* group 0: this process's own. */
+/* Starts a child in a process group; 0 is this process's group.  Returns 0 or an errno. */
 static int spawn(char *const *arguments, const int streams[STANDARD_STREAMS], pid_t group,
                  pid_t *child) {
     struct start start;
@@ -47,7 +48,7 @@ static int spawn(char *const *arguments, const int streams[STANDARD_STREAMS], pi
     return reason;
 }
 
-/* POSIX lets a child that could not run its program exit with 127 instead. */
+/* Whether the program could not be run: POSIX allows a child to report that by exit status 127. */
 static bool could_not_run(int status) {
     return WIFEXITED(status) && WEXITSTATUS(status) == 127;
 }
@@ -70,7 +71,7 @@ bool process_run(char *const *arguments, const int streams[STANDARD_STREAMS], co
     return true;
 }
 
-/* ---- Waiting, but not for ever ---- */
+/* ---- Waiting, with a time limit ---- */
 
 static double now(void) {
     struct timespec time;
@@ -78,7 +79,7 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* Short at first, for what ends soon. */
+/* Sleeps, and doubles the next pause: short pauses first, for children that end soon. */
 static void rest(long *nanoseconds) {
     const struct timespec pause = {.tv_nsec = *nanoseconds};
     nanosleep(&pause, NULL);
@@ -101,18 +102,17 @@ bool process_wait(pid_t child, int seconds, int *status) {
     return wait_until(child, now() + seconds, true, status);
 }
 
-/* ---- A group of processes, whose first does nothing but end it when the other end of a pipe is
- * closed ---- */
+/* ---- A process group: its first process, the keeper, ends it when the pipe closes ---- */
 
 enum { MOST_FILES = 1024 };
-static const double grace = 1; /* seconds, for make to remove what is half-done */
+static const double grace = 1; /* seconds that make has to remove incomplete files */
 
 struct group {
     pid_t keeper;
-    int end; /* of the pipe, which closes with this process */
+    int end; /* the write end of the pipe, which closes when this process ends */
 };
 
-/* Files that it held open would stay open, or locked, for others. */
+/* Closes all other files: the keeper would keep them open, or locked. */
 static void close_all_but(int kept) {
     for (int file = 0; file < MOST_FILES; file++)
         if (file != kept)
@@ -134,7 +134,7 @@ _Noreturn static void keep_group(int end) {
     _exit(0);
 }
 
-/* Both processes set the group: whoever comes first. */
+/* Starts the keeper.  Both processes set the group, because either may be the first to need it. */
 static bool start_group(struct group *group, struct error *error) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -170,7 +170,7 @@ static bool fail_to_wait(const char *program, int seconds, struct error *error) 
                 seconds, seconds > 1 ? "s" : "");
 }
 
-/* The program is ended with its group if it does not end by itself. */
+/* Waits for the child.  Ends its group and returns false if it does not end by itself. */
 static bool wait_for_group(const struct group *group, pid_t child, int seconds, int *status) {
     if (process_wait(child, seconds, status))
         return true;

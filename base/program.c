@@ -17,8 +17,8 @@ const char *program_named(const char *variable, const char *usual) {
     return program != NULL && *program != '\0' ? program : usual;
 }
 
-/* A program may come with arguments: only a shell knows where they begin.  It exits with 127 where
-   there is no such program, which would be said of the shell. */
+/* Runs a command by a shell, because `asked` may contain arguments.  A missing program makes the
+   shell exit with 127, which would be reported as a missing shell; "|| exit 1" prevents that. */
 static bool ask(const char *asked, const int streams[STANDARD_STREAMS], int *status,
                 struct error *error) {
     struct text command = {0};

@@ -6,15 +6,15 @@
 
 #include "error.h"
 
-/* The program that an environment variable names, or the usual one. */
+/* Returns the program that the environment variable names, or `usual`. */
 const char *program_named(const char *variable, const char *usual);
 
-/* The first line that a shell command prints; "unknown" where it prints none or fails.  false: it
-   could not be asked, EXIT_ENVIRONMENT. */
+/* Reads the first line that a shell command prints, or "unknown" if it prints nothing or fails.
+   Returns false, with EXIT_ENVIRONMENT, if the command could not be run. */
 enum { PROGRAM_SIZE = 128 };
 bool program_words(const char *command, char words[PROGRAM_SIZE], struct error *error);
 
-/* The version of the C compiler that packs are built with, CC or cc.  It is asked once. */
+/* Reads the version of the C compiler that builds packs, CC or cc.  Runs the compiler only once. */
 enum { COMPILER_SIZE = PROGRAM_SIZE };
 bool compiler_words(char words[COMPILER_SIZE], struct error *error);
 

@@ -24,7 +24,7 @@ static uint32_t turn(uint32_t x, int by) {
     return x >> by | x << (32 - by);
 }
 
-/* The words of a block, and 48 made of them. */
+/* Sets w to the 16 words of a block and the 48 words that are computed from them. */
 static void schedule(const unsigned char block[64], uint32_t w[64]) {
     for (int i = 0; i < 16; i++)
         w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |

@@ -1,4 +1,4 @@
-/* What is said on terminals only: colours, what is being done, and what to do next.
+/* Output for terminals only: colours, progress, and what to do next.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_TERMINAL_H
@@ -6,18 +6,17 @@
 
 #include <stdio.h>
 
-/* As put_shown, in that colour if the stream is a terminal that has colours and NO_COLOR is not
-   set. */
+/* put_shown in a colour, if the stream is a terminal with colours and NO_COLOR is not set. */
 enum colour { PLAIN, BOLD, RED, YELLOW };
 void put_coloured(const char *text, enum colour colour, FILE *stream);
 
-/* "next: BEFORE PATH AFTER", what a user may want to type now, on standard error if that and
-   standard output are a terminal: a program that reads the output needs no advice.  The path is
-   quoted where a shell wants it to be. */
+/* Prints "next: BEFORE PATH AFTER", a command that the user may want to type next, to standard
+   error.  Only if standard output is a terminal, too: a program that reads the output needs no
+   advice.  The path is quoted for the shell if necessary. */
 void say_next(const char *before, const char *path, const char *after);
 
-/* "DOING WHAT ... " on standard error if that is a terminal, for what takes a while; say_done
-   removes it. */
+/* Prints "DOING WHAT ... " to standard error if that is a terminal, before a step that takes long;
+   say_done removes it. */
 void say_doing(const char *doing, const char *what);
 void say_done(void);
 

@@ -39,9 +39,9 @@ FILE *text_stream(struct text *text) {
     return fopencookie(text, "w", (cookie_io_functions_t){.write = append_bytes});
 }
 
-/* ---- What a terminal would take for an order ---- */
+/* ---- Control characters, which a terminal would obey ---- */
 
-/* Bytes of the UTF-8 character there; 0: it is none. */
+/* Returns the length of the UTF-8 character in bytes, or 0 if the bytes are not UTF-8. */
 static int utf8_length(const unsigned char *at) {
     int length = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
     if (at[0] > 0xf4)
@@ -52,7 +52,7 @@ static int utf8_length(const unsigned char *at) {
     return length;
 }
 
-/* Bytes of the character there if it is plain, else 0. */
+/* Returns the length of the character in bytes, or 0 if it is a control character or not UTF-8. */
 static int plain_length(const char *text) {
     const unsigned char *at = (const unsigned char *)text;
     bool is_control = at[0] < 0x20 || at[0] == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0);
@@ -73,7 +73,7 @@ bool name_has_ending(const char *name, const char *ending) {
 
 enum { LONGEST_SHOWN = 4 };
 
-/* The next character, as it is shown. */
+/* Writes one character as it is shown.  Returns the text after it. */
 static const char *show_one(const char *text, char shown[LONGEST_SHOWN + 1]) {
     int length = *text == '\n' ? 1 : plain_length(text);
     if (length == 0)

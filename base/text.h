@@ -14,29 +14,30 @@ struct text {
     size_t length;
 };
 
-/* false: out of memory. */
+/* Appends formatted text.  Returns false if out of memory. */
 __attribute__((format(printf, 2, 3))) bool text_print(struct text *text, const char *format, ...);
 bool text_append(struct text *text, const char *data, size_t length);
 void text_free(struct text *text);
 
-/* A stream whose bytes are appended to the text; NULL: out of memory.  It has an error where memory
-   did not last, which open_memstream of glibc 2.36 does not tell. */
+/* Returns a stream that appends to the text, or NULL if out of memory.  If memory runs out later,
+   the stream has an error; open_memstream of glibc 2.36 does not report that. */
 FILE *text_stream(struct text *text);
 
-/* Whether it holds neither control characters, except those in `allowed`, nor what is no UTF-8. */
+/* Whether the text is valid UTF-8 without control characters, except those in `allowed`. */
 bool text_is_plain(const char *text, const char *allowed);
 
-/* Whether something comes before an ending, ".json" say. */
+/* Whether the name ends with `ending`, for example ".json", and has something before it. */
 bool name_has_ending(const char *name, const char *ending);
 
-/* As it may go to a terminal or a page: what is not plain, except newlines, as \x1b.  Cut where it
-   would not fit. */
+/* Copies the text for a terminal or a page: control characters, except newlines, and bytes that are
+   not UTF-8 become \x1b and the like.  Truncates it to `size`. */
 void text_show(const char *text, char *shown, size_t size);
 
-/* What other programs read: all bytes as they are, except to a terminal. */
+/* Writes the text as it is, or by put_shown if the stream is a terminal. */
 void text_put(const struct text *text, FILE *stream);
 
-/* To a stream that may be a terminal: fputs, and printf of up to 4095 bytes, shown so. */
+/* Write to a stream that may be a terminal, as text_show does: fputs, and printf of up to 4095
+   bytes. */
 void put_shown(const char *text, FILE *stream);
 __attribute__((format(printf, 2, 3))) void print_shown(FILE *stream, const char *format, ...);
 

@@ -8,7 +8,7 @@
 enum { LEAST_ROUNDS = 7, MOST_ROUNDS = 301 };
 static const double least_sample = 1e-3;
 
-/* Seconds that `repeats` calls take; *k goes on from call to call. */
+/* Returns the seconds that `repeats` calls take; *k counts on from call to call. */
 static double sample(const struct contender *contender, int64_t repeats, int64_t *k) {
     if (contender->wake != NULL)
         contender->wake(contender->pool);
@@ -18,7 +18,7 @@ static double sample(const struct contender *contender, int64_t repeats, int64_t
     return timer_now() - start;
 }
 
-/* How many calls fill a sample; doubles as the warm-up. */
+/* Returns how many calls fill a sample.  Also warms up. */
 static int64_t calibrate(const struct contender *contender, int64_t *k) {
     int64_t repeats = 1;
     while (sample(contender, repeats, k) < least_sample)
@@ -26,9 +26,9 @@ static int64_t calibrate(const struct contender *contender, int64_t *k) {
     return repeats;
 }
 
-/* ---- Whether something else ran ---- */
+/* ---- Whether another process disturbed a sample ---- */
 
-/* What else runs does so for about `slice` seconds at a time. */
+/* Another process that gets the processor keeps it for about `slice` seconds. */
 static const double slice = 3e-3, most_lost = 0.05;
 
 bool timer_was_disturbed(const struct timer_sample *sample) {
@@ -37,7 +37,7 @@ bool timer_was_disturbed(const struct timer_sample *sample) {
     return (waited > switched_off ? waited : switched_off) > most_lost * sample->seconds;
 }
 
-/* Both count all threads of the process. */
+/* Reads the process's processor time and switches; both include all threads. */
 static void read_usage(struct timer_sample *usage) {
     struct rusage counted;
     struct timespec used;
@@ -52,7 +52,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Contenders, and what they need to take turns. */
+/* Contenders, and the state of their turns. */
 struct turns {
     const struct contender *contenders;
     int count;
@@ -65,14 +65,14 @@ static void begin_turns(struct turns *turns, const struct contender *contenders,
         turns->repeats[i] = calibrate(&contenders[i], &turns->k);
 }
 
-/* One turn of contender i: seconds of one call. */
+/* Returns the seconds of one call of contender i, in one turn. */
 static double take_turn(struct turns *turns, int i) {
     return sample(&turns->contenders[i], turns->repeats[i], &turns->k) / (double)turns->repeats[i];
 }
 
 enum { MOST_TRIES = 3 };
 
-/* The same, again where it was disturbed. */
+/* take_turn, repeated if it was disturbed, up to MOST_TRIES turns. */
 static double take_quiet_turn(struct turns *turns, int i, bool *disturbed) {
     double seconds;
     *disturbed = true;

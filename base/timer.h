@@ -1,5 +1,5 @@
-/* Comparable times: contenders take turns, so that changes in the machine's speed affect all of
-   them alike.
+/* Measures times that can be compared: contenders take turns, so that changes in the machine's
+   speed affect all of them equally.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_BASE_TIMER_H
@@ -8,28 +8,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Something to time.  run (context, k) does the work once; k counts the calls, for rotating data.
- */
+/* Work to time.  run (context, k) does it once; k counts the calls, so that data can rotate. */
 struct contender {
     const char *name;
     void (*run)(void *context, int64_t k);
     void *context;
-    void (*wake)(void *pool); /* called when a sample begins; or NULL */
+    void (*wake)(void *pool); /* called before each sample; or NULL */
     void *pool;
-    double median;    /* seconds of one call, set by timer_race */
-    double spread;    /* the upper quartile over the lower one, set by timer_race */
-    double disturbed; /* the share of its samples that were disturbed, set by timer_race */
+    double median;    /* seconds of one call; set by timer_race */
+    double spread;    /* upper quartile / lower quartile; set by timer_race */
+    double disturbed; /* share of the samples that were disturbed; set by timer_race */
 };
 
 enum { MOST_CONTENDERS = 32 };
 
-/* Time them in turn for about `seconds` in all, at least 7 rounds; a sample lasts at least a
-   millisecond (short calls are repeated).  A sample that was disturbed is taken again, twice at
-   most. */
+/* Times the contenders in turn for about `seconds` in total, at least 7 rounds.  A sample lasts at
+   least a millisecond; short calls are repeated.  A disturbed sample is taken again, at most
+   twice. */
 void timer_race(struct contender *contenders, int count, double seconds);
 
-/* Time them in turn: samples[i] gets seconds of one call of contender i, a sample from every round.
-   `least` to `most` rounds, until is_enough (context, rounds) says so; how many there were. */
+/* Times the contenders in turn: samples[i] gets the seconds of one call of contender i, one sample
+   for each round.  Takes `least` to `most` rounds, until is_enough (context, rounds).  Returns how
+   many. */
 struct timer_rounds {
     int least, most;
     bool (*is_enough)(void *context, int rounds);
@@ -38,17 +38,17 @@ struct timer_rounds {
 int timer_take_rounds(const struct contender *contenders, int count,
                       const struct timer_rounds *rounds, double *const samples[]);
 
-/* What a sample took: by the clock, of the processors, and how often the system gave a processor to
-   somebody else. */
+/* The cost of a sample: seconds, processor time, and how often the system switched to another
+   process. */
 struct timer_sample {
     double seconds, processor_seconds;
     int64_t switches;
 };
 
-/* Whether something else ran meanwhile for long enough to matter. */
+/* Whether other processes ran during the sample long enough to matter. */
 bool timer_was_disturbed(const struct timer_sample *sample);
 
-/* Monotonic clock. */
+/* Returns the seconds of a monotonic clock. */
 double timer_now(void);
 
 #endif

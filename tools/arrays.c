@@ -12,7 +12,8 @@ bool array_require(const char *name, const struct npy *npy, struct error *error)
     return is_given(npy) || fail(error, EXIT_USER, "no %s; accepted: --in %s=FILE.npy", name, name);
 }
 
-/* A type NumPy lacks travels as unsigned integers of its width; 4-bit types two to a uint8. */
+/* Whether the array has the type `wanted` or carries it: a type that NumPy lacks is stored as
+   unsigned integers of its width, and two 4-bit elements in a uint8. */
 static bool carries(const struct npy *npy, DLDataType wanted) {
     int bits = kvmill_dtype_bits(wanted);
     DLDataType carrier = {kDLUInt, (uint8_t)(bits == 4 ? 8 : bits), 1};
@@ -88,7 +89,8 @@ bool array_is_integer(const char *name, DLDataType type, const struct npy *npy,
                 kvmill_dtype_name(type), type.bits / 8);
 }
 
-/* Its data goes back into a file as it lies in memory. */
+/* Makes the output file of an array that is updated in place.  The data goes back to the file in
+   the order that it has in memory, so the array must be row-major. */
 bool array_keep(const char *name, const struct npy *npy, struct npy *file, struct error *error) {
     return npy->tensor.strides == NULL
                ? npy_like(npy, file, error)

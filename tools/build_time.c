@@ -15,7 +15,7 @@ static bool is_kernel(const struct output_file *file) {
     return strstr(file->name, "__") != NULL && name_has_ending(file->name, ".c");
 }
 
-/* What there is to compile. */
+/* The kernels to compile. */
 struct kernels {
     const struct output_file *largest;
     size_t count, bytes;
@@ -64,7 +64,7 @@ static bool time_one(const struct output *files, const struct output_file *kerne
 
 bool build_time_check(const struct output *files, double seconds, struct error *error) {
     const struct kernels kernels = find_kernels(files);
-    struct error unknown; /* the build says what is wrong, and where that can be read */
+    struct error unknown; /* ignored: the build reports it, with its log */
     double one;
     if (isinf(seconds) || kernels.count == 0 || !time_one(files, kernels.largest, &one, &unknown))
         return true;

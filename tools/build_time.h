@@ -6,9 +6,9 @@
 
 #include "../base/output.h"
 
-/* Refuses to build a pack of these files where that takes longer: the largest kernel is compiled,
-   and the others are taken to need time in proportion to their text.  Only kvmill tune has a
-   budget, which the message names. */
+/* Refuses to build a pack of these files if that takes longer than `seconds`.  Compiles the largest
+   kernel, and assumes that the time of the others is proportional to the length of their text.  The
+   message names --budget, an option that only kvmill tune has. */
 bool build_time_check(const struct output *files, double seconds, struct error *error);
 
 #endif

@@ -21,8 +21,7 @@
 static const char pack_name[] = "candidate";
 
 struct builds {
-    struct scratch scratch; /* has a directory for each build that is kept, or under way, of the
-                               symbol's name */
+    struct scratch scratch; /* directories of running builds, named after symbols; libraries */
     struct build *items;
     size_t count;
 };
@@ -69,9 +68,9 @@ static bool write_pack(const struct kernel *kernel, const char *directory, struc
     return done;
 }
 
-/* ---- Compiling, in a process each ---- */
+/* ---- Compiling, each kernel in its own process ---- */
 
-/* Exits: 0, or 1 with a message in the file "message". */
+/* Compiles a kernel.  Exits with 0, or with 1 and a message in the file "message". */
 static void compile_and_exit(const struct builds *builds, const struct build *build,
                              const struct kernel *kernel) {
     char directory[PATH_SIZE], log[PATH_SIZE], message[PATH_SIZE];
@@ -81,7 +80,7 @@ static void compile_and_exit(const struct builds *builds, const struct build *bu
     name_file(builds, build, "message", message);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody else would look for it */
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* end with the parent, or nothing would end it */
     if (write_pack(kernel, directory, &error) && run_make(directory, log, &error))
         _exit(0);
     FILE *stream = fopen(message, "w");
@@ -104,9 +103,10 @@ static bool start(const struct builds *builds, const struct build *build,
     return *child > 0 || fail_errno(error, "start", "a process");
 }
 
-/* ---- What came of it ---- */
+/* ---- The result of a build ---- */
 
-/* Bytes of all sections that hold instructions; 0 where that cannot be read. */
+/* Returns the total size of the sections that hold instructions, or 0 if the file cannot be
+   read. */
 static int64_t code_bytes_of(FILE *stream) {
     Elf64_Ehdr head;
     Elf64_Shdr section;
@@ -141,7 +141,8 @@ static void read_message(const struct builds *builds, struct build *build) {
         fclose(stream);
 }
 
-/* Thousands of builds: only the library is kept. */
+/* Moves the library out of the build's directory.  Nothing else is kept, because there may be
+   thousands of builds. */
 static bool keep_library(const struct builds *builds, const struct build *build) {
     char from[PATH_SIZE], to[PATH_SIZE];
     name_file(builds, build, "libcandidate.so", from);
@@ -170,7 +171,7 @@ static void finish(const struct builds *builds, struct build *build, pid_t child
     remove_tree(directory);
 }
 
-/* ---- All that are asked for ---- */
+/* ---- All builds ---- */
 
 const struct build *builds_find(const struct builds *builds, const struct kernel *kernel) {
     char symbol[SYMBOL_SIZE];
@@ -194,7 +195,7 @@ static struct build *add_build(struct builds *builds, const struct kernel *kerne
     return &items[builds->count++];
 }
 
-/* Those that are new, as builds from `first` on; news[i] is what build first + i is of. */
+/* Adds a build for each kernel that has none; news[i] is the kernel of the i-th new build. */
 static bool add_new(struct builds *builds, const struct kernel *const *kernels, int count,
                     const struct kernel **news, struct error *error) {
     int found = 0;
@@ -208,8 +209,8 @@ static bool add_new(struct builds *builds, const struct kernel *const *kernels, 
     return true;
 }
 
-/* Build `next` is started while fewer than `jobs` are under way, else the oldest is waited for.  A
-   signal leaves the rest. */
+/* Compiles the builds from `first` on.  Starts the next one while fewer than `jobs` are running,
+   else waits for the oldest.  After a signal, builds that have not started are dropped. */
 static bool compile_all(struct builds *builds, size_t first, const struct kernel *const *news,
                         pid_t *children, int jobs, struct error *error) {
     int count = (int)(builds->count - first), started = 0, finished = 0;

@@ -23,7 +23,8 @@ static bool find_pack(const char *path, const char *name, int length, struct bui
     return built->pack != NULL;
 }
 
-/* The loader would look for a file of this folder where libraries are. */
+/* Opens a library.  Without a slash in its path, dlopen would search only the system's
+   directories. */
 static void *open_here(const char *path) {
     char *here;
     if (strchr(path, '/') != NULL || asprintf(&here, "./%s", path) < 0)
@@ -33,7 +34,7 @@ static void *open_here(const char *path) {
     return library;
 }
 
-/* `path` is what is loaded, the name of its pack has that length. */
+/* Loads the library at `path`.  The first `length` characters of `name` are the pack's name. */
 static bool load(const char *path, const char *name, int length, struct built_pack *built,
                  struct error *error) {
     built->library = open_here(path);
@@ -53,15 +54,15 @@ bool built_pack_load(const char *path, struct built_pack *built, struct error *e
     return load(path, name, (int)strcspn(name, "."), built, error);
 }
 
-/* The loader knows libraries by the names it opened: the descriptor stays, and its number with it.
- */
+/* Loads the library of a file descriptor.  The descriptor stays open: the loader identifies
+   libraries by path, and the path contains the descriptor's number. */
 static bool load_file(int file, const char *name, struct built_pack *built, struct error *error) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     *built = (struct built_pack){.file = file};
     if (load(path, name, (int)strlen(name), built, error))
         return true;
-    error->exit_code = EXIT_ENVIRONMENT; /* we made it */
+    error->exit_code = EXIT_ENVIRONMENT; /* kvmill built it, not the user */
     close(file);
     return false;
 }

@@ -7,8 +7,8 @@
 #include "../gen/variants.h"
 #include "../runtime/core/calibration.h"
 
-/* Tunables whose value is a number of the calibration, or `unit`s of it, up to `most`; above it the
-   choice is the library's. */
+/* Tunables that get their value from the calibration: the number in units of `unit`.  If the number
+   is more than `most`, the tunable keeps its preset, and the library decides. */
 static const struct choice_of {
     const char *family, *tunable, *number;
     int64_t unit, most;
@@ -56,7 +56,8 @@ static bool has_choices(const struct kernel *kernel) {
     return false;
 }
 
-/* The sizes that tuned kernels are for are told of the kernels as they are. */
+/* Whether the kernel was tuned.  Such kernels stay as they are: the pack's table of sizes names
+   them. */
 static bool is_tuned(const struct pack *pack, const struct kernel *kernel) {
     char symbol[SYMBOL_SIZE], other[SYMBOL_SIZE];
     bool tuned = kernel->tuning[0] != '\0';

@@ -1,4 +1,4 @@
-/* The choices of a calibration that are compiled into a pack.
+/* Compiles the values of a calibration into a pack.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_CALIBRATED_H
@@ -6,8 +6,8 @@
 
 #include "../gen/pack.h"
 
-/* Set tunables of the pack's kernels as the file says, of any processor: of those that were not
-   tuned.  Says on standard error how many kernels that changed. */
+/* Sets tunables of the pack's kernels from a calibration file of any processor, except for kernels
+   that were tuned.  Prints to standard error how many kernels changed. */
 bool calibrated_apply(const char *path, struct pack *pack, struct error *error);
 
 #endif

@@ -49,7 +49,7 @@ static void check_and_exit(struct candidate *candidate, struct tune_work *work, 
     struct error error = {0};
     signal(SIGALRM, SIG_DFL);
     alarm(seconds);
-    /* Threads do not outlive a fork. */
+    /* Opens a new pool: a forked process does not have its parent's threads. */
     if (bench_pool_open(1, &work->pool, &error) && tune_work_check(work, &candidate->plan, &error))
         _exit(0);
     ssize_t ignored = write(pipe_end, error.text, strlen(error.text));

@@ -28,9 +28,10 @@ static const struct option_help options[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* ---- Where kernels and specs come from ---- */
+/* ---- Kernels and specs ---- */
 
-/* The one lib*.so there is in a pack's directory. */
+/* Returns the path of the lib*.so in a pack's directory, to be freed, or NULL if out of memory.
+   Without such a file, it is "DIRECTORY/lib*.so", which fails to load. */
 static char *find_library(const char *directory) {
     glob_t found;
     char *path = path_join(directory, "lib*.so");
@@ -52,8 +53,8 @@ static char *directory_of(const char *path) {
     return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 }
 
-/* A pack's directory, or a library in it; the loader looks along its own path for a name without
-   a slash. */
+/* Loads a pack from its directory, or from a library in it, and reads its specs.  A file name
+   without a slash gets "./": otherwise the loader would search only its own path. */
 static bool load_pack(const char *path, struct built_pack *built, struct spec_list *specs,
                       struct error *error) {
     bool whole = is_directory(path);
@@ -153,7 +154,7 @@ static json_t *json_of(const struct bench_results *results) {
     return json_pack("{s:b, s:o}", "huge_pages", bench_memory_is_huge(), "results", array);
 }
 
-/* Whatever the path names: a pipe, say. */
+/* Writes directly to the path, which may be a pipe, for example. */
 static bool save(const char *path, const struct text *text, struct error *error) {
     FILE *stream = fopen(path, "w");
     bool written = stream != NULL && fwrite(text->data, 1, text->length, stream) == text->length;
@@ -173,7 +174,8 @@ static const int64_t limit_bytes = 1 << 30;
 
 /* ---- All cases ---- */
 
-/* One row of 128 float16, in a pack of its own: what the call costs, not what the row does. */
+/* Makes a spec that stores one row of 128 float16: the time is that of the call, not of the
+   copy. */
 static bool make_call_spec(struct spec_list *specs, struct error *error) {
     static const int64_t past[] = {1, 1, 4, 128}, update[] = {1, 1, 1, 128}, batch[] = {1};
     struct spec *spec = spec_list_append(specs, error);
@@ -230,7 +232,7 @@ static bool bench_all(const struct spec_list *specs, const struct scene_setting 
 
 /* ---- Inputs ---- */
 
-/* All instruction sets of this CPU but the plain one, by commas. */
+/* Lists the instruction sets of this CPU, except scalar, separated by commas. */
 static void usable_isas(char list[128]) {
     const char *name;
     size_t length = 0;
@@ -248,7 +250,8 @@ static void give(struct options *options, const char *name, const char *value) {
     options->given[options->count++].value = value;
 }
 
-/* The table of bars is one of specs, for the instruction sets that can be measured here. */
+/* Reads the inputs.  --bars reads the specs of configs/bars.json, for the instruction sets that
+   this CPU has. */
 static bool read_inputs(const struct options *given, struct inputs *inputs, struct error *error) {
     struct options options = *given;
     char isas[128], *bars = path_join(data_directory(), "configs/bars.json");

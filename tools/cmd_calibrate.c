@@ -1,5 +1,5 @@
-/* kvmill calibrate: measures what depends on the processor, and stores it where the library finds
-   it.
+/* kvmill calibrate: measures numbers that depend on the processor, and stores them where the
+   library finds them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -29,14 +29,14 @@ static const struct option_help options[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* ---- What is measured ---- */
+/* ---- The numbers to measure ---- */
 
-/* The problem of tune_problems that a number's specs are measured with. */
+/* The problem (of tune_problems) on which each number is measured. */
 static const char *const problem_of[CALIBRATION_NUMBERS] = {
     "update 8 functional", "decode 1 on 4096", "gather", "update 8 functional"};
 enum { AROUND = CALIBRATION_NUMBERS - 1 };
 
-/* A value, and its speed over that of the value that held before. */
+/* A value, and its speed relative to the previous best value. */
 struct trial {
     int number;
     int64_t value;
@@ -48,7 +48,7 @@ enum { MOST_TRIALS = CALIBRATION_NUMBERS * MOST_ACCEPTED, MOST_RACES = 6, LEAST_
 struct calibrating {
     bool json;
     double end;
-    int races_left; /* about */
+    int races_left; /* an estimate */
     struct spec_list specs;
     struct built_pack built;
     struct calibration presets, best;
@@ -68,7 +68,7 @@ static const struct tune_problem *problem_named(const char *words) {
     return problem;
 }
 
-/* The i-th spec whose purpose is the number's name, or NULL. */
+/* Returns the i-th spec with the number's name as its purpose, or NULL. */
 static const struct spec *spec_of(const struct calibrating *all, int number, int i) {
     for (size_t s = 0; s < all->specs.count; s++)
         if (strcmp(all->specs.items[s].purpose, number_at(number)->name) == 0 && i-- == 0)
@@ -76,7 +76,7 @@ static const struct spec *spec_of(const struct calibrating *all, int number, int
     return NULL;
 }
 
-/* ---- A race of a number's values ---- */
+/* ---- Races between values of a number ---- */
 
 static const kvmill_plan_options *options_of(const struct calibrating *all,
                                              kvmill_plan_options *made) {
@@ -85,7 +85,7 @@ static const kvmill_plan_options *options_of(const struct calibrating *all,
     return made;
 }
 
-/* A plan for each value, whose results are right; the calibration is then what held before. */
+/* Makes a plan for each value and checks its results.  Restores the best calibration afterwards. */
 static bool plan_all(const struct calibrating *all, struct tune_work *work, int number,
                      const int64_t *values, int count, struct owned_plan *plans,
                      struct error *error) {
@@ -120,7 +120,7 @@ static bool take_gains(struct calibrating *all, int number, const int64_t *value
     return true;
 }
 
-/* Adds a trial for each value, against what holds. */
+/* Races the values against the best calibration so far, and adds a trial for each. */
 static bool race(struct calibrating *all, const struct spec *spec, int number,
                  const int64_t *values, int count, struct error *error) {
     struct owned_plan plans[MOST_ACCEPTED] = {{0}};
@@ -139,7 +139,8 @@ static bool race(struct calibrating *all, const struct spec *spec, int number,
     return done;
 }
 
-/* What of the last `count` trials is measurably faster than what held; that if none is. */
+/* Returns the value of the last `count` trials that is measurably faster than `holding`, or
+   `holding` if there is none. */
 static int64_t winner_of(const struct calibrating *all, int64_t holding, int count) {
     struct contender_result results[MOST_ACCEPTED];
     const struct trial *trials = &all->trials[all->trial_count - count];
@@ -154,7 +155,7 @@ static int64_t winner_of(const struct calibrating *all, int64_t holding, int cou
 
 /* ---- A number ---- */
 
-/* All values but the one that holds. */
+/* Tries all accepted values, except the present one. */
 static bool measure_streams(struct calibrating *all, int number, struct error *error) {
     int64_t *holding = kvmill_calibration_at(&all->best, number_at(number));
     int64_t values[MOST_ACCEPTED];
@@ -168,8 +169,8 @@ static bool measure_streams(struct calibrating *all, int number, struct error *e
     return true;
 }
 
-/* One step of the threshold: by a result of the smaller of both sizes, which goes around the caches
-   with one of them. */
+/* Moves the threshold by one step if that is faster.  Measures a result as large as the smaller of
+   both thresholds: only with that threshold, it is stored around the caches. */
 static bool step_around(struct calibrating *all, int step, bool *moved, struct error *error) {
     const int64_t *accepted = number_at(AROUND)->accepted;
     int64_t *holding = kvmill_calibration_at(&all->best, number_at(AROUND));
@@ -188,7 +189,8 @@ static bool step_around(struct calibrating *all, int step, bool *moved, struct e
     return true;
 }
 
-/* Up as long as that is faster, else down. */
+/* Raises the threshold as long as that is faster.  If it is not faster at all, lowers the threshold
+   as long as that is faster. */
 static bool measure_around(struct calibrating *all, struct error *error) {
     bool moved, up = false, done = step_around(all, 1, &moved, error);
     while (done && moved) {
@@ -200,7 +202,7 @@ static bool measure_around(struct calibrating *all, struct error *error) {
     return done;
 }
 
-/* ---- What is said ---- */
+/* ---- Output ---- */
 
 static void print_number(const struct calibrating *all, int number) {
     struct calibration best = all->best, presets = all->presets;
@@ -246,7 +248,8 @@ static json_t *json_of(const struct calibrating *all, const char *path) {
 
 /* ---- The file ---- */
 
-/* The directory of a place that nobody named is made. */
+/* Writes the calibration.  Makes the directory of the default path, but not of a path that the user
+   named. */
 static bool write_calibration(const struct calibrating *all, const char *path, bool named,
                               struct error *error) {
     char printed[CALIBRATION_SIZE];
@@ -279,7 +282,7 @@ static bool place_of(const struct options *given, char path[CALIBRATION_PATH],
 
 /* ---- The command ---- */
 
-/* The best instruction set that may be used, without its extensions. */
+/* Sets isas to the best usable instruction set, without its extensions. */
 static bool list_isas(struct isa_list *isas, struct error *error) {
     const char *name, *best = "scalar";
     kvmill_error reason;

@@ -8,7 +8,7 @@
 #include "../base/text.h"
 #include "commands.h"
 
-/* An option as it is typed. */
+/* Returns the dashes before an option's name: "-" or "--". */
 static const char *dashes(const struct option_help *option) {
     return option->name[1] == '\0' ? "-" : "--";
 }
@@ -20,14 +20,15 @@ static void print_names_of_commands(void) {
         print_shown(stdout, "%s ", commands[i]->name);
 }
 
-/* "COMMAND OPTION", or "COMMAND " of arguments, as an alternative of a case. */
+/* Prints "COMMAND OPTION", or "COMMAND " for the arguments, as a pattern of a case. */
 static void print_alternative(const char *command, const char *before, const char *option,
                               bool *any) {
     print_shown(stdout, "%s'%s %s%s'", *any ? " | " : "    ", command, before, option);
     *any = true;
 }
 
-/* All that takes these values; false: nothing. */
+/* Prints a pattern of all options and arguments that take these values.  Returns false if there are
+   none. */
 static bool print_pattern(const struct values *values) {
     bool any = false;
     for (int i = 0; commands[i] != NULL; i++) {
@@ -78,8 +79,8 @@ static void print_bash_options(void) {
     print_shown(stdout, "    esac\n}\n\n");
 }
 
-/* bash takes "=" for a word: --in NAME=FILE is four of them.  In lists the last word is completed.
- */
+/* bash makes "=" a word of its own, and so splits --in NAME=FILE into four words.  In a list, the
+   last item is completed. */
 static const char bash_function[] =
     "_kvmill() {\n"
     "    local words= places= options= with_value= word=${COMP_WORDS[COMP_CWORD]}\n"
@@ -124,7 +125,7 @@ static bool print_bash(struct error *error) {
 
 /* ---- zsh ---- */
 
-/* In single quotes, where brackets and colons have a meaning. */
+/* Prints words inside single quotes, where zsh gives brackets and colons a meaning. */
 static void print_zsh_words(const char *words) {
     for (; *words != '\0'; words++) {
         if (*words == '\'')

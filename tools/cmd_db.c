@@ -1,4 +1,5 @@
-/* kvmill db: operations on tuning databases, except measuring.
+/* kvmill db: works on tuning databases without measuring: export, import, merge, diff, verify,
+   prune, simulate.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -42,7 +43,7 @@ static bool get_database(const struct options *given, const char **path, struct 
            fail(error, EXIT_USER, "kvmill db %s: no --db; accepted: --db DB", given->rest[0]);
 }
 
-/* Arguments after the action. */
+/* Refuses the arguments after the action unless there are `least` to `most` of them. */
 static bool check_files(const struct options *given, int least, int most, const char *accepted,
                         struct error *error) {
     int files = given->rest_count - 1;
@@ -64,9 +65,9 @@ static size_t count_results(const struct sweeps *sweeps) {
     return count;
 }
 
-/* ---- Sweeps with some of their results ---- */
+/* ---- Selecting results ---- */
 
-/* Whether a result, whose candidate stands in the ranking, is wanted. */
+/* Whether a result is wanted.  The ranking contains its candidate. */
 typedef bool wanted(const struct ranking *ranking, const struct sweep_result *result,
                     const void *context);
 
@@ -91,7 +92,8 @@ static bool is_taken(const struct assignments *assignments, const char *candidat
     return false;
 }
 
-/* The default, the winner, and what a pack takes for this or another problem of the kernel. */
+/* Whether a result is the default, the winner, or the candidate that a pack uses for a problem of
+   the kernel. */
 static bool is_winner(const struct ranking *ranking, const struct sweep_result *result,
                       const void *assignments) {
     for (int i = 0; ranking->winner >= 0 && i < (int)ranking->count; i++)
@@ -143,7 +145,7 @@ static bool export(const struct options *given, struct error *error) {
     return done;
 }
 
-/* ---- import and merge: the same, for results from elsewhere come in either form ---- */
+/* ---- import and merge: the same action; results come as databases or as text ---- */
 
 static bool check_cpu(const char *file, const struct sweeps *sweeps, const char **cpu,
                       struct error *error) {
@@ -159,7 +161,7 @@ static bool check_cpu(const char *file, const struct sweeps *sweeps, const char 
     return true;
 }
 
-/* Later files are compared with the CPU of what was there before. */
+/* Reads all files.  Unless --any-cpu is given, each must have the CPU of the results before it. */
 static bool read_files(const struct options *given, const struct sweeps *old, struct sweeps *all,
                        struct error *error) {
     const char *cpu = NULL;
@@ -278,7 +280,7 @@ static bool verify(const struct options *given, struct error *error) {
 struct pruning {
     bool foreign, stale, failed, superseded;
     struct machine machine;
-    const struct sweep_key *key; /* of the sweep at hand */
+    const struct sweep_key *key; /* the key of the current sweep */
 };
 
 static bool is_misfit(const struct pruning *pruning) {

@@ -24,7 +24,7 @@
 #include "commands.h"
 #include "make.h"
 
-/* The document, from which the text is printed, too. */
+/* The document.  The text is printed from it, too. */
 struct findings {
     json_t *machine, *found, *steps, *advice;
 };
@@ -75,9 +75,9 @@ static void examine_machine(struct findings *findings) {
         advise(findings, grade_word(remarks[i].grade), remarks[i].text);
 }
 
-/* ---- What is there ---- */
+/* ---- Programs and files ---- */
 
-/* NULL stands for what is not there. */
+/* Records a program's first line of output, or null if it is not found. */
 static bool find_program(const char *command, const char *key, struct findings *findings,
                          bool *found, struct error *error) {
     char words[PROGRAM_SIZE];
@@ -100,7 +100,7 @@ static bool find_tool(const char *program, const char *key, const char *advice,
     return done;
 }
 
-/* Its package, where it has one, says where it lies. */
+/* Records Python's version, and the path of the kvmill package if it is installed. */
 static bool find_python(struct findings *findings, struct error *error) {
     static const char *const asked[][2] = {
         {"python", "--version"},
@@ -132,7 +132,7 @@ static bool find_programs(struct findings *findings, struct error *error) {
            find_python(findings, error);
 }
 
-/* Numbers that differ by processor, by name. */
+/* Records the calibration: its file and the value of each number. */
 static void find_calibration(struct findings *findings) {
     const char *file = kvmill_calibration_file();
     struct calibration used = *kvmill_calibration();
@@ -151,7 +151,7 @@ static void find_calibration(struct findings *findings) {
                "this processor has not been measured; kvmill calibrate does that, once");
 }
 
-/* Results that ship, and how many of them are of this processor, compiler and these templates. */
+/* Counts the tuning results in tuned/ that are valid for this processor, compiler and templates. */
 static bool find_tuned(struct findings *findings, struct error *error) {
     struct text path = {0};
     struct sweeps sweeps = {0};
@@ -190,7 +190,8 @@ static void find_templates(struct findings *findings) {
 
 /* ---- Steps of decoding ---- */
 
-/* The heads of Llama 3.1 8B, Mistral 7B, Qwen3 8B and many others. */
+/* Describes the plan of a decoding step with the heads of Llama 3.1 8B, Mistral 7B, Qwen3 8B and
+   many other models. */
 static void describe_step(const kvmill_pack *pack, DLDataType type, char *text, size_t size) {
     kvmill_cache_attention op;
     kvmill_plan *plan;
@@ -211,7 +212,8 @@ static void describe_step(const kvmill_pack *pack, DLDataType type, char *text, 
     kvmill_plan_destroy(plan);
 }
 
-/* "ATTENTION; write K with KERNEL; ...": what it is, and its kernels. */
+/* Converts "ATTENTION; write K with KERNEL; ..." to an object: the words before the first "; ", and
+   the kernels. */
 static json_t *json_of_step(const char *text) {
     json_t *kernels = json_array();
     const char *end = strstr(text, "; ");
@@ -225,13 +227,13 @@ static json_t *json_of_step(const char *text) {
     return json_pack("{s:o, s:o}", "words", words, "kernels", kernels);
 }
 
-/* Masks, which few steps have, are not counted. */
+/* Whether a step runs portable kernels.  Kernels for masks, which few steps have, do not count. */
 static bool runs_portable(const char *text) {
     const char *portable = strstr(text, "__portable"), *mask = strstr(text, "; with a mask");
     return portable != NULL && (mask == NULL || portable < mask);
 }
 
-/* A step for each type of activations, with a cache of the same. */
+/* Examines a step for each type of activations, with a cache of the same type. */
 static void examine_steps(const kvmill_pack *pack, struct findings *findings) {
     const char *words[KVMILL_MOST_FORMATS + 1];
     bool portable = false;
@@ -265,7 +267,7 @@ static void examine_pack(struct findings *findings) {
 
 /* ---- The command ---- */
 
-/* The value of a member as words. */
+/* Prints the value of a member. */
 static void print_value(const json_t *value) {
     size_t i;
     json_t *item;
@@ -280,7 +282,7 @@ static void print_value(const json_t *value) {
     print_shown(stdout, "\n");
 }
 
-/* Keys are words. */
+/* Prints an object's members; keys are printed with spaces for underscores. */
 static void print_members(const char *title, json_t *object) {
     const char *key;
     json_t *value;

@@ -27,7 +27,8 @@ static const struct option_help options[] = {
 
 /* ---- A kernel ---- */
 
-/* -1: a symbol that has only a number for its program says neither the text nor its size. */
+/* Finds the size of a kernel's code.  *bytes is -1 if the symbol has only a number for its program,
+   which tells neither the text nor its size. */
 static bool find_size(const struct kernel *kernel, int64_t *bytes, struct error *error) {
     struct text source = {0};
     struct error unknown;
@@ -50,7 +51,7 @@ static void print_words(const struct kernel *kernel, FILE *stream) {
                 constants);
 }
 
-/* tuned: NULL without --tuned. */
+/* Prints the description of a kernel; tuned is NULL without --tuned. */
 static bool explain_kernel(const struct kernel *kernel, const struct sweeps *tuned,
                            struct error *error) {
     char symbol[SYMBOL_SIZE];
@@ -80,7 +81,8 @@ static bool print_source(const struct kernel *kernel, struct error *error) {
 
 /* ---- As JSON ---- */
 
-/* What a function prints, as lines. */
+/* Sets a member to an array of lines: the kernel's description, or its tuning results if tuned is
+   not NULL. */
 static bool set_lines(json_t *object, const char *key, const struct kernel *kernel,
                       const struct sweeps *tuned, struct error *error) {
     struct text text = {0};
@@ -114,7 +116,7 @@ static bool set_source(json_t *object, const struct kernel *kernel, struct error
     return done;
 }
 
-/* `object` has what the table of kernels says. */
+/* Completes `object`, which has the columns of the kernel table. */
 static bool complete_json(json_t *object, const struct kernel *kernel, const struct sweeps *tuned,
                           bool source, struct error *error) {
     int64_t bytes;
@@ -128,7 +130,8 @@ static bool complete_json(json_t *object, const struct kernel *kernel, const str
 
 /* ---- Kernels and flows ---- */
 
-/* Reading specs makes their programs known. */
+/* Reads a kernel from its symbol.  Reads the specs of --kernels first, so that the programs in them
+   are known. */
 static bool kernel_of_symbol(const struct options *given, struct kernel_list *kernels,
                              struct error *error) {
     struct kernel kernel;
@@ -153,7 +156,8 @@ static bool words_of_spec(const struct spec *spec, struct text *text) {
            (!spec_is(spec, OP_FLOW) || flow_layout_words(spec, text));
 }
 
-/* Those of which kernels do not say everything: sparse flows. */
+/* Adds the descriptions of specs that have their own: sparse flows, which kernels alone do not
+   describe. */
 static bool explain_specs(const struct spec_list *specs, json_t *array, struct error *error) {
     bool done = true;
     for (size_t i = 0; done && i < specs->count; i++) {
@@ -170,10 +174,10 @@ static bool explain_specs(const struct spec_list *specs, json_t *array, struct e
     return done && (!json_lacked() || out_of_memory(error));
 }
 
-/* What there is to explain. */
+/* The kernels and specs to explain. */
 struct subject {
     struct kernel_list kernels;
-    json_t *specs; /* in words: sparse flows */
+    json_t *specs; /* descriptions of sparse flows */
     struct sweeps sweeps;
     bool tuned;
 };

@@ -1,4 +1,4 @@
-/* kvmill generate: a pack from a model or from specs.
+/* kvmill generate: generates a pack from a model or from specs.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -59,7 +59,7 @@ static bool write_pack(const struct inputs *inputs, const char *directory, struc
     return done;
 }
 
-/* Standard output is the path alone. */
+/* Builds the pack in the cache.  Prints only its path to standard output. */
 static bool keep_pack(const struct inputs *inputs, struct error *error) {
     struct output output = {0};
     struct pack_cache cache = {.directory = -1};
@@ -89,7 +89,7 @@ static bool choose_handlers(const struct options *given, struct inputs *inputs,
     return !inputs->pack.handlers || check_handlers(&inputs->pack, error);
 }
 
-/* What was built of an earlier pack is not what the files say now. */
+/* Removes libraries of an earlier pack, because they do not match the new sources. */
 static void remove_libraries(const char *directory, const char *name) {
     static const char *const endings[] = {"a", "so"};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
@@ -118,7 +118,7 @@ static bool deliver(const struct options *given, const char *directory, const st
     return done;
 }
 
-/* -o DIR, or --keep and nothing that is about DIR. */
+/* Requires -o DIR, or --keep without options about a directory. */
 static bool check_target(const struct options *given, const char *directory, struct error *error) {
     bool keep = option_value(given, "keep") != NULL;
     if (directory == NULL && !keep)

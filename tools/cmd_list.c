@@ -1,4 +1,4 @@
-/* kvmill list: the kernels of a pack, read from the manifest inside its sources or library.
+/* kvmill list: lists the kernels of a pack, from the manifest in its sources or library.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
@@ -24,8 +24,8 @@ static bool holds_no_pack(const char *path, struct error *error) {
 struct contents {
     char pack[65];
     struct kernel_list kernels;
-    json_t *sizes; /* what is taken by the size of a call: problem and symbol of each */
-    json_t *flows; /* in words */
+    json_t *sizes; /* kernels chosen by the size of a call: problem and symbol of each */
+    json_t *flows; /* descriptions */
 };
 
 static bool is_damaged(const char *path, struct error *error) {
@@ -39,7 +39,7 @@ static bool parse_symbol(const char *symbol, struct contents *contents, struct e
            kernel_list_add(&contents->kernels, &kernel, error);
 }
 
-/* "SYMBOL PROBLEM" */
+/* Parses "SYMBOL PROBLEM". */
 static bool parse_size(char *line, struct contents *contents, struct error *error) {
     struct kvmill_call_size size;
     struct kernel kernel;
@@ -53,7 +53,8 @@ static bool parse_size(char *line, struct contents *contents, struct error *erro
             out_of_memory(error));
 }
 
-/* A pack may be anybody's: what orders a terminal about is damage. */
+/* Parses the description of a flow.  A pack may come from anyone, so control characters, which a
+   terminal would obey, count as damage. */
 static bool parse_flow(const char *path, const char *at, size_t length, struct contents *contents,
                        struct error *error) {
     struct text words = {0};
@@ -81,7 +82,7 @@ static bool parse_line(const char *path, const char *at, size_t length, struct c
     return done || is_damaged(path, error);
 }
 
-/* The text, which ends with NUL, may end anywhere. */
+/* Parses the manifest.  The text ends with NUL, perhaps before the manifest is complete. */
 static bool parse_manifest(const char *path, const char *text, struct contents *contents,
                            struct error *error) {
     const char *at = strchr(text, '\n'), *end;
@@ -129,9 +130,9 @@ static bool list_library(const char *path, struct contents *contents, struct err
     return done;
 }
 
-/* ---- In a directory: the same, as strings in the source of the pack's registry ---- */
+/* ---- In a directory: the manifest as strings in the source of the pack's registry ---- */
 
-/* What C's strings say from `text` on, which is in the middle of one. */
+/* Replaces C source by the contents of its strings.  `text` begins inside a string. */
 static void unquote(char *text) {
     bool quoted = true;
     char *to = text;
@@ -146,7 +147,7 @@ static void unquote(char *text) {
     *to = '\0';
 }
 
-/* `found` counts registries; the contents are those of the first. */
+/* Counts sources with a manifest in `found`, and parses the first manifest. */
 static bool list_source(const char *path, int *found, struct contents *contents,
                         struct error *error) {
     struct text text = {0};
@@ -160,7 +161,8 @@ static bool list_source(const char *path, int *found, struct contents *contents,
     return done;
 }
 
-/* Sources but those of kernels: a name with two underscores in its middle. */
+/* Whether a file is a C source, but not a kernel's: those are named kvmill_... with two underscores
+   in a row. */
 static int may_be_registry(const struct dirent *entry) {
     const char *dot = strrchr(entry->d_name, '.');
     return dot != NULL && strcmp(dot, ".c") == 0 &&

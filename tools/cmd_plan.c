@@ -1,4 +1,4 @@
-/* kvmill plan: shows what generate would write.
+/* kvmill plan: shows what kvmill generate would write.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>

@@ -21,7 +21,7 @@ static const struct option_help options[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* A model is not for terminals. */
+/* Refuses to write a model to a terminal. */
 static bool check_model(const struct options *given, struct error *error) {
     if (option_value(given, "without-batching-dims") != NULL)
         return fail(error, EXIT_USER, "--without-batching-dims: accepted with a .mlir file");
@@ -83,7 +83,8 @@ static size_t length_of_folder(const char *file) {
     return slash != NULL ? (size_t)(slash - file) + 1 : 0;
 }
 
-/* Files beside the model are named by their place from there. */
+/* Requires -o in the model's folder if the model refers to other files: their paths are relative to
+   it. */
 static bool check_place(const struct options *given, const struct onnx_rewritten *rewritten,
                         struct error *error) {
     const char *from = given->rest[0], *to = option_value(given, "o");
@@ -96,7 +97,7 @@ static bool check_place(const struct options *given, const struct onnx_rewritten
                 to, from);
 }
 
-/* The table's own word. */
+/* Finds the word in kvmill_block_words, and points to the table's copy. */
 static bool find_format(const char *text, size_t length, const char **word, struct error *error) {
     char words[KVMILL_WORDS_SIZE];
     for (int i = 0; kvmill_block_words[i] != NULL; i++)
@@ -110,7 +111,7 @@ static bool find_format(const char *text, size_t length, const char **word, stru
                 kvmill_list_words(kvmill_block_words, "\"", words));
 }
 
-/* One word, or one for K and one for V. */
+/* Reads one format, or two with a comma: for K and for V. */
 static bool read_formats(const char *text, const char *formats[2], struct error *error) {
     size_t length = strcspn(text, ",");
     const char *second = text[length] == ',' ? text + length + 1 : text;

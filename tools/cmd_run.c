@@ -36,7 +36,7 @@ static const struct option_help options[] = {
 
 /* ---- Files ---- */
 
-/* Names of the tensors that --in or --out takes for a spec. */
+/* The names of tensors that --in and --out accept for a spec. */
 static const char *input_at(const void *spec, int tensor) {
     return run_input(spec, tensor);
 }
@@ -101,7 +101,7 @@ static void free_arrays(struct arrays *arrays) {
     }
 }
 
-/* ---- All of it ---- */
+/* ---- The run ---- */
 
 static bool run_spec(const struct options *given, struct spec_list *specs, struct arrays *arrays,
                      struct error *error) {

@@ -40,7 +40,7 @@ static const struct option_help options[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* All of a run of the command. */
+/* The state of a run of the command. */
 struct tuning {
     struct ranks ranks;
     struct inputs inputs;
@@ -49,12 +49,12 @@ struct tuning {
     struct text environment;
     struct tune_setting setting;
     struct database *database;
-    struct sweeps known; /* what the database has */
+    struct sweeps known; /* the database's contents */
     struct tune_items items;
     struct turns turns;
     double budget; /* seconds */
     struct tune_progress progress;
-    struct tune_standing standing; /* of the item under way */
+    struct tune_standing standing; /* of the current item */
 };
 
 /* ---- Sweeps ---- */
@@ -79,7 +79,7 @@ static bool tune_item(struct tuning *tuning, const struct tune_item *item, doubl
     return done;
 }
 
-/* Each gets its share of what is left. */
+/* Tunes all items.  Each gets an equal share of the time that is left. */
 static bool tune_all(struct tuning *tuning, struct error *error) {
     int count = tuning->items.count;
     for (int i = 0; i < count && !signals_noted; i++) {
@@ -221,7 +221,8 @@ static bool lead(const struct options *given, struct tuning *tuning, struct erro
     return done;
 }
 
-/* One of a machine builds the pack, which the others then find in the cache. */
+/* Opens a rank other than 0.  The first on a machine builds the pack; the others find it in the
+   cache. */
 static bool open_follower(struct tuning *tuning, struct error *error) {
     if (!turns_open(&tuning->turns, ranks_directory(), error))
         return false;
@@ -231,7 +232,8 @@ static bool open_follower(struct tuning *tuning, struct error *error) {
            turns_take(&tuning->turns, TURN_NONE, error);
 }
 
-/* What goes wrong is rank 0's to say; and nobody waits for one that rests. */
+/* Runs a rank other than 0.  Always returns true: rank 0 reports errors, and does not wait for a
+   rank that has failed. */
 static bool follow(struct tuning *tuning, bool ready, struct error *error) {
     struct ranks *ranks = &tuning->ranks;
     struct error ignored;

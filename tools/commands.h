@@ -10,11 +10,11 @@ extern const struct command generate_command, plan_command, list_command, explai
     isas_command, run_command, bench_command, db_command, report_command, rewrite_command,
     tune_command, calibrate_command, doctor_command, completion_command;
 
-/* All of them, in the order of the help; ends with NULL. */
+/* All commands, in the order of the help; ends with NULL. */
 enum { MOST_COMMANDS = 32 };
 extern const struct command *const commands[];
 
-/* NULL where there is none of that name. */
+/* Returns the command of that name, or NULL. */
 const struct command *command_named(const char *name);
 
 #endif

@@ -13,7 +13,7 @@ enum { WORK_COLUMN = 84 };
 struct side {
     const struct sweep *sweep;
     struct ranking ranking;
-    const struct standing *winner; /* NULL: there is none */
+    const struct standing *winner; /* or NULL */
 };
 
 static bool open_side(const struct sweep *sweep, struct side *side, struct error *error) {
@@ -32,7 +32,8 @@ static const char *judge(const struct summary *gain) {
     return gain->median < 1 - TIE_BAND && gain->high < 1 ? "slower" : "same";
 }
 
-/* The gain of a winner over the default of its own sweep: what a slower machine leaves as it is. */
+/* Prints a winner's gain over the default of its own sweep.  Unlike times, gains are comparable
+   between machines of different speed. */
 static void print_own_gain(const struct standing *winner) {
     if (winner->gain.median > 0)
         print_shown(stdout, "  %5.2f", winner->gain.median);
@@ -71,7 +72,7 @@ static bool print_pair(const struct sweep *a, const struct sweep *b, struct erro
     return done;
 }
 
-/* Sweeps of a file that are the latest about their work. */
+/* Whether sweep i is the latest about its work. */
 static bool is_latest(const struct sweeps *sweeps, size_t i) {
     return sweeps_latest(sweeps, &sweeps->items[i].key) == &sweeps->items[i];
 }

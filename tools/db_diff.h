@@ -1,4 +1,4 @@
-/* What `kvmill db diff` prints: winners of two databases, side by side.
+/* The output of `kvmill db diff`: winners of two databases, side by side.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_DB_DIFF_H
@@ -6,7 +6,7 @@
 
 #include "../tune/sweep.h"
 
-/* To standard output, a line for each work that either of them has. */
+/* Prints to standard output a line for each work that either database has. */
 bool db_print_differences(const struct sweeps *a, const struct sweeps *b, struct error *error);
 
 #endif

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* llama.cpp's names for elements; blocks and rows have the same names here. */
+/* llama.cpp's names of element types, and kvmill's.  Types of blocks and rows have the same names
+   in both. */
 static const char *const ggml_words[][2] = {
     {"f32", "float32"}, {"f16", "float16"}, {"bf16", "bfloat16"}};
 

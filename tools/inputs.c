@@ -18,7 +18,7 @@
 #include "model_file.h"
 #include "other_formats.h"
 
-/* Options about kvmill's own caches. */
+/* Options that apply only to kvmill's own caches. */
 static const char *const own_caches[] = {"activations", "cache", "quant-group", "cache-layout",
                                          "math",        "flow",  NULL};
 
@@ -30,7 +30,7 @@ static const struct kvmill_format_parts *find_format(const char *text, size_t le
     return parts != NULL && parts->transposed ? NULL : parts;
 }
 
-/* "K", or "K,V": a type of both, or of each; false if there is none of that word. */
+/* Parses "K" or "K,V": one type for both, or two.  Returns false if a type is unknown. */
 static bool find_pair(const char *given,
                       const struct kvmill_format_parts *(*find)(const char *text, size_t length),
                       const struct kvmill_format_parts *pair[2]) {
@@ -76,7 +76,8 @@ static bool has_groups(const struct kvmill_format_parts *type) {
     return type != NULL && type->scales == KVMILL_SCALES_OF_GROUPS;
 }
 
-/* A group is one of int8 or int4; whether it divides the heads' size is for the specs to say. */
+/* Reads --quant-group, which needs an int8 or int4 cache.  Whether it divides the head size is
+   checked when specs are made. */
 static bool read_group(const struct options *options, struct cache_choice *choice,
                        struct error *error) {
     long group = 0;
@@ -99,7 +100,8 @@ static bool read_math(const struct options *options, struct cache_choice *choice
 
 /* ---- Caches of llama.cpp ---- */
 
-/* What else says how a cache is: llama.cpp's is as it is. */
+/* Reads --ggml.  Refuses options that describe kvmill's own caches, because llama.cpp's have a
+   fixed form. */
 static bool read_ggml(const struct options *options, const char *given, struct cache_choice *choice,
                       struct error *error) {
     for (int i = 0; own_caches[i] != NULL; i++)
@@ -150,7 +152,7 @@ static bool add_flow(const char *file, const char *flow, const struct cache_choi
     return true;
 }
 
-/* The flow of a model whose config has an indexer, unless another one was given. */
+/* Adds the flow for a model that has an indexer in its config; not called if --flow is given. */
 static bool add_indexer(const char *file, const struct cache_choice *choice, struct inputs *inputs,
                         struct error *error) {
     char *flow = path_join(data_directory(), "configs/flows/dsa.json");
@@ -209,7 +211,7 @@ static int64_t result_bytes(const struct gather_problem *gather) {
                : bytes * count_of(indices);
 }
 
-/* Gathers and scatters that bindings/onnxruntime may take: its windows.c says why no others. */
+/* Whether bindings/onnxruntime may take a gather or scatter; its windows.c explains the limits. */
 static bool is_window_for_ort(const struct spec *spec) {
     enum { LEAST_RESULT = 512 << 10, LEAST_UPDATES = 1024 };
     if (spec_is(spec, OP_GATHER))
@@ -220,22 +222,22 @@ static bool is_window_for_ort(const struct spec *spec) {
            count_of(&spec->window_scatter->updates[0]) >= LEAST_UPDATES;
 }
 
-/* Ops of the nodes that bindings/onnxruntime takes. */
+/* Whether bindings/onnxruntime takes nodes of this op. */
 static bool is_for_ort(const struct spec *spec) {
     return spec_is(spec, OP_TENSOR_SCATTER) || spec_is(spec, OP_ATTENTION) ||
            spec_is(spec, OP_CACHE_ATTEND) || spec_is(spec, OP_CACHE_ATTENTION) ||
            spec_is(spec, OP_WRITE_ROWS) || is_window_for_ort(spec);
 }
 
-/* Dims without a bit of `kept` are left to the run. */
+/* Makes dims dynamic, except those with a bit in `kept`. */
 static void open_dims(DLTensor *tensor, unsigned kept) {
     for (int d = 0; d < tensor->ndim; d++)
         if (!(kept >> d & 1))
             tensor->shape[d] = KVMILL_DYNAMIC;
 }
 
-/* The provider plans for sizes and numbers of heads alone, whatever else a model says: kernels for
-   one batch or capacity would not be taken. */
+/* Keeps only row sizes and numbers of heads, with which the provider plans: it would not find
+   kernels for one batch size or capacity. */
 static void open_scatter(struct scatter_spec *scatter) {
     int rank = scatter->past_cache.ndim;
     int64_t axis = scatter->op.axis < 0 ? scatter->op.axis + rank : scatter->op.axis;
@@ -322,7 +324,7 @@ static bool read_source(const struct options *options, struct inputs *inputs, st
     return (config ? read_model : read_specs)(options, model, inputs, error);
 }
 
-/* The last part of a path as a C identifier. */
+/* Makes a C identifier from the last part of a path. */
 static void name_from(const char *path, char name[65]) {
     size_t end = strlen(path);
     while (end > 0 && path[end - 1] == '/')
@@ -347,7 +349,7 @@ static bool ends_in_dots(const char *path) {
     return (dots == 1 || dots == 2) && (dots == length || path[length - 1 - dots] == '/');
 }
 
-/* "." and ".." stand for a directory that has a name. */
+/* Names the pack after a directory; "." and ".." are resolved first. */
 static void name_from_directory(const char *directory, char name[65]) {
     char *real = ends_in_dots(directory) ? realpath(directory, NULL) : NULL;
     name_from(real ? real : directory, name);
@@ -371,7 +373,8 @@ static void note_portable(const struct spec *spec) {
                 spec->where, words);
 }
 
-/* Whether an instruction set has kernels, and such of the arithmetic that is asked for. */
+/* Sets *any if the spec has kernels for an instruction set, and *own_math if some of them have the
+   spec's own approximate math. */
 static bool look_for_kernels(const struct spec *spec, const struct isa *isa, bool *any,
                              bool *own_math, struct error *error) {
     struct kernel_list own = {0};
@@ -402,7 +405,7 @@ static bool note_spec(const struct spec *spec, const struct isa_list *isas, stru
     return done;
 }
 
-/* Nothing is silently left out. */
+/* Prints a note for each spec that is not generated completely. */
 bool note_without_kernels(const struct spec_list *specs, const struct isa_list *isas,
                           struct error *error) {
     put_shown(specs->notes.length ? specs->notes.data : "", stderr);
@@ -412,7 +415,7 @@ bool note_without_kernels(const struct spec_list *specs, const struct isa_list *
     return true;
 }
 
-/* For those specs whose kernels can be. */
+/* Sets `specialise` in all specs that support it.  Returns false if none does. */
 static bool set_specialise(struct spec_list *specs, const char *word) {
     bool any = false;
     unsigned what = 1;

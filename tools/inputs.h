@@ -1,4 +1,4 @@
-/* The input of generate, plan and bench: a model's config or a list of specs.
+/* The input of generate, plan and bench: a model's config, or a list of specs.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_INPUTS_H
@@ -7,7 +7,7 @@
 #include "../gen/pack.h"
 #include "options.h"
 
-/* Their rows in a command's option table. */
+/* The input options, for a command's option table. */
 #define INPUT_OPTIONS                                                                              \
     {"model", "CONFIG", "a config.json, a model's directory or name, a .gguf or .onnx file",       \
      &model_values},                                                                               \
@@ -38,23 +38,23 @@
     }
 
 struct inputs {
-    char *model_file;   /* that --model means; NULL without it */
-    struct model model; /* without layers when specs were given */
+    char *model_file;   /* the file of --model; NULL without it */
+    struct model model; /* has no layers if specs were given */
     struct cache_choice choice;
     struct spec_list specs;
     struct isa_list isas;
-    struct pack pack; /* kernels of the specs */
+    struct pack pack; /* the specs' kernels */
     char name[65];
 };
 
-/* `directory` gives the pack its name where --name does not; NULL: "pack".  Release with
-   inputs_free, also after a failure. */
+/* Reads the inputs.  Without --name, the pack is named after `directory`, or "pack" if that is
+   NULL.  Release with inputs_free, also after a failure. */
 bool inputs_read(const struct options *options, const char *directory, struct inputs *inputs,
                  struct error *error);
 void inputs_free(struct inputs *inputs);
 
-/* Say what reading left alone, which specs only the portable kernels serve, and why, and which that
-   ask for another math than "f32" have kernels of that alone. */
+/* Prints notes: what reading the input left out, which specs only portable kernels run and why, and
+   which specs with another math than "f32" have only kernels of "f32". */
 bool note_without_kernels(const struct spec_list *specs, const struct isa_list *isas,
                           struct error *error);
 

@@ -7,9 +7,9 @@
 #include "../base/text.h"
 #include "../gen/variants.h"
 
-/* The kernels of a pack that leave something open. */
+/* The kernels of a pack that have a choice: several variants or points. */
 struct open_kernels {
-    json_t *array; /* where they go; NULL: they are printed */
+    json_t *array; /* collects the kernels; NULL: print them */
     size_t count, points;
 };
 
@@ -67,9 +67,9 @@ static json_t *json_of_spaces(const struct kernel *kernel, const struct kernel_l
     return json_pack("{s:s, s:o}", "symbol", symbol, "variants", variants);
 }
 
-/* ---- All of a pack ---- */
+/* ---- All kernels of a pack ---- */
 
-/* A kernel that could not be another is not listed. */
+/* Adds or prints a kernel, unless it has only one legal point. */
 static void take(struct open_kernels *open, const struct kernel *kernel,
                  const struct kernel_list *alternatives, const struct tunable_space *spaces,
                  size_t points) {

@@ -1,4 +1,4 @@
-/* The choices for kernels: variants, tunables and their legal values.
+/* Prints the choices for kernels: variants, tunables and their legal values.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_KERNEL_SPACES_H
@@ -7,7 +7,7 @@
 #include "../base/json.h"
 #include "../gen/kernel.h"
 
-/* On standard output, as text or as JSON. */
+/* Print to standard output, as text or as JSON. */
 bool print_variants(const struct kernel_list *kernels, const struct isa_list *isas,
                     struct error *error);
 bool print_variants_json(const struct kernel_list *kernels, const struct isa_list *isas,

@@ -13,14 +13,14 @@ static const char *const titles[COLUMNS] = {"OP",   "KERNEL", "TYPE",    "SHAPE"
 static const char *const keys[COLUMNS] = {"op",   "kernel", "type",    "shape",
                                           "mode", "isa",    "variant", "symbol"};
 
-/* Columns are no narrower, so that most tables look alike. */
+/* The least width of each column, so that most tables look alike. */
 static const int least_widths[COLUMNS] = {14, 11, 5, 20, 9, 7, 8, 0};
 
 struct row {
     char cells[COLUMNS][SYMBOL_SIZE];
 };
 
-/* How the kernel goes about its shape; other words are types. */
+/* Whether a word belongs in the MODE column; other words are types. */
 static bool is_mode(const struct field *field) {
     return strcmp(field->name, "mode") == 0 || strcmp(field->name, "bounds") == 0 ||
            strcmp(field->name, "math") == 0 || strcmp(field->name, "terms") == 0;
@@ -32,7 +32,7 @@ static bool is_shown(const struct kernel *kernel, int i, bool modes) {
     return field->prefix == NULL && is_mode(field) == modes && !left_out;
 }
 
-/* The words among the fields, joined. */
+/* Joins a kernel's words: its modes if `modes` is true, else its types. */
 static void join_words(const struct kernel *kernel, bool modes, char words[SYMBOL_SIZE]) {
     size_t at = 0;
     strcpy(words, "-");

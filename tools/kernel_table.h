@@ -1,4 +1,4 @@
-/* Kernels as a table.
+/* Prints kernels as a table.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_KERNEL_TABLE_H
@@ -9,7 +9,7 @@
 
 void print_kernel_table(const struct kernel_list *kernels);
 
-/* The same rows as an array of objects, whose keys are the titles in lower case. */
+/* Returns the rows as an array of objects; the keys are the titles in lower case. */
 json_t *json_of_kernels(const struct kernel_list *kernels);
 
 #endif

@@ -1,4 +1,4 @@
-/* kvmill: the command.
+/* The kvmill command.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
@@ -41,15 +41,16 @@ static int refuse(const char *word) {
     return EXIT_USER;
 }
 
-/* kvmill help COMMAND. */
+/* Runs `kvmill help COMMAND`. */
 static int help(const char *name) {
     char option[] = "--help", *arguments[] = {option, option, NULL};
     const struct command *command = command_named(name);
     return command != NULL ? command_run(command, 2, arguments) : refuse(name);
 }
 
-/* A file that is opened must not become a standard stream: what is said there would go into it. The
-   stand-ins refuse what their stream is for. */
+/* Opens standard streams that are closed; otherwise a file could get the descriptor, and the
+   output.  The substitutes fail: standard input cannot be read, and the other streams cannot be
+   written. */
 static void fill_standard_streams(void) {
     for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
         if (fcntl(stream, F_GETFD) < 0)
@@ -58,10 +59,10 @@ static void fill_standard_streams(void) {
 
 int main(int argc, char **argv) {
     fill_standard_streams();
-    if (!isatty(STDERR_FILENO)) /* a line is one write: other ranks may write there, too */
+    if (!isatty(STDERR_FILENO)) /* write whole lines: other ranks write there, too */
         setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
     json_watch_memory();
-    signal(SIGXFSZ, SIG_IGN); /* a write fails instead, and the message says of which file */
+    signal(SIGXFSZ, SIG_IGN); /* so that a write fails, with a message that names the file */
     if (argc < 2) {
         print_shown(stderr, "kvmill: no command; `kvmill --help` lists them\n");
         return EXIT_USER;

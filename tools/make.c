@@ -24,7 +24,8 @@ const char *make_program(void) {
     return program_named("KVMILL_MAKE", "make");
 }
 
-/* Packs with handlers need the library; what the environment says of it holds. */
+/* Tells make how to compile and link with the library, which packs with handlers need.  Variables
+   of the environment take precedence. */
 static void tell_library(void) {
     if (library_cflags() == NULL)
         return;
@@ -32,7 +33,7 @@ static void tell_library(void) {
     setenv("KVMILL_LIBS", library_libs(), 0);
 }
 
-/* Whether a file of a megabyte can be written there; else errno says why. */
+/* Whether a file of a megabyte can be written to the directory.  If not, errno is the reason. */
 static bool has_room(const char *directory) {
     static const char block[1 << 16];
     char *path = path_join(directory, "kvmill-room.XXXXXX");
@@ -48,13 +49,14 @@ static bool has_room(const char *directory) {
     return reason == 0;
 }
 
-/* Compilers need room there, and for what they forget. */
+/* Whether there is no space in the pack's directory, or in the directory of the compiler's
+   temporary files. */
 static bool lacks_room(const char *directory) {
     const char *temporary = getenv("TMPDIR");
     return !has_room(directory) || !has_room(temporary && *temporary ? temporary : "/tmp");
 }
 
-/* The first line of a log that says what is wrong; "" where none does. */
+/* Copies the first line of a log that contains an error, or "". */
 static void find_complaint(const char *log, char line[256]) {
     FILE *stream = fopen(log, "r");
     char *text = NULL;
@@ -94,8 +96,8 @@ static bool fail_to_compile(const char *directory, const char *log, struct error
                 directory, log, line);
 }
 
-/* Compilers read nothing; and a group of its own must not ask a terminal.  What make says are
-   messages, not data: both its streams go to `messages`. */
+/* Runs make with empty standard input: a process in its own group must not read from a terminal.
+   Both output streams of make go to `messages`, since they are messages and not data. */
 static bool make_to(const char *directory, const char *target, int messages, int *status,
                     struct error *error) {
     char jobs[16];

@@ -1,4 +1,4 @@
-/* check.expect_eq and related ops: prints and counts their results.
+/* Runs check.expect_eq and related ops: prints and counts the results.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 enum { UNEQUAL = INT32_MAX };
 
-/* Floats in order, as integers: neighbours differ by 1. */
+/* Maps a float to an integer with the same order; adjacent floats differ by 1. */
 static int64_t rank_of(DLDataType type, uint64_t bits) {
     uint64_t sign = (uint64_t)1 << (type.bits - 1);
     return bits & sign ? -(int64_t)(bits & (sign - 1)) : (int64_t)bits;
@@ -23,8 +23,8 @@ static bool is_nan(DLDataType type, uint64_t bits) {
     return value != value;
 }
 
-/* 0 for equal bits or two NaNs, otherwise units in the last place; +0 and -0 are 1 apart, and so is
-   what lies on their two sides. */
+/* Returns the distance in units in the last place, or 0 for equal bits or two NaNs.  +0 and -0 are
+   1 apart; the smallest positive and negative numbers are 1 apart from both. */
 static int64_t float_distance(DLDataType type, uint64_t a, uint64_t b) {
     if (a == b || (is_nan(type, a) && is_nan(type, b)))
         return 0;
@@ -86,10 +86,10 @@ static void say_place(const struct tensor_shape *shape, int64_t i, char text[128
              kvmill_dims_words(&(kvmill_dims){at.items, (size_t)at.count}, &words));
 }
 
-/* What a check found. */
+/* The result of a comparison. */
 struct finding {
-    int64_t first;    /* element that differs too much; -1 */
-    int64_t distance; /* the largest */
+    int64_t first;    /* first element that differs too much, or -1 */
+    int64_t distance; /* the largest distance */
 };
 
 static struct finding compare(const struct array *have, const struct array *want, int64_t allowed) {
@@ -151,7 +151,7 @@ static bool read_slack(struct evaluation *evaluation, const struct mlir_op *op, 
                      "max_ulp_difference is not a small integer; accepted: 0, 1, ...");
 }
 
-/* The constant of expect_eq_const. */
+/* Returns an array with the constant of expect_eq_const, or NULL after a message. */
 static struct array *constant_of(struct evaluation *evaluation, const struct mlir_op *op,
                                  const struct array *have) {
     const struct mlir_attr *value = mlir_attr_of(&op->attrs, "value");
@@ -173,7 +173,7 @@ static struct array *constant_of(struct evaluation *evaluation, const struct mli
     return constant;
 }
 
-/* check.eq has a result: whether they are equal. */
+/* Sets the result of check.eq: whether the operands are equal.  Other checks have none. */
 static bool set_result(struct evaluation *evaluation, struct frame *frame, const struct mlir_op *op,
                        bool passed) {
     if (op->result_count == 0)

@@ -1,4 +1,4 @@
-/* Functions of StableHLO text, run op by op.
+/* Runs functions of StableHLO text, op by op.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "mlir_eval.h"
@@ -38,7 +38,7 @@ struct array *array_make(struct evaluation *evaluation, const struct mlir_op *op
     array->count = 1;
     for (int d = 0; d < shape->rank; d++)
         if (__builtin_mul_overflow(array->count, shape->dims[d], &array->count))
-            array->count = INT64_MAX / 32; /* unless another extent is 0 */
+            array->count = INT64_MAX / 32; /* too large, unless a later extent is 0 */
     if (array->count > evaluation->most_bytes ||
         bytes_of(array) > evaluation->most_bytes - evaluation->bytes) {
         eval_fail(evaluation, op,
@@ -106,7 +106,7 @@ static bool check_shapes(struct evaluation *evaluation, const struct frame *fram
                          const struct mlir_op *op, const struct array *result) {
     for (int i = 0; i < op->operand_count; i++) {
         const struct array *operand = operand_of(frame, op, i);
-        bool scalar = operand->shape.rank == 0; /* predicates, bounds */
+        bool scalar = operand->shape.rank == 0; /* such as a predicate or a bound */
         bool same = operand->shape.rank == result->shape.rank &&
                     memcmp(operand->shape.dims, result->shape.dims,
                            (size_t)result->shape.rank * sizeof(int64_t)) == 0;
@@ -167,7 +167,7 @@ static void release_all(struct evaluation *evaluation, struct array **arrays, in
     free(arrays);
 }
 
-/* arguments are held by the caller; what is returned the caller has to release. */
+/* Runs a function.  The caller owns the arguments, and must release the arrays in `returned`. */
 static bool eval_function(struct evaluation *evaluation, const struct mlir_function *function,
                           struct array *const *arguments, struct array ***returned, int *count) {
     struct frame frame = {.function = function};
@@ -239,7 +239,7 @@ static bool eval_call(struct evaluation *evaluation, struct frame *frame,
     return done;
 }
 
-/* check.* as a custom call: its target's name decides. */
+/* Runs a check that is written as a custom call.  The target's name selects the check. */
 static bool eval_custom_call(struct evaluation *evaluation, struct frame *frame,
                              const struct mlir_op *op) {
     char name[32] = "";
@@ -283,7 +283,8 @@ static bool refuse_op(struct evaluation *evaluation, const struct mlir_op *op) {
         "iota, call, checks");
 }
 
-/* What an op writes is bounded by --max-memory, or read by the next. */
+/* Counts an op's steps, from the elements that it reads.  Writes need no count: --max-memory limits
+   them, or a later op reads them. */
 static bool count_steps(struct evaluation *evaluation, const struct frame *frame,
                         const struct mlir_op *op) {
     enum { STEPS_OF_OP = 100 };

@@ -6,7 +6,7 @@
 
 #include "../gen/stablehlo.h"
 
-/* A value: shared by all that hold it. */
+/* A value, with a count of its holders. */
 struct array {
     int holders;
     struct tensor_shape shape;
@@ -14,7 +14,7 @@ struct array {
     unsigned char *data;
 };
 
-/* A program being run. */
+/* The state of a running program. */
 enum { MOST_PORTABLE = 8 };
 
 struct evaluation {
@@ -23,27 +23,27 @@ struct evaluation {
     struct error *error;
     int threads, portable, depth;
     const kvmill_pack *pack;          /* kernels for gathers and scatters; or NULL */
-    const char *window_out_of_bounds; /* of all scatters; NULL: as StableHLO says */
+    const char *window_out_of_bounds; /* for all scatters; NULL: StableHLO's rule */
     int passed, failed;
-    int windows, portables; /* gathers and scatters that were run, and those by portable kernels */
+    int windows, portables; /* gathers and scatters run; of these, by portable kernels */
     char by_portable[MOST_PORTABLE]
                     [160];     /* "stablehlo.gather (why)", each once, "" after the last */
-    int64_t bytes, most_bytes; /* that all arrays hold */
-    int64_t steps, most_steps; /* that were taken: see eval_op */
+    int64_t bytes, most_bytes; /* of all arrays */
+    int64_t steps, most_steps; /* taken so far: see eval_op */
 };
 
-/* A call of a function: its values so far. */
+/* A call of a function, with the values computed so far. */
 struct frame {
     const struct mlir_function *function;
     struct array **values;
 };
 
-/* The message at an op's place; false. */
+/* Sets a message at the op's place in the file.  Returns false. */
 __attribute__((format(printf, 3, 4))) bool eval_fail(struct evaluation *evaluation,
                                                      const struct mlir_op *op, const char *format,
                                                      ...);
 
-/* A new array, zeroed; NULL with the error set.  Released with array_release. */
+/* Returns a new zeroed array, or NULL with the error set.  Release it with array_release. */
 struct array *array_make(struct evaluation *evaluation, const struct mlir_op *op,
                          const struct tensor_shape *shape);
 struct array *array_hold(struct array *array);
@@ -54,27 +54,27 @@ void array_set(struct array *array, int64_t i, struct kvmill_scalar value);
 
 struct array *operand_of(const struct frame *frame, const struct mlir_op *op, int i);
 
-/* Make the array of the op's only result. */
+/* Makes the array of the op's only result. */
 struct array *result_of(struct evaluation *evaluation, struct frame *frame,
                         const struct mlir_op *op);
 
-/* How an op is run: operands and results are there as its type says. */
+/* How to run an op.  The number of operands has been checked. */
 struct evaluator {
     const char *name; /* without "stablehlo." */
     int operands;     /* -1: any number */
     bool (*run)(struct evaluation *evaluation, struct frame *frame, const struct mlir_op *op);
 };
 
-/* Ops that move elements; gather and scatter; checks.  NULL when there is none of that name. */
+/* Evaluators of ops that move elements, and of gather and scatter; NULL if the name is unknown. */
 const struct evaluator *shape_evaluator(const char *name);
 const struct evaluator *window_evaluator(const char *name);
 const struct evaluator *check_evaluator(const char *name);
 
-/* check.expect_eq (.. _close, check.eq), by name without "check.", with what it compares. */
+/* Runs a check, such as check.expect_eq.  `name` is without "check.". */
 bool eval_check(struct evaluation *evaluation, struct frame *frame, const struct mlir_op *op,
                 const char *name);
 
-/* All chunks: functions @main, or all without arguments. */
+/* Runs all chunks: @main of each, or all functions without arguments if it has no @main. */
 bool mlir_run(struct evaluation *evaluation);
 
 #endif

@@ -1,4 +1,4 @@
-/* Ops that only move elements: constants, broadcasts, slices, ...; and reductions.
+/* Runs ops that only move elements (constants, broadcasts, slices, ...) and reductions.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 /* ---- Places ---- */
 
-/* Coordinates of element i of a shape. */
+/* Sets `at` to the coordinates of element i. */
 static void coordinates(const struct tensor_shape *shape, int64_t i, int64_t *at) {
     for (int d = shape->rank - 1; d >= 0; d--) {
         at[d] = i % shape->dims[d];
@@ -35,7 +35,7 @@ static bool same_element(struct evaluation *evaluation, const struct mlir_op *op
            eval_fail(evaluation, op, "changes the element type; accepted: the operand's");
 }
 
-/* A list of integers: [1, 2] or array<i64: 1, 2>; `count` of them, each in [0, below). */
+/* Reads a list of `count` integers, [1, 2] or array<i64: 1, 2>, each in [0, below). */
 static bool read_list(struct evaluation *evaluation, const struct mlir_op *op, const char *key,
                       int count, int64_t below, int64_t *list) {
     const struct mlir_attr *attr = mlir_attr_of(&op->attrs, key);
@@ -154,7 +154,8 @@ static bool read_axis(struct evaluation *evaluation, const struct mlir_op *op,
     return true;
 }
 
-/* All axes but one are the result's, and these add up to it. */
+/* Checks that operands have the result's shape, except along `axis`, where their extents add up to
+   the result's. */
 static bool check_pieces(struct evaluation *evaluation, const struct frame *frame,
                          const struct mlir_op *op, const struct array *result, int axis) {
     int64_t sum = 0;
@@ -256,7 +257,7 @@ static bool eval_iota(struct evaluation *evaluation, struct frame *frame,
 
 /* ---- Reductions ---- */
 
-/* The op between elements, in "applies" or as the only one of the region. */
+/* Returns the op that combines elements: from "applies", or the only op of the region. */
 static const struct kvmill_scalar_op *reducer_of(const struct mlir_op *op) {
     char name[32] = "";
     const struct mlir_attr *applies = mlir_attr_of(&op->attrs, "applies");
@@ -269,7 +270,7 @@ static const struct kvmill_scalar_op *reducer_of(const struct mlir_op *op) {
     return kvmill_scalar_op_by_name(name);
 }
 
-/* Axes of the operand that are not reduced are the result's. */
+/* Checks that the result has the operand's axes that are not reduced. */
 static bool check_reduced(struct evaluation *evaluation, const struct mlir_op *op,
                           const struct array *operand, const struct array *result,
                           const bool *reduced) {
@@ -285,7 +286,7 @@ static bool check_reduced(struct evaluation *evaluation, const struct mlir_op *o
            eval_fail(evaluation, op, "the result has another shape; accepted: the axes that stay");
 }
 
-/* A reduction under way. */
+/* The state of a reduction. */
 struct reduction {
     const struct array *operand, *init;
     struct array *result;

@@ -1,4 +1,4 @@
-/* Gathers and scatters of StableHLO text, run by the library.
+/* Runs gathers and scatters of StableHLO text by the library.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -23,7 +23,7 @@ static bool library_failed(struct evaluation *evaluation, const struct mlir_op *
     return false;
 }
 
-/* Why it is a portable kernel, in brackets after its name; NULL: it is not. */
+/* Returns the reason why a plan runs a portable kernel, from "(" on, or NULL if it does not. */
 static const char *portable_reason(const char *description) {
     const char *gather = strstr(description, "__portable (");
     const char *scatter = strstr(description, "the portable kernel (");
@@ -47,7 +47,7 @@ static void count_window(struct evaluation *evaluation, const struct mlir_op *op
     strcpy(evaluation->by_portable[i], words);
 }
 
-/* Run the plan, if there is one, and release it. */
+/* Runs and destroys the plan, if planning succeeded. */
 static bool run_plan(struct evaluation *evaluation, const struct mlir_op *op, kvmill_status status,
                      kvmill_plan *plan, const DLTensor *const *tensors, kvmill_error *reason) {
     if (status == KVMILL_OK)
@@ -87,7 +87,7 @@ static bool eval_gather(struct evaluation *evaluation, struct frame *frame,
     return run_plan(evaluation, op, status, plan, tensors, &reason);
 }
 
-/* What a scatter of text needs while it runs; too large for a stack. */
+/* The state of a running scatter.  It is too large for the stack. */
 struct scattering {
     struct scatter_problem problem;
     struct scatter_view view;

@@ -49,7 +49,8 @@ void model_names_free(struct model_names *names) {
 
 /* ---- Refusals ---- */
 
-/* Whose absence the reader reports. */
+/* Whether the name has the ending of a model file.  If the file does not exist, its reader reports
+   that. */
 static bool is_file_name(const char *given) {
     static const char *const endings[] = {".json", ".gguf", ".onnx", ".mlir", ".mlirbc", NULL};
     for (int i = 0; endings[i] != NULL; i++)
@@ -58,7 +59,7 @@ static bool is_file_name(const char *given) {
     return false;
 }
 
-/* "meta-llama/Llama-3.1-8B": what Hugging Face calls a model. */
+/* Whether the name has the form of a Hugging Face model, "meta-llama/Llama-3.1-8B". */
 static bool is_id(const char *given) {
     const char *slash = strchr(given, '/');
     return slash != NULL && slash > given && slash[1] != '\0' && strchr(slash + 1, '/') == NULL &&
@@ -102,7 +103,7 @@ static char *refuse_directory(const char *given, struct error *error) {
     return NULL;
 }
 
-/* ---- Which it is ---- */
+/* ---- Finding the file ---- */
 
 static char *copy_of(const char *path, struct error *error) {
     char *copy = strdup(path);
@@ -111,7 +112,8 @@ static char *copy_of(const char *path, struct error *error) {
     return copy;
 }
 
-/* The path, or NULL where there is none.  false: out of memory. */
+/* Sets *found to the path of a file, or to NULL if the file does not exist.  Returns false if out
+   of memory. */
 static bool find_file(const char *directory, const char *name, char **found, struct error *error) {
     char *path = path_join(directory, name);
     bool is_there = path != NULL && access(path, F_OK) == 0;

@@ -12,12 +12,12 @@ static const char *const kind_words[] = {
     [LAYER_NONE] = "no cache",
 };
 
-/* What a window leaves of the cache, except in llama.cpp's. */
+/* Whether the layer's cache is a ring: it has a window, and is not llama.cpp's. */
 static bool is_ring(const struct layer *layer, const struct cache_choice *choice) {
     return layer->kind == LAYER_SLIDING && choice->ggml[GGML_KEY] == NULL;
 }
 
-/* After the last layer of those from `first` on that are alike. */
+/* Returns the first layer after `first` that differs from it. */
 static int end_of_alike(const struct model *model, int first) {
     int next = first + 1;
     while (next < model->layer_count &&
@@ -42,7 +42,8 @@ static void print_layer(const struct layer *layer, const struct cache_choice *ch
     print_shown(stdout, "%s\n", layer->merges ? ", next to a compressed stream" : "");
 }
 
-/* "q8_0", "float16, q4_0"; `own` for the model's. */
+/* Writes the cache's type, such as "q8_0" or "float16, q4_0".  `own` is the word for the model's
+   type. */
 static void write_type(const struct cache_choice *choice, const char *own, char *type,
                        size_t size) {
     const struct kvmill_format_parts *const *ggml = choice->ggml;

@@ -1,4 +1,4 @@
-/* The layers of a model, and what they store for each token.
+/* Prints the layers of a model, and what they store for each token.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_MODEL_LAYERS_H
@@ -7,10 +7,10 @@
 #include "../base/json.h"
 #include "../gen/spec.h"
 
-/* On standard output; neighbours that are alike share a line. */
+/* Prints the layers to standard output.  Equal adjacent layers share a line. */
 void print_layers(const struct model *model, const struct cache_choice *choice);
 
-/* The same as an object. */
+/* Returns the layers as an object. */
 json_t *json_of_model(const struct model *model, const struct cache_choice *choice);
 
 #endif

@@ -10,7 +10,7 @@ static const char *name_at(const struct file_names *names, int place) {
     return names->name_at(names->holder, place);
 }
 
-/* "past_cache=FILE.npy, update=FILE.npy" */
+/* Writes "past_cache=FILE.npy, update=FILE.npy", with all names. */
 static const char *join_names(const struct file_names *names, char text[ACCEPTED_SIZE]) {
     size_t at = 0;
     text[0] = '\0';

@@ -74,7 +74,7 @@ static bool parse_shape(const char *header, struct npy *npy) {
 
 static bool set_fortran_strides(struct npy *npy) {
     int64_t stride = 1, *strides = malloc((size_t)(npy->tensor.ndim + 1) * sizeof *strides);
-    bool overflow = false; /* never: all of it fits memory */
+    bool overflow = false; /* impossible: the data fits in memory */
     if (strides == NULL)
         return false;
     for (int d = 0; d < npy->tensor.ndim; d++) {
@@ -136,7 +136,7 @@ static bool read_header(FILE *stream, char header[LARGEST_HEADER + 1]) {
     return true;
 }
 
-/* What is left of a regular file. */
+/* Whether a regular file has fewer than `bytes` bytes left; *have is the number of them. */
 static bool is_shorter(FILE *stream, size_t bytes, size_t *have) {
     struct stat status;
     off_t at = ftello(stream);
@@ -151,7 +151,8 @@ static bool refuse_length(const char *path, size_t have, size_t bytes, struct er
                 bytes);
 }
 
-/* A header may say more than there is memory for. */
+/* Reads the data.  Checks the file's length first, because the header may ask for more memory than
+   the machine has. */
 static bool read_data(FILE *stream, const char *path, struct npy *npy, struct error *error) {
     size_t bytes = npy_bytes(npy), got;
     if (is_shorter(stream, bytes, &got))
@@ -188,7 +189,7 @@ bool npy_read(const char *path, struct npy *npy, struct error *error) {
     return done;
 }
 
-/* A shape and data of its own; the data is zeros.  Releases what there is on failure. */
+/* Allocates the shape, and data of zeros.  Releases everything on failure. */
 static bool allocate(struct npy *npy, const int64_t *dims, struct error *error) {
     size_t rank = (size_t)npy->tensor.ndim;
     npy->tensor.strides = NULL;
@@ -214,7 +215,7 @@ static const char *numpy_word(DLDataType type) {
     return known != NULL ? known->numpy : NULL;
 }
 
-/* What NumPy does not have travels as unsigned integers. */
+/* Returns NumPy's word for a type, or for unsigned integers of its width if NumPy lacks it. */
 static const char *descr_of(DLDataType type) {
     const char *own = numpy_word(type);
     const char *carrier = numpy_word((DLDataType){kDLUInt, type.bits, 1});
@@ -236,10 +237,10 @@ void npy_free(struct npy *npy) {
     *npy = (struct npy){0};
 }
 
-/* Where element `index` is, counted row-major. */
+/* Returns the address of the element with a row-major index. */
 static unsigned char *element_at(const DLTensor *tensor, int64_t index) {
     int64_t offset = tensor->strides == NULL ? index : 0;
-    bool overflow = false; /* never: it is all in memory */
+    bool overflow = false; /* impossible: the data is in memory */
     for (int d = tensor->ndim - 1; tensor->strides != NULL && d >= 0; d--) {
         int64_t step = kvmill_times(index % tensor->shape[d], tensor->strides[d], &overflow);
         offset = kvmill_plus(offset, step, &overflow);
@@ -257,7 +258,7 @@ void npy_copy(const struct npy *from, struct npy *to) {
 
 /* ---- Writing ---- */
 
-/* Padded so that the data begins at a multiple of 64 bytes, as NumPy does. */
+/* Prints the header, padded so that the data begins at a multiple of 64 bytes, as NumPy does. */
 static bool print_header(const struct npy *npy, struct text *text) {
     struct text dict = {0};
     bool done = text_print(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': (", npy->descr);

@@ -1,4 +1,4 @@
-/* NumPy's .npy files (format versions 1 to 3), as DLTensors.
+/* Reads and writes NumPy's .npy files (format versions 1 to 3) as DLTensors.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_NPY_H
@@ -9,29 +9,30 @@
 #include "../base/error.h"
 
 struct npy {
-    DLTensor tensor; /* owns shape, strides and data; a file's has strides in Fortran order alone */
-    char descr[16];  /* NumPy's word for the type, "<f4" */
-    bool is_view;    /* its data is another's */
+    DLTensor tensor; /* owns shape, strides and data; strides only if read in Fortran order */
+    char descr[16];  /* NumPy's word for the type, such as "<f4" */
+    bool is_view;    /* does not own its data */
 };
 
-/* Little-endian numbers, bool and complex.  Release with npy_free. */
+/* Reads a file of little-endian numbers, bool or complex.  Release with npy_free. */
 bool npy_read(const char *path, struct npy *npy, struct error *error);
 
-/* Write row-major data; the file is there whole or not at all. */
+/* Writes row-major data.  The file is written completely or not at all. */
 bool npy_write(const char *path, const struct npy *npy, struct error *error);
 
-/* Like `model`, row-major, with data of its own. */
+/* Makes an array of the type and shape of `model`, row-major, with its own data. */
 bool npy_like(const struct npy *model, struct npy *npy, struct error *error);
 
-/* Zeros of that type, or of unsigned integers that carry it, of whole bytes. */
+/* Makes an array of zeros.  The type, or the unsigned integers that carry it, must have whole
+   bytes. */
 bool npy_make(DLDataType dtype, const int64_t *dims, int rank, struct npy *npy,
               struct error *error);
 void npy_free(struct npy *npy);
 
-/* The elements, of whole bytes, to an array of the same shape, both with any strides. */
+/* Copies elements of whole bytes to an array of the same shape.  Both may have any strides. */
 void npy_copy(const struct npy *from, struct npy *to);
 
-/* Bytes of the data. */
+/* Returns the size of the data in bytes. */
 size_t npy_bytes(const struct npy *npy);
 
 #endif

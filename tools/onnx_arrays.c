@@ -10,7 +10,8 @@
 
 /* ---- Values ---- */
 
-/* 4-bit elements in their bytes: without a shape, which the spec has. */
+/* Makes an array for a constant.  4-bit elements become bytes without the shape, which the spec
+   has. */
 static bool make_for(const struct onnx_value *value, int64_t bytes, struct npy *npy,
                      struct error *error) {
     if (kvmill_dtype_bits(value->dtype) == 4)
@@ -52,10 +53,10 @@ bool onnx_array_learn(struct onnx_model *model, struct onnx_value *value, const 
 
 /* ---- Copies and views ---- */
 
-/* The elements of a strided array in row-major order. */
+/* Copies the elements of a strided array in row-major order. */
 static void copy_rows(const DLTensor *from, const DLTensor *to, int64_t count) {
     int bytes = from->dtype.bits / 8;
-    bool overflow = false; /* never: all of it is in memory */
+    bool overflow = false; /* impossible: the data is in memory */
     for (int64_t i = 0; i < count; i++) {
         int64_t at = 0, rest = i;
         for (int d = from->ndim - 1; d >= 0; d--) {
@@ -103,7 +104,7 @@ void array_return(struct npy *view) {
 
 static void set_strides(const DLTensor *tensor, int64_t *strides) {
     int64_t stride = 1;
-    bool overflow = false; /* of an empty array: nobody steps along it */
+    bool overflow = false; /* only if the array is empty, so that no stride is used */
     for (int d = tensor->ndim - 1; d >= 0; d--) {
         strides[d] = stride;
         stride = kvmill_times(stride, tensor->shape[d], &overflow);
@@ -131,7 +132,8 @@ bool array_lead(const struct tensor_shape *shape, struct npy *view, struct error
 
 /* ---- Indices ---- */
 
-/* Which axis of the data a component of an index vector is a place on. */
+/* The data of a gather or scatter, and the axis that each component of an index vector counts
+   on. */
 struct starts {
     const struct axes *map;
     const struct tensor_shape *data;
@@ -171,7 +173,7 @@ static bool check_index(const struct onnx_call *call, const DLTensor *indices, i
                                          i, index, extent, extent - 1, fits ? "" : ", as int64");
 }
 
-/* Components of a vector are side by side. */
+/* The components of an index vector must be adjacent. */
 bool onnx_wrap_indices(const struct onnx_call *call, const struct spec *spec,
                        const DLTensor *indices, struct error *error) {
     const struct starts starts = starts_of(spec);

@@ -45,10 +45,10 @@ struct table {
     char letters[72];
 };
 
-/* Letters for -x options; all others are long. */
+/* Fills getopt's tables.  Options of one letter are short, others long. */
 static void fill_table(struct table *table, const struct option_help *help) {
     char *letter = table->letters;
-    *letter++ = ':'; /* tell a missing argument from an unknown option */
+    *letter++ = ':'; /* distinguish a missing argument from an unknown option */
     int count = option_count(help);
     for (int i = 0; i < count; i++) {
         table->options[i] = (struct option){help[i].name, help[i].argument != NULL, NULL, 256 + i};
@@ -164,13 +164,14 @@ bool option_seconds(const struct options *options, const char *name, double *sec
 
 /* ---- Ending ---- */
 
-/* "file: ..." or "file:line:column: ...", which editors take to the place. */
+/* Whether the message begins with "file:", perhaps with line and column, which editors can open. */
 static bool names_file(const char *text) {
     size_t length = strcspn(text, ": ");
     return text[0] != '-' && text[0] != '"' && length > 0 && text[length] == ':';
 }
 
-/* What is of no file begins with the program's name.  Names in it come from files. */
+/* Prints a message, with the program's name first unless it names a file.  Control characters are
+   escaped, because names may come from files. */
 static int report(const struct error *error) {
     bool has_name = strncmp(error->text, "kvmill ", 7) == 0 || names_file(error->text);
     if (!has_name)
@@ -179,7 +180,8 @@ static int report(const struct error *error) {
     return error->exit_code;
 }
 
-/* errno no longer tells what failed before the last flush. */
+/* Flushes standard output.  If an earlier write failed, errno has changed since, so the reason is
+   guessed. */
 int finish_output(void) {
     struct error error;
     bool failed_before = ferror(stdout) != 0;

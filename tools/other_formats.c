@@ -9,7 +9,7 @@
 #define NO_ROTATION    "is not supported; rotate queries and rows, and choose iq4_nl"
 #define NO_CHANNELS    "has scales of channels, which are not supported; q5_0,q4_1 takes 5.25 bits"
 
-/* doc/guide/formats.md says more of what is not supported. */
+/* doc/guide/formats.md says more about formats that are not supported. */
 static const struct {
     const char *word, *advice;
 } others[] = {

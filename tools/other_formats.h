@@ -1,4 +1,4 @@
-/* What other programs call formats of caches: those that kvmill has by another word, and those
+/* Other programs' names of cache formats: formats that kvmill has under another name, and formats
    that it does not support.
 
    SPDX-License-Identifier: Apache-2.0 */
@@ -7,7 +7,8 @@
 
 #include <stddef.h>
 
-/* "; fp8 is float8e4m3fn", of the first of the words between commas that is one; else "". */
+/* Returns advice for a message, such as "; fp8 is float8e4m3fn", about the first known word in a
+   list with commas, or "". */
 const char *other_format_advice(const char *words, char *text, size_t size);
 
 #endif

@@ -26,9 +26,9 @@
 
 enum { KEY_DIGITS = 16, OTHERS_WRITE = 022 };
 
-/* ---- Whose it is ---- */
+/* ---- Owners and permissions ---- */
 
-/* Why what is open cannot be trusted; NULL: it can. */
+/* Returns why an open file or directory cannot be trusted, or NULL. */
 static const char *fault_of(int file) {
     struct stat status;
     if (fstat(file, &status) != 0)
@@ -38,8 +38,8 @@ static const char *fault_of(int file) {
     return status.st_mode & OTHERS_WRITE ? "others may write to it" : NULL;
 }
 
-/* The owner of the directory above, or anyone where all may rename what is in it, can put another
-   in the place of ours. */
+/* Returns why the parent directory cannot be trusted, or NULL.  Its owner, or anyone who may rename
+   files in it, could replace the cache's directory. */
 static const char *parent_fault_of(int directory) {
     struct stat status;
     if (fstat(directory, &status) != 0)
@@ -64,7 +64,7 @@ static void note(const char *path, const char *name, const char *fault, const ch
 
 /* ---- The directory ---- */
 
-/* NULL after an error. */
+/* Returns the path of the parent directory, to be freed, or NULL after an error. */
 static char *find_parent(struct error *error) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char *path = NULL;
@@ -88,7 +88,8 @@ static char *find_parent(struct error *error) {
 
 static const char our_name[] = "kvmill";
 
-/* Below 0 with a fault: it is not ours alone; without one: an error. */
+/* Opens the cache's directory.  Returns -1 with a fault if other users may change it, or without a
+   fault after an error. */
 static int open_ours(const char *path, int parent, const char **fault, struct error *error) {
     *fault = parent_fault_of(parent);
     if (*fault == NULL)
@@ -140,8 +141,7 @@ static bool use_parent(struct pack_cache *cache, const char *path, struct error 
     return cache->directory >= 0 && (cache->path != NULL || out_of_memory(error));
 }
 
-/* ---- Builds that were killed: <key>.<process>/, with a file that they locked, and
- * <key>.<process>.log ---- */
+/* ---- Killed builds: <key>.<process>/ with a lock file, and <key>.<process>.log ---- */
 
 enum { ABANDONED_SECONDS = 3600 };
 static const char lock_name[] = "lock";
@@ -150,8 +150,9 @@ static bool lock_file(int file) {
     return flock(file, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* Without the lock: it is of a moment, or of an older version; and a process of another machine
-   that shares the directory is not seen here.  So time must have passed. */
+/* Whether a build is abandoned: nothing locks its file.  Without a lock file it may be just
+   beginning, be of an older version, or belong to another machine that shares the directory.  Then
+   it counts as abandoned after ABANDONED_SECONDS. */
 static bool is_left(int cache, const char *name) {
     struct stat status;
     char path[NAME_MAX + sizeof lock_name + 1];
@@ -210,20 +211,20 @@ void pack_cache_close(struct pack_cache *cache) {
     *cache = (struct pack_cache){.directory = -1};
 }
 
-/* ---- A pack in it ---- */
+/* ---- A pack in the cache ---- */
 
 struct entry {
     const struct pack_cache *cache;
     char key[SHA256_TEXT];
-    char name[KEY_DIGITS + 1]; /* of the directory */
-    char library[128];         /* in it */
-    char *target;              /* the directory in the cache */
-    char *ours, *log;          /* where it is made, and what make says */
+    char name[KEY_DIGITS + 1]; /* of its directory in the cache */
+    char library[128];         /* the file name of the library */
+    char *target;              /* the path of that directory */
+    char *ours, *log;          /* the directory where it is built, and make's log */
 };
 
 static const char stamp_name[] = "stamp";
 
-/* The size and hash of what is open go with the key. */
+/* Prints the stamp: the key, and the size and hash of an open library. */
 static bool print_stamp(const struct entry *entry, int library, struct text *stamp) {
     char block[65536], hash[SHA256_TEXT];
     struct sha256 sha;
@@ -239,7 +240,8 @@ static bool print_stamp(const struct entry *entry, int library, struct text *sta
                                   (long long)at, hash);
 }
 
-/* Without following a link, waiting for a fifo, or taking what is not ours. */
+/* Opens a kept file or directory.  Does not follow a link or wait for a fifo; refuses a file that
+   other users may change. */
 static int open_kept(int directory, const char *name, int flags, const char **fault) {
     int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags);
     if (file < 0 && errno != ENOENT)
@@ -275,7 +277,8 @@ static int find_library(const struct entry *entry, int directory, const char **f
     return -1;
 }
 
-/* Below 0: there is none, or none to be used, which is said. */
+/* Returns a descriptor of the kept library, or -1.  Prints a note if there is one that cannot be
+   used. */
 static int find_kept(const struct entry *entry) {
     const char *fault = NULL;
     int directory = open_kept(entry->cache->directory, entry->name, O_DIRECTORY, &fault);
@@ -287,7 +290,7 @@ static int find_kept(const struct entry *entry) {
     return library;
 }
 
-/* ---- Building it: in a directory of our own, which then becomes the cache's ---- */
+/* ---- Building, in a directory of this process, which is then renamed to its place ---- */
 
 static bool write_stamp(const struct entry *entry, int directory, int library) {
     struct text stamp = {0};
@@ -301,7 +304,8 @@ static bool write_stamp(const struct entry *entry, int directory, int library) {
     return done;
 }
 
-/* What is on the disk before it has its name survives a machine that stops. */
+/* Writes everything to the disk before the directory is renamed, so that it survives a crash of the
+   machine. */
 static bool seal(const struct entry *entry, int directory, int library) {
     struct stat status;
     return fstat(library, &status) == 0 &&
@@ -310,7 +314,8 @@ static bool seal(const struct entry *entry, int directory, int library) {
            unlinkat(directory, lock_name, 0) == 0 && fsync(directory) == 0;
 }
 
-/* Another process may have been first with the same.  Whatever else is in the way is of no use. */
+/* Moves the build to its place in the cache.  If something is there, it is the same pack from
+   another process, or useless, and is replaced. */
 static void move_to_target(const struct entry *entry) {
     if (rename(entry->ours, entry->target) != 0) {
         remove_tree(entry->target);
@@ -320,7 +325,7 @@ static void move_to_target(const struct entry *entry) {
     fsync(entry->cache->directory);
 }
 
-/* Below 0 after an error. */
+/* Builds the library.  Returns its descriptor, or -1 after an error. */
 static int make_library(const struct entry *entry, const struct output *output, int directory,
                         struct error *error) {
     int written;
@@ -342,7 +347,7 @@ static int make_library(const struct entry *entry, const struct output *output, 
     return library;
 }
 
-/* The locked directory to build in; below 0 after an error. */
+/* Makes and locks a directory to build in.  Returns its descriptor, or -1 after an error. */
 static int open_build(const struct entry *entry, int *lock, struct error *error) {
     remove_tree(entry->ours);
     if (mkdir(entry->ours, 0700) != 0) {
@@ -352,7 +357,7 @@ static int open_build(const struct entry *entry, int *lock, struct error *error)
     int directory = open(entry->ours, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     *lock = openat(directory, lock_name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (*lock >= 0 && directory >= 0) {
-        lock_file(*lock); /* a file system without locks has builds swept by time */
+        lock_file(*lock); /* may fail: without locks, builds are removed by age */
         return directory;
     }
     fail_errno(error, "open", entry->ours);
@@ -368,7 +373,7 @@ static int build_noted(const struct entry *entry, const struct output *output,
         library = make_library(entry, output, directory, error);
     if (library >= 0 || signals_noted)
         unlink(entry->log);
-    remove_tree(entry->ours); /* unless it has moved */
+    remove_tree(entry->ours); /* if it was not moved */
     if (directory >= 0)
         close(directory);
     if (lock >= 0)
@@ -384,7 +389,7 @@ static int build(const struct entry *entry, const struct output *output, struct 
     return library;
 }
 
-/* ---- The one or the other ---- */
+/* ---- Finding or building ---- */
 
 static bool name_entry(struct entry *entry, const struct output *output, const char *name,
                        struct error *error) {

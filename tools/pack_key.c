@@ -7,7 +7,7 @@
 
 #include "../base/program.h"
 
-/* With its length: what follows cannot be taken for a part of it. */
+/* Adds data with its length, so that data that follows cannot be taken for a part of it. */
 static void add_bytes(struct sha256 *sha, const char *data, size_t length) {
     uint64_t count = length;
     sha256_add(sha, &count, sizeof count);
@@ -18,7 +18,7 @@ static void add_text(struct sha256 *sha, const char *text) {
     add_bytes(sha, text, strlen(text));
 }
 
-/* Lines of /proc/cpuinfo that do not change from moment to moment. */
+/* Whether a line of /proc/cpuinfo describes the CPU; other lines change from moment to moment. */
 static bool describes_cpu(const char *line) {
     static const char *const starts[] = {"vendor_id", "cpu family", "model", "stepping",
                                          "flags",     "Features",   "CPU ",  NULL};
@@ -28,7 +28,7 @@ static bool describes_cpu(const char *line) {
     return false;
 }
 
-/* The first processor stands for all. */
+/* Adds the lines of the first processor. */
 static bool add_lines(struct sha256 *sha, FILE *stream) {
     char *line = NULL;
     size_t room = 0;

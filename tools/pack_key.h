@@ -1,4 +1,4 @@
-/* The key of a compiled pack: everything that it depends on, in one word.
+/* Computes the key of a compiled pack, a hash of everything that it depends on.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_PACK_KEY_H
@@ -7,8 +7,9 @@
 #include "../base/output.h"
 #include "../base/sha256.h"
 
-/* A hash of the files, the compiler and its flags, and where these say "native" of the CPU, as
-   /proc below `root` ("") describes it.  false: it cannot be known, EXIT_ENVIRONMENT. */
+/* Hashes the files, the compiler and its flags.  If the flags contain "native", also hashes the
+   CPU, from /proc in the directory `root`.  Returns false, with EXIT_ENVIRONMENT, if the compiler
+   or CPU is unknown. */
 bool pack_key(const struct output *output, const char *root, char key[SHA256_TEXT],
               struct error *error);
 

@@ -10,7 +10,8 @@
 #include "../gen/places.h"
 #include "ranks_module.h"
 
-/* What mpirun tells those it starts; to ask MPI itself takes half a second, and its handlers. */
+/* Returns how many ranks mpirun started, from its variable.  Asking MPI itself takes half a second
+   and installs MPI's signal handlers. */
 static int ranks_started(void) {
     const char *size = getenv("OMPI_COMM_WORLD_SIZE");
     return size != NULL ? atoi(size) : 1;
@@ -23,7 +24,7 @@ const char *ranks_directory(void) {
                                                   : "/tmp";
 }
 
-/* Open MPI looks for symbols of its own in modules that it loads: so they are for all. */
+/* Loads the module.  Its symbols are global, because Open MPI loads modules that use them. */
 static bool load(struct ranks *ranks, struct error *error) {
     struct text path = {0};
     if (!text_print(&path, "%s/ranks_mpi.so", module_directory()))
@@ -55,7 +56,7 @@ void ranks_close(struct ranks *ranks) {
     ranks->module = NULL;
 }
 
-/* ---- Messages: the head in a line, then the body ---- */
+/* ---- Messages: a line with the head, then the body ---- */
 
 bool ranks_send(const struct ranks *ranks, int to, json_t *head, const char *body,
                 struct error *error) {

@@ -1,4 +1,4 @@
-/* The module that ranks.c loads: four functions, for the part of MPI that is needed.
+/* The interface of the module that ranks.c loads: the functions of MPI that are needed.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_RANKS_MODULE_H
@@ -9,16 +9,17 @@
 
 struct ranks_module {
     bool (*open)(int *rank, int *count);
-    void (*close)(void); /* when all ranks do */
+    void (*close)(void); /* waits for all ranks */
 
-    /* false: it could not be handed over, in half a minute. */
+    /* Returns false if the text could not be handed over within half a minute. */
     bool (*send)(int to, const char *data, size_t length);
 
-    /* Text from any rank, of malloc; NULL: none in that time, or a signal came. */
+    /* Returns a text from any rank, to be freed, or NULL if none comes within `seconds`, or after a
+       signal. */
     char *(*receive)(double seconds, int *from);
 };
 
-/* The symbol of the module. */
+/* The module's symbol. */
 extern const struct ranks_module kvmill_ranks_module;
 
 #endif

@@ -1,4 +1,4 @@
-/* Ranks by Open MPI: the only file that uses MPI, built as a separate module.
+/* Implements ranks by Open MPI.  The only file that uses MPI, built as a separate module.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
@@ -11,14 +11,14 @@
 
 enum { TAG = 1, PAUSE = 5000000 /* nanoseconds */, MOST_SECONDS = 30 };
 
-/* Candidates that crash are the tuner's business, so no handlers for that; and reading another
-   process's memory is forbidden in many containers.  What the user has set stays. */
+/* Sets parameters, unless the user has set them: no signal handlers, because kvmill handles crashes
+   of candidates itself; and no reading of other processes' memory, which many containers forbid. */
 static void set_parameters(void) {
     setenv("OMPI_MCA_opal_signal", "", 0);
     setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
 }
 
-/* A rank that is lost must not end the others. */
+/* Starts MPI.  Errors are returned, so that a lost rank does not end the others. */
 static bool open_ranks(int *rank, int *count) {
     set_parameters();
     return MPI_Init(NULL, NULL) == MPI_SUCCESS &&
@@ -31,14 +31,16 @@ static void close_ranks(void) {
     MPI_Finalize();
 }
 
-/* MPI's own waiting keeps a processor busy.  false: a signal came. */
+/* Sleeps for a moment, because MPI's own waiting keeps a processor busy.  Returns false after a
+   signal. */
 static bool doze(double *seconds) {
     const struct timespec pause = {.tv_nsec = PAUSE};
     *seconds -= PAUSE / 1e9;
     return nanosleep(&pause, NULL) == 0;
 }
 
-/* To a rank that is lost a long text is never handed over: its copy then stays with MPI. */
+/* Sends a text.  Returns false if the rank does not take it in time, because it is lost.  The copy
+   is then not freed: MPI may still use it. */
 static bool send_text(int to, const char *data, size_t length) {
     double seconds = MOST_SECONDS;
     MPI_Request request;

@@ -10,7 +10,7 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
     return 0;
 }
 
-/* Again where it lacked memory or a descriptor for a moment. */
+/* Tries twice, in case the first time lacked memory or a descriptor. */
 void remove_tree(const char *path) {
     for (int tries = 0; tries < 2; tries++)
         if (nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS) == 0)

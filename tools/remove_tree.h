@@ -2,7 +2,7 @@
 #ifndef KVMILL_TOOLS_REMOVE_TREE_H
 #define KVMILL_TOOLS_REMOVE_TREE_H
 
-/* A directory with all that is in it, as far as that can be removed; links are not followed. */
+/* Removes a directory and its contents, as far as possible.  Does not follow links. */
 void remove_tree(const char *path);
 
 #endif

@@ -3,7 +3,8 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "run_op.h"
 
-/* attn_output has query's dims but the last one, which is a value's; lse has all but the last. */
+/* Makes the outputs.  attn_output has query's dims, with the value's head size as the last; lse has
+   query's dims without the last. */
 static bool make_outputs(const struct spec *spec, struct arrays *arrays, struct error *error) {
     const kvmill_cache_attend *op = &spec->cache_attend;
     const struct described described = described_by(spec);

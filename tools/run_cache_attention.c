@@ -37,7 +37,7 @@ static int64_t last_index(const struct npy *npy) {
     return count > 0 ? ((const int64_t *)npy->tensor.data)[count - 1] : 0;
 }
 
-/* Slots of each sequence's ring; a linear cache has no end. */
+/* Returns the number of slots in each sequence's ring, or INT64_MAX for a linear cache. */
 static int64_t ring_of(const kvmill_cache_attention *op, const struct arrays *arrays) {
     bool overflow = false;
     if (!kvmill_is_circular(op->mode))
@@ -52,7 +52,8 @@ static int64_t ring_of(const kvmill_cache_attention *op, const struct arrays *ar
     return overflow ? INT64_MAX : slots;
 }
 
-/* Positions of all sequences of a dynamic batch, of each at most `ring`; -1: too many to count. */
+/* Returns the number of positions in all sequences of a dynamic batch, at most `ring` of each, or
+   -1 if it overflows. */
 static int64_t kept_positions(const struct npy *kvstarts, int64_t ring) {
     const int64_t *at = kvstarts->tensor.data;
     int64_t count = kvmill_element_count(&kvstarts->tensor), sum = 0, length;
@@ -63,7 +64,8 @@ static int64_t kept_positions(const struct npy *kvstarts, int64_t ring) {
     return sum;
 }
 
-/* Rows that KeyValueCache reads back.  What the cache cannot hold is for the library to refuse. */
+/* Returns the number of rows that KeyValueCache reads back, or 0 if the cache cannot have so many:
+   the library then refuses the input. */
 static int64_t rows_of(const struct spec *spec, const struct arrays *arrays) {
     const kvmill_cache_attention *op = &spec->attention.op;
     int64_t most = kvmill_element_count(&arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE].tensor), rows;
@@ -122,7 +124,7 @@ static bool make_hints(const struct spec *spec, struct arrays *arrays, struct er
                       &tensor[KVMILL_CACHE_ATTENTION_KVSTARTS], error));
 }
 
-/* ---- All of it ---- */
+/* ---- Preparing and planning ---- */
 
 static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {
     bool store = attention_op_of(spec) == KVMILL_KEY_VALUE_CACHE;

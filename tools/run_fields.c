@@ -10,7 +10,7 @@ static struct npy *field_at(struct arrays *arrays, int i) {
     return &arrays->tensor[KVMILL_FLOW_FIELDS + i];
 }
 
-/* Whether arrays have the shapes of fields; the library refuses others. */
+/* Whether the arrays have the shapes of fields.  If not, the library refuses them. */
 static bool are_fields(const struct kvmill_flow_problem *problem, struct arrays *arrays) {
     const DLTensor *first = &field_at(arrays, 0)->tensor;
     for (int i = 0; i < problem->field_count; i++) {
@@ -23,7 +23,8 @@ static bool are_fields(const struct kvmill_flow_problem *problem, struct arrays 
     return true;
 }
 
-/* The array becomes a view of the piece, which the first field owns. */
+/* Copies field i to its place in `piece`.  The array becomes a view, and the first field owns the
+   memory. */
 static bool lay(const struct kvmill_flow_problem *problem, int i, unsigned char *piece,
                 struct npy *npy) {
     const struct kvmill_field_place place =

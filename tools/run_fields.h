@@ -6,7 +6,8 @@
 
 #include "run_op.h"
 
-/* Fields in one piece of memory where the flow says so.  Their files stay as they are. */
+/* Moves fields to one piece of memory if the flow says that they are adjacent.  The arrays for
+   files stay as they are. */
 bool fields_lay(const struct kvmill_flow_problem *problem, struct arrays *arrays,
                 struct error *error);
 

@@ -1,4 +1,4 @@
-/* kvmill run for a step of a sparse flow.
+/* kvmill run for the steps of a sparse flow.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static bool choose(struct spec *spec, const char *word, struct error *error) {
 
 /* ---- Tensors ---- */
 
-/* The step; attributes are those of the flow's attention. */
+/* Returns the step's description, with the attributes of the flow's attention. */
 static struct described described_step(const struct spec *spec) {
     const kvmill_cache_attention *op = &spec->flow->attention.attention.op;
     return (struct described){&kvmill_flow_steps[spec->flow->step], op, op};
@@ -39,7 +39,7 @@ static bool scores(const struct spec *spec) {
     return runs(spec, OP_FLOW_DECODE) || runs(spec, OP_FLOW_INDEX);
 }
 
-/* A tensor that the flow names; NULL: it has fewer. */
+/* Returns a tensor that the flow names, or NULL if it has fewer. */
 static const struct kvmill_flow_tensor *own_of(const struct spec *spec, int tensor) {
     static struct kvmill_flow_tensor own[KVMILL_MOST_FLOW_OWN];
     int n = tensor - KVMILL_FLOW_FIELDS;
@@ -48,7 +48,8 @@ static const struct kvmill_flow_tensor *own_of(const struct spec *spec, int tens
     return has ? &own[n] : NULL;
 }
 
-/* Scoring moves the state that it saves; what else a flow lacks is not checked yet. */
+/* Whether the flow saves a field in its index, so that scoring changes it.  The flow may be
+   invalid: it has not been checked yet. */
 static bool is_saved(const kvmill_flow *flow, const char *field) {
     for (size_t i = 0; i < flow->index_count; i++) {
         const kvmill_flow_op *op = &flow->index[i];
@@ -58,7 +59,7 @@ static bool is_saved(const kvmill_flow *flow, const char *field) {
     return false;
 }
 
-/* Attending alone does not look at fields. */
+/* Whether the step reads a tensor of the flow.  The attend step reads no fields. */
 static bool takes(const struct spec *spec, const struct kvmill_flow_tensor *own) {
     switch (own->kind) {
     case KVMILL_FLOW_TENSOR_ROWS:
@@ -124,8 +125,8 @@ static int64_t length_of(const struct npy *npy) {
 
 /* ---- Outputs ---- */
 
-/* Lists with room for all blocks of all pages; index always gives them, decode where somebody wants
- * them. */
+/* Makes the lists, with room for all blocks of all pages.  The index step always returns them, the
+   decode step only if one of them is an output. */
 static bool make_lists(const struct spec *spec, struct arrays *arrays, struct error *error) {
     struct kvmill_flow_problem problem;
     bool valid = kvmill_flow_verify(flow_of_spec(spec), &problem, NULL) == KVMILL_OK;
@@ -147,7 +148,7 @@ static bool make_lists(const struct spec *spec, struct arrays *arrays, struct er
             described_make(&described, KVMILL_FLOW_BLOCK_IDS, &numbers, 1, arrays, error));
 }
 
-/* To what is used. */
+/* Shortens the lists to the part that is used. */
 static void cut_lists(const struct spec *spec, struct arrays *arrays) {
     const struct npy *starts = &arrays->tensor[KVMILL_FLOW_SEL_INDPTR];
     if (!scores(spec) || !is_given(starts))
@@ -165,7 +166,7 @@ static bool lay_fields(const struct spec *spec, struct arrays *arrays, struct er
     return !valid || runs(spec, OP_FLOW_ATTEND) || fields_lay(&problem, arrays, error);
 }
 
-/* ---- All of it ---- */
+/* ---- Preparing and planning ---- */
 
 static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {
     bool attends = runs(spec, OP_FLOW_DECODE) || runs(spec, OP_FLOW_ATTEND);
@@ -176,7 +177,8 @@ static bool prepare(struct spec *spec, struct arrays *arrays, struct error *erro
            (!scores(spec) || make_lists(spec, arrays, error)) && lay_fields(spec, arrays, error);
 }
 
-/* As many pages as there can be of rows of which an element is a byte at least. */
+/* Returns the limits.  The number of pages is an upper bound: an element of a row has at least one
+   byte. */
 static kvmill_flow_limits limits_of(const struct spec *spec, const struct arrays *arrays) {
     int64_t slots = (int64_t)npy_bytes(&arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE]);
     int64_t pages = slots / flow_of_spec(spec)->attention->page_size;

@@ -6,7 +6,7 @@
 
 #include "options.h"
 
-/* Run the program, say what each of its checks found; a failed one is the user's error. */
+/* Runs the program and prints the result of each check.  A failed check is the user's error. */
 bool run_mlir(const struct options *given, const char *name, struct error *error);
 
 #endif

@@ -9,18 +9,18 @@
 #include "onnx_arrays.h"
 #include "run_spec.h"
 
-/* A model being run.  Values have their arrays until the end. */
+/* The state of a running model.  Values keep their arrays until the end. */
 struct execution {
     struct onnx_model model;
     const struct options *given;
     struct npy *values; /* by number */
-    int *results;       /* what --out takes: outputs, and what nodes update in place */
+    int *results;       /* values that --out can name: outputs, and inputs that nodes update */
     int result_count;
     bool *is_result;      /* by number */
-    const char **outputs; /* of the results: the file that --out wants it in; or NULL */
+    const char **outputs; /* by result: the file of --out, or NULL */
     struct spec_list list;
-    struct onnx_specs specs; /* in the list */
-    int *spec_of;            /* by node: its spec; -1: a constant */
+    struct onnx_specs specs; /* part of `list` */
+    int *spec_of;            /* by node: the index of its spec; -1: a constant */
     struct spec_runner runner;
 };
 
@@ -117,7 +117,7 @@ static bool refuse_node(const struct onnx_call *call, struct error *error) {
                      "is not an op that kvmill runs; accepted: %s, Constant", onnx_op_names(names));
 }
 
-/* Before anything else is asked of a user. */
+/* Checks all ops, before any option of the user is checked. */
 static bool check_ops(struct execution *run, struct error *error) {
     for (int i = 0; i < run->model.node_count; i++) {
         const struct onnx_call call = call_of(run, i);
@@ -136,7 +136,7 @@ static int find_tensor(const struct spec *spec, const char *name, bool is_output
     return -1;
 }
 
-/* What the op calls its tensors is what running it calls them. */
+/* Checks that the spec's run has tensors with the names of the node's. */
 static bool check_names(const struct onnx_call *call, const struct spec *spec,
                         struct error *error) {
     const char *name;
@@ -171,7 +171,7 @@ static bool add_specs(struct execution *run, struct error *error) {
 
 /* ---- Arrays ---- */
 
-/* A value's array; a constant's is made when it is first asked for. */
+/* Returns a value's array, or NULL after an error.  Makes a constant's array at its first use. */
 static struct npy *array_of(struct execution *run, const struct onnx_value *value,
                             struct error *error) {
     struct npy *npy = &run->values[value - run->model.values];
@@ -180,13 +180,13 @@ static struct npy *array_of(struct execution *run, const struct onnx_value *valu
     return NULL;
 }
 
-/* A node being run: tensors of its op; inputs are views of values. */
+/* The state of a running node: the tensors of its op.  Inputs are views of values. */
 struct step {
     struct onnx_call call;
     struct spec *spec;
     struct arrays arrays;
-    struct npy indices; /* that count from 0 */
-    struct npy whole;   /* of a scatter on the leading part of its data: a copy, changed in place */
+    struct npy indices; /* a copy without negative indices */
+    struct npy whole;   /* a scatter on the leading part of its data: a copy, updated in place */
 };
 
 static bool set_inputs(struct execution *run, struct step *step, struct error *error) {
@@ -203,7 +203,7 @@ static bool set_inputs(struct execution *run, struct step *step, struct error *e
     return true;
 }
 
-/* Outputs that the node names are wanted. */
+/* Marks the outputs that the node names as wanted. */
 static void name_outputs(struct step *step) {
     const char *name;
     for (int i = 0; (name = onnx_output_name(&step->call, i)) != NULL; i++)
@@ -236,7 +236,8 @@ static bool set_indices(struct step *step, struct error *error) {
            replace(indices, &step->indices, error);
 }
 
-/* Preparing has made a result; in place it is not wanted. */
+/* If the scatter works in place, replaces the result that prepare has made with a view of
+   `whole`. */
 static bool set_result(struct step *step, struct error *error) {
     int tensor = find_tensor(step->spec, onnx_output_name(&step->call, 0), true);
     struct npy *result = &step->arrays.tensor[tensor];
@@ -259,7 +260,7 @@ static bool prepare(struct execution *run, struct step *step, struct error *erro
            set_result(step, error);
 }
 
-/* As its file would have it. */
+/* Moves a result to its value, in the form of a file. */
 static void take_result(struct step *step, int tensor, struct npy *value) {
     struct npy *result = &step->arrays.tensor[tensor], *file = &step->arrays.file[tensor];
     struct npy *taken = is_given(&step->whole) ? &step->whole : is_given(file) ? file : result;
@@ -292,7 +293,7 @@ static void end_step(struct step *step) {
     npy_free(&step->whole);
 }
 
-/* What the library says has no place yet. */
+/* Adds the node's place to an error of the library. */
 static bool name_place(const struct step *step, struct error *error) {
     const struct error reason = *error;
     onnx_fail(error, step->call.model, step->call.node, "%.480s", reason.text);
@@ -316,7 +317,7 @@ static bool run_node(struct execution *run, int node, struct error *error) {
     return done;
 }
 
-/* ---- All of it ---- */
+/* ---- The run ---- */
 
 static bool allocate(struct execution *run, struct error *error) {
     size_t values = (size_t)run->model.value_count + 1, nodes = (size_t)run->model.node_count + 1;

@@ -7,7 +7,8 @@
 #include "../base/error.h"
 #include "options.h"
 
-/* Run a model all of whose nodes are kvmill's, from arrays of --in to arrays of --out. */
+/* Runs a model from arrays of --in to arrays of --out.  All of its nodes must be ops that kvmill
+   runs. */
 bool run_onnx(const struct options *given, const char *name, struct error *error);
 
 #endif

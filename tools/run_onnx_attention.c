@@ -22,7 +22,8 @@ static bool make_output(struct spec *spec, const struct kvmill_attention_geometr
     return true;
 }
 
-/* What the spec names is planned, and so must be there. */
+/* Whether to make an output.  A plan needs every output that the spec names, even if nobody wants
+   it. */
 static bool is_wanted(const struct spec *spec, const struct arrays *arrays, int tensor) {
     bool planned = spec->onnx_attention.tensor[tensor].shape != NULL;
     return run_makes(spec, arrays, tensor) || (planned && run_output(spec, tensor) != NULL);
@@ -38,7 +39,7 @@ static bool prepare(struct spec *spec, struct arrays *arrays, struct error *erro
     return true;
 }
 
-/* The spec's tensors have the arrays' shapes; strides are the arrays'. */
+/* Gives the spec's tensors the arrays' strides; their shapes are equal. */
 static void use_arrays(struct spec *spec, const struct arrays *arrays) {
     for (int i = 0; i < ALL_TENSORS; i++)
         if (is_given(&arrays->tensor[i]))

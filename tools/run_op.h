@@ -1,5 +1,4 @@
-/* What `kvmill run` needs to know about an op: its tensors, and how they are checked against its
-   spec.
+/* What `kvmill run` needs to know about an op: its tensors, and how to check them against its spec.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_RUN_OP_H
@@ -10,105 +9,110 @@
 #include "../ops/scatter.h"
 #include "npy.h"
 
-/* Ops whose tensors have names of their own have the most. */
+/* The most tensors are those of scatters and flows, which name their own. */
 enum {
     MOST_RUN_TENSORS = (int)KVMILL_MOST_SCATTER_TENSORS > (int)KVMILL_MOST_FLOW_TENSORS
                            ? (int)KVMILL_MOST_SCATTER_TENSORS
                            : (int)KVMILL_MOST_FLOW_TENSORS
 };
 
-/* The tensors of a run, in the library's order.  One that is not there has no shape. */
+/* The tensors of a run, in the library's order.  A tensor that is not given has no shape. */
 struct arrays {
-    struct npy tensor[MOST_RUN_TENSORS]; /* as the library sees them */
-    struct npy file[MOST_RUN_TENSORS];   /* as --out writes them, where that differs */
+    struct npy tensor[MOST_RUN_TENSORS]; /* as the library takes them */
+    struct npy file[MOST_RUN_TENSORS];   /* as --out writes them, if that differs */
     const char *output[MOST_RUN_TENSORS];
 };
 
 struct run_op {
     int tensors;
-    /* run_input and run_output, where the description does not tell them; or NULL. */
+    /* run_input and run_output, if the op's description is not enough; or NULL. */
     const char *(*input)(const struct spec *spec, int tensor);
     const char *(*output)(const struct spec *spec, int tensor);
-    /* Give the arrays the spec's types and the spec what the arrays know; make the outputs. */
+    /* Gives the arrays the spec's types, completes the spec from the arrays, and makes the
+       outputs. */
     bool (*prepare)(struct spec *spec, struct arrays *arrays, struct error *error);
     kvmill_status (*plan)(const struct spec *spec, const struct arrays *arrays,
                           const kvmill_plan_options *options, kvmill_plan **plan,
                           kvmill_error *reason);
-    /* Take the word of --step; or NULL. */
+    /* Takes the word of --step; or NULL. */
     bool (*choose)(struct spec *spec, const char *word, struct error *error);
-    /* What only the run has told of outputs; or NULL. */
+    /* Completes outputs after the run; or NULL. */
     void (*finish)(const struct spec *spec, struct arrays *arrays);
 };
 
 extern const struct run_op plain_run, tensor_scatter_run, cache_attention_run, cache_attend_run,
     onnx_attention_run, gather_run, scatter_run, flow_run, write_rows_run;
 
-/* That of the spec's family. */
+/* Returns the run_op of the spec's family. */
 const struct run_op *run_op_of(const struct spec *spec);
 
-/* The name of a tensor that this spec takes from --in, or gives to --out; NULL: it does not. */
+/* Return the name of a tensor that the spec takes from --in, or gives to --out, or NULL if it does
+   not. */
 const char *run_input(const struct spec *spec, int tensor);
 const char *run_output(const struct spec *spec, int tensor);
 
-/* ---- For those who prepare ---- */
+/* ---- For implementations of prepare ---- */
 
 static inline bool is_given(const struct npy *npy) {
     return npy->tensor.shape != NULL;
 }
 
-/* "no NAME; accepted: --in NAME=FILE.npy" unless it is given. */
+/* Fails with "no NAME; accepted: --in NAME=FILE.npy" unless the array is given. */
 bool array_require(const char *name, const struct npy *npy, struct error *error);
 
-/* Give the array the type it carries.  4-bit elements: `spec` tells the dims where it knows them,
-   else the last dim is twice that of the array. */
+/* Gives the array the type that it carries.  4-bit elements also need dims: those of `spec` if they
+   are known, else the array's with the last one doubled. */
 bool array_adopt(const char *name, DLDataType dtype, const DLTensor *spec, struct npy *npy,
                  struct error *error);
 
-/* Give the array the spec's type, and the spec the array's dims, which must be what it says. */
+/* Gives the array the spec's type, and the spec the array's dims.  Fails if the spec has other
+   dims. */
 bool array_reconcile(const char *name, DLTensor *spec, struct npy *npy, struct error *error);
 
-/* Indices are numbers, not bits: no other type carries the integer that is wanted. */
+/* Requires exactly the type `type`.  Indices are numbers, so unsigned integers cannot carry
+   them. */
 bool array_is_integer(const char *name, DLDataType type, const struct npy *npy,
                       struct error *error);
 
-/* For what is updated in place: `file` is the array as it was read, before it is adopted. */
+/* Makes `file` for a tensor that is updated in place, from the array as it was read, before
+   array_adopt. */
 bool array_keep(const char *name, const struct npy *npy, struct npy *file, struct error *error);
 
 /* ---- By the op's description ---- */
 
-/* Whether a run makes an output: unless it may be left out, and nobody asks for it. */
+/* Whether a run makes an output: not if it is optional and nobody wants it. */
 bool run_makes(const struct spec *spec, const struct arrays *arrays, int tensor);
 
-/* An op, and its attributes and types as kvmill_op_type wants them. */
+/* An op with its attributes and types, for kvmill_op_type. */
 struct described {
     const struct op *op;
     const void *base, *types;
 };
 
-/* Those of a spec that keeps both as it is described. */
+/* Returns the description of a spec that stores attributes and types as its op describes them. */
 struct described described_by(const struct spec *spec);
 
 const char *described_input(const struct described *described, int index);
 const char *described_output(const struct described *described, int index);
 
-/* All tensors that must be given are. */
+/* Requires all tensors that are not optional. */
 bool described_require(const struct described *described, const struct arrays *arrays,
                        struct error *error);
 
-/* Give all arrays their types; what is updated in place is kept for its file. */
+/* Gives all arrays their types.  Keeps `file` for each tensor that is updated in place. */
 bool described_adopt(const struct described *described, struct arrays *arrays, struct error *error);
 
-/* Give the inputs the types a spec says, and the spec's tensors the inputs' dims; what must be
-   given, or the spec names, is. */
+/* Gives the inputs the spec's types, and the spec's tensors the inputs' dims.  Requires the inputs
+   that are not optional, or that the spec names. */
 bool run_reconcile(struct spec *spec, struct arrays *arrays, struct error *error);
 
-/* Make an output. */
+/* Makes an output. */
 bool described_make(const struct described *described, int index, const int64_t *dims, int rank,
                     struct arrays *arrays, struct error *error);
 
-/* ---- Cache attention, for flows: their attention is a spec of its own ---- */
+/* ---- Cache attention, also for flows, which contain a spec of it ---- */
 
-/* Make attn_output, and lse where there is one, for the query. */
+/* Makes attn_output, and lse if the op has it, for the query. */
 bool attention_make_scores(const struct spec *spec, struct arrays *arrays, struct error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* kvmill run for ops that their description defines completely.  Outputs are allocated from the
-   words of their shapes, whose values are the inputs' dims.
+/* kvmill run for ops that their description defines completely.  Outputs get their dims from the
+   words of their shapes; the inputs give the values of the words.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -12,7 +12,7 @@
 typedef kvmill_status plan_function(const void *op, const kvmill_plan_options *options,
                                     kvmill_plan **plan, kvmill_error *error);
 
-/* By the names of ops; the last has none. */
+/* The plan functions, by the names of ops; the last has no name. */
 static const struct {
     const char *op;
     plan_function *plan;
@@ -20,7 +20,7 @@ static const struct {
     {NULL, NULL},
 };
 
-/* NULL: nobody has given the op's. */
+/* Returns the op's plan function, or NULL. */
 static plan_function *plan_of(const char *op) {
     int i = 0;
     while (plans[i].op != NULL && strcmp(plans[i].op, op) != 0)
@@ -28,7 +28,7 @@ static plan_function *plan_of(const char *op) {
     return plans[i].plan;
 }
 
-/* The spec's attributes, with its tensors. */
+/* Returns the spec's attributes, with pointers to the tensors. */
 static void *op_of(struct spec *spec, const struct arrays *arrays) {
     const struct op_struct *part = spec->op->parts[0];
     void *base = spec_family_of(spec)->part(spec, 0);

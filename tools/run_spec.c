@@ -22,7 +22,7 @@ const struct run_op *run_op_of(const struct spec *spec) {
     return families[spec->op->family];
 }
 
-/* The best this CPU has, or what KVMILL_ISA caps it to. */
+/* Returns the best instruction set of this CPU, or the one to which KVMILL_ISA limits it. */
 static const char *best_isa(void) {
     const char *best = "scalar", *name, *cap = getenv("KVMILL_ISA");
     for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++) {
@@ -74,7 +74,8 @@ bool spec_runner_build(struct spec_runner *runner, const struct spec_list *specs
     return done;
 }
 
-/* The command hands no instruction set to the library: a bad one comes from KVMILL_ISA. */
+/* Reports an error of the library.  If it is about an instruction set, KVMILL_ISA is the cause: the
+   command passes none. */
 static bool library_failed(kvmill_status status, const kvmill_error *reason, struct error *error) {
     return fail(error, kvmill_is_of_system(status) ? EXIT_ENVIRONMENT : EXIT_USER, "%s: %s",
                 kvmill_status_name(status), reason->message);
@@ -94,7 +95,7 @@ static bool make_plan(const struct spec_runner *runner, const struct spec *spec,
     return status == KVMILL_OK || library_failed(status, &reason, error);
 }
 
-/* 64-byte aligned; NULL where a plan needs none. */
+/* Allocates the workspace, 64-byte aligned; NULL if the plan needs none. */
 static bool get_workspace(const kvmill_plan *plan, void **workspace, struct error *error) {
     size_t size = kvmill_plan_workspace_size(plan);
     *workspace = size ? aligned_alloc(64, (size + 63) / 64 * 64) : NULL;

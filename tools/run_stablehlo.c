@@ -9,7 +9,7 @@
 #include "../ops/gather.h"
 #include "run_op.h"
 
-/* Give the array the spec's type; elements of fewer than 8 bits travel one in a byte. */
+/* Gives the array the spec's type.  Elements of fewer than 8 bits are stored one to a byte. */
 static bool adopt(const char *name, const struct tensor_shape *shape, struct npy *npy,
                   struct error *error) {
     struct kvmill_shape_text have, want;
@@ -37,7 +37,7 @@ static bool make(DLDataType dtype, const int64_t *dims, int rank, struct npy *np
     return true;
 }
 
-/* An output, and the file it goes to, whose elements are whole bytes. */
+/* Makes an output, and the array for its file, which has whole bytes as elements. */
 static bool make_output(DLDataType dtype, const int64_t *dims, int rank, struct arrays *arrays,
                         int at, struct error *error) {
     bool narrow = dtype.bits < 8;
@@ -89,7 +89,7 @@ static int number_of(const struct spec *spec, int tensor) {
     return tensor - kvmill_scatter_list_at(list_of(spec, tensor), spec->window_scatter->count);
 }
 
-/* "inputs", or "inputs0", "inputs1" where there are several. */
+/* Returns "inputs", or "inputs0", "inputs1", ... if there are several. */
 static const char *scatter_name(const struct spec *spec, int tensor) {
     static const char *const lists[] = {[KVMILL_SCATTER_INPUTS] = "inputs",
                                         [KVMILL_SCATTER_INDICES] = "scatter_indices",

@@ -1,4 +1,4 @@
-/* The tensors of a run by the description of the op: names, presence and types.
+/* Names, presence and types of a run's tensors, from the op's description.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/dtype.h"
@@ -44,7 +44,7 @@ bool described_require(const struct described *described, const struct arrays *a
     return true;
 }
 
-/* The type of two that the array carries as it is; else the first. */
+/* Returns the tensor's type.  If the op allows a second type and the array has it, returns that. */
 static DLDataType type_of(const struct described *described, const struct op_tensor *tensor,
                           const struct npy *npy) {
     DLDataType other = kvmill_op_other_type(described->op, described->types, tensor);
@@ -84,9 +84,9 @@ bool described_make(const struct described *described, int index, const int64_t 
     return npy_make(type, dims, rank, &arrays->tensor[index], error);
 }
 
-/* ---- Tensors whose shapes the spec may say ---- */
+/* ---- Tensors with shapes that a spec may contain ---- */
 
-/* Indices are what the description says, all else what the spec does. */
+/* Checks an array: indices have the type of the description, other tensors that of the spec. */
 static bool reconcile(const struct op_tensor *tensor, DLTensor *known, struct npy *npy,
                       struct error *error) {
     const struct kvmill_dtype *fixed = kvmill_dtype_by_name(tensor->type);

@@ -13,9 +13,9 @@
 #include "../base/output.h"
 #include "remove_tree.h"
 
-enum { ABANDONED_SECONDS = 60 }; /* more than from mkdtemp to the lock */
+enum { ABANDONED_SECONDS = 60 }; /* more than the time between mkdtemp and the lock */
 
-/* Below 0: it is another's. */
+/* Locks a directory.  Returns the lock's descriptor, or -1 if another process has the lock. */
 static int lock_directory(const char *path) {
     int lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) == 0)
@@ -38,7 +38,7 @@ static void remove_abandoned(const char *path) {
         close(lock);
 }
 
-/* "below/name.end" */
+/* Returns "below/name.end", to be freed, or NULL if out of memory. */
 static char *name_below(const char *below, const char *name, const char *end) {
     char *start = path_join(below, name), *whole;
     if (start == NULL || asprintf(&whole, "%s.%s", start, end) < 0)

@@ -1,5 +1,5 @@
-/* Temporary directories that only this user can read and write.  They are removed when their
-   process ends; those of killed processes are removed when the next one is created.
+/* Temporary directories that only this user can read and write.  A process removes its own when it
+   ends; directories of killed processes are removed when the next one is created.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_SCRATCH_H
@@ -9,14 +9,14 @@
 
 struct scratch {
     char *directory;
-    int lock; /* on the directory */
+    int lock; /* a lock on the directory */
 };
 
-/* below/name.XXXXXX */
+/* Makes the directory below/name.XXXXXX. */
 bool scratch_open(const char *below, const char *name, struct scratch *scratch,
                   struct error *error);
 
-/* Remove it; one that was not opened, of zeros, is allowed. */
+/* Removes the directory.  A scratch of zeros, which was not opened, is allowed. */
 void scratch_close(struct scratch *scratch);
 
 #endif

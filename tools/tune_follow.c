@@ -8,10 +8,11 @@
 
 #include "../tune/sweep_text.h"
 
-/* Seconds: how long rank 0 may take to answer, and how often it hears of a rank that is busy. */
+/* Seconds: how long rank 0 may take to answer, and how often a busy rank tells rank 0 that it
+   lives. */
 enum { PATIENCE = 30, ALIVE_EVERY = 1 };
 
-/* ---- Who this is ---- */
+/* ---- Identity ---- */
 
 char *follow_place(void) {
     struct text place = {0};
@@ -30,7 +31,7 @@ bool follow_greet(const struct ranks *ranks, struct error *error) {
     return ranks_send(ranks, 0, head, NULL, error);
 }
 
-/* ---- What it could do ---- */
+/* ---- Offer ---- */
 
 static json_t *offer_of(const struct tune_setting *setting, const struct tune_items *items) {
     const struct machine *machine = setting->machine;
@@ -49,8 +50,8 @@ struct follower {
     const struct ranks *ranks;
     const struct tune_setting *setting;
     const struct tune_items *items;
-    double said; /* when rank 0 heard of it last */
-    int known;   /* candidates of the last item that were so before */
+    double said; /* time of the last message to rank 0 */
+    int known;   /* candidates of the last item that were known before */
 };
 
 static bool say(struct follower *follower, json_t *head, const char *body, struct error *error) {
@@ -58,7 +59,7 @@ static bool say(struct follower *follower, json_t *head, const char *body, struc
     return ranks_send(follower->ranks, 0, head, body, error);
 }
 
-/* Called while waiting for a turn: tells rank 0 that this one lives. */
+/* Called while waiting for a turn: tells rank 0 that this rank lives. */
 static void tick(void *context) {
     struct follower *follower = context;
     struct error ignored;
@@ -88,8 +89,8 @@ static bool work_on(struct follower *follower, int item, double seconds, const c
     return done;
 }
 
-/* An answer is an item and the seconds for it; item -1: ask again after those seconds; else it is
-   dismissed. */
+/* Asks for work.  The answer is an item and the seconds for it, or item -1 and the seconds until
+   the next question, or a dismissal. */
 static bool ask(struct follower *follower, struct message *answer, struct error *error) {
     const struct turns *turns = follower->setting->turns;
     return say(follower,
@@ -101,7 +102,7 @@ static bool ask(struct follower *follower, struct message *answer, struct error 
             fail(error, EXIT_ENVIRONMENT, "rank 0 does not answer within %d seconds", PATIENCE));
 }
 
-/* *more: whether to ask again. */
+/* Does what the answer says.  *more tells whether to ask again. */
 static bool obey(struct follower *follower, const struct message *answer, bool *together,
                  bool *more, struct error *error) {
     int item = -1, dismissed = 0;

@@ -25,7 +25,7 @@ static bool append(struct tune_items *items, const struct tune_item *item, struc
     return true;
 }
 
-/* Where specs and packs to list from come from. */
+/* The sources of the list. */
 struct source {
     const struct spec_list *specs;
     const kvmill_pack *pack;
@@ -40,7 +40,8 @@ static bool is_open(const struct kernel *kernel, const struct isa_list *isas, bo
     return space != NULL;
 }
 
-/* Where the library's own kernel does it, nothing is open. */
+/* Adds the kernel that runs the problem for the spec, if it has choices.  A portable kernel has
+   none. */
 static bool add(struct tune_items *items, const struct source *from, const struct spec *spec,
                 const struct tune_problem *problem, struct error *error) {
     struct tune_item item = {.spec = spec, .problem = problem};
@@ -80,7 +81,7 @@ bool tune_items_list(const struct spec_list *specs, const kvmill_pack *pack,
                          words));
 }
 
-/* ---- What is left ---- */
+/* ---- Kernels that keep their presets ---- */
 
 static bool has_kernel(const struct tune_items *items, const char *symbol) {
     for (int i = 0; i < items->count; i++)

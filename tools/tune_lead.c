@@ -15,8 +15,8 @@
 #include "../tune/sweep_text.h"
 #include "tune_follow.h"
 
-/* Seconds: how often is looked for ranks that are lost, when a follower may ask again, and how long
-   one of another machine may be silent beside the check of a candidate. */
+/* Seconds: how often to check for lost ranks; the pause before a follower without work asks again;
+   and how long a rank on another machine may be silent, in addition to the check of a candidate. */
 static const double look_every = 0.2, ask_again = 0.3, silence = 120;
 
 enum task_state { TASK_OPEN, TASK_TAKEN, TASK_DONE };
@@ -28,10 +28,10 @@ struct task {
     struct tune_standing standing;
 };
 
-/* Machines whose results may be compared. */
+/* A kind of machine: results of the same kind may be compared. */
 struct kind {
     struct machine machine;
-    struct task *tasks; /* in the order of every follower's items */
+    struct task *tasks; /* in the order of each follower's items */
     int count;
 };
 
@@ -40,20 +40,20 @@ enum follower_state { FOLLOWER_STARTS, FOLLOWER_WORKS, FOLLOWER_LOST, FOLLOWER_E
 struct follower {
     enum follower_state state;
     int rank;
-    char *place; /* NULL: it has not said anything */
+    char *place; /* NULL before its first message */
     pid_t process;
     struct kind *kind;
     struct task *task;
-    double heard, waited; /* when; how long it has waited for its turns */
+    double heard, waited; /* time of the last message; seconds spent waiting for turns */
 };
 
 struct lead {
     const struct lead_setting *setting;
-    struct follower *followers; /* by rank; 0 is not used */
+    struct follower *followers; /* by rank; the first has only a place */
     struct kind **kinds;
     int kind_count;
     bool failed;
-    struct error why; /* why a follower ended last that did not have to */
+    struct error why; /* the last unexpected end of a follower */
 };
 
 /* ---- Kinds and their tasks ---- */
@@ -79,7 +79,8 @@ static bool set_task(struct task *task, json_t *item) {
     return task->symbol != NULL && task->problem != NULL;
 }
 
-/* NULL: out of memory, or not what a follower says. */
+/* Returns the kind of a follower's offer, or NULL if out of memory, or if the offer is
+   malformed. */
 static struct kind *read_kind(json_t *offer) {
     const char *cpu, *compiler, *flags, *templates;
     json_t *items;
@@ -106,7 +107,8 @@ static struct kind *read_kind(json_t *offer) {
     return NULL;
 }
 
-/* A CPU that may do less, in a virtual machine, has other kernels: so items count, too. */
+/* Whether kinds are equal.  Their items count, too: in a virtual machine the same CPU may have
+   fewer instruction sets, and so other kernels. */
 static bool kinds_are_alike(const struct kind *a, const struct kind *b) {
     bool alike = strcmp(a->machine.cpu, b->machine.cpu) == 0 &&
                  strcmp(a->machine.compiler, b->machine.compiler) == 0 &&
@@ -117,7 +119,7 @@ static bool kinds_are_alike(const struct kind *a, const struct kind *b) {
     return alike;
 }
 
-/* The one there is of that kind, else this; takes it. */
+/* Adds a kind, or frees it if an equal one is in the list.  Returns the one in the list. */
 static struct kind *add_kind(struct lead *lead, struct kind *kind) {
     for (int i = 0; i < lead->kind_count; i++)
         if (kinds_are_alike(lead->kinds[i], kind)) {
@@ -159,7 +161,7 @@ static void open_again(struct follower *follower) {
     follower->task = NULL;
 }
 
-/* Says so, and keeps it for the end. */
+/* Ends a follower.  Prints the reason, and keeps it for the final error. */
 __attribute__((format(printf, 5, 6))) static void end_follower(struct lead *lead,
                                                                struct follower *follower,
                                                                enum follower_state state, int code,
@@ -184,7 +186,7 @@ static bool is_gone(const struct lead *lead, const struct follower *follower) {
         return kill(follower->process, 0) != 0 && errno == ESRCH;
     double since = follower->heard, end = lead->setting->progress->end;
     if (follower->state == FOLLOWER_STARTS && since < end)
-        since = end; /* it builds the pack */
+        since = end; /* it is building the pack */
     return timer_now() > since + silence + lead->setting->patience;
 }
 
@@ -200,14 +202,14 @@ static struct task *next_task(const struct lead *lead, const struct kind *kind) 
     return NULL;
 }
 
-/* Or will be, when it asks. */
+/* Whether a follower works, or will get work at its next question. */
 static bool is_busy(const struct lead *lead, const struct follower *follower) {
     return follower->state == FOLLOWER_STARTS ||
            (follower->state == FOLLOWER_WORKS &&
             (follower->task != NULL || next_task(lead, follower->kind) != NULL));
 }
 
-/* Whether anybody is busy. */
+/* Ends lost followers.  Returns whether any follower is busy. */
 static bool look(struct lead *lead, bool *lost) {
     bool busy = false;
     for (int rank = 1; rank < lead->setting->ranks->count; rank++) {
@@ -222,7 +224,7 @@ static bool look(struct lead *lead, bool *lost) {
     return busy;
 }
 
-/* ---- What followers say ---- */
+/* ---- Messages from followers ---- */
 
 static bool hear_greeting(struct lead *lead, struct follower *follower,
                           const struct message *message, struct error *error) {
@@ -271,12 +273,13 @@ static bool hear_failure(struct lead *lead, struct follower *follower,
 static bool hear_life(struct lead *lead, struct follower *follower, const struct message *message,
                       struct error *error) {
     (void)lead, (void)follower, (void)message, (void)error;
-    return true; /* that it was heard is all */
+    return true; /* hear has noted the time */
 }
 
 /* ---- Results ---- */
 
-/* One result of one sweep, of the machine that it comes from and of what that machine can do. */
+/* Returns the task of a message with one result, or NULL if the result is not from the follower's
+   kind of machine or tasks. */
 static struct task *task_of_result(const struct follower *follower, const struct sweeps *sweeps) {
     if (follower->kind == NULL || sweeps->count != 1 || sweeps->items[0].count != 1 ||
         machine_misfit(&follower->kind->machine, &sweeps->items[0].key) != FITS)
@@ -310,7 +313,8 @@ static bool hear_result(struct lead *lead, struct follower *follower, const stru
 
 /* ---- Work ---- */
 
-/* Results of all machines and problems: a follower finds what is its own by the key. */
+/* Prints the known results of the task's kernel, for all machines and problems: a follower selects
+   its own by key. */
 static bool print_known(const struct lead *lead, const struct task *task, struct text *text,
                         struct error *error) {
     const struct sweeps *known = lead->setting->known;
@@ -322,11 +326,11 @@ static bool print_known(const struct lead *lead, const struct task *task, struct
             chosen.items[chosen.count++] = known->items[i];
     sweeps_sort(&chosen);
     bool done = sweeps_print(&chosen, text, error);
-    free(chosen.items); /* the sweeps are of `known` */
+    free(chosen.items); /* `known` owns the sweeps */
     return done;
 }
 
-/* The time that is left, by the rounds that the open tasks need. */
+/* Returns the time for a task: the time left, divided by the rounds that the open tasks need. */
 static double seconds_for_task(const struct lead *lead, const struct kind *kind) {
     int tasks = count_tasks(kind, TASK_OPEN), followers = count_followers(lead, kind);
     int rounds = (tasks + followers - 1) / followers;
@@ -362,8 +366,8 @@ static void finish_task(struct lead *lead, struct follower *follower, int known)
     progress_end(lead->setting->progress, &task->standing);
 }
 
-/* Who gets nothing asks again: work that a rank loses is open once more.  All stay to the end, for
-   MPI keeps those busy that end before the others. */
+/* Answers a question.  A follower without work asks again, because the work of a lost rank becomes
+   open again.  All followers stay to the end: with MPI, a rank that ends early waits actively. */
 static bool hear_question(struct lead *lead, struct follower *follower,
                           const struct message *message, struct error *error) {
     int known = 0;
@@ -378,7 +382,7 @@ static bool hear_question(struct lead *lead, struct follower *follower,
     return true;
 }
 
-/* ---- All of it ---- */
+/* ---- The run ---- */
 
 static const struct {
     const char *is;
@@ -389,7 +393,7 @@ static const struct {
     {"result", hear_result},     {"life", hear_life},   {"failure", hear_failure},
 };
 
-/* One that was taken for lost, and speaks, is with us again. */
+/* Handles a message.  A follower that was counted as lost takes part again. */
 static bool hear(struct lead *lead, const struct message *message, struct error *error) {
     struct follower *follower = &lead->followers[message->from];
     const char *is = json_string_value(json_object_get(message->head, "is"));
@@ -436,7 +440,8 @@ static bool listen(struct lead *lead, bool *lost, struct error *error) {
     return done;
 }
 
-/* What was not even begun in time is no failure, as with one process. */
+/* Fails if followers have failed and tasks are open.  Tasks that the budget did not reach are no
+   failure, as with one process. */
 static bool judge(const struct lead *lead, struct error *error) {
     int left = 0, all = 0;
     for (int i = 0; i < lead->kind_count; i++) {

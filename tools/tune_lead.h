@@ -1,9 +1,9 @@
-/* Rank 0: hands out work to the ranks that follow, and alone writes the database.
+/* Rank 0.  It distributes work to the followers, and is the only rank that writes the database.
 
-   Followers with the same CPU, compiler and flags share the kernels and problems for that kind of
-   machine, so each kind has complete sweeps of its own.  A follower with another kvmill or other
-   templates is refused.  If a follower fails or is lost, others continue its work from the results
-   that it has sent.
+   Followers with the same CPU, compiler and flags are one kind of machine.  They share its kernels
+   and problems, so each kind has complete sweeps of its own.  A follower with another version of
+   kvmill or other templates is refused.  If a follower fails or is lost, others continue its work
+   from the results that it has sent.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_TUNE_LEAD_H
@@ -18,19 +18,20 @@
 
 struct lead_setting {
     const struct ranks *ranks;
-    const struct machine *machine; /* of rank 0: its templates are those that count */
+    const struct machine *machine; /* rank 0's; followers must have the same templates */
     struct database *database;
-    struct sweeps *known; /* what the database has; results are added to both */
+    struct sweeps *known; /* the database's contents; new results are added to both */
     struct tune_progress *progress;
-    int patience; /* seconds that the check of a candidate may take */
+    int patience; /* seconds for the check of a candidate */
     const volatile sig_atomic_t *interrupted;
 };
 
-/* Until all is done, the budget is over, or no follower is left; interrupted is no error.
- *lost: whether there is a rank that is gone. */
+/* Leads until all tasks are done, the budget is spent, or no follower is left.  An interrupt is not
+   an error.  *lost tells whether a rank is lost. */
 bool tune_lead(const struct lead_setting *setting, bool *lost, struct error *error);
 
-/* Send the followers home; together: all ranks are there and close, else each simply exits. */
+/* Dismisses the followers.  `together`: all ranks are present and close together; otherwise each
+   simply exits. */
 void lead_dismiss(struct ranks *ranks, bool together);
 
 #endif

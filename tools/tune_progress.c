@@ -38,7 +38,7 @@ static void print_json(const struct tune_progress *progress, const struct tune_s
     fflush(stdout);
 }
 
-/* The line is written over by the next, and cleared at the end of a sweep. */
+/* Prints a line that the next one overwrites, and that is cleared at the end of a sweep. */
 static void print_line(const struct tune_progress *progress, const struct tune_standing *standing) {
     int left = (int)progress_seconds_left(progress);
     if (isatty(STDERR_FILENO))

@@ -8,24 +8,24 @@
 #include "../tune/environment.h"
 #include "../tune/sweep.h"
 
-/* What a run of the command has done. */
+/* The progress of a run of the command. */
 struct tune_progress {
     bool json;
-    double end; /* of the budget, by timer_now */
+    double end; /* the end of the budget, by timer_now */
     int64_t measured, failed, known;
 };
 
-/* What is known of a kernel and problem. */
+/* The progress of a kernel and a problem. */
 struct tune_standing {
     const char *symbol, *problem;
-    int rank; /* that works on it; 0: there are no ranks */
+    int rank; /* the rank that works on it; 0: no ranks */
     int64_t candidates;
-    int known;   /* before this run */
-    double best; /* speed over the preset's; 0: none */
+    int known;   /* candidates known before this run */
+    double best; /* best speed relative to the preset; 0: none */
 };
 
-/* On standard error, what makes the machine unfit to be measured on so many threads: for a verb,
-   with what stands before each remark. */
+/* Prints to standard error the reasons against measuring on this machine with so many threads.
+   `verb` is the command; `before` comes before each remark. */
 void say_remarks(const struct environment *environment, int threads, const char *verb,
                  const char *before);
 
@@ -36,7 +36,7 @@ bool progress_add(struct tune_progress *progress, struct tune_standing *standing
                   const struct sweep_result *result, struct error *error);
 void progress_end(struct tune_progress *progress, const struct tune_standing *standing);
 
-/* The last lines of the whole run. */
+/* Prints the last lines of the run. */
 void progress_finish(const struct tune_progress *progress, bool interrupted);
 
 #endif

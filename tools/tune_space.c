@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parameter 0 is the variant, parameter 1 + i tunable i: all variants have the same tunables, with
-   values of their own.  legal has a bit for each combination of what any variant has. */
+/* Parameter 0 is the variant, parameter 1 + i is tunable i.  All variants have the same tunables,
+   each with its own values.  `legal` has a bit for each combination of values of any variant. */
 struct tune_space {
     struct space space;
     struct parameter parameters[1 + MOST_TUNABLES];
@@ -37,7 +37,7 @@ static int index_of(const struct parameter *parameter, int64_t value) {
     return i;
 }
 
-/* What any variant has; the default is the first one's. */
+/* Makes a parameter with the values of all variants, and the preset of the first. */
 static void join_tunable(struct tune_space *space, int i) {
     struct parameter *parameter = &space->parameters[1 + i];
     const struct tunable *first = &space->variants[0].tunables[i];
@@ -96,7 +96,7 @@ static bool add_variant(struct tune_space *space, const struct kernel *kernel,
     return tunable_space_read(kernel, &space->variants[v], error);
 }
 
-/* The kernel's own variant first: it is the default. */
+/* Adds the variants, the kernel's own first, because it is the default. */
 static bool add_variants(struct tune_space *space, const struct kernel *kernel,
                          const struct isa_list *isas, struct error *error) {
     struct kernel_list others = {0};

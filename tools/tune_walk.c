@@ -13,11 +13,12 @@
 #include "candidate.h"
 #include "tune_space.h"
 
-/* Who is in the final: at most so much slower than the fastest; with so many times the samples. */
+/* The final: a candidate's speed must be at least this share of the fastest's, and it gets so many
+   times the samples. */
 #define FINAL_BAND 0.95
 enum { FINAL_ROUNDS = 3 };
 
-/* ---- The pack without what is tuned ---- */
+/* ---- The pack without the kernels that are tuned ---- */
 
 struct rest {
     kvmill_pack pack;
@@ -32,7 +33,7 @@ static bool set_rest(struct rest *rest, const kvmill_pack *pack, const char *sym
     if (rest->kernels == NULL)
         return out_of_memory(error);
     for (uint32_t i = 0; i < pack->count; i++)
-        if (pack->kernels[i]->constant_count == 0 && /* which would be taken first */
+        if (pack->kernels[i]->constant_count == 0 && /* kernels with constants have priority */
             !symbols_do_the_same(symbol, pack->kernels[i]->symbol))
             rest->kernels[rest->pack.count++] = pack->kernels[i];
     rest->pack.kernels = rest->kernels;
@@ -52,9 +53,9 @@ struct walk {
     struct sweep_key key;
     struct point points[MOST_CANDIDATES];
     struct candidate candidates[MOST_CANDIDATES];
-    int count, least, most; /* candidates that are tried together, and samples of each */
+    int count, least, most; /* candidates of a race, and samples of each */
     struct tune_times times;
-    struct sweeps results; /* all of the sweep, one, or none */
+    struct sweeps results; /* this sweep, once it has a result */
 };
 
 static const struct sweep *find_sweep(const struct sweeps *sweeps, const struct sweep_key *key) {
@@ -129,7 +130,7 @@ static void enter(struct walk *walk, const struct point *point) {
         (struct candidate){.kernel = tune_space_kernel(walk->space, point)};
 }
 
-/* Questions that may be answered together; none: there are no more. */
+/* Collects questions that can be answered together.  A count of 0 means that none are left. */
 static bool ask(struct walk *walk, struct error *error) {
     struct question question;
     enum answer answer = ANSWER_WAIT;
@@ -155,7 +156,8 @@ static bool check_all(struct walk *walk, struct error *error) {
     return true;
 }
 
-/* places[i]: where candidate i is in the race; -1: it is not. */
+/* Races the candidates.  places[i] is the place of candidate i in the race, or -1 if it failed
+   before. */
 static bool race(struct walk *walk, int places[MOST_CANDIDATES], struct error *error) {
     const struct tune_length length = {walk->least, walk->most, INFINITY};
     struct owned_plan plans[MOST_CANDIDATES];
@@ -229,7 +231,7 @@ static bool is_interrupted(const struct walk *walk) {
     return *walk->setting->interrupted != 0;
 }
 
-/* While others of this machine build and check theirs. */
+/* Builds and checks the candidates, while other processes of this machine may do so, too. */
 static bool prepare(struct walk *walk, struct error *error) {
     const struct tune_setting *setting = walk->setting;
     return turns_take(setting->turns, TURN_TOGETHER, error) &&
@@ -251,9 +253,10 @@ static bool answer(struct walk *walk, struct error *error) {
     return done;
 }
 
-/* ---- The final: the best against each other, with more samples ---- */
+/* ---- The final: a race among the best, with more samples ---- */
 
-/* A lucky one of many looks faster than it is, until it is measured again. */
+/* Whether a candidate takes part in the final, to be measured again: among many, the fastest may
+   just be lucky. */
 static bool is_finalist(const struct standing *standing, double fastest, int full) {
     return !standing->result->is_default && standing->time.count > 0 && standing->gain.median > 1 &&
            standing->gain.median > FINAL_BAND * fastest && standing->result->sample_count <= full;
@@ -275,7 +278,7 @@ static void enter_by_name(struct walk *walk, const char *candidate) {
         enter(walk, &point);
 }
 
-/* The fastest comes right after the default. */
+/* Enters the finalists.  Item 1 of the ranking, after the default, is the fastest. */
 static void enter_finalists(struct walk *walk, const struct ranking *ranking) {
     double fastest = ranking->count > 1 ? ranking->items[1].gain.median : 0;
     for (size_t i = 1; i < ranking->count; i++)
@@ -283,7 +286,7 @@ static void enter_finalists(struct walk *walk, const struct ranking *ranking) {
             enter_by_name(walk, ranking->items[i].result->candidate);
 }
 
-/* Another one is held only of new results. */
+/* Whether there has been a final.  Another is held only after new results. */
 static bool had_final(const struct ranking *ranking, int full) {
     for (size_t i = 0; i < ranking->count; i++)
         if (ranking->items[i].result->sample_count > full)
@@ -291,7 +294,7 @@ static bool had_final(const struct ranking *ranking, int full) {
     return false;
 }
 
-/* ---- Winners of the kernel's other problems: a pack would rather have one kernel for all ---- */
+/* ---- Winners of the kernel's other problems, so that one kernel may be enough for a pack ---- */
 
 static bool differ_in_problem(const struct sweep_key *a, const struct sweep_key *b) {
     int differences = 0;

@@ -1,4 +1,4 @@
-/* One sweep: requests candidates of a kernel, builds, checks and races them, and hands over their
+/* Runs a sweep: chooses candidates of a kernel, builds, checks and races them, and hands over their
    results.
 
    SPDX-License-Identifier: Apache-2.0 */
@@ -13,33 +13,33 @@
 #include "tune_item.h"
 #include "turns.h"
 
-/* What all sweeps of a run have in common. */
+/* The settings that all sweeps of a run share. */
 struct tune_setting {
     const struct isa_list *isas;
-    const kvmill_pack *pack; /* the presets */
-    struct machine *machine; /* not changed */
+    const kvmill_pack *pack; /* kernels with presets */
+    struct machine *machine; /* not modified */
     const char *environment;
     struct search_options search;
     int jobs, threads, patience;
     struct builds *builds;
-    struct turns *turns; /* among processes of this machine; NULL: there are no others */
-    const volatile sig_atomic_t *interrupted; /* not zero: stop, and keep what is done */
+    struct turns *turns; /* shared by the processes of this machine; NULL: only this process */
+    const volatile sig_atomic_t *interrupted; /* not zero: stop, and keep the results */
 };
 
-/* Where results go. */
+/* Takes the results. */
 struct tune_sink {
     void *context;
     bool (*keep)(void *context, const struct sweep_key *key, const struct sweep_result *result,
                  struct error *error);
 };
 
-/* For up to `seconds`; what `known` has is not measured again, *count is how much that was.
-   Interrupted is no error. */
+/* Measures for up to `seconds`.  Results in `known` are not measured again; *count is their number.
+   An interrupt is not an error. */
 bool tune_walk(const struct tune_setting *setting, const struct tune_item *item,
                const struct sweeps *known, double seconds, const struct tune_sink *sink, int *count,
                struct error *error);
 
-/* A result's speed over the preset's, 0 for a failure. */
+/* Computes a result's speed relative to the preset, or 0 for a failure. */
 bool tune_speed(const struct sweep_result *result, double *speed, struct error *error);
 
 #endif

@@ -12,7 +12,7 @@
 #include "../tune/sweep_file.h"
 #include "tune_space.h"
 
-/* ---- Which results hold here ---- */
+/* ---- Valid results ---- */
 
 static void say_refused(const char *path, const size_t results[MISFITS]) {
     for (int i = 1; i < MISFITS; i++)
@@ -29,7 +29,8 @@ static bool has_other_problems(const struct sweeps *sweeps, const struct sweep *
     return false;
 }
 
-/* Which of several winners are for which calls is only known where problems are sizes. */
+/* Whether a sweep can be used.  A kernel with several problems has a winner for each, so the
+   problems must be sizes: the size of a call then selects one. */
 static bool is_usable(const struct sweeps *sweeps, const struct sweep *sweep) {
     struct kvmill_call_size ignored;
     return problem_parse(sweep->key.problem, &ignored) || !has_other_problems(sweeps, sweep);
@@ -84,7 +85,7 @@ bool tuned_read(const struct options *given, struct sweeps *sweeps, struct error
 
 /* ---- Words ---- */
 
-/* One that serves other sizes, too, may stand for a winner. */
+/* Whether another candidate replaces the winner, because the pack needs it for other sizes. */
 static bool stands_in(const struct assignment *assignment) {
     const struct ranking *ranking = &assignment->ranking;
     return assignment->taken != NULL && assignment->taken != &ranking->items[ranking->winner];
@@ -122,7 +123,7 @@ static bool kernel_of(const struct sweep_result *result, const struct kernel *pr
     return done;
 }
 
-/* The kernels that were taken, and which is for which size where they are several. */
+/* Adds the chosen kernels to the pack, with their sizes if there are several. */
 static bool add_taken(const struct assignments *list, const struct kernel *preset,
                       const struct isa_list *isas, struct pack *tuned, struct error *error) {
     struct measured_kernel measured = {.choice = (int)tuned->kernels.count};
@@ -156,9 +157,9 @@ static bool apply(const struct sweeps *sweeps, const struct kernel *preset,
     return done;
 }
 
-/* ---- All of a pack ---- */
+/* ---- All kernels of a pack ---- */
 
-/* By numbers; problems are in the order of their words. */
+/* Compares by numbers.  The order of problems is that of their words, which differs. */
 static int compare(const void *a, const void *b) {
     const struct measured_kernel *x = a, *y = b;
     const int64_t of_x[] = {x->choice, x->size.tokens, x->size.batch, x->size.positions};
@@ -189,7 +190,7 @@ bool tuned_apply(const struct sweeps *sweeps, const struct isa_list *isas, struc
     return done;
 }
 
-/* ---- Why ---- */
+/* ---- Explanations ---- */
 
 static bool explain_sweep(const struct sweep *sweep, FILE *stream, struct error *error) {
     struct ranking ranking;

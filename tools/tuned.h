@@ -1,4 +1,4 @@
-/* The choices of tuning databases for the kernels of a pack.
+/* Applies the results of tuning databases to the kernels of a pack.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_TUNED_H
@@ -8,19 +8,18 @@
 #include "../tune/sweep.h"
 #include "options.h"
 
-/* What holds on this machine of all files given with --tuned: databases, texts, directories of
-   texts. Says on standard error which results were refused.  Free the sweeps also after a failure.
- */
+/* Reads all files of --tuned (databases, texts, directories of texts), and keeps the results that
+   are valid on this machine.  Prints to standard error which results are refused.  Free the sweeps
+   also after a failure. */
 bool tuned_read(const struct options *given, struct sweeps *sweeps, struct error *error);
 
-/* Put the winners in the place of the pack's kernels that they won against: where one kernel is not
-   the best for all problems several, each with its sizes.  Says on standard error, for each kernel
-   that was tuned, why. */
+/* Replaces the pack's kernels by the winners, or by several kernels with their sizes if no single
+   one is best for all problems.  Prints to standard error, for each tuned kernel, the reason. */
 bool tuned_apply(const struct sweeps *sweeps, const struct isa_list *isas, struct pack *pack,
                  struct error *error);
 
-/* What the sweeps say of a kernel, whichever of its variants that is: a line for each problem it
-   was measured on, and which are for calls of which size. */
+/* Prints the results for a kernel and all of its variants: a line for each problem that was
+   measured, and which candidates are for calls of which size. */
 bool tuned_explain(const struct sweeps *sweeps, const struct kernel *kernel, FILE *stream,
                    struct error *error);
 

@@ -9,8 +9,8 @@
 
 #include "../base/timer.h"
 
-/* Bytes of the file that are locked: whoever wants the room stands in the gate until it has it, so
-   that nobody overtakes who waits to be alone. */
+/* The two bytes of the file that are locked.  A process that wants ROOM locks GATE until it has it,
+   so that no other process can get ahead of one that waits to be alone. */
 enum { GATE, ROOM };
 
 bool turns_open(struct turns *turns, const char *directory, struct error *error) {
@@ -24,7 +24,8 @@ void turns_close(struct turns *turns) {
     close(turns->file);
 }
 
-/* false: another process holds it, or an error, with errno. */
+/* Locks or unlocks a byte.  Returns false, with errno, if another process has the lock, or after an
+   error. */
 static bool lock(const struct turns *turns, int byte, short type) {
     const struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
     return fcntl(turns->file, F_OFD_SETLK, &lock) == 0;
@@ -35,7 +36,7 @@ static void tick(const struct turns *turns) {
         turns->tick(turns->context);
 }
 
-/* true: it is locked, or need not be any more. */
+/* Waits for a lock.  Returns true if it is locked, or if the run is interrupted. */
 static bool wait_for(struct turns *turns, int byte, short type) {
     const struct timespec pause = {.tv_nsec = 5000000};
     double begin = timer_now();

@@ -67,7 +67,7 @@ static bool print_steps(FILE *stream, struct error *error) {
     return true;
 }
 
-/* ---- All of them ---- */
+/* ---- All values ---- */
 
 static const char *const layouts[] = {"0", "1", "2", "3", NULL};
 static const char *const progress[] = {"text", "json", NULL};

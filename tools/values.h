@@ -1,4 +1,4 @@
-/* The values of options and arguments (words, files, directories), for the completion of shells.
+/* The values of options and arguments (words, files, directories), for completion in shells.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TOOLS_VALUES_H
@@ -11,10 +11,10 @@
 enum places { NO_PLACES, DIRECTORIES, FILES };
 
 struct values {
-    const char *name; /* of what they are, for functions of shells */
+    const char *name; /* part of the names of shell functions */
     enum places places;
     const char *const *words; /* ends with NULL; or NULL */
-    /* Words that other tables have, each with a space after it; or NULL. */
+    /* Prints words of other tables, each with a space after it; or NULL. */
     bool (*print)(FILE *stream, struct error *error);
 };
 
@@ -22,13 +22,14 @@ extern const struct values file_values, directory_values, model_values, isa_valu
     activation_values, ggml_values, math_values, specialise_values, layout_values, strategy_values,
     progress_values, step_values, bounds_values, action_values, shell_values;
 
-/* All of them; ends with NULL. */
+/* All values; ends with NULL. */
 extern const struct values *const all_values[];
 
-/* All words, each with a space after it. */
+/* Prints all words, each with a space after it. */
 bool values_print(const struct values *values, FILE *stream, struct error *error);
 
-/* Whether an option's word is in the list; NULL, it was not given, is. */
+/* Fails if an option's word is not in the list.  NULL, an option that was not given, is
+   accepted. */
 bool values_have(const struct values *values, const char *option, const char *word,
                  struct error *error);
 

@@ -42,7 +42,8 @@ static bool waits(const struct assignment *assignment) {
     return assignment->taken == NULL && assignment->ranking.winner >= 0;
 }
 
-/* The candidate in a problem that has none yet, if it is as good there. */
+/* Returns a candidate's standing in a problem that has no candidate yet, if it is as good as the
+   winner there, or NULL. */
 static const struct standing *find_good(const struct assignment *assignment,
                                         const char *candidate) {
     const struct ranking *ranking = &assignment->ranking;
@@ -69,7 +70,7 @@ static bool is_preferred(const struct sweep_result *a, const struct sweep_result
 
 struct best {
     const struct sweep_result *result;
-    int count; /* of problems it is good for */
+    int count; /* problems for which it is good */
 };
 
 static void look_at(const struct assignments *list, const struct assignment *assignment,
@@ -83,7 +84,8 @@ static void look_at(const struct assignments *list, const struct assignment *ass
     }
 }
 
-/* Every problem that waits has a winner, which is good for it: each turn ends one at least. */
+/* Takes the best candidate.  Each call serves at least one problem: a problem without a candidate
+   has a winner, which is good for it. */
 static bool take_best(struct assignments *list) {
     struct best best = {NULL, 0};
     for (int i = 0; i < list->count; i++)

@@ -13,7 +13,7 @@
 enum {
     APPLICATION_ID = 0x6b766d6c, /* "kvml" */
     SCHEMA_VERSION = 1,
-    PATIENCE = 10000 /* milliseconds that a lock is waited for */
+    PATIENCE = 10000 /* milliseconds to wait for a lock */
 };
 
 /* ---- The schema ---- */
@@ -43,7 +43,8 @@ static bool create_tables(struct database *database, struct error *error) {
            database_execute(database, marks, error);
 }
 
-/* If two processes begin an empty file at once, the second finds the tables there. */
+/* Creates the tables in an empty file.  If two processes do so at once, the second finds the
+   tables. */
 static bool create_if_empty(struct database *database, struct error *error) {
     int64_t tables;
     if (!database_begin(database, error))
@@ -69,7 +70,8 @@ static bool check_version(struct database *database, struct error *error) {
                 version, SCHEMA_VERSION);
 }
 
-/* One of the two tables, or the index that SQLite makes of what is UNIQUE in it. */
+/* Whether an object of the schema is one of the two tables, or an index that SQLite makes for
+   UNIQUE. */
 static bool is_part_of_ours(const char *type, const char *name, const char *sql) {
     if (strcmp(type, "index") == 0)
         return sql == NULL && (strcmp(name, "sqlite_autoindex_sweep_1") == 0 ||
@@ -93,7 +95,7 @@ static bool check_part(struct database *database, sqlite3_stmt *statement, struc
                 database->path, type, name);
 }
 
-/* Two tables with an index each. */
+/* Checks that the schema has exactly two tables, each with an index. */
 static bool check_schema(struct database *database, struct error *error) {
     enum { PARTS = 4 };
     bool row = true, done = true;
@@ -121,7 +123,7 @@ static const int flags_of[] = {
     [DATABASE_CREATE] = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
 };
 
-/* Readers do not wait for writers where the file system can do that. */
+/* Turns on the log, so that readers do not wait for writers, if the file system supports that. */
 static bool use_log(struct database *database, enum database_use use, struct error *error) {
     if (use == DATABASE_READ)
         return true;
@@ -146,7 +148,8 @@ static bool has_log(const char *path) {
     return there;
 }
 
-/* Opened so, it is taken for one that nobody changes; its log would not be read. */
+/* Opens a database as immutable: SQLite assumes that nobody changes it, and does not read its
+   log. */
 static int open_immutable(const char *path, sqlite3 **handle) {
     char *name = sqlite3_mprintf("file:%s?immutable=1", path);
     sqlite3_close(*handle);
@@ -155,8 +158,8 @@ static int open_immutable(const char *path, sqlite3 **handle) {
     return code;
 }
 
-/* A database that has been used with a log wants to make one even for reading; a directory that
-   cannot be written is in the way. */
+/* Opens a database.  Even to read it, SQLite creates a log if the database has been used with one.
+   If the directory is read-only, that fails, and the database is opened as immutable. */
 static int open_handle(const char *path, enum database_use use, sqlite3 **handle) {
     int code = sqlite3_open_v2(path, handle, flags_of[use], NULL);
     if (use != DATABASE_READ || code != SQLITE_OK || has_log(path) || strpbrk(path, "?#%") != NULL)
@@ -175,7 +178,7 @@ static bool is_there(const char *path, struct error *error) {
     return true;
 }
 
-/* What SQLite would not take for the name of a file. */
+/* Refuses paths that SQLite does not treat as file names. */
 static bool check_name(const char *path, struct error *error) {
     return (*path != '\0' && *path != ':' && strncmp(path, "file:", strlen("file:")) != 0) ||
            fail(error, EXIT_USER,
@@ -184,7 +187,7 @@ static bool check_name(const char *path, struct error *error) {
                 path, path);
 }
 
-/* A new one that could not be filled: the disk was full. */
+/* Removes a new file that stayed empty because the disk was full. */
 static void remove_if_empty(const char *path) {
     struct stat status;
     if (stat(path, &status) == 0 && status.st_size == 0)

@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-enum { STEPS = 10000 /* of SQLite's machine, in a round */ };
+enum { STEPS = 10000 /* of SQLite's virtual machine, in a round */ };
 
 /* ---- Errors ---- */
 
@@ -30,7 +30,6 @@ static const struct {
     {SQLITE_MISMATCH, EXIT_USER, "is damaged" RESTORE},
 };
 
-/* What SQLite said last. */
 bool database_fail(const struct database *database, struct error *error) {
     int code = sqlite3_extended_errcode(database->handle) & 0xff;
     const char *said = sqlite3_errmsg(database->handle);
@@ -42,7 +41,7 @@ bool database_fail(const struct database *database, struct error *error) {
                 database->path, said);
 }
 
-/* ---- Limits: what a file says must not keep us busy ---- */
+/* ---- Limits, so that a malicious file cannot keep this process busy ---- */
 
 static int count_round(void *context) {
     struct database *database = context;
@@ -54,8 +53,6 @@ static int64_t size_of(const char *path) {
     return stat(path, &status) == 0 ? (int64_t)status.st_size : 0;
 }
 
-/* For the work that begins: thousands of steps for each result there could be, and no more rows
- * than fit. */
 void database_allow_work(struct database *database) {
     enum { LEAST_ROUNDS = 200, BYTES_OF_ROUND = 500, BYTES_OF_ROW = 32 };
     char *log = sqlite3_mprintf("%s-wal", database->path);
@@ -72,7 +69,6 @@ bool database_count_row(struct database *database, struct error *error) {
                 database->path);
 }
 
-/* Nothing in it is run, and nothing in it is taken for a part of SQLite. */
 void database_restrict(struct database *database) {
     static const struct {
         int what, most;
@@ -113,7 +109,7 @@ sqlite3_stmt *database_prepare(struct database *database, const char *text, stru
     return NULL;
 }
 
-/* A text that memory did not last for: it is NULL, and what goes with it is not to be done. */
+/* Whether memory ran out for a text, which is then NULL.  Its statement must not be executed. */
 static _Thread_local bool has_lost_text;
 
 void database_bind(sqlite3_stmt *statement, int at, const char *text, int length) {
@@ -156,12 +152,13 @@ bool database_read_integer(struct database *database, const char *text, int64_t 
 
 /* ---- Transactions ---- */
 
-/* Immediate: who only finds out at the end that another process writes has worked in vain. */
+/* Begins an immediate transaction, so that a conflict with another writer shows now, and not after
+   the work. */
 bool database_begin(struct database *database, struct error *error) {
     return database_execute(database, "BEGIN IMMEDIATE", error);
 }
 
-/* The first error is the one that is told. */
+/* Reports the first error only. */
 bool database_finish(struct database *database, bool done, struct error *error) {
     if (done && database_execute(database, "COMMIT", error))
         return true;

@@ -1,4 +1,4 @@
-/* Sweeps and results as rows: added, read, removed.
+/* Adds, reads and removes sweeps and results as rows.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "database.h"
@@ -12,7 +12,7 @@
 #include "database_handle.h"
 #include "sweep_text.h"
 
-/* ---- Values into statements; positions count from 1 ---- */
+/* ---- Binding values to statements; positions count from 1 ---- */
 
 static void bind_text(sqlite3_stmt *statement, int at, const char *text) {
     database_bind(statement, at, text, -1);
@@ -28,7 +28,8 @@ static bool bind_samples(sqlite3_stmt *statement, int at, const double *samples,
     return done || out_of_memory(error);
 }
 
-/* Strings, threads, bytes, flops: in the order of `key_columns`. */
+/* The columns of a key: its strings, in the order of sweep_key_names, then threads, bytes and
+   flops. */
 #define KEY_COLUMNS "cpu, compiler, flags, templates, isa, spec, problem, threads, bytes, flops"
 enum { THREADS_AT = KEY_STRINGS + 1, BYTES_AT, FLOPS_AT, HASH_AT };
 
@@ -63,7 +64,7 @@ enum {
     ENVIRONMENT_AT
 };
 
-/* A message may have lines; databases have its first, cut where it goes on and on. */
+/* Binds the first line of a message, truncated if it is long. */
 static void bind_message(sqlite3_stmt *statement, const char *message) {
     enum { LONGEST = 500 };
     size_t length = strcspn(message, "\n");
@@ -106,7 +107,7 @@ static bool insert_sweep(struct database *database, const struct sweep_key *key,
     return run_once(database, statement, error);
 }
 
-/* 0: there is none. */
+/* Finds the row of a sweep.  *id is 0 if there is none. */
 static bool find_sweep(struct database *database, const struct sweep_key *key, int64_t *id,
                        struct error *error) {
     bool row = false;
@@ -163,14 +164,14 @@ static void free_samples(struct sweep_result *result) {
     drop_baseline(result);
 }
 
-/* A result as it is stored. */
+/* A stored result. */
 struct row {
-    struct sweep_result result; /* strings are the statement's, samples malloced */
-    int samples, baselines;     /* how many; -1: a text that has no samples */
-    bool has_words;             /* its limit and outcome are known */
+    struct sweep_result result; /* the statement owns the strings; samples are malloced */
+    int samples, baselines;     /* how many; -1: not a list of numbers */
+    bool has_words;             /* its words for limit and outcome are known */
 };
 
-/* Free its samples also after a failure. */
+/* Reads a row.  Free the samples also after a failure. */
 static bool read_row(sqlite3_stmt *statement, struct row *row, struct error *error) {
     struct sweep_result *r = &row->result;
     *r = (struct sweep_result){
@@ -227,8 +228,8 @@ static bool add_row(struct database *database, sqlite3_stmt *statement, const st
     return done;
 }
 
-/* The columns of a result begin with its sweep: those of the key come from a statement of their
- * own. */
+/* Reads the results of a sweep.  Their first column is the sweep; another statement reads its
+   key. */
 static bool read_results(struct database *database, int64_t sweep, const struct sweep_key *key,
                          struct sweeps *sweeps, struct error *error) {
     bool row = true, done = true;
@@ -269,7 +270,8 @@ static bool read_all(struct database *database, struct sweeps *sweeps, struct er
     return done;
 }
 
-/* One transaction, so that what others add meanwhile is in it wholly or not at all. */
+/* Reads in one transaction, so that a transaction of another process is seen completely or not at
+   all. */
 bool database_read(struct database *database, struct sweeps *sweeps, struct error *error) {
     *sweeps = (struct sweeps){0};
     database_allow_work(database);
@@ -279,9 +281,9 @@ bool database_read(struct database *database, struct sweeps *sweeps, struct erro
     return done;
 }
 
-/* ---- Adding what may be there ---- */
+/* ---- Adding results that may exist ---- */
 
-/* *there: the same result is; one of other contents is an error. */
+/* Compares a row with a result.  *there tells that they are equal; if they differ, fails. */
 static bool compare_row(struct database *database, sqlite3_stmt *statement,
                         const struct sweep_result *result, bool *there, struct error *error) {
     struct row old;
@@ -319,7 +321,7 @@ static bool refuse_fault(const char *fault, struct error *error) {
     return fault == NULL || fail(error, EXIT_BUG, "a result that cannot be stored: %s", fault);
 }
 
-/* In a transaction. */
+/* Adds a result.  Must be called in a transaction. */
 static bool add_result(struct database *database, const struct sweep_key *key,
                        const struct sweep_result *result, struct additions *additions,
                        struct error *error) {

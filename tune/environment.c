@@ -20,7 +20,7 @@ static FILE *open_below(const char *root, const char *path) {
     return length < (int)sizeof whole ? fopen(whole, "r") : NULL;
 }
 
-/* The first line, without its end; false where there is none. */
+/* Reads the first line, without the newline.  Returns false if there is none. */
 static bool read_line(const char *root, const char *path, char *line, size_t size) {
     FILE *stream = open_below(root, path);
     bool done = stream != NULL && fgets(line, (int)size, stream) != NULL;
@@ -31,7 +31,7 @@ static bool read_line(const char *root, const char *path, char *line, size_t siz
     return done;
 }
 
-/* A word out of a table, by the first line of a file. */
+/* A line of a file, and the word for it. */
 struct translation {
     const char *line, *word;
 };
@@ -51,7 +51,7 @@ static bool translate(const char *root, const char *path, const struct translati
 
 /* ---- The processor ---- */
 
-/* Lines of /proc/cpuinfo: x86 names its CPU, AArch64 has numbers for it. */
+/* Keys of /proc/cpuinfo.  x86 has names for its CPUs, AArch64 has numbers. */
 static const char *const cpu_keys[] = {"vendor_id",   "cpu family",      "model",
                                        "stepping",    "CPU implementer", "CPU part",
                                        "CPU variant", "model name"};
@@ -69,7 +69,7 @@ static void note_value(const char *line, char values[CPU_KEYS][64]) {
         }
 }
 
-/* "vendor family-model-stepping name": numbers by hyphens, the rest by spaces. */
+/* Joins the values to "vendor family-model-stepping name". */
 static void join_cpu(char values[CPU_KEYS][64], char cpu[CPU_SIZE]) {
     size_t at = 0;
     *cpu = '\0';
@@ -106,7 +106,7 @@ static void read_clock(const char *root, struct environment *e) {
     translate(root, "/sys/devices/system/cpu/smt/active", boost, e->smt);
 }
 
-/* What is for instructions alone is none of ours. */
+/* Reads the size of a cache.  Ignores caches for instructions alone. */
 static void read_cache(const char *root, int index, struct environment *e) {
     static const char folder[] = "/sys/devices/system/cpu/cpu0/cache/index";
     char path[LINE_SIZE], level[LINE_SIZE], type[LINE_SIZE], size[LINE_SIZE];
@@ -122,7 +122,7 @@ static void read_cache(const char *root, int index, struct environment *e) {
         e->cache_kib[at] = atoi(size);
 }
 
-/* ---- Who else is there ---- */
+/* ---- Other load ---- */
 
 static void read_load(const char *root, struct environment *e) {
     char line[LINE_SIZE], *end;
@@ -133,8 +133,8 @@ static void read_load(const char *root, struct environment *e) {
         e->load = load;
 }
 
-/* "quota period" in microseconds, or "max period"; the group is the last line of /proc/self/cgroup,
-   "0::/path". */
+/* Reads the quota from cpu.max: "quota period" in microseconds, or "max period".  The control group
+   is in /proc/self/cgroup, "0::/path". */
 static void read_quota(const char *root, struct environment *e) {
     char line[LINE_SIZE], path[LINE_SIZE] = "/";
     double quota, period;
@@ -223,7 +223,7 @@ bool environment_print(const struct environment *e, struct text *text) {
                       e->governor, e->turbo, e->smt, e->virtual, load, quota, e->processors);
 }
 
-/* ---- Whether it is fit ---- */
+/* ---- Whether the machine is fit for measuring ---- */
 
 const char *grade_word(enum grade grade) {
     static const char *const words[] = {

@@ -8,48 +8,50 @@
 
 enum { WORD_SIZE = 32, CPU_SIZE = 128, MOST_CACHES = 3 };
 
-/* "unknown" and -1 where the system does not say. */
+/* Members are "unknown" or -1 if the system does not tell. */
 struct environment {
     char cpu[CPU_SIZE]; /* "GenuineIntel 6-207-2 Intel(R) Xeon(R) Processor": model and stepping,
                            too */
-    char governor[WORD_SIZE]; /* of the clock: "performance", "powersave", ... */
+    char governor[WORD_SIZE]; /* the clock's: "performance", "powersave", ... */
     char turbo[WORD_SIZE];    /* "on", "off" */
-    char smt[WORD_SIZE];      /* "on", "off": whether cores are shared by two threads */
-    char virtual[WORD_SIZE];  /* "none", or who made the machine up: "kvm", "docker", ... */
-    double load;              /* runnable threads, mean of the last minute */
+    char smt[WORD_SIZE];      /* "on", "off": whether two threads share a core */
+    char virtual[WORD_SIZE];  /* "none", or the virtual machine's maker: "kvm", "vmware", ... */
+    double load;              /* mean number of runnable threads in the last minute */
     double quota;             /* processors that the control group may use; 0: all */
     int processors;           /* that this process may use */
     int cache_kib[MOST_CACHES]; /* of the first processor: data of level 1, levels 2 and 3; 0: none,
                                    or unknown */
 };
 
-/* Reads files below `root`, "" for those of the system; what cannot be read is unknown. */
+/* Reads the environment from files in the directory `root`, "" for the system's.  Members that
+   cannot be read are unknown. */
 void environment_read(const char *root, struct environment *environment);
 
-/* The same for the CPU alone.  false: EXIT_ENVIRONMENT; it is only unknown for now. */
+/* Reads only the CPU.  Returns false, with EXIT_ENVIRONMENT, if /proc/cpuinfo exists but cannot be
+   opened now. */
 bool environment_read_cpu(const char *root, char cpu[CPU_SIZE], struct error *error);
 
-/* Processors that this process may use: those that it is bound to, if it is. */
+/* Returns how many processors this process may use: those that it is bound to, if it is. */
 int environment_processors(void);
 
-/* "governor=performance turbo=off smt=off virtual=kvm load=0.12 quota=all processors=2"; all but
-   the CPU, which is in the key of a sweep.  false: out of memory. */
+/* Prints "governor=performance turbo=off smt=off virtual=kvm load=0.12 quota=all processors=2".
+   Leaves out the CPU, which is in the key of a sweep.  Returns false if out of memory. */
 bool environment_print(const struct environment *environment, struct text *text);
 
 enum grade { GRADE_NOTE, GRADE_WARNING, GRADE_UNFIT };
 
 struct remark {
     enum grade grade;
-    char text[160]; /* what it is, what it does, what to do about it */
+    char text[160]; /* the cause, its effect, and what to do about it */
 };
 
 enum { MOST_REMARKS = 8 };
 
-/* What to say before measuring on `threads` threads; returns how many remarks there are. */
+/* Makes remarks about measuring on `threads` threads.  Returns how many. */
 int environment_remarks(const struct environment *environment, int threads,
                         struct remark remarks[MOST_REMARKS]);
 
-/* "note", "warning", "unfit"; constant. */
+/* Returns "note", "warning" or "unfit", a constant. */
 const char *grade_word(enum grade grade);
 
 #endif

@@ -18,8 +18,8 @@
 
 /* ---- The templates ---- */
 
-/* How long the comment is that a text begins with, or the space; 0: it begins with code, as which
-   an m4_dnl without words counts. */
+/* Returns the length of the comment or space at the beginning of a text, or 0 if it begins with
+   code.  An m4_dnl without words counts as code. */
 static size_t length_of_gap(const char *text) {
     if (strncmp(text, "m4_dnl ", 7) == 0)
         return strcspn(text, "\n");
@@ -70,7 +70,7 @@ static bool hash_file(const char *directory, const char *name, uint64_t *state,
     return done;
 }
 
-/* What an editor leaves beside templates is none. */
+/* Whether a file is a template.  Editors may leave other files in the directory. */
 static int is_template(const struct dirent *entry) {
     const char *dot = strrchr(entry->d_name, '.');
     return dot != NULL && strcmp(dot, ".m4") == 0;
@@ -170,7 +170,7 @@ bool machine_read(struct machine *machine, struct error *error) {
     return read_templates(machine, error);
 }
 
-/* ---- What does not fit ---- */
+/* ---- Results that are not valid here ---- */
 
 const char *misfit_words(enum misfit misfit) {
     static const char *const words[MISFITS] = {

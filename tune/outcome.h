@@ -1,4 +1,4 @@
-/* How the measurement of a candidate ended.
+/* The outcome of measuring a candidate.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_OUTCOME_H
@@ -9,14 +9,14 @@
 enum outcome {
     OUTCOME_MEASURED,
     OUTCOME_COMPILE, /* the compiler failed */
-    OUTCOME_CRASH,   /* it was ended by a signal */
+    OUTCOME_CRASH,   /* a signal ended it */
     OUTCOME_HANG,    /* it took too long */
-    OUTCOME_WRONG,   /* its result is not what the oracle says */
-    OUTCOME_REFUSED, /* the library or the generator would not have it */
+    OUTCOME_WRONG,   /* its result differs from the oracle's */
+    OUTCOME_REFUSED, /* the library or the generator refused it */
     OUTCOMES
 };
 
-/* "measured", "compile", "crash", "hang", "wrong", "refused"; the text is constant. */
+/* Returns "measured", "compile", "crash", "hang", "wrong" or "refused", a constant. */
 const char *outcome_word(enum outcome outcome);
 bool outcome_by_word(const char *word, enum outcome *outcome);
 

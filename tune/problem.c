@@ -5,7 +5,7 @@ enum { BATCH, TOKENS, POSITIONS, NUMBERS };
 
 static const char *const names[NUMBERS] = {"BATCH", "TOKENS", "POSITIONS"};
 
-/* From 1 on, of at most nine digits. */
+/* Parses a number from 1 on, with at most nine digits. */
 static bool take_count(const char **at, int64_t *count) {
     const char *first = *at;
     for (*count = 0; **at >= '0' && **at <= '9' && *at < first + 9; ++*at)
@@ -13,7 +13,7 @@ static bool take_count(const char **at, int64_t *count) {
     return *first != '0' && *at > first;
 }
 
-/* The number whose name a form has there, which is passed; NUMBERS: none. */
+/* Parses the name of a number in a form.  Returns the number, or NUMBERS if there is no name. */
 static int take_name(const char **form) {
     for (int i = 0; i < NUMBERS; i++)
         if (strncmp(*form, names[i], strlen(names[i])) == 0) {
@@ -43,7 +43,7 @@ struct kvmill_call_size problem_sequence(const struct kvmill_call_size *batch, i
     return (struct kvmill_call_size){1, 1, part > 1 ? part : 1};
 }
 
-/* What a call says of such a batch. */
+/* Returns the size by which a call describes a batch of mixed lengths: the mean. */
 static struct kvmill_call_size mean_of(const struct kvmill_call_size *batch) {
     int64_t others = batch->batch - 1;
     struct kvmill_call_size sum = problem_sequence(batch, others);

@@ -1,4 +1,4 @@
-/* Random numbers that are the same on every machine (SplitMix64: Steele, Lea and Flood, 2014).
+/* Random numbers, the same on every machine (SplitMix64: Steele, Lea and Flood, 2014).
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_RANDOM_H
@@ -13,7 +13,7 @@ static inline uint64_t random_next(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-/* 0 to count - 1. */
+/* Returns a number from 0 to count - 1. */
 static inline uint64_t random_below(uint64_t *state, uint64_t count) {
     return random_next(state) % count;
 }

@@ -85,7 +85,7 @@ static bool find_gains(struct ranking *ranking) {
 
 /* ---- Order ---- */
 
-/* The default, then what has been measured, then failures. */
+/* Orders the default first, then other measured candidates, then failures. */
 static int class_of(const struct standing *s) {
     return s->time.count == 0 ? 2 : s->result->is_default ? 0 : 1;
 }
@@ -111,7 +111,7 @@ bool ranking_has_default(const struct ranking *ranking) {
            ranking->items[0].time.count > 0;
 }
 
-/* Items from the first that is no default on take part, those that failed without a gain. */
+/* Finds the winner among all items except the default.  Failures take part, with a gain of 0. */
 static bool find_winner(struct ranking *ranking) {
     int first = ranking_has_default(ranking), count = (int)ranking->count - first;
     struct contender_result *contenders = calloc((size_t)count + 1, sizeof *contenders);

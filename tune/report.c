@@ -78,7 +78,7 @@ double report_rate(const struct report_entry *entry, double seconds) {
 
 /* ---- Which parameters matter ---- */
 
-/* How far the best speeds of a parameter's values are apart. */
+/* Returns the ratio of the greatest to the least among the best speeds of a parameter's values. */
 static double influence(const struct report_entry *entry, int parameter) {
     double best[MOST_VALUES] = {0}, least = HUGE_VAL, most = 0;
     for (size_t i = 0; i < entry->ranking.count; i++) {
@@ -94,7 +94,8 @@ static double influence(const struct report_entry *entry, int parameter) {
     return most / least;
 }
 
-/* The three that matter most, in the order of the space, so that maps look alike. */
+/* Finds the three most important parameters.  Lists them in the order of the space, so that maps
+   look alike. */
 static int find_parameters(const struct report_entry *entry, int chosen[3]) {
     const struct space *space = sweep_space_of(entry->space);
     double influences[MOST_PARAMETERS];
@@ -139,7 +140,7 @@ static bool add_past(struct report_entry *entry, const struct sweep *sweep, cons
     return done;
 }
 
-/* Copies of one sweep in several databases are one. */
+/* Whether a sweep is known already: several databases may have copies of it. */
 static bool is_noted(const struct report_entry *entry, const struct sweep *sweep) {
     for (int i = 0; i < entry->past_count; i++)
         if (entry->past[i].measured == sweep_time(sweep))
@@ -176,7 +177,7 @@ static void count_outcomes(struct report_entry *entry) {
     entry->failures[OUTCOME_MEASURED] = 0;
 }
 
-/* Candidates of another form are reported, but not mapped. */
+/* Makes an entry.  Candidates that are not "name=value ..." are reported, but have no map. */
 static bool open_entry(const struct sweep *sweep, const struct report_source *sources, int count,
                        struct report_entry *entry, struct error *error) {
     struct error why;

@@ -1,4 +1,4 @@
-/* Reports on databases: one self-contained page of HTML, and tables for a terminal.
+/* Reports on databases: a self-contained page of HTML, and tables for a terminal.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_REPORT_H
@@ -10,13 +10,13 @@
 #include "sweep_file.h"
 #include "sweep_space.h"
 
-/* A file, and what is in it. */
+/* A file, and its sweeps. */
 struct report_source {
     const char *name;
     struct sweeps sweeps;
 };
 
-/* What one sweep about some work showed. */
+/* The result of one sweep about some work. */
 struct report_past {
     int64_t measured;
     const char *source;
@@ -25,27 +25,27 @@ struct report_past {
 
 enum { MOST_PAIRS = 3 };
 
-/* Work of the reported database: its latest sweep. */
+/* Some work in the reported database, with its latest sweep. */
 struct report_entry {
     const struct sweep *sweep;
     struct ranking ranking;
-    struct sweep_space *space; /* NULL where candidates have no parameters in common */
-    struct report_past *past;  /* of all sources, this sweep included; by time */
+    struct sweep_space *space; /* NULL if candidates have no parameters in common */
+    struct report_past *past;  /* sweeps of all sources, this one included, by time */
     int past_count;
     int failures[OUTCOMES];
     int measured;             /* candidates */
-    int pairs[MOST_PAIRS][2]; /* parameters that matter most, for maps */
+    int pairs[MOST_PAIRS][2]; /* the most important parameters, for maps */
     int pair_count;
 };
 
 struct report {
     struct report_entry *entries;
     size_t count;
-    const char *name; /* of the reported file */
+    const char *name; /* the reported file's */
 };
 
-/* The report of the first source, with the history of all.  The sources must stay; free with
-   report_free, also after a failure. */
+/* Makes the report of the first source, with the history of all.  Keeps pointers to the sources.
+   Free with report_free, also after a failure. */
 bool report_open(const struct report_source *sources, int count, struct report *report,
                  struct error *error);
 void report_free(struct report *report);
@@ -54,20 +54,22 @@ void report_print_text(const struct report *report, FILE *stream);
 void report_print_html(const struct report *report, FILE *stream);
 json_t *report_json(const struct report *report); /* to be released */
 
-/* ---- For both ---- */
+/* ---- For pages and tables ---- */
 
-/* The default and the winner, which may be the same; NULL where there is none. */
+/* Return the default and the winner, which may be the same, or NULL. */
 const struct standing *report_default(const struct report_entry *entry);
 const struct standing *report_winner(const struct report_entry *entry);
 
-/* The default as it ran in the races of `s`, with its median time and share of the limit there; else
-   as it ran by itself.  So times are in the proportion that speeds say. */
+/* Returns the default with its time and share of the limit in the races of `s`, or else as it ran
+   alone.  The ratio of times then equals the speed that is shown. */
 struct standing report_compared(const struct report_entry *entry, const struct standing *s);
 
-/* Shares above that are of a limit that was measured while something else ran, or that is none. */
+/* A share above this means that something else ran while the limit was measured, or that it is no
+   limit. */
 #define BEYOND_LIMIT 1.05
 
-/* Geometric mean of the winners' speed over the defaults'; 1 where there are none. */
+/* Returns the geometric mean of the winners' speeds relative to the defaults, or 1 without
+   winners. */
 double report_mean_gain(const struct report *report);
 
 enum { FIGURE_SIZE = 40 };
@@ -75,11 +77,11 @@ void print_seconds(double seconds, const char *micro, char text[FIGURE_SIZE]); /
 void print_rate(double rate, enum limit_kind kind, char text[FIGURE_SIZE]);    /* "17.0 GB/s" */
 void print_day(int64_t measured, char text[FIGURE_SIZE]);                      /* "2026-11-21" */
 
-/* "5 compile, 1 crash", or "none". */
+/* Writes "5 compile, 1 crash", or "none". */
 enum { FAILURES_SIZE = 120 };
 void print_failures(const struct report_entry *entry, char text[FAILURES_SIZE]);
 
-/* What a run does in a second: bytes, or operations where these are what its limit counts. */
+/* Returns the rate of a run: bytes a second, or operations if these are what its limit counts. */
 double report_rate(const struct report_entry *entry, double seconds);
 
 #endif

@@ -9,8 +9,8 @@
 
 enum { PAGE = 960 };
 
-/* What is drawn upwards: the share of the limit, or where there is none the speed over the
- * default's. */
+/* Whether charts show the share of the limit.  Without a limit, they show the speed relative to the
+   default. */
 static bool has_limit(const struct report_entry *entry) {
     return entry->ranking.count > 0 && entry->ranking.items[0].share > 0;
 }
@@ -62,7 +62,7 @@ static void draw_row(const struct plane *plane, const struct report_entry *entry
         draw_step(plane, preset, winner, y);
 }
 
-/* Rows of one kernel stand below its name. */
+/* Whether entry i is the first of its kernel, so that the kernel's name comes above it. */
 static bool begins_kernel(const struct report *report, size_t i) {
     return i == 0 ||
            strcmp(report->entries[i].sweep->key.spec, report->entries[i - 1].sweep->key.spec) != 0;
@@ -135,7 +135,7 @@ static double intensity(const struct report_entry *entry) {
     return entry->sweep->key.flops / entry->sweep->key.bytes;
 }
 
-/* The highest limit of that kind; 0: there is none. */
+/* Returns the highest limit of a kind, or 0. */
 static double find_roof(const struct report *report, enum limit_kind kind) {
     double roof = 0;
     for (size_t i = 0; i < report->count; i++)
@@ -178,7 +178,7 @@ static void find_axes(const struct report *report, double peak, struct plane *pl
     plane->y = (struct axis){plane->y.from / 2, plane->y.to * 2, true};
 }
 
-/* 1, 2 and 5 of every power of ten. */
+/* Returns the next of 1, 2, 5, 10, 20, 50, ... */
 static double next_tick(double tick) {
     double digit = tick / pow(10, floor(log10(tick) + 1e-9));
     return tick * (digit > 1.5 && digit < 2.5 ? 2.5 : 2);
@@ -207,8 +207,8 @@ static void draw_ticks(const struct plane *plane) {
     }
 }
 
-/* Memory gives what the slope says, multipliers what the level says; a roof that is not known is
- * left out. */
+/* Draws the roofs: a slope for the bandwidth of memory, and a level for the peak of the
+   multipliers.  Leaves out an unknown roof. */
 static void draw_roofs(const struct plane *plane, double bandwidth, double peak) {
     char text[FIGURE_SIZE];
     double ridge = bandwidth > 0 && peak > 0 ? peak / bandwidth
@@ -248,7 +248,7 @@ static void draw_dot(const struct plane *plane, const struct report_entry *entry
                title);
 }
 
-/* The number is that of the summary's row. */
+/* Draws the candidates of an entry, with the number of its row in the summary. */
 static void draw_column(const struct plane *plane, const struct report_entry *entry, size_t i) {
     char number[FIGURE_SIZE];
     double x = plane_x(plane, intensity(entry));
@@ -279,7 +279,8 @@ void chart_roofline(const struct report *report, FILE *out) {
 
 /* ---- Candidates ---- */
 
-/* From a line of the grid below all candidates to above them and the limit. */
+/* Finds the vertical axis, from a line of the grid below all candidates to above all candidates and
+   the limit. */
 static void find_heights(const struct report_entry *entry, struct axis *axis, double *step) {
     double least = 1, greatest = 1;
     for (int i = 0; i < entry->measured; i++) {
@@ -293,7 +294,7 @@ static void find_heights(const struct report_entry *entry, struct axis *axis, do
     axis->to = greatest + margin;
 }
 
-/* Those that cannot be told from the fastest have a ring. */
+/* Returns the class of a candidate's mark.  Candidates that tie with the fastest have a ring. */
 static const char *class_of(const struct ranking *ranking, int i) {
     const struct choice *choice = &ranking->choice;
     if (i == ranking->winner)
@@ -323,7 +324,7 @@ static void draw_candidate(const struct plane *plane, const struct report_entry 
                class, title);
 }
 
-/* The ranking has the default in front; here it takes its place among the others. */
+/* Returns the place of the default among the candidates by speed; in the ranking it comes first. */
 static int place_of_default(const struct report_entry *entry) {
     int slower = 0;
     for (int i = 1; i < entry->measured; i++)
@@ -331,7 +332,7 @@ static int place_of_default(const struct report_entry *entry) {
     return slower;
 }
 
-/* The winner and the default last, over their neighbours. */
+/* Draws the candidates, the winner and the default last, so that they cover their neighbours. */
 static void draw_candidates(const struct plane *plane, const struct report_entry *entry) {
     int first = report_default(entry) != NULL, place = first ? place_of_default(entry) : -1;
     double x_of_winner = plane_x(plane, place + 0.5);

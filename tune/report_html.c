@@ -1,4 +1,4 @@
-/* The report as a page: style, text, tables; the charts are drawn elsewhere.
+/* The report as a page: style, text and tables.  Other files draw the charts.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "report_svg.h"
 #include "sweep_file.h"
 
-enum { SHOWN = 12 }; /* candidates of a sweep in its table */
+enum { SHOWN = 12 }; /* candidates in the table of a sweep */
 
 /* ---- Pieces ---- */
 
@@ -59,7 +59,7 @@ static void print_gain_cells(FILE *out, const struct standing *s) {
     print_element(out, "td class=\"none i\"", interval);
 }
 
-/* ---- The whole ---- */
+/* ---- All entries ---- */
 
 static void print_summary_row(FILE *out, const struct report_entry *entry, size_t i) {
     char words[WORK_SIZE];
@@ -139,7 +139,7 @@ static void print_overview(FILE *out, const struct report *report) {
     fputs("</section>\n", out);
 }
 
-/* ---- One work ---- */
+/* ---- One entry ---- */
 
 static void print_standing(FILE *out, const struct report_entry *entry, size_t i) {
     const struct standing *s = &entry->ranking.items[i], compared = report_compared(entry, s);

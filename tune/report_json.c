@@ -1,4 +1,4 @@
-/* The report for other programs.
+/* The report as JSON, for other programs.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
@@ -10,7 +10,7 @@ static void set_summary(json_t *object, const char *key, const struct summary *s
                                       summary->low, "high", summary->high));
 }
 
-/* As it ran by itself and, of the default, in the races with it. */
+/* Returns a candidate, and the default in the races with it. */
 static json_t *json_of_standing(const struct report_entry *entry, size_t i) {
     const struct standing *s = &entry->ranking.items[i];
     const struct standing compared = report_compared(entry, s);

@@ -6,7 +6,7 @@
 
 struct map {
     const struct parameter *across, *down;
-    double best[MOST_VALUES][MOST_VALUES]; /* gain, 0: none */
+    double best[MOST_VALUES][MOST_VALUES]; /* gain, or 0 */
     const char *candidate[MOST_VALUES][MOST_VALUES];
     double least, most;
 };

@@ -1,5 +1,5 @@
-/* The style of the report's page: by day, by night, on paper.  Drawings name their colours by
-   classes: preset (the default), winner, tie, candidate, limit.
+/* The style of the report's page, for day, night and paper.  Drawings name colours by classes:
+   preset (the default), winner, tie, candidate, limit.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_REPORT_STYLE_H

@@ -59,7 +59,7 @@ void svg_line(FILE *out, double x1, double y1, double x2, double y2, const char 
             x2, y2, class);
 }
 
-/* The end of an element, with what is shown when one points at it. */
+/* Ends an element, with a title that is shown when the mouse is over it. */
 static void end_element(FILE *out, const char *name, const char *title) {
     if (title == NULL) {
         fputs("/>\n", out);

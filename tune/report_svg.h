@@ -8,13 +8,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Text with what HTML and SVG give a meaning escaped. */
+/* Prints text, with the special characters of HTML and SVG escaped. */
 void print_escaped(FILE *out, const char *text);
 
 void svg_begin(FILE *out, double width, double height, const char *label);
 void svg_end(FILE *out);
 
-/* `anchor`: "start", "middle", "end". */
+/* Draws text.  `anchor` is "start", "middle" or "end". */
 void svg_text(FILE *out, double x, double y, const char *class, const char *anchor,
               const char *text);
 void svg_line(FILE *out, double x1, double y1, double x2, double y2, const char *class);
@@ -25,23 +25,24 @@ void svg_circle(FILE *out, double x, double y, double radius, const char *class,
 /* ---- A plane ---- */
 
 struct axis {
-    double from, to; /* values at its ends */
+    double from, to; /* the values at its ends */
     bool log;
 };
 
 struct plane {
     FILE *out;
-    double left, top, width, height; /* of the inside, in pixels */
+    double left, top, width, height; /* the area inside the axes, in pixels */
     struct axis x, y;
 };
 
 double plane_x(const struct plane *plane, double value);
 double plane_y(const struct plane *plane, double value);
 
-/* Lines across with their values at the left; `format` prints a value times `scale`. */
+/* Draws horizontal lines with their values on the left: value times `scale`, then `unit`. */
 void plane_grid_y(const struct plane *plane, double step, double scale, const char *unit);
 
-/* A step of 1, 2 or 5 times a power of ten that gives about `count` of them. */
+/* Returns a step of 1, 2 or 5 times a power of ten that divides `range` into about `count`
+   steps. */
 double nice_step(double range, int count);
 
 #endif

@@ -7,9 +7,9 @@
 #include "report.h"
 #include "sweep_file.h"
 
-enum { SHOWN = 8 }; /* candidates of a sweep */
+enum { SHOWN = 8 }; /* candidates shown of a sweep */
 
-/* ---- All of them ---- */
+/* ---- All entries ---- */
 
 static bool is_beyond(const struct standing *standing) {
     return standing->share > BEYOND_LIMIT;
@@ -64,7 +64,7 @@ static void print_entry(const struct report_entry *entry, int width, FILE *strea
                                          : winner->result->candidate);
 }
 
-/* ---- One of them ---- */
+/* ---- One entry ---- */
 
 static const char *mark_of(const struct report_entry *entry, size_t i) {
     return (int)i == entry->ranking.winner              ? "*"
@@ -83,7 +83,7 @@ static void print_standing(const struct report_entry *entry, size_t i, FILE *str
     fprintf(stream, " %9lld  %s\n", (long long)s->result->code_bytes, s->result->candidate);
 }
 
-/* The default, the fastest, and the winner wherever it is among its ties. */
+/* Prints the default, the fastest candidates, and the winner even if it is not among these. */
 static void print_standings(const struct report_entry *entry, FILE *stream) {
     fprintf(stream, "  %1s %11s %11s %6s   %-20s %9s  %s\n", "", "TIME", "DEFAULT", "LIMIT",
             "SPEED", "CODE", "CANDIDATE");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resume.h"
 
-/* A measurement that ended early because it was tight is a full one. */
+/* Returns a result's number of samples.  A measurement that ended early because it was tight counts
+   as a full one. */
 static int worth(const struct search *search, const struct standing *s) {
     int full = search_samples(search), count = s->result->sample_count;
     return count < full && count >= EARLIEST_END && summary_is_tight(&s->gain) ? full : count;

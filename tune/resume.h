@@ -1,4 +1,4 @@
-/* Resumes a search where an earlier one ended.
+/* Resumes a search from the results of an earlier one.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_RESUME_H
@@ -8,12 +8,12 @@
 #include "strategy.h"
 
 struct resumption {
-    int known;   /* candidates that were told to the search */
-    int strange; /* that are not in its space: of other templates, or not legal any more */
+    int known;   /* candidates reported to the search */
+    int strange; /* candidates not in its space: of other templates, or no longer legal */
 };
 
-/* Tell a search, before its first question, what a sweep knows.  A failure counts as known: what
-   does not compile once is not tried again. */
+/* Reports the results of a sweep to a search, before its first question.  Failures count as known:
+   a candidate that failed is not tried again. */
 bool search_resume(struct search *search, const struct space *space, const struct sweep *sweep,
                    struct resumption *resumption, struct error *error);
 

@@ -7,8 +7,8 @@ static double clock_of(void *replay) {
     return ((struct replay *)replay)->seconds;
 }
 
-/* Time over that of the default in the same run, of the first samples; 0: out of memory.  Without a
-   run in common it is what the whole sweep says. */
+/* Returns the time relative to the default in the same run, from the first samples, or from the
+   whole sweep if they had no common run.  Returns 0 if out of memory. */
 static double cost_of(const struct standing *standing, int samples) {
     const struct sweep_result *result = standing->result;
     struct summary ratio = standing->gain;
@@ -20,7 +20,7 @@ static double cost_of(const struct standing *standing, int samples) {
     return 1 / ratio.median;
 }
 
-/* What the whole sweep says of a candidate: its time over that of the best. */
+/* Returns a candidate's time relative to the best, from the whole sweep. */
 static double slowdown_of(const struct standing *best, const struct standing *standing) {
     return best->gain.median / standing->gain.median;
 }

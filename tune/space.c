@@ -7,7 +7,7 @@
 
 #include "random.h"
 
-/* ---- What a space must be ---- */
+/* ---- Checks of a space ---- */
 
 static bool is_word(const char *text, bool may_begin_with_digit) {
     if (*text == '\0' || (!may_begin_with_digit && isdigit((unsigned char)*text)))
@@ -80,9 +80,9 @@ bool points_equal(const struct point *a, const struct point *b) {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* ---- All of them ---- */
+/* ---- All points ---- */
 
-/* The next combination, legal or not. */
+/* Moves to the next combination, legal or not. */
 static bool advance(const struct space *space, struct point *point) {
     for (int i = space->count - 1; i >= 0; i--) {
         if (++point->at[i] < space->parameters[i].count)
@@ -113,7 +113,7 @@ int64_t space_count(const struct space *space, int64_t most) {
     return count;
 }
 
-/* ---- Some of them ---- */
+/* ---- Some points ---- */
 
 static struct point nth_point(const struct space *space, uint64_t n) {
     struct point point;
@@ -123,7 +123,7 @@ static struct point nth_point(const struct space *space, uint64_t n) {
     return point;
 }
 
-/* Where hardly any combination is legal, counting them finds one sooner than trying. */
+/* Tries combinations, then counts the legal ones: that is faster if hardly any is legal. */
 struct point space_random(const struct space *space, uint64_t *random) {
     enum { TRIES = 1000 };
     for (int try = 0; try < TRIES; try++) {
@@ -215,7 +215,7 @@ static bool refuse_value(const struct parameter *p, const char *value, size_t le
     return false;
 }
 
-/* Compared as text: 04 and 4 are not the same candidate. */
+/* Whether a value is that of index `at`.  Compares text: 04 and 4 are not the same candidate. */
 static bool is_value(const struct parameter *p, int at, const char *value, size_t length) {
     char number[32];
     const char *word = number;

@@ -7,13 +7,13 @@
 
 /* ---- The interval of a median ---- */
 
-/* The probability that k of n fair coins show heads. */
+/* Returns the probability that k of n fair coins show heads. */
 static double heads(int n, int k) {
     return exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) - n * log(2));
 }
 
-/* Samples left out at either end, so that `coverage` is what the rest has, or less where there are
-   too few; *coverage tells what it is. */
+/* Returns how many samples to leave out at each end.  The rest has at least the coverage that is
+   wanted in *coverage, or less if there are too few samples.  Sets *coverage to the actual one. */
 static int samples_outside(int n, double *coverage) {
     int outside = 0;
     double wanted = *coverage, next;

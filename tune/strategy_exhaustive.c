@@ -1,4 +1,4 @@
-/* Every legal point, in order.
+/* Measures every legal point, in order.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "strategy_kind.h"

@@ -1,6 +1,6 @@
-/* Moves from the default to the best of its neighbours, and on from there until no neighbour is
-   better, then starts again from a random point.  It ends after several climbs in a row that found
-   nothing better.
+/* Moves from the default to the best of its neighbours, and so on until no neighbour is better,
+   then starts again from a random point.  Ends after several climbs in a row that found nothing
+   better.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "strategy_kind.h"
@@ -23,7 +23,8 @@ static const struct trial *best_of(const struct search *search, int count,
     return best;
 }
 
-/* `stage` counts climbs that ended no lower than the best one. */
+/* Starts a climb from a random point.  `stage` counts climbs that ended no lower than the best
+   one. */
 static bool climb_anew(struct search *search, const struct trial *top) {
     bool lower = top != NULL && trial_is_measured(top) &&
                  (search->at.best == 0 || top->cost < search->at.best);
@@ -36,7 +37,7 @@ static bool climb_anew(struct search *search, const struct trial *top) {
     return true;
 }
 
-/* All neighbours are known: go to the best of them if that is downhill. */
+/* Moves to the best of the neighbours, all of which are known, if it is lower. */
 static bool move(struct search *search, int count, const struct point *neighbours) {
     const struct trial *here = search_find(search, &search->at.here);
     const struct trial *best = best_of(search, count, neighbours);

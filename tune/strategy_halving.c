@@ -1,5 +1,6 @@
-/* Successive halving, by thirds: many candidates with few samples, the best third of them with
-   three times as many, and so on (Jamieson and Talwalkar, 2016).  The default is in every rung.
+/* Successive halving, by thirds: measures many candidates with few samples, the best third of them
+   with three times as many, and so on (Jamieson and Talwalkar, 2016).  The default is in every
+   rung.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "strategy_kind.h"
@@ -15,7 +16,8 @@ static int samples_in_rung(const struct search *search, int64_t rung) {
     return samples > LEAST_SAMPLES ? samples : LEAST_SAMPLES;
 }
 
-/* All rungs together take half as many evaluations again as the first; the default is known. */
+/* Returns the number of entrants.  All rungs together take 1.5 times the evaluations of the first;
+   the default is known. */
 static int64_t entrants(const struct search *search) {
     int64_t most = MOST_ENTRANTS, budget = search->options.evaluations;
     if (budget > 0 && 2 * budget / 3 < most)
@@ -51,7 +53,7 @@ static int compare(const void *a, const void *b) {
     return (x->cost > y->cost) - (x->cost < y->cost);
 }
 
-/* Those that have come as far as the last rung, the best first. */
+/* Ranks the trials that reached the last rung, the best first. */
 static size_t rank(const struct search *search, int samples, struct trial *ranked) {
     size_t count = 0;
     for (size_t i = 0; i < search->count; i++)

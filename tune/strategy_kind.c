@@ -18,7 +18,8 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 const char *const strategy_names[KINDS + 1] = {"exhaustive", "random", "greedy", "halving", NULL};
 
-/* The least space that a strategy is for: building a candidate takes longer than measuring it. */
+/* The least number of points for each strategy: building a candidate takes longer than measuring
+   it. */
 static const struct {
     int64_t points;
     const char *strategy;
@@ -105,7 +106,7 @@ static bool make_room(struct search *search) {
     return true;
 }
 
-/* NULL: out of memory. */
+/* Returns a new trial, or NULL if out of memory. */
 static struct trial *add_trial(struct search *search, const struct point *point) {
     if (!make_room(search)) {
         search->no_memory = true;
@@ -135,7 +136,8 @@ void search_want(struct search *search, const struct point *point, int samples) 
         search->waiting = index;
 }
 
-/* What was told of an earlier run does not count: this one goes the same way. */
+/* Whether this search has not asked for a point.  Results of an earlier run do not count, so that
+   this search takes the same path. */
 static bool is_fresh(const struct search *search, const struct point *point) {
     const struct trial *trial = search_find(search, point);
     return trial == NULL || trial->wanted == 0;
@@ -179,8 +181,8 @@ static bool budget_is_spent(const struct search *search) {
             options->now(options->clock) - search->start >= options->seconds);
 }
 
-/* What to ask, when there is nothing to be told any more; false: the search is over.  Everything is
-   judged by the default, so that it comes first. */
+/* Finds questions when no results are outstanding.  Returns false if the search is over.  Asks for
+   the default first, because every other point is compared with it. */
 static bool find_questions(struct search *search) {
     struct point first = space_default(search->space);
     search_want(search, &first, search->options.samples);
@@ -239,7 +241,7 @@ bool search_tell(struct search *search, const struct point *point, enum outcome 
     return true;
 }
 
-/* More samples than a full measurement has are none the better. */
+/* Returns a trial's number of samples, at most that of a full measurement: more are not better. */
 static int worth(const struct search *search, const struct trial *trial) {
     int full = search->options.samples;
     return trial->samples < full ? trial->samples : full;

@@ -1,4 +1,4 @@
-/* Random legal points, none twice, until the budget or the space is used up.
+/* Measures random legal points, each once, until the budget or the space is used up.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "strategy_kind.h"

@@ -65,7 +65,7 @@ static bool own_samples(double **samples, int count) {
     return copy != NULL;
 }
 
-/* All or none of the strings become copies. */
+/* Replaces the strings by copies, all or none. */
 static bool own_strings(char **(*string)(void *, int), void *of, int count) {
     for (int i = 0; i < count; i++)
         if (!own_string(string(of, i))) {
@@ -112,14 +112,16 @@ static bool own_result(struct sweep_result *result) {
 
 /* ---- Lists ---- */
 
-/* One more place after `count`; NULL: out of memory.  Grows when count is a power of two. */
+/* Makes room for an item after `count`.  Returns NULL if out of memory.  Grows when count is a
+   power of two. */
 static void *grow(void *items, size_t count, size_t size) {
     if ((count & (count - 1)) != 0)
         return items;
     return realloc(items, (count ? 2 * count : 1) * size);
 }
 
-/* Results come sorted from everywhere: the sweep is mostly the last. */
+/* Finds the sweep of a key.  Starts with the last, which it mostly is, because results come
+   sorted. */
 static struct sweep *find_sweep(const struct sweeps *sweeps, const struct sweep_key *key) {
     for (size_t i = sweeps->count; i-- > 0;)
         if (sweep_key_compare(&sweeps->items[i].key, key) == 0)
@@ -240,7 +242,8 @@ bool sweep_results_equal(const struct sweep_result *a, const struct sweep_result
 
 /* ---- Faults ---- */
 
-/* What is beyond these was not measured, and would only break figures that are made of it. */
+/* Values beyond these limits were not measured, and would break figures that are computed from
+   them. */
 static const double least_seconds = 1e-12, most_seconds = 1e6, most_work = 1e18;
 
 static bool is_within(double value, double least, double most) {
@@ -271,7 +274,7 @@ static bool are_times(const double *samples, int count) {
     return true;
 }
 
-static const int64_t last_microsecond = 253402300799999999; /* of the year 9999 */
+static const int64_t last_microsecond = 253402300799999999; /* the end of the year 9999 */
 
 const char *sweep_result_fault(const struct sweep_result *result) {
     bool measured = result->outcome == OUTCOME_MEASURED;

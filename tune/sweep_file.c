@@ -119,7 +119,7 @@ const struct sweep *sweeps_latest(const struct sweeps *sweeps, const struct swee
 
 /* ---- In words ---- */
 
-/* A word of a symbol that says that something is not there: "none", or a count of 0. */
+/* Whether a word of a symbol means that something is missing: "none", or a count of 0. */
 static bool says_nothing(const char *word, size_t length) {
     return (length == 4 && memcmp(word, "none", 4) == 0) ||
            (length == 2 && word[1] == '0' && word[0] >= 'a');

@@ -6,8 +6,8 @@
 
 struct sweep_space {
     const struct ranking *ranking;
-    char *text;           /* all candidates, cut into words */
-    struct point *points; /* of the items of the ranking */
+    char *text;           /* all candidates, split into words */
+    struct point *points; /* by item of the ranking */
     struct space space;
     struct parameter parameters[MOST_PARAMETERS];
     int64_t numbers[MOST_PARAMETERS][MOST_VALUES];
@@ -30,7 +30,7 @@ static int add_word(const char *words[MOST_VALUES], int *count, const char *word
     return (*count)++;
 }
 
-/* The first candidate names the parameters. */
+/* Adds a setting of a candidate.  The first candidate defines the names of the parameters. */
 static bool note_setting(struct sweep_space *s, bool first, int i, char *setting) {
     char *equals = strchr(setting, '=');
     if (equals == NULL || i == MOST_PARAMETERS)
@@ -64,7 +64,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* A number if all its values are. */
+/* Makes a parameter a number if all its values are numbers. */
 static void find_kind(struct sweep_space *s, int i) {
     struct parameter *p = &s->parameters[i];
     p->words = s->words[i];

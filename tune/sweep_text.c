@@ -57,7 +57,7 @@ static void print_time(int64_t measured, char text[TIME_SIZE]) {
     snprintf(text + length, TIME_SIZE - length, ".%06dZ", (int)(measured % MILLION));
 }
 
-/* What would not be printed like this is refused. */
+/* Parses a time.  Refuses text that print_time would not write. */
 static bool parse_time(const char *text, int64_t *measured) {
     struct tm fields = {0};
     char again[TIME_SIZE];
@@ -71,7 +71,7 @@ static bool parse_time(const char *text, int64_t *measured) {
 
 /* ---- Printing ---- */
 
-/* A fact on a line of its own. */
+/* Prints a line with a fact. */
 static bool print_line(struct text *text, const char *word, const char *value) {
     size_t start;
     bool done = text_print(text, "%s ", word);
@@ -131,8 +131,7 @@ bool sweeps_print(const struct sweeps *sweeps, struct text *text, struct error *
     return (done && text_print(text, "\nend %zu\n", results)) || out_of_memory(error);
 }
 
-/* ---- Parsing: line by line, into a key and a result that are complete when the next begins ----
- */
+/* ---- Parsing by lines; a key or result is complete when the next one begins ---- */
 
 enum state { BEFORE, IN_SWEEP, IN_RESULT, ENDED };
 
@@ -144,7 +143,7 @@ struct reader {
     struct sweep_result result;
     int baseline_count;
     bool lacks_memory;
-    unsigned known; /* facts of the key or result that were given */
+    unsigned known; /* facts given so far for the key or result */
     size_t results;
     struct sweeps *sweeps;
 };
@@ -314,7 +313,7 @@ static bool is_complete(struct reader *reader, struct error *error) {
     return true;
 }
 
-/* ---- What is complete ---- */
+/* ---- Completing keys and results ---- */
 
 static void clear_result(struct sweep_result *result) {
     free(result->candidate);
@@ -353,7 +352,7 @@ static bool finish_key(struct reader *reader, struct error *error) {
     return fault == NULL || (*fault != '\0' && refuse(reader, error, fault));
 }
 
-/* What came before the next sweep, result or end. */
+/* Completes the key or result before the next sweep, result or end. */
 static bool finish(struct reader *reader, struct error *error) {
     bool done = reader->state == IN_RESULT  ? finish_result(reader, error)
                 : reader->state == IN_SWEEP ? finish_key(reader, error)
@@ -414,7 +413,7 @@ static bool read_line(struct reader *reader, const char *word, const char *value
     return read_fact(reader, word, value, error);
 }
 
-/* Splits the line in place. */
+/* Splits a line in place, and reads it. */
 static bool split_line(struct reader *reader, char *line, struct error *error) {
     char *space = strchr(line, ' ');
     if (space != NULL)

@@ -4,10 +4,11 @@
 
      sweep
      cpu GenuineIntel 6-207-2 Intel(R) Xeon(R) Processor
-     ...                        compiler, flags, templates, isa, spec, problem, threads, bytes,
-   flops result measured tile=4 strip=2 default                    for the default alone time
-   2026-11-21T22:50:00.000000Z
-     ...                        code, limit, environment, samples, baseline; message of a failure
+     ...                    compiler, flags, templates, isa, spec, problem, threads, bytes, flops
+     result measured tile=4 strip=2
+     default                only for the default
+     time 2026-11-21T22:50:00.000000Z
+     ...                    code, limit, environment, message of a failure, samples, baseline
      end 1
 
    SPDX-License-Identifier: Apache-2.0 */
@@ -17,17 +18,19 @@
 #include "../base/text.h"
 #include "sweep.h"
 
-/* The sweeps must be sorted. */
+/* Prints sweeps, which must be sorted. */
 bool sweeps_print(const struct sweeps *sweeps, struct text *text, struct error *error);
 
-/* "file:line: what is wrong; what is accepted", EXIT_USER.  A text without its end is refused. Adds
-   to the sweeps, which are sorted then; free them also after a failure. */
+/* Parses a text, adds its results to the sweeps, and sorts them; free them also after a failure.
+   Errors are "file:line: what is wrong; what is accepted", EXIT_USER.  Refuses a text without its
+   end. */
 bool sweeps_parse(const char *file, const char *text, struct sweeps *sweeps, struct error *error);
 
-/* Nine digits each, by spaces: how samples are written. */
+/* Prints samples with nine digits each, separated by spaces. */
 bool samples_print(const double *samples, int count, struct text *text);
 
-/* NULL: not such a text (count -1), or out of memory (any other count). */
+/* Returns samples, or NULL: *count is then -1 if the text is not a list of samples, or something
+   else if out of memory. */
 double *samples_parse(const char *text, int *count);
 
 #endif

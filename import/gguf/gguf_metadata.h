@@ -34,9 +34,9 @@ enum gguf_key {
 };
 
 struct gguf_value {
-    int64_t at; /* where in the file */
+    int64_t at; /* offset in the file */
     double *items;
-    int count; /* 0: not given */
+    int count; /* 0: the key is absent */
     bool is_array;
 };
 

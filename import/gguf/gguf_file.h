@@ -38,7 +38,8 @@ bool gguf_take(struct gguf_file *file, size_t bytes, const unsigned char **data,
 bool gguf_number(struct gguf_file *file, size_t bytes, uint64_t *value, const char *what);
 bool gguf_skip(struct gguf_file *file, uint64_t count, int64_t bytes, const char *what);
 
-/* A string, with a 0 after it; one that does not fit is skipped, and "" is read. */
+/* Reads a string and terminates it with 0.  A string that does not fit is skipped, and `text` is
+   "". */
 bool gguf_string(struct gguf_file *file, char *text, size_t size, const char *what);
 
 #endif

@@ -12,8 +12,8 @@ int64_t attention_format_bytes(const struct kvmill_format *format);
 /* Returns the bytes of a row of K and V of all kv heads, and of their scales. */
 int64_t attention_row_bytes(const struct kvmill_cache_geometry *geometry);
 
-/* The positions that queries see.  There are `positions` in all; the `tokens` queries start at
-   position `first`; each sees `left` positions before its own and `right` after it (-1: all). */
+/* The positions that queries see.  positions: all; tokens: the queries, which start at position
+   `first`.  Each query sees `left` positions before its own and `right` after it (-1: all). */
 struct attention_sight {
     int64_t first, tokens, positions, left, right;
 };
@@ -39,7 +39,7 @@ double attention_store_bytes(const struct kvmill_cache_geometry *geometry,
 int64_t attention_activation_bytes(const struct kvmill_cache_geometry *geometry,
                                    const struct run_size *size);
 
-/* ---- Bars: least ratios; 0 where none was set ---- */
+/* ---- Bars: least ratios; 0: no bar ---- */
 
 /* Decoding one new token: its bytes per second, divided by those that the machine reads.  isa: the
    instruction set of the kernel. */

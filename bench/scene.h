@@ -57,7 +57,7 @@ struct scene {
     int64_t rotation, turn;
     bool in_place;
     enum scene_use use[SCENE_TENSORS];
-    int share[SCENE_TENSORS]; /* the tensor in whose memory a tensor is */
+    int share[SCENE_TENSORS]; /* the tensor that a tensor shares memory with */
     int read;                 /* the tensor that rivals read */
     struct scene_memory memory[SCENE_TENSORS];
     /* The output at turn 0 by a portable plan; no spans: not computed yet. */

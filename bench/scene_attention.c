@@ -100,8 +100,8 @@ static bool expect_token(const struct scene_call *call, int64_t token,
 }
 
 /* Stores all tokens first, so that the call of one token finds the earlier ones in the cache.
-   Checks the last token; also the first one, if attention is causal: else it would see later tokens
-   in the full call alone. */
+   Expects the last token, and also the first one if attention is causal: else the first one sees
+   later tokens in the full call, which a call of one token does not have. */
 static bool expect(struct scene_call *call, const struct owned_plan *portable,
                    struct error *error) {
     const struct kvmill_cache_geometry *g = geometry_of(call->scene);

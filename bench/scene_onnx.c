@@ -86,7 +86,7 @@ bool onnx_own_size(const struct spec *spec, const struct run_size *usual, struct
     return size->batch > 0 && tokens > 0 && size->positions > 0 && fits(spec, &g, size);
 }
 
-/* ---- What is read and computed ---- */
+/* ---- Work ---- */
 
 static struct attention_sight sight_of(const struct scene *scene) {
     const struct kvmill_attention_geometry *g = &scene->onnx.geometry;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """llama.cpp with kvmill's attention and with its own: tokens per second, prompts and generation.
+
     llama.py ADAPTER FOLDER [MODEL.gguf] [--depths 0,4096,...] [--types f16,...] [--models NAME,...]
              [--threads N] [--rounds N] [--prompt N]
 

@@ -1,4 +1,5 @@
 """Steps of attention of kvmill and of ONNX Runtime (CPU), side by side in one run.
+
     python onnxruntime_attention.py --packs PACK[:PACK...] [--ort LIBRARY] [--only WORD[,WORD...]]
         [--threads N] [--rounds N] [--clock thread] [--json FILE]
 
@@ -25,9 +26,9 @@ nothing: above 1, kvmill is faster.  With the provider there are two more ratios
 All contenders use the same caches, which are full, and arrays that are bound in advance.  They take
 turns, and each run uses the next set of caches; all sets together have WALK bytes, more than the
 processor's caches hold.  A turn begins when the threads of the last turn are asleep, with a run
-that is not timed.  A turn that other processes disturbed is repeated a few times; if that does not help,
-its row has a star.  Before the timing, all contenders must store the same rows and give the same
-result, within the tolerance of the type.
+that is not timed.  A turn that other processes disturbed is repeated a few times; if that does not
+help, its row has a star.  Before the timing, all contenders must store the same rows and give the
+same result, within the tolerance of the type.
 
 configs/onnx_attention.json contains the problems; a pack for them is made from it.
 

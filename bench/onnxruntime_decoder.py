@@ -1,4 +1,5 @@
 """Decoders in ONNX Runtime (CPU), alone and with kvmill's provider, side by side in one run.
+
     python onnxruntime_decoder.py --ort LIBRARY [--only WORD[,WORD...]] [--type float16]
         [--threads N] [--rounds N] [--clock thread] [--json FILE]
 

@@ -1,4 +1,5 @@
 """What a node of kvmill's provider costs in ONNX Runtime, in addition to its attention.
+
     python onnxruntime_overhead.py --ort LIBRARY [--packs PACK[:PACK...]] [--rounds N] [--json FILE]
 
 Times a session with one step and a session with NODES steps: the difference is the cost of the

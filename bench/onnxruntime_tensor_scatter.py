@@ -1,4 +1,5 @@
 """TensorScatter of kvmill and of ONNX Runtime (CPU), side by side in one run.
+
     python onnxruntime_tensor_scatter.py --packs PACK[:PACK...] [--rounds N] [--json FILE]
 
 functional  present and past are different buffers, so the cache is copied.  64 MiB of float16.

@@ -1,13 +1,14 @@
 """Decode steps in a jax.lax.scan: kvmill.jax and jax.nn.dot_product_attention, in one run.
+
     python xla_decode.py --packs PACK [--rounds N] [--json FILE]
 
 Each step stores a row of K and of V and attends to all rows in the cache, at the last 16 of 4096
 positions in order.  A scan carries the caches, which are donated, so both sides update them in
 place.  The plain side stores with lax.dynamic_update_slice and attends with
 jax.nn.dot_product_attention and key_value_seq_lengths, jitted.  Both sides may use all threads of
-XLA.  Runs use three sets of caches in turn, so that rows come from memory.  Rounds alternate.  Before
-the timing, both sides must give the same result.  A ratio above 1 means that kvmill is faster.
-configs/decode.json contains the specs for a pack.
+XLA.  Runs use three sets of caches in turn, so that rows come from memory.  Rounds alternate.
+Before the timing, both sides must give the same result.  A ratio above 1 means that kvmill is
+faster. configs/decode.json contains the specs for a pack.
 
 SPDX-License-Identifier: Apache-2.0
 """

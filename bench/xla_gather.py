@@ -1,4 +1,5 @@
 """stablehlo.gather of kvmill and of XLA (CPU), side by side in one run.
+
     python xla_gather.py --packs PACK[:PACK...] [--rounds N] [--json FILE]
 
 embedding   1 to 512 rows of a table of 128256 x 4096 bfloat16
@@ -6,11 +7,11 @@ pages       the pages of 8 sequences from a pool of a key/value cache, by a bloc
 batch       the same, but each sequence has its own pool: a batching dim
 
 XLA runs lax.gather, jitted and run once before, with as many threads as it chooses; kvmill runs a
-prepared call (kvmill.Call) with one thread and with two.  Each run has other indices.  XLA creates a
-new result in each run, as in a program; kvmill writes to one array.  A call costs XLA more than
-kvmill: the row "floor", with one element, shows how much.  Rounds alternate.  Before the timing, both
-must give the same bytes.  A ratio above 1 means that kvmill is faster.  configs/gathers.json contains
-the specs for a pack.
+prepared call (kvmill.Call) with one thread and with two.  Each run has other indices.  XLA creates
+a new result in each run, as in a program; kvmill writes to one array.  A call costs XLA more than
+kvmill: the row "floor", with one element, shows how much.  Rounds alternate.  Before the timing,
+both must give the same bytes.  A ratio above 1 means that kvmill is faster.  configs/gathers.json
+contains the specs for a pack.
 
 SPDX-License-Identifier: Apache-2.0
 """

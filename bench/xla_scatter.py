@@ -1,4 +1,5 @@
 """stablehlo.scatter of kvmill and of XLA (CPU), side by side in one run.
+
     python xla_scatter.py --packs PACK[:PACK...] [--rounds N] [--json FILE]
 
 triangles    8000 packed triangles of 79 x 79 float32 are added to 8000 squares: 8000 x 3160 updates
@@ -11,9 +12,9 @@ functional   the result is a new array: XLA runs a jitted function, kvmill write
 in place     the result replaces the input, which is donated to XLA.
 
 XLA's function is jitted and run once before the timing; it may use as many threads as it chooses.
-kvmill runs a prepared call (kvmill.Call), with one thread and with a pool of two.  Rounds alternate.
-Before the timing, both must give identical bytes, or close numbers if several updates are added to
-one element.  A ratio above 1 means that kvmill is faster.
+kvmill runs a prepared call (kvmill.Call), with one thread and with a pool of two.  Rounds
+alternate. Before the timing, both must give identical bytes, or close numbers if several updates
+are added to one element.  A ratio above 1 means that kvmill is faster.
 
 SPDX-License-Identifier: Apache-2.0
 """

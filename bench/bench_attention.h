@@ -22,10 +22,10 @@ static inline const struct kvmill_cache_geometry *attention_geometry(
     return &bench->base.scene.attention.geometry;
 }
 
-/* "int8 g32" */
+/* Writes a format's name, such as "int8 g32". */
 void bench_format_name(const struct kvmill_format *format, char name[24]);
 
-/* "decode NAME, batch 1, 1 on 4096" */
+/* Writes the name of a case, such as "decode NAME, batch 1, 1 on 4096". */
 void bench_say_case(const struct attention_bench *bench, const char *kind,
                     const struct run_size *size, char what[128]);
 

@@ -22,7 +22,8 @@ static struct bench_result *add_limit(struct bench_results *results, const char 
     return result;
 }
 
-/* At most a quarter of the memory, so that no processor's cache holds the next piece. */
+/* Returns the bytes of a piece: at most a quarter of the memory, so that no processor's cache holds
+   the next piece. */
 static int64_t piece_bytes(int64_t bytes) {
     return bytes / 4 < 64 << 20 ? bytes / 4 : 64 << 20;
 }

@@ -57,7 +57,7 @@ static void run_select(void *context, int64_t k) {
     selecting->kernel->run(&problem, 0, 1);
 }
 
-/* Scores with a realistic distribution: sums of many numbers. */
+/* Sets scores with a realistic distribution: sums of many numbers. */
 static void fill_scores(struct selecting *selecting) {
     uint64_t state = 88172645463325252;
     for (int64_t i = 0; i < QUERIES * selecting->count; i++) {

@@ -25,7 +25,7 @@ static uint64_t state_of(uint64_t kind, uint64_t head, uint64_t number) {
     return next(&state);
 }
 
-/* Nearly normal, with variance 1: a sum of four uniform numbers. */
+/* Returns a nearly normal number with variance 1: a sum of four uniform numbers. */
 static float normal(uint64_t *state) {
     uint64_t bits = next(state);
     int sum = 0;

@@ -115,8 +115,8 @@ static int best_rival(const struct bench_case *each, const struct team *team) {
     return best;
 }
 
-/* Figures for the report: the cost of a token of a kv head, and the time in which one core reads
-   the bytes. */
+/* Adds figures for the report: the cost of a token of a kv head, and the time in which one core
+   reads the bytes. */
 static void add_figures(const struct bench_case *each, const struct race *race,
                         struct bench_result *result) {
     const struct team *one = &race->teams[0];

@@ -114,7 +114,7 @@ static void set_number(struct scene *scene, int tensor, int64_t i, int64_t numbe
         ((int64_t *)(void *)memory->data)[i] = number;
 }
 
-/* Scatters pages: the step from each page to the next is prime to their number. */
+/* Puts pages out of order: the step from each page to the next is prime to their number. */
 static void set_slots(struct scene *scene, int64_t b) {
     enum { STRIDE = 1000003 };
     const struct kvmill_cache_geometry *g = geometry_of(scene);

@@ -31,7 +31,8 @@ static bool write_anew(struct scene_call *call, int tensor, const struct owned_p
     return run(call, error);
 }
 
-/* Restores a cache's contents afterwards. */
+/* Compares a tensor with the portable kernels' result, and restores a cache's contents
+   afterwards. */
 static bool compare_tensor(struct scene_call *call, int tensor, const struct owned_plan *portable,
                            struct error *error) {
     const struct owned_plan *plan = call->plan;

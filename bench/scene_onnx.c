@@ -136,7 +136,7 @@ static void share_cache(struct scene *scene, int tensor) {
     scene->share[tensor] = first_of_cache(scene->spec) + is_value(tensor);
 }
 
-/* Dense strides, those of the tensor that fills the cache. */
+/* Sets dense strides, those of the tensor that fills the cache. */
 static void set_strides(struct scene *scene, int v) {
     bool past = has(scene->spec, KVMILL_ATTENTION_PAST_KEY);
     int64_t dims[4], stride = 1;

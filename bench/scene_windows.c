@@ -96,7 +96,7 @@ const struct scene_op gather_scene_op = {
 enum { INPUT, INDICES, UPDATES, RESULT, CAPTURES };
 enum { LINE = 64, MEAN_RUN = 40 };
 
-/* Scatters with one input, if all types are the same. */
+/* Whether a scatter has one input, and all types are the same. */
 static bool knows_scatter(const struct spec *spec) {
     struct scatter_view view;
     struct kvmill_windows windows;

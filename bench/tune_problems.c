@@ -7,7 +7,7 @@
 #include "scene_windows.h"
 #include "tune_work.h"
 
-/* State that moves from run to run would make runs differ. */
+/* Leaves out flows with state, which would change from run to run. */
 static bool is_steady(const struct spec *spec, struct kvmill_flow_problem *problem) {
     return kvmill_flow_verify(flow_of_spec(spec), problem, NULL) == KVMILL_OK &&
            !kvmill_flow_saves(problem);

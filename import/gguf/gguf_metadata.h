@@ -52,7 +52,7 @@ struct gguf_metadata {
 bool gguf_metadata_read(struct gguf_file *file, struct gguf_metadata *metadata);
 void gguf_metadata_free(struct gguf_metadata *metadata);
 
-/* "llama.attention.head_count", for messages. */
+/* Writes a key's whole name, such as "llama.attention.head_count", for messages. */
 enum { GGUF_KEY_SIZE = 128 };
 const char *gguf_key_name(const struct gguf_metadata *metadata, enum gguf_key key,
                           char name[GGUF_KEY_SIZE]);

@@ -68,7 +68,7 @@ static bool add_part(struct spec_list *list, const struct cache_part *part, DLDa
     return true;
 }
 
-/* K and V of one layer; a single part if they are equal. */
+/* Sets the parts of a layer: K and V, or one part if they are equal.  Returns their number. */
 static int parts_of_layer(const struct layer *layer, const struct cache_choice *choice,
                           struct cache_part parts[2]) {
     const struct kvmill_format_parts *type = choice->value_type ? choice->value_type : choice->type;

@@ -63,7 +63,7 @@ struct onnx_attribute {
     const struct onnx_value *tensor; /* without a name */
 };
 
-/* Inputs and outputs are numbers of the model's values. */
+/* Inputs and outputs are numbers of the model's values, or ONNX_ABSENT. */
 enum { ONNX_ABSENT = -1 };
 struct onnx_node {
     const char *name, *op, *domain; /* domain "": ONNX's own */
@@ -102,7 +102,7 @@ bool onnx_is_constant(const struct onnx_node *node);
 /* Whether a node has bodies of control flow. */
 bool onnx_has_graph(const struct onnx_node *node);
 
-/* "Gather", "com.microsoft.GroupQueryAttention" */
+/* The name of an op, such as "Gather" or "com.microsoft.GroupQueryAttention". */
 struct onnx_op_text {
     char text[96];
 };
@@ -128,7 +128,7 @@ bool onnx_is_known(const struct onnx_value *value);
 /* Whether a value is known to have no elements. */
 bool onnx_is_empty(const struct onnx_value *value);
 
-/* "float32 [2, ?]" */
+/* A type in words, such as "float32 [2, ?]". */
 struct onnx_type_text {
     char text[160];
 };

@@ -41,7 +41,7 @@ int64_t onnx_meaning_opset(const struct onnx_model *model);
 /* Returns NULL if kvmill does not have the node's op; the node is left alone. */
 const struct onnx_op *onnx_op_of(const struct onnx_node *node);
 
-/* "TensorScatter, Gather, ..." */
+/* Writes the names of all ops: "TensorScatter, Gather, ...". */
 enum { ONNX_NAMES_SIZE = 320 };
 const char *onnx_op_names(char text[ONNX_NAMES_SIZE]);
 
@@ -102,7 +102,7 @@ DLTensor onnx_tensor_of(const struct onnx_value *value);
 extern const struct onnx_op onnx_pmx;
 const struct op *onnx_pmx_op(const struct onnx_node *node);
 
-/* "KeyValueCache, ... (opmx, ...)" */
+/* Writes the names of PMX's ops and domains: "KeyValueCache, ... (opmx, ...)". */
 const char *onnx_pmx_names(char text[ONNX_NAMES_SIZE / 2]);
 
 /* Whether a node in the domain of dynamic batching has the inputs of the static op, as PMX's

@@ -201,7 +201,7 @@ static bool set_caches(struct rewriting *rewriting, int attention, const int sca
     return done;
 }
 
-/* Caches of GroupQueryAttention have an axis for heads, so 0 is passed for them. */
+/* Rewrites both caches of GroupQueryAttention; they have an axis for heads, so 0 is passed. */
 static bool set_group_query(struct rewriting *rewriting, const struct onnx_node *node) {
     bool done = true;
     for (int side = 0; done && side < 2; side++) {

@@ -57,7 +57,7 @@ static bool write_sorted(const struct kind *kinds, size_t count, struct text *te
            (count <= MOST_KINDS || text_print(text, ", and %zu more kinds", count - MOST_KINDS));
 }
 
-/* "214 MatMul, 96 Add" */
+/* Writes the kinds of nodes, such as "214 MatMul, 96 Add". */
 static bool write_kinds(const struct survey *survey, struct text *text) {
     const char *name;
     json_t *value;

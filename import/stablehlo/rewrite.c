@@ -314,7 +314,8 @@ static bool replace_numbers(struct rewriter *rewriter, const struct batched_op *
     return replace(rewriter, (struct mlir_span){numbers->at, numbers->end}, done, &text);
 }
 
-/* With coordinates in front, sorted starts may no longer be sorted. */
+/* Sets indices_are_sorted to false: with coordinates in front, sorted starts may no longer be
+   sorted. */
 static bool withdraw_promise(struct rewriter *rewriter, const struct batched_op *batched) {
     const struct mlir_attr *sorted = mlir_attr_of(&batched->op->attrs, "indices_are_sorted");
     struct text text = {0};

@@ -233,7 +233,7 @@ bool region_of_mlir(const struct mlir_file *file, const struct mlir_function *fu
 
 enum { CAPTURE_NAME = 24 };
 
-/* Orders captures as the caller lists them, including unused ones. */
+/* Numbers captures as the caller lists them, including unused ones. */
 static void order_captures(struct scatter_problem *problem, size_t count) {
     for (int i = 0; i < problem->op_count; i++)
         if (strcmp(problem->ops[i].name, "capture") == 0)

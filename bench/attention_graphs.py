@@ -18,7 +18,8 @@ from turns import Run
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes, and which arrays are bound to their outputs; all other names are arrays' own."""
+    """Nodes, and the arrays that are bound to their outputs.  Other names are bound to arrays of
+    the same name."""
 
     nodes: list
     outputs: dict[str, str]
@@ -74,7 +75,7 @@ def gqa_graph(problem: Problem) -> Graph:
 
 
 def graphs_of(problem: Problem) -> dict[str, Graph]:
-    """GroupQueryAttention has K and V of one size, Attention no int8."""
+    """GroupQueryAttention requires K and V of one size; Attention does not take int8."""
     graphs = {}
     if problem.cache != "int8":
         graphs |= {"attention": attention_graph(problem), "step": step_graph(problem)}
@@ -84,14 +85,15 @@ def graphs_of(problem: Problem) -> dict[str, Graph]:
 
 
 def inputs_of(graph: Graph) -> dict[str, str]:
-    """Names that no node makes, with those of their arrays."""
+    """Inputs of the graph, with the names of their arrays."""
     made = {name for node in graph.nodes for name in node.output} | set(graph.constants)
     used = [name for node in graph.nodes for name in node.input if name and name not in made]
     return {name: graph.inputs.get(name, name) for name in used}
 
 
 def constant(name: str, array: np.ndarray) -> TensorProto:
-    """Without its elements, which the session is given: messages are of 2 GiB at most."""
+    """An initialiser without elements: a message has at most 2 GiB, so the session gets them
+    separately."""
     kind = helper.np_dtype_to_tensor_dtype(array.dtype)
     tensor = TensorProto(name=name, data_type=kind, dims=array.shape)
     tensor.data_location = TensorProto.EXTERNAL
@@ -132,13 +134,13 @@ def bind(session: onnxruntime.InferenceSession, graph: Graph, arrays: Arrays) ->
 
 
 def devices() -> list:
-    """Those of bindings/onnxruntime, once its library is registered."""
+    """The devices of bindings/onnxruntime, after its library is registered."""
     name = "KvmillExecutionProvider"
     return [device for device in onnxruntime.get_ep_devices() if device.ep_name == name]
 
 
 def register(library: str) -> None:
-    """libkvmill_ort.so, once."""
+    """Registers libkvmill_ort.so, once per process."""
     onnxruntime.register_execution_provider_library("kvmill", str(Path(library).resolve()))
 
 
@@ -150,8 +152,7 @@ def onnxruntime_runs(
     provider: dict[str, str] | None = None,
     others: bool = False,
 ) -> list[Run]:
-    """provider: options of kvmill's.  All nodes are its, unless there are others, or there is an
-    error."""
+    """provider: options of kvmill's provider.  It must take all nodes, unless `others` is true."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -20,13 +20,13 @@ INT8_SCALE = 1 / 254  # of numbers from -0.5 to 0.5
 
 @dataclass(frozen=True)
 class Problem:
-    """One sequence whose last `queries` of `length` tokens are new."""
+    """One sequence of `length` tokens, the last `queries` of which are new."""
 
     model: str
     step: str
     queries: int
     length: int
-    cache: str  # element type; activations are float32 where it is int8
+    cache: str  # element type; with int8, activations are float32
     math: str
     heads: int
     kv_heads: int
@@ -52,7 +52,7 @@ class Problem:
 
 
 def heads_of(spec: dict) -> dict[str, int | float | str]:
-    """Of either op that is in the file."""
+    """The heads of a spec, for both ops that the file has."""
     if spec["op"] == "MultiHeadCacheAttention":
         return {
             "cache": "int8",
@@ -73,7 +73,7 @@ def heads_of(spec: dict) -> dict[str, int | float | str]:
 
 
 def problems_of(only: str) -> Iterator[Problem]:
-    """Those that have all the words in their names."""
+    """Yields the problems that have all these words in their names."""
     words = [word.strip() for word in only.split(",")]
     for step, queries, length in (("decode", 1, 4096), ("prefill", 512, 512)):
         for spec in json.loads(SPECS.read_text("utf-8"))["kernels"]:
@@ -93,7 +93,7 @@ def problems_of(only: str) -> Iterator[Problem]:
 
 
 class Arrays:
-    """Tensors of one run by their names, in the layouts of both standards; caches are shared."""
+    """Tensors of one run by name, in the layouts of both standards, which share the caches."""
 
     def __init__(self, problem: Problem, numbers: np.ndarray) -> None:
         self.problem = problem
@@ -114,7 +114,7 @@ class Arrays:
     def _add_activations(
         self, names: tuple[str, str], heads: int, dim: int, numbers: np.ndarray
     ) -> None:
-        """Tokens with all their heads; heads with all their tokens."""
+        """Adds one tensor with all heads of each token, and one with all tokens of each head."""
         queries = self.problem.queries
         by_token = aligned((1, queries, heads * dim), self.problem.dtype)
         shifted = np.roll(numbers, len(self.tensors) * 4099)
@@ -149,12 +149,12 @@ class Arrays:
         return sum(array.nbytes for array in self.tensors.values())
 
     def new_rows(self) -> list[np.ndarray]:
-        """What a step has to store."""
+        """The rows that a step has to store."""
         return [self[name][:, :, self.problem.past :] for name in ("past_key", "past_value")]
 
 
 def sets_of(problem: Problem) -> list[Arrays]:
-    """As many as make a walk of WALK bytes."""
+    """As many sets of arrays as have WALK bytes together, at least 2."""
     numbers = np.random.default_rng(24).random(1 << 17, np.float32) - np.float32(0.5)
     first = Arrays(problem, numbers)
     count = max(2, -(-WALK // first.nbytes))

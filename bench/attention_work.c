@@ -20,7 +20,7 @@ static int64_t first_seen(const struct attention_sight *sight, int64_t token) {
     return sight->left < 0 ? 0 : kvmill_max(position - sight->left, 0);
 }
 
-/* The one after it. */
+/* Returns the position after the last one that a query sees. */
 static int64_t end_of_seen(const struct attention_sight *sight, int64_t token) {
     int64_t after = sight->positions - (sight->first + token);
     bool bounded = sight->right >= 0 && sight->right < after;
@@ -38,7 +38,7 @@ int64_t attention_rows(const struct attention_sight *sight) {
     return end_of_seen(sight, sight->tokens - 1) - first_seen(sight, 0);
 }
 
-/* New tokens are the last. */
+/* The new tokens are the last of the positions. */
 static struct attention_sight sight_of(const struct kvmill_cache_geometry *geometry,
                                        const struct run_size *size) {
     return (struct attention_sight){.first = size->positions - size->tokens,
@@ -77,8 +77,8 @@ double attention_store_bytes(const struct kvmill_cache_geometry *geometry,
 
 /* ---- Bars ---- */
 
-/* By what a cache holds, for the shape of Llama-3.1-8B: with vectors of 8 floats and of 16; in the
-   order of math; 0: none. */
+/* The bars for one cache format, in the shape of Llama-3.1-8B.  First index: vectors of 8 floats,
+   of 16 floats; second index: the math of the geometry.  0: no bar. */
 struct bars {
     double decode[2][3], prefill[2][3];
 };
@@ -112,7 +112,7 @@ static const struct bars *bars_of(const struct kvmill_cache_geometry *geometry) 
     }
 }
 
-/* The other shapes may be a tenth below. */
+/* Other known shapes must reach 0.9 of the bars; a shape without bars has 0. */
 static double share_of_shape(const struct kvmill_cache_geometry *geometry) {
     static const int64_t others[][3] = {{14, 2, 64}, {71, 1, 64}, {32, 32, 80}, {16, 8, 256}};
     const int64_t shape[] = {geometry->heads, geometry->kv_heads, geometry->key.dim};
@@ -125,7 +125,7 @@ static double share_of_shape(const struct kvmill_cache_geometry *geometry) {
     return 0;
 }
 
-/* Which of a pair of bars an instruction set has: -1, none. */
+/* Returns the first index into the bars for an instruction set, or -1 if it has no bars. */
 static int width_of(const char *name) {
     const struct isa *isa = kvmill_isa_by_name(name, strlen(name));
     int64_t lanes = isa ? isa->lanes : 0;
@@ -140,7 +140,7 @@ double attention_decode_bar(const struct kvmill_cache_geometry *geometry, const 
     return share_of_shape(geometry) * bars->decode[width][geometry->math];
 }
 
-/* Short chunks are to reach two thirds. */
+/* Chunks of 16 to 511 tokens must reach two thirds of the bar. */
 double attention_prefill_bar(const struct kvmill_cache_geometry *geometry, const char *isa,
                              int64_t tokens) {
     const struct bars *bars = bars_of(geometry);

@@ -6,44 +6,46 @@
 
 #include "scene.h"
 
-/* Bytes of a row of one head, and its scales. */
+/* Returns the bytes of one head's row and of its scales. */
 int64_t attention_format_bytes(const struct kvmill_format *format);
 
-/* Bytes of K and V, and their scales, in a row of all kv heads. */
+/* Returns the bytes of a row of K and V of all kv heads, and of their scales. */
 int64_t attention_row_bytes(const struct kvmill_cache_geometry *geometry);
 
-/* What queries see: of `positions`, `tokens` queries from position `first` on see `left` before
-   their own and `right` after it; -1: all. */
+/* The positions that queries see.  positions: all; tokens: the queries, which start at position
+   `first`.  Each query sees `left` positions before its own and `right` after it (-1: all). */
 struct attention_sight {
     int64_t first, tokens, positions, left, right;
 };
 
-/* Pairs of a query and a position that it sees; rows between the first and the last that any
-   sees. */
+/* The number of pairs of a query and a position that it sees; the number of rows from the first to
+   the last that any query sees. */
 double attention_pairs(const struct attention_sight *sight);
 int64_t attention_rows(const struct attention_sight *sight);
 
-/* Bytes of the cache that a call has to read, each once. */
+/* Returns the bytes of the cache that a call has to read; each counts once. */
 double attention_read_bytes(const struct kvmill_cache_geometry *geometry,
                             const struct run_size *size);
 
-/* Floating-point operations, two to a multiply-add, for scores and sums of what each query sees. */
+/* Returns the floating-point operations of scores and weighted sums; a multiply-add counts as
+   two. */
 double attention_flops(const struct kvmill_cache_geometry *geometry, const struct run_size *size);
 
-/* Bytes that storing the new tokens reads and writes. */
+/* Returns the bytes that storing the new tokens reads and writes. */
 double attention_store_bytes(const struct kvmill_cache_geometry *geometry,
                              const struct run_size *size);
 
-/* The part of these that K and V of the new tokens are as activations. */
+/* Returns the part of these bytes that are activations: K and V of the new tokens. */
 int64_t attention_activation_bytes(const struct kvmill_cache_geometry *geometry,
                                    const struct run_size *size);
 
-/* ---- Bars: least ratios; 0 where none was set ---- */
+/* ---- Bars: least ratios; 0: no bar ---- */
 
-/* One new token: bytes per second over what the machine reads.  isa: of the kernel. */
+/* Decoding one new token: its bytes per second, divided by those that the machine reads.  isa: the
+   instruction set of the kernel. */
 double attention_decode_bar(const struct kvmill_cache_geometry *geometry, const char *isa);
 
-/* Many: share of the peak of float32 multiply-adds. */
+/* A prompt: its share of the peak of float32 multiply-adds. */
 double attention_prefill_bar(const struct kvmill_cache_geometry *geometry, const char *isa,
                              int64_t tokens);
 

@@ -7,56 +7,58 @@
 #include "results.h"
 #include "scene.h"
 
-/* All cases of a spec; a note on standard error says why there are none. */
+/* Runs all cases of a spec.  If the spec has no cases, a note on standard error says why. */
 bool bench_spec(const struct spec *spec, const struct scene_setting *setting,
                 struct bench_results *results, struct error *error);
 
-/* By kinds of ops.  Cache attention: reading a long cache against reading memory, prompts against
-   the peak of multiply-adds, storing against copying. */
+/* One function for each kind of op.  Cache attention: decoding on a long cache is compared with
+   reading memory, prompts with the peak of multiply-adds, and storing with copying. */
 bool bench_attention(const struct spec *spec, const struct scene_setting *setting,
                      struct bench_results *results, struct error *error);
 
-/* CacheAttend: 1 token on 4096 and 512 on 512, likewise. */
+/* CacheAttend: 1 token on 4096 and 512 on 512, compared in the same way. */
 bool bench_attend(const struct spec *spec, const struct scene_setting *setting,
                   struct bench_results *results, struct error *error);
 
-/* Attention and TensorScatterAttention: 1 token on 4096 and 512 on 512, or what the spec fixes
-   instead; few new tokens against reading memory, many against the peak of multiply-adds. */
+/* Attention and TensorScatterAttention: 1 token on 4096 and 512 on 512, or the sizes that the spec
+   fixes.  Few new tokens are compared with reading memory, many with the peak of multiply-adds. */
 bool bench_onnx(const struct spec *spec, const struct scene_setting *setting,
                 struct bench_results *results, struct error *error);
 
-/* Sparse flows: decoding by selected pages against decoding by all, scoring against reading memory,
-   the upkeep of summaries against a decode step, rows that append quantises against float16. */
+/* Sparse flows: decoding by selected pages is compared with decoding by all pages, scoring with
+   reading memory, updating summaries with a decode step, and appending quantised rows with
+   appending float16 rows. */
 bool bench_flow(const struct spec *spec, const struct scene_setting *setting,
                 struct bench_results *results, struct error *error);
 
-/* WriteRows: rows to cells in no order against copying them there. */
+/* WriteRows: writing rows to cells in random order is compared with copying them to these cells. */
 bool bench_write_rows(const struct spec *spec, const struct scene_setting *setting,
                       struct bench_results *results, struct error *error);
 
-/* Selecting pages by their scores, against a time, with the best kernel of the pack; nothing where
-   it has none. */
+/* Selecting pages by their scores, with the pack's best kernel, is compared with a fixed time.
+   Adds no result if the pack has no kernel for it. */
 bool bench_select(const kvmill_pack *pack, struct bench_results *results, struct error *error);
 
-/* A TensorScatter: an update in place against memcpy, and a functional update of caches of 64 MiB
-   and 1 GiB against copies. */
+/* TensorScatter: an update in place is compared with memcpy, and a functional update of caches of
+   64 MiB and 1 GiB with copies. */
 bool bench_rows(const struct spec *spec, const struct scene_setting *setting,
                 struct bench_results *results, struct error *error);
 
-/* What a call of kvmill_run costs: the spec's update of one row, always to the same slot. */
+/* The cost of a call of kvmill_run: the spec's update of one row, always to the same slot. */
 bool bench_call(const struct spec *spec, const kvmill_pack *pack, struct bench_results *results,
                 struct error *error);
 
-/* A gather of random windows against copying as many bytes. */
+/* A gather of random windows is compared with copying as many bytes. */
 bool bench_gather(const struct spec *spec, const struct scene_setting *setting,
                   struct bench_results *results, struct error *error);
 
-/* A scatter of one input against the memory that its updates touch, in place and functional. */
+/* A scatter with one input, in place and functional, is compared with reading and writing the
+   memory that its updates touch. */
 bool bench_scatter(const struct spec *spec, const struct scene_setting *setting,
                    struct bench_results *results, struct error *error);
 
-/* What the machine reads, copies and multiplies with one thread, and with so many; in that much
-   memory. */
+/* The rates at which the machine reads, copies and multiplies, with one thread and with `threads`,
+   in `bytes` of memory. */
 bool bench_limits(int threads, int64_t bytes, struct bench_results *results, struct error *error);
 
 #endif

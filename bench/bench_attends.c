@@ -14,7 +14,7 @@
 static const double seconds_per_case = 1.0;
 enum { FEW_TOKENS = 8 };
 
-/* What a case is compared with: copying, multiplying, or reading. */
+/* Returns the rivals of a case: copying, multiplying or reading. */
 static struct bench_case limits_of(const struct scene_op *op, const struct run_size *size) {
     if (op == &read_back_scene_op)
         return (struct bench_case){

@@ -28,7 +28,8 @@ static void set_name(struct attention_bench *bench) {
              cap ? ", " : "", cap ? cap : "");
 }
 
-/* After the double underscore of a symbol, up to the next one. */
+/* The instruction set is in a kernel's symbol, between the first double underscore and the next
+   one. */
 static void set_isa(struct attention_bench *bench) {
     char kernel[SYMBOL_SIZE];
     bench_kernel_in_plan(bench->base.plans[STEP_RUN].plan, &decode_words, kernel);
@@ -84,7 +85,7 @@ static bool bench_prefill(struct attention_bench *bench, const struct run_size *
 
 enum { VERIFIES = 4 };
 
-/* As long as memory is the limit, a few cost little more than one. */
+/* If memory limits decoding, a few queries should cost little more than one. */
 static double verify_bar(const struct attention_bench *bench) {
     return attention_decode_bar(attention_geometry(bench), bench->isa) >= 0.8 ? 1 / 1.3 : 0;
 }
@@ -151,7 +152,7 @@ static bool bench_many(struct attention_bench *bench, struct error *error) {
                                  bench_store_rows(bench, ROWS, true, error)));
 }
 
-/* With AVX2, decoding alone. */
+/* With AVX2, only decoding has cases. */
 static bool bench_avx2(struct attention_bench *bench, struct error *error) {
     if (attention_decode_bar(attention_geometry(bench), bench->isa) == 0)
         return true;
@@ -160,7 +161,7 @@ static bool bench_avx2(struct attention_bench *bench, struct error *error) {
 
 /* ---- Opening ---- */
 
-/* What is planned has any size. */
+/* The plans are for any size; decode_size only opens the scene. */
 static bool open(struct attention_bench *bench, struct error *error) {
     const struct scene_setting *setting = bench->base.setting;
     if (!scene_begin(&bench->base.scene, bench->base.spec, &decode_size, setting->rotation, false,

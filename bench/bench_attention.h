@@ -9,11 +9,11 @@
 
 struct attention_bench {
     struct bench base;
-    struct scene half; /* the same with a float16 cache, if this one converts */
+    struct scene half; /* the same with a float16 cache, if the op converts activations */
     struct spec half_spec;
     struct owned_plan half_plan;
     bool has_half;
-    char isa[24];  /* of the kernels that attend; "" for the portable one */
+    char isa[24];  /* instruction set of the kernels that attend; "" if they are portable */
     char name[96]; /* "32/8 x 128 int8 g32 fast, layout 1, avx2" */
 };
 
@@ -22,20 +22,21 @@ static inline const struct kvmill_cache_geometry *attention_geometry(
     return &bench->base.scene.attention.geometry;
 }
 
-/* "int8 g32" */
+/* Writes a format's name, such as "int8 g32". */
 void bench_format_name(const struct kvmill_format *format, char name[24]);
 
-/* "decode NAME, batch 1, 1 on 4096" */
+/* Writes the name of a case, such as "decode NAME, batch 1, 1 on 4096". */
 void bench_say_case(const struct attention_bench *bench, const char *kind,
                     const struct run_size *size, char what[128]);
 
 /* ---- Cases: each adds its results ---- */
 
-/* Many tokens of one sequence; one token of many, to rows that are warm or not. */
+/* The first stores many tokens of one sequence; the second stores one token of each of `batch`
+   sequences, to rows that are in the processor's cache (warm) or not. */
 bool bench_store(struct attention_bench *bench, const struct run_size *size, struct error *error);
 bool bench_store_rows(struct attention_bench *bench, int64_t batch, bool warm, struct error *error);
 
-/* Opens `half` where storing changes activations and there are bars for it. */
+/* Opens `half` if storing converts activations and has bars. */
 bool bench_open_half(struct attention_bench *bench, struct error *error);
 
 #endif

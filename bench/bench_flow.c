@@ -8,7 +8,7 @@
 
 static const double seconds_per_race = 2.0;
 
-/* What a team runs in one race; all read memory that nothing has read lately. */
+/* The contenders of a team in one race; all read memory that has not been read lately. */
 enum { DENSE, DECODE, INDEX, FIRST_READING, RACERS = FIRST_READING + READINGS };
 static const enum scene_step steps[] = {STEP_ATTEND, STEP_RUN, STEP_INDEX};
 
@@ -32,7 +32,6 @@ static void enter(struct bench *bench, int team, struct team_race *race) {
     }
 }
 
-/* The fastest reading. */
 static const struct contender *best_reading(const struct team_race *race) {
     const struct contender *best = &race->contenders[FIRST_READING];
     for (int i = FIRST_READING + 1; i < RACERS; i++)
@@ -57,7 +56,7 @@ static struct bench_result *add(struct bench *bench, const char *kind, enum scen
     return bench_add(bench, what, step, words, team, seconds);
 }
 
-/* Against reading as many bytes. */
+/* Compares a result with reading as many bytes. */
 static void compare_with_reading(struct bench_result *result, const struct team_race *race,
                                  double bytes, double bar) {
     const struct contender *reading = best_reading(race);
@@ -66,12 +65,13 @@ static void compare_with_reading(struct bench_result *result, const struct team_
         bench_compare(result, reading->name, reading->median / race->readings[0].done * bytes, bar);
 }
 
-/* Dense bytes over sparse bytes: what memory lets a flow win. */
+/* Returns dense bytes / sparse bytes: the largest speed-up that memory traffic allows. */
 static double traffic_bound(const struct team_race *race) {
     return scene_call_bytes(&race->calls[DENSE]) / scene_call_bytes(&race->calls[DECODE]);
 }
 
-/* What was asked of 128 of 2048 pages, where memory allows it. */
+/* Returns the speed-up to reach: for 128 of 2048 pages a fixed goal if memory traffic allows it,
+   else 0.9 of traffic_bound. */
 static double speed_up_bar(const struct scene *scene, const struct team_race *race) {
     double bound = traffic_bound(race) * 0.9, dense = scene_call_bytes(&race->calls[DENSE]);
     double asked = flow_index_bytes(scene) * 24 > dense ? 7.5 : 10;
@@ -121,7 +121,8 @@ static bool race_team(struct bench *bench, int team, double *decode, struct erro
 
 /* ---- Summaries ---- */
 
-/* A token that completes its page against one that does not, by as many tokens as a page has. */
+/* The cost of updating summaries, per token: the time of a token that completes its page minus that
+   of one that does not, divided by the tokens of a page. */
 static void add_upkeep(struct bench *bench, double decode) {
     static struct scene_call calls[2];
     struct scene *scene = &bench->scene;
@@ -140,7 +141,7 @@ static void add_upkeep(struct bench *bench, double decode) {
     bench_compare(result, "2 % of decode", decode * 0.02, 1);
 }
 
-/* ---- All of it ---- */
+/* ---- All cases ---- */
 
 static bool plan_all(struct bench *bench, struct error *error) {
     return bench_plan(bench, STEP_APPEND, error) && bench_plan(bench, STEP_INDEX, error) &&

@@ -9,7 +9,7 @@
 /* Whether append quantises rows of a field. */
 bool bench_flow_quantises(const kvmill_flow *flow);
 
-/* One token and 512. */
+/* Races appends of one token and of 512. */
 bool bench_flow_append(const struct spec *spec, const struct scene_setting *setting,
                        struct bench_results *results, struct error *error);
 

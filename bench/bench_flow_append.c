@@ -9,7 +9,7 @@
 #include "scene_flow.h"
 
 static const double seconds_per_race = 1.0;
-/* A flow that stores what the other one quantises, and the scales that come with it. */
+/* The same flow with float16 in place of quantised fields; their scales are inputs of append. */
 struct half {
     struct spec spec;
     struct flow_spec flow;
@@ -56,7 +56,7 @@ static void add(struct bench *bench, int64_t tokens, const struct contender *rac
     bench_compare(result, race[1].name, race[1].median, 1 / 1.5);
 }
 
-/* What fails is quick, and must not win. */
+/* A call that fails is fast, and must not win the race. */
 static bool runs(struct scene_call *call, struct error *error) {
     kvmill_error reason;
     return scene_call_next(call, &reason) == KVMILL_OK ||

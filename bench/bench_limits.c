@@ -22,12 +22,13 @@ static struct bench_result *add_limit(struct bench_results *results, const char 
     return result;
 }
 
-/* A quarter of the memory at most, so that no cache holds the next piece. */
+/* Returns the bytes of a piece: at most a quarter of the memory, so that no processor's cache holds
+   the next piece. */
 static int64_t piece_bytes(int64_t bytes) {
     return bytes / 4 < 64 << 20 ? bytes / 4 : 64 << 20;
 }
 
-/* Piece k of memory that pieces of that size divide. */
+/* Returns piece k of the memory, which is divided into pieces of `size` bytes; wraps around. */
 static char *piece(char *memory, int64_t bytes, size_t size, int64_t k) {
     return memory + k % (bytes / (int64_t)size) * (int64_t)size;
 }
@@ -47,7 +48,7 @@ static void run_limit_read(void *context, int64_t k) {
 struct limit_copy {
     struct copy copy;
     void (*function)(const struct copy *copy);
-    int64_t bytes; /* of either side's memory */
+    int64_t bytes; /* of the source, and of the destination */
 };
 
 static void run_limit_copy(void *context, int64_t k) {
@@ -102,7 +103,7 @@ static void race_limits(char *memory, int64_t bytes, kvmill_pool *pool,
         race[READINGS + i] = bench_contender(names[i], run_limit_copy, &each[i], pool);
     }
     bench_time(results, race, READINGS + COPIES, seconds_per_race);
-    for (int i = 0; i < READINGS + COPIES; i++) { /* a copy reads and writes half as much each */
+    for (int i = 0; i < READINGS + COPIES; i++) { /* a copy moves half as many bytes */
         struct bench_result *result =
             add_limit(results, race[i].name, pool, race[i].median, (double)size, 0);
         result->spread = race[i].spread;

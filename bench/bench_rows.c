@@ -25,7 +25,8 @@ static void copy_rows(const struct scene_call *call, int64_t slab, int64_t start
            (size_t)kvmill_dtype_bytes(update->dtype, run));
 }
 
-/* A loop of memcpy calls over the same runs of rows; those of odd nibbles lose half a byte. */
+/* A loop of memcpy calls over the same runs of rows; a run with an odd number of nibbles loses half
+   a byte. */
 static void run_memcpy_rows(struct rival *rival) {
     struct scene_call *call = rival->call;
     const int64_t *starts = call->tensors[KVMILL_TENSOR_SCATTER_WRITE_INDICES].data;
@@ -117,7 +118,7 @@ bool bench_rows(const struct spec *spec, const struct scene_setting *setting,
     return done;
 }
 
-/* ---- What a call costs ---- */
+/* ---- The cost of a call ---- */
 
 static bool race_call(struct bench *bench, const struct run_size *size, struct error *error) {
     struct bench_case each = {

@@ -24,7 +24,7 @@ static const struct kvmill_kernel *kernel_of_isa(const kvmill_pack *pack, const 
     return NULL;
 }
 
-/* The best that this CPU can run; NULL when the pack has none. */
+/* Returns the pack's best kernel that this CPU can run, or NULL. */
 static const struct kvmill_kernel *find_kernel(const kvmill_pack *pack, enum kvmill_family family,
                                                const void *shape, size_t size) {
     const struct kvmill_kernel *best = NULL, *kernel;
@@ -57,7 +57,7 @@ static void run_select(void *context, int64_t k) {
     selecting->kernel->run(&problem, 0, 1);
 }
 
-/* Scores as they are in nature: sums of many numbers. */
+/* Sets scores with a realistic distribution: sums of many numbers. */
 static void fill_scores(struct selecting *selecting) {
     uint64_t state = 88172645463325252;
     for (int64_t i = 0; i < QUERIES * selecting->count; i++) {

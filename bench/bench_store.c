@@ -11,7 +11,7 @@ static bool converts(const struct kvmill_cache_geometry *geometry) {
     return geometry->key.element != geometry->activation;
 }
 
-/* The bars are for K and V of 8 heads of 128, half precision in. */
+/* The bars are for K and V with 8 heads of 128 and float16 activations. */
 static bool has_bars(const struct kvmill_cache_geometry *g) {
     return g->kv_heads == 8 && g->key.dim == 128 && g->value.dim == 128 &&
            g->activation == KVMILL_F16 && !g->value_differs;
@@ -43,7 +43,7 @@ bool bench_open_half(struct attention_bench *bench, struct error *error) {
     return true;
 }
 
-/* Storing half precision as it is: the team's call on the other scene. */
+/* Stores float16 without converting: the team's call on the scene `half`. */
 static void run_half(struct rival *rival) {
     scene_call_next(rival->other, NULL);
 }
@@ -87,7 +87,7 @@ bool bench_store(struct attention_bench *bench, const struct run_size *size, str
 
 /* ---- A row for each of many sequences ---- */
 
-/* Rows lie at another place in every call; warm: of one small cache. */
+/* Each call stores to another slot; warm: always in the same small cache. */
 struct rows_call {
     struct scene_call call;
     bool warm;
@@ -108,7 +108,8 @@ static void run_store_rows(void *context, int64_t k) {
     scene_call_run(call, NULL);
 }
 
-/* The same rows of activations as they are, to a cache of the same shape that holds such. */
+/* Copies rows of the same activations, unconverted, to a cache of the same shape that holds
+   activations. */
 static void copy_side(struct scene *scene, unsigned char *cache, int64_t row, int64_t slot) {
     int64_t heads = scene->attention.geometry.kv_heads, slots = scene->size.positions;
     int64_t bytes = scene->size.batch * heads * row;

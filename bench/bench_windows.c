@@ -29,8 +29,8 @@ static bool open(struct bench *bench, const struct spec *spec, const struct scen
 
 /* ---- Gather ---- */
 
-/* A call of fewer bytes is compared with copying them and what a call may cost; a larger one against
-   copying alone, and two threads against one.  Copying is no bar for windows that are shorter. */
+/* A result below small_bytes is compared with memcpy and call_seconds more.  A larger one is
+   compared with memcpy alone, and two threads with one.  Windows below long_window have no bars. */
 static const int64_t small_bytes = 1 << 20, long_window = 1 << 10, gather_rotation = 1 << 30;
 static const double call_seconds = 1e-6;
 
@@ -75,7 +75,7 @@ bool bench_gather(const struct spec *spec, const struct scene_setting *setting,
 
 /* ---- Scatter ---- */
 
-/* Below this, threads cost more than they gain. */
+/* For smaller updates, threads cost more time than they save. */
 static const int64_t large_bytes = 4 << 20;
 
 static bool race_scatter(struct bench *bench, bool slices, bool in_place, struct error *error) {

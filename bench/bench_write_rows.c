@@ -6,7 +6,7 @@
 #include "race.h"
 #include "scene_op.h"
 
-/* A prompt's rows, and those of as many sequences as are decoded together. */
+/* The rows of a prompt, and one row for each of 8 sequences that are decoded together. */
 static const int64_t row_counts[] = {512, 8}, cells = 8192;
 static const double seconds_per_case = 1.0;
 

@@ -16,7 +16,7 @@ from sides import aligned
 
 LAYERS = 2
 MODELS = Path(__file__).parent.parent / "configs" / "models"
-# Width of the feed-forward layers, as published: the configs of the tree do not have it.
+# Widths of the feed-forward layers, as published: the configs in this tree do not have them.
 INNER = {
     "smollm2-135m": 1536,
     "llama-3.2-1b": 8192,
@@ -28,7 +28,7 @@ INNER = {
 
 @dataclass(frozen=True)
 class Decoder:
-    """A step of one token, `length` with it."""
+    """A step of one token; `length` includes it."""
 
     model: str
     hidden: int
@@ -40,7 +40,7 @@ class Decoder:
 
     @property
     def widths(self) -> dict[str, tuple[int, int]]:
-        """Weights of a layer by their names."""
+        """Shapes of a layer's weights by name."""
         queries, rows = self.heads * self.dim, self.kv_heads * self.dim
         return {
             "WQ": (self.hidden, queries),
@@ -66,7 +66,7 @@ def decoder_of(model: str, length: int) -> Decoder:
 
 
 def arrays_of(decoder: Decoder, dtype: str, seed: int) -> dict[str, np.ndarray]:
-    """Of a run: what goes in, caches in both layouts' shapes, and what comes out."""
+    """The arrays of a run: inputs, caches in both layouts, and outputs."""
     rng = np.random.default_rng(seed)
 
     def numbers(*shape: int) -> np.ndarray:
@@ -97,7 +97,8 @@ def arrays_of(decoder: Decoder, dtype: str, seed: int) -> dict[str, np.ndarray]:
 
 
 def weights_of(decoder: Decoder, dtype: str) -> dict[str, np.ndarray]:
-    """That keep the size of what they multiply; angles of rotary embedding."""
+    """Weights that keep the size of the numbers that they multiply, and tables for rotary
+    embedding."""
     rng = np.random.default_rng(24)
     weights = {}
     for layer in range(LAYERS):
@@ -117,7 +118,7 @@ def weights_of(decoder: Decoder, dtype: str) -> dict[str, np.ndarray]:
 
 
 def step_attention(decoder: Decoder, layer: int) -> list:
-    """TensorScatter of K and of V, and Attention, token-major as Q, K and V are."""
+    """TensorScatter of K and of V, and Attention; caches are token-major, as Q, K and V are."""
     scatters = [
         helper.make_node(
             "TensorScatter", [f"step_{x}{layer}", f"{x}{layer}", "write_indices"], [f"all_{x}{layer}"]
@@ -192,7 +193,7 @@ def layer_nodes(decoder: Decoder, layer: int, form: str, hidden: str) -> list:
 
 
 def caches_of(form: str) -> dict[str, str]:
-    """In place: a cache is an input and an output."""
+    """Binds caches in place: each is an input and an output."""
     return {f"all_{x}{i}": f"{form}_{x}{i}" for x in "KV" for i in range(LAYERS)}
 
 
@@ -203,6 +204,6 @@ def whole_graph(decoder: Decoder, form: str, weights: dict[str, np.ndarray]) -> 
 
 
 def attention_graph(decoder: Decoder, form: str) -> Graph:
-    """The layers' attention alone, on queries, keys and values that are given."""
+    """Only the layers' attention; queries, keys and values are inputs."""
     nodes = [n for i in range(LAYERS) for n in ATTENTION[form](decoder, i)]
     return Graph(nodes, {f"Y{i}": f"Y{i}" for i in range(LAYERS)} | caches_of(form))

@@ -43,7 +43,7 @@ static double page_mass(const struct masses *masses, int head, int64_t page) {
     return sum;
 }
 
-/* ---- A list ---- */
+/* ---- Measures of a list ---- */
 
 double mass_coverage(const struct masses *masses, int head, struct page_list list) {
     double sum = 0;
@@ -64,7 +64,8 @@ static bool has_page(struct page_list list, int64_t page) {
     return low < list.count && list.page[low] == page;
 }
 
-/* Keep the heaviest tokens in order, the new one after its equals; returns how many there are. */
+/* Inserts a token into the list of the heaviest, sorted by mass; a token goes after those of equal
+   mass.  Returns the new length. */
 static int insert(const double *mass, int64_t token, int64_t *heaviest, int count, int most) {
     int at = count < most ? count : most;
     while (at > 0 && mass[heaviest[at - 1]] < mass[token]) {
@@ -147,7 +148,7 @@ struct difference vector_difference(const float *a, const float *b, int64_t coun
     return (struct difference){sqrt(apart / other), dot(a, b, count) / sqrt(own * other)};
 }
 
-/* ---- Many of them ---- */
+/* ---- Statistics ---- */
 
 static int compare_values(const void *a, const void *b) {
     const double *x = a, *y = b;

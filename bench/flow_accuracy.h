@@ -8,11 +8,11 @@
 
 #include <stdint.h>
 
-/* What each query head of a row would give to each token: its softmax over all of them. */
+/* Softmax weights over all tokens, for each query head of a row. */
 struct masses {
     int64_t tokens, page_size;
     int group;
-    double *mass; /* [group, tokens], the caller's */
+    double *mass; /* [group, tokens]; owned by the caller */
 };
 
 struct page_list {
@@ -20,35 +20,34 @@ struct page_list {
     int64_t count;
 };
 
-/* From query [group, dim] and key [tokens, dim]. */
+/* Fills the masses from query [group, dim] and key [tokens, dim]. */
 void masses_fill(const struct masses *masses, const float *query, const float *key, int64_t dim,
                  double scale);
 
-/* Mass of the tokens of the pages, 0 to 1. */
+/* Returns the mass of the tokens in these pages, 0 to 1. */
 double mass_coverage(const struct masses *masses, int head, struct page_list list);
 
-/* The share of the `most` heaviest tokens (the first of equal ones) that is in the pages. */
+/* Returns the share of the `most` heaviest tokens that are in these pages; of tokens with equal
+   mass the first count. */
 enum { MOST_HEAVIEST = 64 };
 double mass_recall(const struct masses *masses, int head, struct page_list list, int most);
 
-/* The list of `count` pages of one who knows the masses: the first bos, the last eos, between them
-   the heaviest for the group together.  No list of these sizes covers more, on average of the
-   group. */
+/* Sets the best list of `count` pages: the first `bos`, the last `eos`, and between them those with
+   the largest mass, summed over the group.  No list with these sizes has a larger coverage,
+   averaged over the group. */
 void oracle_list(const struct masses *masses, int64_t bos, int64_t eos, int32_t *list,
                  int64_t count);
 
-/* Pages in both lists / pages in one of them at least. */
+/* Returns the number of pages in both lists, divided by the number in at least one. */
 double list_overlap(struct page_list a, struct page_list b);
 
-/* |a - b| / |b|, and the cosine of the angle between them. */
+/* relative: |a - b| / |b|; cosine: of the angle between a and b. */
 struct difference {
     double relative, cosine;
 };
 struct difference vector_difference(const float *a, const float *b, int64_t count);
 
-/* A summary of many values, which it sorts: low is the 5th percentile, the value that a twentieth
- * is below.
- */
+/* Statistics of values, which spread_of sorts; low: the 5th percentile. */
 struct spread {
     double mean, low, least;
 };

@@ -6,7 +6,7 @@
 enum { TOPICS = 48, NEEDLES = 32, SINK = TOPICS + NEEDLES, CENTRES = SINK + 1 };
 enum { SINKS = 4, LEAST_SEGMENT = 24, MOST_SEGMENT = 500, OUTLIERS = 3, NEEDLE_HEADS = 4 };
 
-/* In units of a centre, whose channels have a deviation of 1. */
+/* Relative to a centre, in which each channel has a standard deviation of 1. */
 static const float noise = 0.8f, outlier = 5, asking = 0.5f, doubt = 0.25f, sinking = 0.25f,
                    searching = 0.9f;
 
@@ -19,13 +19,13 @@ static uint64_t next(uint64_t *state) {
     return x ^ x >> 31;
 }
 
-/* What a row is drawn from. */
+/* Returns the state of the random numbers for a row. */
 static uint64_t state_of(uint64_t kind, uint64_t head, uint64_t number) {
     uint64_t state = kind << 56 ^ head << 40 ^ number;
     return next(&state);
 }
 
-/* Nearly normal: the sum of four, of variance 1 together. */
+/* Returns a nearly normal number with variance 1: a sum of four uniform numbers. */
 static float normal(uint64_t *state) {
     uint64_t bits = next(state);
     int sum = 0;

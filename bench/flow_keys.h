@@ -12,19 +12,19 @@ struct flow_keys {
     int64_t tokens;
     int kv_heads, group, dim;
     float *centre;  /* [kv heads, topics and needles and one for sinks, dim] */
-    int16_t *topic; /* of each token: which centre */
+    int16_t *topic; /* the number of each token's centre */
 };
 
-/* 0: out of memory.  Release with flow_keys_free. */
+/* Returns 0 if out of memory.  Release with flow_keys_free. */
 int flow_keys_make(struct flow_keys *keys, int64_t tokens, int kv_heads, int group, int dim);
 void flow_keys_free(struct flow_keys *keys);
 
-/* The same row for the same arguments, whoever asks and when. */
+/* Each depends on its arguments alone: the same arguments give the same row. */
 void flow_key(const struct flow_keys *keys, int kv_head, int64_t token, float *row);
 void flow_value(const struct flow_keys *keys, int kv_head, int64_t token, float *row);
 
-/* Query number `number` asks for the topic of some token, its heads a little differently, every
-   fourth head for a needle, too. */
+/* Query `number` searches for the topic of a random token.  Its heads differ a little, and every
+   fourth one also searches for a needle. */
 void flow_query(const struct flow_keys *keys, int head, int64_t number, float *row);
 
 #endif

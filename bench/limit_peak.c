@@ -13,7 +13,7 @@ typedef void peak_function(float *out);
 
 static const float factor = 0.999f, addend = 0.001f;
 
-/* An array of sums would be kept in memory. */
+/* Variables, because an array of sums would be kept in memory. */
 #define EACH_SUM(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
 #define BEGIN_SUM(I) sum##I = SET((float)I);
 #define ADD_TO_SUM(I)                                                                              \
@@ -32,7 +32,7 @@ static const float factor = 0.999f, addend = 0.001f;
         memcpy(out, &all, sizeof all);                                                             \
     }
 
-/* ---- Any CPU; KEEP: the compiler knows nothing of the sum, but that it is in a register ---- */
+/* ---- Any CPU; KEEP: keeps the sum in a register, and hides its value from the compiler ---- */
 
 #ifdef __x86_64__
 #define KEEP(SUM) __asm__("" : "+x"(SUM))
@@ -83,7 +83,7 @@ static enum peak widest(void) {
 
 enum { CHAIN = 40000, CHAINS = 16 };
 
-/* Every CPU adds a register to another in one cycle. */
+/* A chain of additions: every CPU adds two registers in one cycle. */
 static void add_in_turn(void) {
     uint64_t x = 1, y = 3;
     for (int i = 0; i < CHAIN; i += 8) {

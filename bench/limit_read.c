@@ -5,11 +5,12 @@
 
 enum { LINE = 64, MOST_STREAMS = 16, POWERS = 5, FETCHED = 1024 };
 
-/* `lines` of every stream; streams lie `step` bytes apart.  What is returned depends on all. */
+/* Reads `lines` cache lines from each stream; streams begin `step` bytes apart.  The result depends
+   on all bytes, so that no load can be removed. */
 typedef uint64_t read_function(const char *from, size_t lines, size_t step);
 
-/* The streams in turn, a line of each: straight-line code for every number of them.  AHEAD: bytes
-   from there that are fetched; 0: none. */
+/* Reads a line of each stream in turn; each number of streams is a function with straight-line
+   code.  AHEAD: the distance in bytes of prefetches; 0: no prefetches. */
 #define DEFINE_READ(NAME, TARGET, VECTOR, STREAMS, AHEAD)                                          \
     TARGET static uint64_t NAME##_##STREAMS(const char *from, size_t lines, size_t step) {         \
         VECTOR sum = {0};                                                                          \
@@ -42,7 +43,7 @@ DEFINE_BOTH(plain, , kvmill_word16)
 DEFINE_BOTH(avx2, __attribute__((target("avx2"))), kvmill_word32)
 DEFINE_BOTH(avx512, __attribute__((target("avx512f"))), kvmill_word64)
 
-/* By vectors as wide as there are, or half as wide. */
+/* Returns the functions for the widest vectors of the CPU; reading->narrow: at most 32 bytes. */
 static read_function *const *functions(const struct reading *reading) {
     if (__builtin_cpu_supports("avx512f") && !reading->narrow)
         return reading->fetches ? avx512_ahead : avx512;
@@ -56,7 +57,7 @@ static read_function *const *functions(const struct reading *reading) {
 }
 #endif
 
-/* The last power of two that is not more than the streams asked for. */
+/* Returns the exponent of the largest power of two that is at most `streams`. */
 static int power_of(int streams) {
     int power = 0;
     while (2 << power <= streams && 2 << power <= MOST_STREAMS)
@@ -64,7 +65,7 @@ static int power_of(int streams) {
     return power;
 }
 
-/* Thread i of n reads the i-th share; the few lines that do not divide are left out. */
+/* Thread i of n reads the i-th share; a few lines at the end are not read. */
 static void read_share(void *context, int64_t index) {
     const struct reading *reading = context;
     int power = power_of(reading->streams);

@@ -10,7 +10,7 @@ struct share {
     copy_function *function;
 };
 
-/* Thread i of n copies the i-th share, cut at pages. */
+/* Thread i of n copies the i-th share; shares begin at pages. */
 static void copy_share(void *context, int64_t index) {
     const struct share *share = context;
     const struct copy *copy = share->copy;
@@ -48,7 +48,7 @@ __attribute__((target("avx512f"))) static void copy_row_512(char *to, const char
         _mm512_storeu_si512(to + i, _mm512_loadu_si512(from + i));
 }
 
-/* `to` is page aligned in the bench. */
+/* `to` is aligned to a page in the bench. */
 #define DEFINE_STREAM(NAME, TARGET, LINE)                                                          \
     TARGET static void NAME(char *to, const char *from, size_t bytes) {                            \
         for (size_t i = 0; i + 64 <= bytes; i += 64)                                               \

@@ -19,43 +19,45 @@ struct copy {
     kvmill_pool *pool;
 };
 
-/* The whole copy by one memcpy per thread. */
+/* Copies with one memcpy per thread. */
 void limit_memcpy(const struct copy *copy);
 
-/* By stores that bypass the cache, one stream per thread; memcpy where the CPU has none. */
+/* Copies with nontemporal stores, one stream per thread; with memcpy if the CPU has no such
+   stores. */
 void limit_nontemporal(const struct copy *copy);
 
-/* The same, but four pages at a time. */
+/* The same, with four streams, one page each. */
 void limit_nontemporal_pages(const struct copy *copy);
 
-/* Rows of `bytes`, a multiple of 64 or a memcpy each, from [tokens][heads] to anywhere. */
+/* Copies rows of `bytes` from [tokens][heads] to any place.  If `bytes` is no multiple of 64, each
+   row is one memcpy. */
 struct copy_rows {
     char *to;
     const char *from;
     size_t bytes;
     int64_t tokens, heads;
-    int64_t to_token, to_head, from_token, from_head; /* bytes between neighbours */
+    int64_t to_token, to_head, from_token, from_head; /* bytes between adjacent tokens or heads */
 };
 
-/* By vectors as wide as the CPU has, on the calling thread. */
+/* Copies with the CPU's widest vectors, on the calling thread. */
 void limit_copy_rows(const struct copy_rows *copy);
 
 /* ---- Reading ---- */
 
-/* All of `bytes`, a share per thread, in `streams` (1 to 16) of equal length side by side, by
-   vectors as wide as the CPU has. */
+/* Reads `bytes` with the CPU's widest vectors.  Each thread reads a share, as `streams` (1 to 16)
+   adjacent streams of equal length. */
 struct reading {
     const char *from;
     size_t bytes;
     int streams;
     kvmill_pool *pool;
-    bool fetches; /* lines are fetched ahead */
-    bool narrow;  /* no vectors of 64 bytes */
+    bool fetches; /* prefetches lines */
+    bool narrow;  /* vectors of at most 32 bytes */
 };
 
 void limit_read(const struct reading *reading);
 
-/* Ways to read worth trying: which is best depends on the machine. */
+/* The ways to read that a bench tries; the fastest depends on the machine. */
 enum { READINGS = 12, READ_BY_8 = 3 };
 extern const struct kind_of_reading {
     int streams;
@@ -65,17 +67,17 @@ extern const struct kind_of_reading {
 
 /* ---- The clock ---- */
 
-/* Cycles of a second, from additions that wait for each other: half a millisecond. */
+/* Returns cycles per second, from a chain of dependent additions.  Takes half a millisecond. */
 double limit_clock(void);
 
 /* ---- Multiplying and adding ---- */
 
 enum peak { PEAK_PLAIN, PEAK_AVX2, PEAK_AVX512 };
 
-/* The widest there is, at most that of the instruction set named; NULL: any. */
+/* Returns the widest peak of this CPU, at most that of the named instruction set; NULL: any. */
 enum peak peak_of(const char *isa);
 
-/* float32 multiply-adds by every thread of the pool; returns how many there were in all. */
+/* Runs float32 multiply-adds on all threads of the pool; returns their number. */
 double limit_multiply_add(enum peak peak, kvmill_pool *pool);
 
 #endif

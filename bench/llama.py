@@ -4,11 +4,13 @@
     llama.py ADAPTER FOLDER [MODEL.gguf] [--depths 0,4096,...] [--types f16,...] [--models NAME,...]
              [--threads N] [--rounds N] [--prompt N]
 
-ADAPTER: libggml-kvmill.so with kernels for the specs that llama_shapes.py prints; FOLDER: where
-models with random weights are written; MODEL.gguf: a model besides, Gemma-3-270M as `make
-check-llama` assembles it.  Both contexts are of one process and take turns.  A cache is filled with
-copies of the rows of CHUNK tokens, and the other contexts get it.  Medians of ROUNDS; time in attention is of contexts of
-their own, whose nodes are timed one by one.  Packages: tests/llama/requirements.txt.
+ADAPTER: libggml-kvmill.so with kernels for the specs that llama_shapes.py prints.  FOLDER: for the
+models with random weights that this program writes.  MODEL.gguf: another model, such as the
+Gemma-3-270M that `make check-llama` assembles.
+
+Contexts of one process take turns.  One cache is filled with copies of the rows of CHUNK tokens,
+and copied to the other contexts.  Results are medians of ROUNDS.  The time in attention comes from
+separate contexts, in which each node is timed.  Packages: tests/llama/requirements.txt.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -36,7 +38,7 @@ CHUNK, GENERATED, WORDS = 512, 8, 32000
 
 
 def tensors_of(shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Names and shapes of a layer's tensors; those of one dim are norms."""
+    """Names and shapes of a layer's tensors; those with one dim are norms."""
     n, queries, rows = shape.embedding, shape.heads * shape.dim, shape.kv_heads * shape.dim
     yield "attn_norm", (n,)
     yield "attn_q", (queries, n)
@@ -53,7 +55,7 @@ def tensors_of(shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def set_keys(writer: gguf.GGUFWriter, shape: Shape) -> None:
-    """What llama.cpp must know."""
+    """Writes the metadata that llama.cpp requires."""
     writer.add_context_length(1 << 17)
     writer.add_embedding_length(shape.embedding)
     writer.add_block_count(shape.layers)
@@ -73,7 +75,7 @@ def set_keys(writer: gguf.GGUFWriter, shape: Shape) -> None:
 
 
 def write_model(path: Path, shape: Shape) -> None:
-    """Weights in Q4_0, which llama.cpp has its fastest products for."""
+    """Writes weights in Q4_0, for which llama.cpp has its fastest products."""
     writer = gguf.GGUFWriter(str(path), shape.architecture)
     draw = np.random.default_rng(1)
     set_keys(writer, shape)
@@ -105,7 +107,7 @@ def write_model(path: Path, shape: Shape) -> None:
 
 
 def generate(context: Context, depth: int) -> float:
-    """Seconds of a token: the median of some."""
+    """Seconds per generated token: the median of GENERATED."""
     context.rewind(depth)
     times = [time.perf_counter()]
     for token in range(GENERATED):
@@ -115,7 +117,7 @@ def generate(context: Context, depth: int) -> float:
 
 
 def prompt(context: Context, depth: int, count: int) -> float:
-    """Seconds for each token of a prompt."""
+    """Seconds per token of a prompt."""
     context.rewind(depth)
     began = time.perf_counter()
     context.evaluate([5 + i % 997 for i in range(count)])
@@ -123,7 +125,7 @@ def prompt(context: Context, depth: int, count: int) -> float:
 
 
 def fill(context: Context, depth: int) -> None:
-    """As many tokens as are cached at that depth, a multiple of CHUNK."""
+    """Fills the cache up to `depth`, a multiple of CHUNK."""
     context.rewind()
     if depth > 0:
         context.evaluate([7 + i % 491 for i in range(CHUNK)])
@@ -131,7 +133,7 @@ def fill(context: Context, depth: int) -> None:
 
 
 def medians(contexts: list[Context], depth: int, options: argparse.Namespace) -> list[list[float]]:
-    """Of both contexts, for a prompt's tokens and generated ones; in turn."""
+    """Medians of both contexts, in turns: for tokens of a prompt, then for generated tokens."""
     times = [
         [
             [prompt(context, depth, options.prompt) for context in contexts],
@@ -143,7 +145,8 @@ def medians(contexts: list[Context], depth: int, options: argparse.Namespace) ->
 
 
 def in_attention(context: Context, depth: int) -> float:
-    """Milliseconds of a generated token in nodes that attend or store: medians of each, summed."""
+    """Milliseconds per generated token in nodes that attend or store: the sum of the nodes'
+    medians."""
     generate(context, depth)
     context.seconds.clear()
     generate(context, depth)
@@ -155,7 +158,7 @@ def in_attention(context: Context, depth: int) -> float:
 
 
 def open_contexts(path: Path, adapter: str, cells: int, cache: str, threads: int) -> list[Context]:
-    """Theirs and ours; then both with the times of nodes."""
+    """A context of llama.cpp and one of kvmill; then both again, with times of nodes."""
     model = Model(path)
     theirs = [Context(model, cells, cache, threads=threads, times=times) for times in (False, True)]
     load_adapter(adapter)
@@ -164,7 +167,7 @@ def open_contexts(path: Path, adapter: str, cells: int, cache: str, threads: int
 
 
 def measure(path: Path, name: str, cache: str, options: argparse.Namespace) -> None:
-    """A line for each depth."""
+    """Prints a line for each depth."""
     cells = max(options.depths) + max(options.prompt, CHUNK)
     contexts = open_contexts(path, options.adapter, cells, cache, options.threads)
     filled = contexts[1]  # the faster one
@@ -185,7 +188,7 @@ def measure(path: Path, name: str, cache: str, options: argparse.Namespace) -> N
 
 
 def model_path(name: str, options: argparse.Namespace) -> Path:
-    """Of a model of SHAPES, which is written once, or the given one."""
+    """The path of a model of SHAPES, which is written if it is missing, or of the given model."""
     if name not in SHAPES:
         return Path(options.model)
     path = Path(options.folder) / f"{name}.gguf"
@@ -224,7 +227,8 @@ def read_options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """A process for each model and type: contexts without the adapter come before those with it."""
+    """Starts a process for each model and type: contexts without the adapter must be created
+    first."""
     options = read_options()
     if options.alone:
         measure(model_path(options.models[0], options), options.models[0], options.types[0], options)

@@ -1,8 +1,9 @@
-"""llama.cpp by llama-cpp-python's low-level calls: contexts with kvmill's attention and with its own,
-of one model in one process.
+"""Runs llama.cpp through the low-level calls of llama-cpp-python: contexts with kvmill's attention
+and with llama.cpp's, of one model in one process.
 
-A context has the accelerators that were loaded before it was made; so Engine.load_adapter() comes
-between.  Needs llama-cpp-python, built with shared libraries, as its source distribution is.
+A context has the accelerators that were loaded before it was created, so load_adapter() is called
+after the contexts of llama.cpp and before those of kvmill.  Needs llama-cpp-python, built with
+shared libraries, as its source distribution is.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -15,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# Else llama.cpp would load it for all contexts.
+# Otherwise llama.cpp would load this library for all contexts.
 os.environ.pop("GGML_BACKEND_PATH", None)
 
 import llama_cpp  # noqa: E402
@@ -29,14 +30,14 @@ CACHE_TYPES = {"f16": 1, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7, "q8_0": 8, 
 
 
 def loaded_path(name: str) -> Path:
-    """Of a library that this process has loaded."""
+    """The path of a library that this process has loaded."""
     paths = (line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines())
     return Path(next(path for path in paths if f"/{name}.so" in path))
 
 
 def _loaded(name: str) -> ctypes.CDLL:
-    """The one that llama.cpp has loaded: a wheel has copies of other names beside it, and each of
-    them has its own list of backends."""
+    """The library that llama.cpp has loaded.  A wheel also has copies with other names, and each
+    copy has its own list of backends."""
     return ctypes.CDLL(str(loaded_path(name)))
 
 
@@ -57,7 +58,7 @@ def _log(level: int, text: bytes, data: object) -> None:
 
 
 def load_adapter(path: str) -> None:
-    """kvmill's backend, for contexts that are made from now on."""
+    """Loads kvmill's backend, for contexts that are created later."""
     if not _ggml.ggml_backend_load(path.encode()):
         raise SystemExit(f"{path}: llama.cpp does not load it; its lines above say why")
 
@@ -77,7 +78,7 @@ class Model:
         self.words = llama_cpp.llama_vocab_n_tokens(self.vocabulary)
 
     def tokens(self, text: str) -> list[int]:
-        """Of a text, with the token that begins one."""
+        """The tokens of a text, with the one that begins a text."""
         data = text.encode()
         found = (llama_cpp.llama_token * (len(data) + 2))()
         count = llama_cpp.llama_tokenize(
@@ -90,7 +91,7 @@ class Model:
 
 
 class Reader:
-    """Little-endian numbers and bytes, one after the other."""
+    """Reads consecutive little-endian numbers and bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.place = data, 0
@@ -104,14 +105,14 @@ class Reader:
 
 
 def repeated_rows(reader: Reader, cells: int, times: int) -> bytes:
-    """A layer's K or V: a type, the bytes of a row, the rows of all cells."""
+    """Repeats K or V of a layer: a type, the bytes of a row, the rows of all cells."""
     kind, size = reader.take(4), reader.number(8)
     return kind + size.to_bytes(8, "little") + reader.take(size * cells) * times
 
 
 def repeated_cache(reader: Reader, times: int) -> bytes:
-    """One cache: streams, of which there is one; cells with their positions, each of one sequence,
-    0; K and V of all layers, V not transposed, as with -fa on."""
+    """Repeats one cache: the number of streams, which must be 1; cells with their positions, each
+    in sequence 0; K and V of all layers, where V is not transposed, as with -fa on."""
     streams, cells = reader.number(4), reader.number(4)
     places = [tuple(reader.number(4) for _ in range(3)) for _ in range(cells)]
     transposed, layers = reader.number(4), reader.number(4)
@@ -126,18 +127,18 @@ def repeated_cache(reader: Reader, times: int) -> bytes:
 
 
 def repeated_state(state: bytes, times: int) -> bytes:
-    """All caches: a model with windows has two."""
+    """Repeats all caches: a model with windows has two."""
     reader = Reader(state)
-    parts = [reader.take(8)]  # which state it is
+    parts = [reader.take(8)]  # the kind of state
     while reader.place < len(state):
         parts.append(repeated_cache(reader, times))
     return b"".join(parts)
 
 
 class Context:
-    """A context of a model.  k, v: types of the cache; flash: -fa on; times: seconds of nodes
-    are kept by their ops and names, which costs time; attended: gets the address of each node of
-    attention after it was computed, before its result is used."""
+    """A context of a model.  k, v: types of the cache; flash: -fa on; times: collects seconds of
+    nodes by op and name, which takes time itself; attended: called with the address of each
+    attention node after llama.cpp has computed it and before it uses the result."""
 
     def __init__(
         self,
@@ -175,7 +176,7 @@ class Context:
         self.past = 0
 
     def _watch(self, node: int, ask: bool, data: object) -> bool:
-        """llama.cpp computes up to a node that is asked for, so each is asked for."""
+        """Asks for each node: llama.cpp computes up to a node that was asked for."""
         now = time.perf_counter()
         if not ask:
             key = _base.ggml_op_desc(node).decode(), _base.ggml_get_name(node).decode()
@@ -184,13 +185,13 @@ class Context:
         return True
 
     def _show(self, node: int, ask: bool, data: object) -> bool:
-        """Nodes of attention are asked for."""
+        """Asks for attention nodes."""
         if not ask and self._attended is not None:
             self._attended(node)
         return _base.ggml_op_desc(node).decode() == ATTENTION
 
     def evaluate(self, tokens: list[int], outputs: int = 1) -> np.ndarray:
-        """At most 512 tokens; logits of the last `outputs` of them."""
+        """Computes at most 512 tokens; returns logits of the last `outputs` of them."""
         count = len(tokens)
         batch = llama_cpp.llama_batch_init(count, 0, 1)
         batch.n_tokens = count
@@ -209,12 +210,12 @@ class Context:
         return np.ctypeslib.as_array(logits, (outputs, self.model.words))
 
     def rewind(self, past: int = 0) -> None:
-        """Forget all tokens from that position on."""
+        """Removes all tokens from position `past` on."""
         llama_cpp.llama_memory_seq_rm(self.memory, 0, past, -1)
         self.past = past
 
     def take(self, other: Context) -> None:
-        """The cache of a context of the same types."""
+        """Copies the cache of a context with the same types."""
         size = llama_cpp.llama_state_seq_get_size(other.context, 0)
         state = (ctypes.c_uint8 * size)()
         llama_cpp.llama_state_seq_get_data(other.context, state, size, 0)
@@ -224,7 +225,7 @@ class Context:
         self.past = other.past
 
     def deepen(self, times: int) -> None:
-        """As many copies of the cache's rows, one after the other, at positions of their own."""
+        """Replaces the cache by `times` copies of its rows, at consecutive positions."""
         size = llama_cpp.llama_state_seq_get_size(self.context, 0)
         state = (ctypes.c_uint8 * size)()
         llama_cpp.llama_state_seq_get_data(self.context, state, size, 0)
@@ -236,5 +237,5 @@ class Context:
         self.past = llama_cpp.llama_memory_seq_pos_max(self.memory, 0) + 1
 
     def close(self) -> None:
-        """The context's memory is free again."""
+        """Frees the context's memory."""
         llama_cpp.llama_free(self.context)

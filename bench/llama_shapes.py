@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The models of bench/llama.py and tests/llama, and, on standard output, specs of all kernels that
-bindings/ggml wants for them.
+"""The models of bench/llama.py and tests/llama.  Prints the specs of all kernels that bindings/ggml
+uses for them.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a model; layers: as many as are made with random weights."""
+    """The shape of a model; layers: of the model with random weights."""
 
     architecture: str
     layers: int
@@ -25,7 +25,7 @@ class Shape:
     softcap: float = 0
 
     def attends(self, k: str, v: str) -> dict[str, object]:
-        """A spec of its attention for caches of these types."""
+        """A spec of the model's attention to caches of these types."""
         spec: dict[str, object] = {
             "op": "CacheAttend",
             "num_heads": self.heads,
@@ -64,14 +64,14 @@ PAIRS = [
 
 
 def row_type(prefix: str, name: str) -> dict[str, str]:
-    """What a spec says of a type of ggml."""
+    """The members of a spec that describe a type of ggml."""
     if name == "f16":
         return {f"{prefix}T2": "float16"}
     return {f"{prefix}T2": "uint8", f"{prefix}cache_format": name}
 
 
 def specs() -> dict[str, object]:
-    """Of attention and of storing."""
+    """Specs of attention and of storing."""
     kernels = [GEMMA.attends(k, v) for k, v in PAIRS]
     kernels += [shape.attends(name, name) for shape in SHAPES.values() for name in TYPES]
     kernels += [

@@ -10,7 +10,7 @@ enum { PAGE = 4096 };
 
 static bool huge_pages;
 
-/* The file's chosen word is in brackets: "always madvise [never]". */
+/* Brackets mark the chosen word in the file: "always madvise [never]". */
 bool bench_memory_use_huge_pages(struct error *error) {
     static const char path[] = "/sys/kernel/mm/transparent_hugepage/enabled";
     char words[64] = "[never]";

@@ -9,17 +9,17 @@
 
 #include "../base/error.h"
 
-/* Memory that is asked for later lies in transparent huge pages, of 2 MiB on x86-64, as far as the
-   system has them.  false, with an error, where it never gives any. */
+/* Puts memory that is allocated later into transparent huge pages (2 MiB on x86-64) as far as the
+   system has them.  Returns false, with an error, if the system has them switched off. */
 bool bench_memory_use_huge_pages(struct error *error);
 
-/* Whether it was asked for. */
+/* Whether bench_memory_use_huge_pages has been called. */
 bool bench_memory_is_huge(void);
 
-/* Zeros, not yet touched, aligned to a page; NULL when there is not so much. */
+/* Returns zeroed, untouched memory, aligned to a page; NULL if there is not enough. */
 void *bench_memory_get(int64_t bytes);
 
-/* NULL is allowed. */
+/* memory may be NULL. */
 void bench_memory_release(void *memory, int64_t bytes);
 
 #endif

@@ -3,34 +3,34 @@
     python onnxruntime_attention.py --packs PACK[:PACK...] [--ort LIBRARY] [--only WORD[,WORD...]]
         [--threads N] [--rounds N] [--clock thread] [--json FILE]
 
-decode   one new token, 4096 with it, for the head configurations of 20 models
+decode   one new token on 4096 positions, with the head configurations of 20 models
 prefill  512 tokens at once into an empty cache
 
-ONNX Runtime's ops, as far as it has them for the problem:
+ONNX Runtime's ops, if it has them for the problem:
 
-attention  Attention-24 over caches that have the new rows, valid up to nonpad_kv_seqlen
-step       TensorScatter of K and of V in place, then that
-gqa        com.microsoft.GroupQueryAttention, appending to its caches in place; with an int8 cache,
-           whose scales are per tensor, the activations are float32
+attention  Attention-24 on caches that contain the new rows, valid up to nonpad_kv_seqlen
+step       TensorScatter of K and of V in place, then this Attention
+gqa        com.microsoft.GroupQueryAttention, which appends to its caches in place; with an int8
+           cache, which has one scale per tensor, activations are float32
 
-LIBRARY is libkvmill_ort.so, with kernels for the problems; then there is
+With --ort, LIBRARY is libkvmill_ort.so with kernels for the problems, and there is one more:
 
-provider   the nodes of "step" and of "gqa" in ONNX Runtime, by kvmill's provider
+provider   the nodes of "step" and of "gqa" in ONNX Runtime, run by kvmill's provider
 
-kvmill's are Attention and the fused step TensorScatterAttention; for an int8 cache
-MultiHeadCacheAttention, whose scales are per row, by float32 and ("fast") integer arithmetic.  The
-ratio is that of the fastest of ONNX Runtime's to kvmill's step, even if that one stores nothing:
-above 1, kvmill is faster.  With the provider there are two more, of the same nodes alone and by it:
-those of "step", and GroupQueryAttention.
+kvmill's ops are Attention and the fused step TensorScatterAttention; for an int8 cache
+MultiHeadCacheAttention, which has one scale per row, with float32 and ("fast") integer arithmetic.
+The ratio is the time of ONNX Runtime's fastest op / that of kvmill's step, even if that op stores
+nothing: above 1, kvmill is faster.  With the provider there are two more ratios, of the nodes of
+"step" and of GroupQueryAttention, without the provider / with it.
 
-All contenders use the same caches, which are full; both sides use arrays bound beforehand.
-Contenders take turns, and each run takes the next of so many caches that none is still in the
-processor's: WALK bytes.  A turn begins when the threads of the one before are asleep, with a run
-that is not timed.  Where other processes kept it from running it is repeated, a few times; rows for
-which that did not help have a star.  Before the clock starts, all contenders must have stored the
-same rows and given the same result, within the tolerance of the type.
+All contenders use the same caches, which are full, and arrays that are bound in advance.  They take
+turns, and each run uses the next set of caches; all sets together have WALK bytes, more than the
+processor's caches hold.  A turn begins when the threads of the last turn are asleep, with a run
+that is not timed.  A turn that other processes disturbed is repeated a few times; if that does not
+help, its row has a star.  Before the timing, all contenders must store the same rows and give the
+same result, within the tolerance of the type.
 
-configs/onnx_attention.json has the problems, and is what a pack for them is made from.
+configs/onnx_attention.json contains the problems; a pack for them is made from it.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -57,7 +57,7 @@ TOLERANCE = {"float32": 1e-4, "float16": 4e-3, "int8": 2e-2}  # of the largest o
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one problem: seconds per run, medians of the rounds, by contender."""
+    """Results for one problem: seconds per run by contender, medians of the rounds."""
 
     problem: str
     threads: int
@@ -72,7 +72,7 @@ class Row:
         return min(self.onnxruntime.values()) / self.kvmill["step"]
 
     def ratio_of(self, nodes: str) -> float | None:
-        """Of the same nodes alone and by the provider."""
+        """Time of these nodes without the provider / with it."""
         ours = self.kvmill.get(f"provider {nodes}")
         return self.onnxruntime[nodes] / ours if ours is not None else None
 
@@ -82,7 +82,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Side:
-    """A plan, and how it takes the arrays."""
+    """A plan, and a function that binds arrays to it."""
 
     plan: kvmill.Attention | kvmill.TensorScatterAttention | kvmill.MultiHeadCacheAttention
     bind: Callable[[Arrays], kvmill.Call]
@@ -164,7 +164,7 @@ def kvmill_sides(problem: Problem, arrays: Arrays, options: dict) -> dict[str, S
 
 
 def require_kernels(problem: Problem, side: Side) -> str:
-    """The plan in words.  It may do without kernels for masks, of which there are none."""
+    """The plan's description.  Kernels for masks may be missing, because there are no masks."""
     words = side.plan.describe()
     phases = [words for words in words.split("; ") if not words.startswith("with a mask")]
     if any("portable" in phase for phase in phases):
@@ -176,7 +176,7 @@ def require_kernels(problem: Problem, side: Side) -> str:
 
 
 def by_token(output: np.ndarray) -> np.ndarray:
-    """The result as numbers by token, head and channel, whichever layout it has."""
+    """The result as numbers by token, head and channel, for each layout."""
     if output.ndim == 4:
         output = output.transpose(0, 2, 1, 3)
     return output.astype(np.float64).reshape(-1)
@@ -192,7 +192,8 @@ def result_from_scratch(contender: Contender, arrays: Arrays) -> np.ndarray:
 
 
 def are_stored(contender: Contender, arrays: Arrays) -> bool:
-    """Floats as they are; codes within one step of the larger of both sides' scales."""
+    """Whether the new rows are stored: floats exactly; codes within one step of the larger scale of
+    both sides."""
     problem = arrays.problem
     for name, rows, given in zip("key value".split(), arrays.new_rows(), "KV", strict=True):
         scale, slack = 1.0, 0.0
@@ -206,7 +207,7 @@ def are_stored(contender: Contender, arrays: Arrays) -> bool:
 
 
 def require_equal(problem: Problem, contenders: Sequence[Contender], arrays: Arrays) -> None:
-    """The first that stores says what is right: the others may not differ from it."""
+    """Compares all contenders with the first one that stores."""
     expected = None
     for contender in sorted(contenders, key=lambda c: not c.stores):
         result = result_from_scratch(contender, arrays)
@@ -224,7 +225,7 @@ def require_equal(problem: Problem, contenders: Sequence[Contender], arrays: Arr
 
 @dataclass(frozen=True)
 class Setup:
-    """How problems are measured."""
+    """The settings of all measurements."""
 
     packs: Sequence[kvmill.Pack]
     threads: int

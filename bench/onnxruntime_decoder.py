@@ -3,16 +3,16 @@
     python onnxruntime_decoder.py --ort LIBRARY [--only WORD[,WORD...]] [--type float16]
         [--threads N] [--rounds N] [--clock thread] [--json FILE]
 
-One new token, 4096 with it, through two layers with random weights of five models, with caches in
-place; all of it, and the layers' attention apart.
+Decodes one new token on 4096 positions with two layers of five models, with random weights and
+caches in place.  Times the whole layers, and separately their attention.
 
-step   TensorScatter of K and of V, and Attention-24, over token-major caches
-gqa    com.microsoft.GroupQueryAttention, over head-major caches
+step   TensorScatter of K and of V, and Attention-24, on token-major caches
+gqa    com.microsoft.GroupQueryAttention, on head-major caches
 
-LIBRARY is libkvmill_ort.so.  Kernels that no pack has are made when a session starts: KVMILL_COMMAND,
-or kvmill in PATH.  Contenders take turns, as in onnxruntime_attention.py; before the clock starts
-both must have given the same result.  The session that is made first reads its weights up to a
-fifth more slowly, so all is measured twice, with either of them first.
+LIBRARY is libkvmill_ort.so.  Kernels that no pack has are generated when a session starts, with
+KVMILL_COMMAND or the kvmill in PATH.  Contenders take turns, as in onnxruntime_attention.py, and
+must give the same result before the timing.  The session that is created first reads its weights up
+to a fifth more slowly, so everything is measured twice, with each side first.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -39,7 +39,7 @@ FORMS = ("step", "gqa")
 
 @dataclass(frozen=True)
 class Row:
-    """Seconds per run, medians of the rounds, by form."""
+    """Seconds per run by form, medians of the rounds."""
 
     model: str
     part: str
@@ -71,7 +71,8 @@ SIDES = {"provider": {"make_kernels": "1"}, "alone": None}
 def times_with(
     first: str, name: str, graph: Graph, result: str, sets: list[dict], given: argparse.Namespace
 ) -> tuple[dict[str, float], int]:
-    """Of both, with that session made first; and how many turns were disturbed."""
+    """Times of both sides, after the session of `first` was created first; and the number of
+    disturbed turns."""
     whole = bool(graph.constants)
     sides = sorted(SIDES.items(), key=lambda side: side[0] != first)
     contenders = [

@@ -2,14 +2,15 @@
 
     python onnxruntime_overhead.py --ort LIBRARY [--packs PACK[:PACK...]] [--rounds N] [--json FILE]
 
-A session of one step and a session of NODES of them, 32 heads on 8 of 64, over caches of 64 rows
-of which 11 are there: the difference is what one more takes.  Attention itself is that of a plan
-without ONNX Runtime, called from Python for the same arrays; the call, measured with a head of one
-row, is taken off.  One thread, caches in place; contenders take turns.
+Times a session with one step and a session with NODES steps: the difference is the cost of the
+additional nodes.  Steps have 32 heads on 8 of 64, and caches of 64 rows, of which 11 are used.  The
+time of attention itself is that of a plan without ONNX Runtime, called from Python with the same
+arrays, minus the time of the call, measured with one head and one row.  One thread; caches are in
+place; contenders take turns.
 
 step   TensorScatter of K and of V, and Attention-24
 gqa    com.microsoft.GroupQueryAttention
-rotary the same, with do_rotary and tables
+rotary the same with do_rotary and tables
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -45,7 +46,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Row:
-    """Seconds of a node: medians of the rounds."""
+    """Seconds per node, medians of the rounds."""
 
     problem: str
     nodes: str
@@ -67,14 +68,14 @@ def problem_of(cache: str) -> Problem:
 
 
 class Room(Arrays):
-    """Caches with rows to spare."""
+    """Arrays with caches that have spare rows."""
 
     def _add_cache(self, name: str, shape: tuple[int, ...], numbers: np.ndarray) -> None:
         super()._add_cache(name, (*shape[:2], CAPACITY, shape[3]), numbers)
 
 
 def renamed(node: NodeProto, number: int, own: set[str]) -> NodeProto:
-    """The node once more, its outputs and what reads them under other names."""
+    """A copy of the node; outputs in `own`, and inputs that read them, have new names."""
     copy = NodeProto()
     copy.CopyFrom(node)
     for names in (copy.input, copy.output):
@@ -84,7 +85,7 @@ def renamed(node: NodeProto, number: int, own: set[str]) -> NodeProto:
 
 
 def repeated(graph: Graph, count: int) -> Graph:
-    """Nodes with caches of their own."""
+    """Copies of the nodes, each with its own caches."""
     caches = {name for node in graph.nodes for name in node.input if name.startswith("past_")}
     own = {name for node in graph.nodes for name in node.output} | caches
     numbers = range(count)
@@ -102,7 +103,7 @@ def add_copies(arrays: Arrays, graph: Graph) -> None:
 
 
 def rotating(graph: Graph, arrays: Arrays) -> Graph:
-    """GroupQueryAttention with tables."""
+    """The GroupQueryAttention node with tables for rotary embedding."""
     node = NodeProto()
     node.CopyFrom(graph.nodes[0])
     names = [*node.input, *[""] * (9 - len(node.input))]
@@ -135,7 +136,7 @@ def attention_run(arrays: Arrays, options: dict) -> Callable[[], None]:
 
 
 def least(options: dict) -> Callable[[], None]:
-    """A call of nearly nothing."""
+    """A call with almost no work."""
     problem = Problem("call", "decode", 1, 1, "float32", "f32", 1, 1, 1, 1, 0.0)
     return attention_run(Arrays(problem, np.ones(1 << 17, np.float32)), options)
 

@@ -2,21 +2,21 @@
 
     python onnxruntime_tensor_scatter.py --packs PACK[:PACK...] [--rounds N] [--json FILE]
 
-functional  present is another buffer than past: the cache is copied.  64 MiB of float16.
-in place    past and present are one buffer, as a decoder would have it: one new row for each of 64
-            sequences, each time one slot further.  float16 and float32.
-default     the same decode step, but ONNX Runtime with an output of its own, which is what a session
-            does unless its caller binds one buffer twice: it copies the cache, kvmill does not.
-floor       a cache of one element: what calling costs, and the two NumPy calls that advance
-            write_indices, which are part of every time here.
+functional  present and past are different buffers, so the cache is copied.  64 MiB of float16.
+in place    past and present are one buffer, as in a decoder: one new row for each of 64 sequences,
+            one slot further in each run.  float16 and float32.
+default     the same decode step, except that ONNX Runtime has a separate output, as in a session
+            whose caller does not bind one buffer twice: it copies the cache, kvmill does not.
+floor       a cache with one element: the cost of the call, and of the two NumPy calls that advance
+            write_indices, which are part of all times.
 
-Both sides work on the same arrays: ONNX Runtime through run_with_iobinding on bound buffers, kvmill
-through a prepared call (kvmill.Call), which is kvmill_run with the arguments of the last time.  The
-rounds alternate; a round is the mean of enough runs to fill a few milliseconds.  Before the clock
-starts, both must have given identical bytes.  A ratio above 1 means that kvmill is faster.
+Both sides use the same arrays: ONNX Runtime through run_with_iobinding on bound buffers, kvmill
+through a prepared call (kvmill.Call), which is kvmill_run with the arguments of the last run.
+Rounds alternate; a round is the mean of enough runs to fill a few milliseconds.  Before the timing,
+both must give identical bytes.  A ratio above 1 means that kvmill is faster.
 
-With two threads, kvmill runs on a pool of its own; ONNX Runtime is given two threads too.  Arrays begin at multiples
-of 64 bytes, as engines allocate them.
+With two threads, kvmill runs on its own pool, and ONNX Runtime also has two threads.  Arrays begin
+at multiples of 64 bytes, as engines allocate them.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -62,7 +62,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one problem: seconds per run, medians of the rounds."""
+    """Results for one problem: seconds per run, medians of the rounds."""
 
     problem: str
     dtype: str
@@ -92,7 +92,8 @@ PROBLEMS = [
 
 
 class Arrays:
-    """Inputs and outputs of a problem, shared by both sides except for an output that is copied to."""
+    """Inputs and outputs of a problem.  Both sides share them, except an output that ONNX Runtime
+    copies to."""
 
     def __init__(self, problem: Problem) -> None:
         rng = np.random.default_rng(24)
@@ -112,7 +113,8 @@ class Arrays:
         self.write_indices[:] = self.first
 
     def advance(self) -> None:
-        """One slot further; every sequence starts again at the end of the cache."""
+        """Moves each sequence one slot further; at the end of the cache it starts again at the
+        first slot."""
         np.add(self.write_indices, 1, out=self.write_indices)
         np.remainder(self.write_indices, self.capacity, out=self.write_indices)
 
@@ -140,7 +142,7 @@ def onnxruntime_run(problem: Problem, arrays: Arrays, threads: int) -> Callable[
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # Functional runs would warn that they copy.
+    # Functional runs would log a warning that they copy.
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(
         make_model(problem), options, providers=["CPUExecutionProvider"]

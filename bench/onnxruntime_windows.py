@@ -4,11 +4,11 @@ by side in one run.
     python onnxruntime_windows.py --ort LIBRARY [--only WORD[,WORD...]] [--threads N] [--rounds N]
         [--clock thread] [--json FILE]
 
-LIBRARY is libkvmill_ort.so; a pack for all problems is made first, by KVMILL_COMMAND or kvmill in
-PATH.  "in place": data and result are one buffer.  Contenders take turns, on SETS sets of arrays
-each, as in onnxruntime_attention.py; before the clock starts both must have given the same bytes.
-Nodes that the provider leaves to ONNX Runtime, because it gains nothing, are taken here
-nevertheless (its option `portable`).
+LIBRARY is libkvmill_ort.so.  A pack for all problems is generated first, with KVMILL_COMMAND or the
+kvmill in PATH.  "in place": data and result are one buffer.  Contenders take turns, as in
+onnxruntime_attention.py, with SETS sets of arrays, and must give the same bytes before the timing.
+The provider also takes nodes here that it normally leaves to ONNX Runtime because it is not faster
+(its option `portable`).
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -41,7 +41,7 @@ TABLE = (32000, 2048)
 
 @dataclass(frozen=True)
 class Problem:
-    """indices: numbers below the extent along the axis; or vectors."""
+    """indices: numbers below the dim of the axis, or index vectors."""
 
     name: str
     op: str
@@ -71,13 +71,13 @@ class Row:
 
 
 def kept(rng: np.random.Generator, rows: int, of: int, heads: int = 1) -> np.ndarray:
-    """So many rows of a cache, in order, for each head."""
+    """Indices of `rows` of a cache's `of` rows, in ascending order, for each head."""
     chosen = [np.sort(rng.permutation(of)[:rows]) for _ in range(heads)]
     return np.array(chosen, np.int64).reshape(1, heads, rows)
 
 
 def wide(indices: np.ndarray, dim: int = 128) -> np.ndarray:
-    """An index for each element of a row."""
+    """The index of a row repeated for each of its elements."""
     return np.ascontiguousarray(np.broadcast_to(indices[..., None], (*indices.shape, dim)))
 
 
@@ -115,7 +115,7 @@ def problems() -> list[Problem]:
 
 
 def model_of(problems: list[Problem]) -> onnx.ModelProto:
-    """A node for each; kernels are the same in place."""
+    """A model with a node for each problem; in place problems use the same kernels."""
     whole = onnx.ModelProto()
     for number, problem in enumerate(p for p in problems if not p.in_place):
         one = onnx.load_from_string(make_model(graph_of(problem), arrays_of(problem, 0)))

@@ -13,8 +13,8 @@ struct owned_plan {
     void *workspace;
 };
 
-/* What a call of kvmill_plan_... gave: `status`, owned->plan, `reason`; adds the workspace.  Close
-   it after a failure, too. */
+/* Checks the results of kvmill_plan_...: `status`, owned->plan and `reason`; allocates the
+   workspace.  Close the plan also after a failure. */
 bool owned_plan_finish(struct owned_plan *owned, kvmill_status status, const kvmill_error *reason,
                        struct error *error);
 void owned_plan_close(struct owned_plan *owned);

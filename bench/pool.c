@@ -15,7 +15,7 @@ struct meeting {
     atomic_int there;
 };
 
-/* A part for each thread, none of which ends before all have begun. */
+/* One part for each thread; no part ends before all have begun. */
 static void meet(void *context, int64_t index) {
     struct meeting *meeting = context;
     (void)index;

@@ -9,13 +9,14 @@
 #include "../base/error.h"
 #include "../base/timer.h"
 
-/* Created with the message of an environment that has no threads for it; *pool is NULL then. */
+/* Creates a pool.  On failure sets *pool to NULL and the message of an environment that lacks
+   threads. */
 bool bench_pool_open(int threads, kvmill_pool **pool, struct error *error);
 
-/* Return when no thread of the pool sleeps, for a while. */
+/* Wakes all threads of the pool; they stay awake for a while. */
 void bench_pool_wake(void *pool);
 
-/* A contender that finds the pool's threads awake. */
+/* Returns a contender that wakes the pool's threads before it is timed. */
 struct contender bench_contender(const char *name, void (*run)(void *context, int64_t k),
                                  void *context, kvmill_pool *pool);
 

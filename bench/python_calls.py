@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""What Python costs in addition to the kernels: microseconds of processor time for a run of a plan, and, if
-torch and transformers are installed, for a layer's decode step in kvmill.transformers.
+"""What Python costs in addition to the kernels: microseconds of processor time for a run of a plan.
+
+If torch and transformers are installed, also for a layer's decode step in kvmill.transformers.
 
     python_calls.py [ROUNDS]        default: 2000
 
-"above" is a run less the same run of a prepared call, or a step less what its calls of the library take in it: the
-least and the median of rounds.  16 tokens in the cache, float32, 8 heads on 2 of 64; 16 layers.
+"above" is the time of a run minus that of a prepared call, or the time of a step minus that of its
+calls of the library: the least and the median of the rounds.  16 tokens in the cache, float32, 8
+heads on 2 of 64; 16 layers.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -59,7 +61,7 @@ LENGTHS = {
 
 
 def plans():
-    """A name, a plan, what it runs on, and its outputs."""
+    """Yields names, plans, inputs and outputs."""
     heads = {**OPTIONS, "num_kv_heads": KV_HEADS}
     output = {"attn_output": floats(1, 1, HEADS, DIM)}
     rows = {"key": floats(1, TOKENS, KV_HEADS, DIM), "value": floats(1, TOKENS, KV_HEADS, DIM)}
@@ -98,7 +100,7 @@ def states(batch: int, heads: int, tokens: int):
 
 
 def step(layers: list, mask, batch: int, stored: int, tokens: int, spent: list[int]) -> tuple:
-    """Nanoseconds a layer that are not the library's, which adds its own to spent, and those."""
+    """Nanoseconds per layer outside and inside the library, which adds its time to `spent`."""
     from kvmill.transformers import attention
 
     query = states(batch, HEADS, tokens)

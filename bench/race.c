@@ -100,7 +100,7 @@ static double work_of(const struct bench_case *each, const struct scene_call *ca
     return each->in_flops ? scene_call_flops(call) : scene_call_bytes(call);
 }
 
-/* Seconds that a rival takes for as much. */
+/* Returns the seconds that a rival takes for the same work. */
 static double limit_seconds(const struct bench_case *each, const struct team *team, int i) {
     const struct rival *rival = &team->rivals[i];
     double seconds = team->others[i].median;
@@ -115,7 +115,8 @@ static int best_rival(const struct bench_case *each, const struct team *team) {
     return best;
 }
 
-/* For the reader: what a token of a kv head costs, and what the bytes would cost one core. */
+/* Adds figures for the report: the cost of a token of a kv head, and the time in which one core
+   reads the bytes. */
 static void add_figures(const struct bench_case *each, const struct race *race,
                         struct bench_result *result) {
     const struct team *one = &race->teams[0];

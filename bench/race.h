@@ -10,7 +10,7 @@
 
 enum { TEAMS = 2, MOST_RIVALS = READINGS }; /* one thread, and all */
 
-/* A spec that is measured. */
+/* A spec and what measures it. */
 struct bench {
     const struct spec *spec;
     const struct scene_setting *setting;
@@ -19,22 +19,22 @@ struct bench {
     struct owned_plan plans[SCENE_STEPS];
     kvmill_pool *pools[TEAMS];
     int teams;
-    const char *cap; /* best instruction set to be used; NULL: any */
-    const char *isa; /* that peaks are of; NULL: any */
+    const char *cap; /* best instruction set that kernels may use; NULL: any */
+    const char *isa; /* instruction set of peaks; NULL: any */
 };
 
-/* Pools for one thread and for as many as there are; close it after a failure, too. */
+/* Creates pools of one thread and of all threads.  Close the bench also after a failure. */
 bool bench_open(struct bench *bench, const struct spec *spec, const struct scene_setting *setting,
                 struct bench_results *results, struct error *error);
 void bench_close(struct bench *bench);
 
-/* Plan a step of the scene, which must be open. */
+/* Makes a plan for a step of the scene, which must be open. */
 bool bench_plan(struct bench *bench, enum scene_step step, struct error *error);
 
-/* The spec's purpose, or that word. */
+/* Returns the spec's purpose, or `word` if it has none. */
 const char *bench_purpose(const struct bench *bench, const char *word);
 
-/* A new line of results. */
+/* Adds a line of results. */
 struct bench_result *bench_add(struct bench *bench, const char *what, enum scene_step step,
                                const struct kernel_words *words, int team, double seconds);
 
@@ -46,20 +46,21 @@ struct bench_case {
     struct run_size size;
     const struct kernel_words *words; /* the kernel's place in the plan */
     double seconds;                   /* of the race */
-    /* Before it: what fails is quick, and must not win.  NULL: a run without an error. */
+    /* Checks the call before the race: a call that fails is fast, and must not win.  NULL: it must
+       run without an error. */
     bool (*is_right)(struct scene_call *call, struct error *error);
     void (*run)(void *call, int64_t k); /* NULL: run_call */
     rival_maker *rivals;
     int rival_count;
-    struct scene_call *others; /* of rivals that are calls: each team's; or NULL */
-    const char *limit;         /* in words; NULL: the rival's */
-    double more;               /* seconds that are added to it */
+    struct scene_call *others; /* rivals that are calls, one for each team; or NULL */
+    const char *limit;         /* the limit in words; NULL: the rival's name */
+    double more;               /* seconds that are added to the limit */
     double bars[TEAMS];
-    bool in_flops; /* flops are what is done, not bytes */
-    bool compares; /* a line more: all threads against one; its bar is for two */
+    bool in_flops; /* work is counted in flops, not in bytes */
+    bool compares; /* adds a line: all threads compared with one; its bar is for two threads */
     bool scaling_has_bytes;
     double scaling_bar;
-    double rows; /* of a kv head that a call attends to; 0: no attention */
+    double rows; /* rows of a kv head that a call attends to; 0: no attention */
 };
 bool bench_race(struct bench *bench, const struct bench_case *each, struct error *error);
 

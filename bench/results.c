@@ -68,7 +68,7 @@ const struct kernel_words decode_words = {"; attend with ", false},
                           store_words = {"store with ", false}, keep_words = {"keep with ", false},
                           gather_words = {": with ", false}, apply_words = {"apply with ", false};
 
-/* Symbols, by ", ", up to the next " (". */
+/* The plan's text has symbols, separated by ", ", up to the next " (". */
 void bench_kernel_in_plan(const kvmill_plan *plan, const struct kernel_words *words,
                           char kernel[SYMBOL_SIZE]) {
     char text[4096];

@@ -18,53 +18,54 @@ struct bench_result {
     int threads;
     double seconds;      /* median of one call */
     double bytes, flops; /* of one call; 0: not counted */
-    const char *limit;   /* what it is compared with; NULL: nothing */
+    const char *limit;   /* what the result is compared with; NULL: nothing */
     double limit_seconds;
-    double disturbed; /* the largest share of a contender's samples that were disturbed */
-    double spread;    /* of what it is compared with: quartiles of its times, one over the other; 0:
-                         not known */
-    double rows;      /* of a kv head that a call attends to, one token of a sequence each; 0: no
+    double disturbed; /* the largest share of disturbed samples of a contender */
+    double spread;    /* of the limit's times: upper quartile / lower quartile; 0: not known */
+    double rows;      /* rows of a kv head that a call attends to, one token per sequence; 0: no
                          attention */
-    double hertz;     /* of the clock meanwhile */
-    double one;       /* its bytes by the best reading of one core, seconds; 0: not known */
-    double bar;       /* least ratio that was asked for; 0: none */
+    double hertz;     /* the CPU's clock during the race */
+    double one; /* seconds in which one core reads these bytes, by the fastest way; 0: not known */
+    double bar; /* least ratio that is required; 0: no bar */
 };
 
 enum { MOST_RESULTS = 4096 };
 
 struct bench_results {
-    struct bench_result items[MOST_RESULTS]; /* the last is written over when there are more */
+    struct bench_result items[MOST_RESULTS]; /* the last is overwritten if there are more */
     int count;
     double disturbed; /* of the last race */
 };
 
-/* Time contenders as timer_race does; results that are added from here on are of this race. */
+/* Times contenders with timer_race; results that are added next belong to this race. */
 void bench_time(struct bench_results *results, struct contender *contenders, int count,
                 double seconds);
 
-/* A new result, all zero except for what is known of the race. */
+/* Returns a new result: zero, except for what is known of the race. */
 struct bench_result *bench_results_add(struct bench_results *results);
 
-/* What it is compared with; bar 0: none was asked for. */
+/* Sets the limit of a result; bar 0: no bar. */
 void bench_compare(struct bench_result *result, const char *limit, double seconds, double bar);
 
-/* The threads' cycles for a token of a kv head; the share of what one core reads; 0: not known. */
+/* The cycles of all threads for a token of a kv head; the share of the speed at which one core
+   reads. 0: not known. */
 double bench_cycles(const struct bench_result *result);
 double bench_share_of_core(const struct bench_result *result);
 
-/* Whether nothing else ran beside most samples, and what it is compared with varied by a tenth at
-   most, half of the time. */
+/* Whether few samples were disturbed by other programs, and the quartiles of the limit's times
+   differ by a tenth at most. */
 bool bench_is_trusted(const struct bench_result *result);
 
-/* How many are not. */
+/* Returns how many results are not trusted. */
 int bench_doubted(const struct bench_results *results);
 
 double bench_ratio(const struct bench_result *result);
 
-/* "ok", "below", or "" where there is no bar. */
+/* Returns "ok" or "below", or "" if there is no bar. */
 const char *bench_verdict(const struct bench_result *result);
 
-/* Where a plan's description has the kernel: after these words, the first of a list or the last. */
+/* Where a plan's description names the kernel: after these words, as the first of a list or as the
+   last. */
 struct kernel_words {
     const char *words;
     bool last;
@@ -72,7 +73,7 @@ struct kernel_words {
 void bench_kernel_in_plan(const kvmill_plan *plan, const struct kernel_words *words,
                           char kernel[SYMBOL_SIZE]);
 
-/* Where several kernels attend, decoding runs the smallest and a prompt the largest. */
+/* If several kernels attend, decoding runs the smallest and a prompt the largest. */
 extern const struct kernel_words decode_words, prefill_words, write_words, cells_words, read_words,
     score_words, select_words, summarise_words, store_words, keep_words, gather_words, apply_words;
 

@@ -4,7 +4,7 @@
 #include "attention_work.h"
 #include "scene_windows.h"
 
-static const int64_t read_bytes = 64 << 20; /* of one reading */
+static const int64_t read_bytes = 64 << 20; /* that one run reads */
 
 void run_rival(void *context, int64_t k) {
     struct rival *rival = context;

@@ -9,32 +9,32 @@
 
 struct rival {
     const char *name;
-    struct scene_call *call; /* that is compared with it: its scene, and its pool */
+    struct scene_call *call; /* that the rival is compared with */
     void (*run)(struct rival *rival);
-    struct scene_call *other; /* that does the same otherwise, if it is a call */
-    double done;              /* bytes or operations of the last run */
-    bool by_unit;             /* what counts is the time for each of these, not that of a run */
-    const struct kind_of_reading *kind; /* of readings */
-    enum peak peak;                     /* of multiplying and adding */
-    int to, from;                       /* tensors to copy, and bytes of them */
+    struct scene_call *other;           /* if the rival is a call, that call */
+    double done;                        /* bytes or operations of the last run */
+    bool by_unit;                       /* compare the time per byte or operation, not per run */
+    const struct kind_of_reading *kind; /* of rivals that read */
+    enum peak peak;                     /* of rivals that multiply and add */
+    int to, from;                       /* tensors that are copied, and the bytes */
     int64_t bytes;
     void (*copy)(const struct copy *copy);
 };
 
-/* Makes rival number i of its kind. */
+/* Makes rival i of a kind. */
 typedef void rival_maker(struct rival *rival, struct scene_call *call, int i);
 
-rival_maker rival_read;      /* what no call has read lately, by kinds_of_reading */
+rival_maker rival_read;      /* reads memory that no call has used lately; by kinds_of_reading */
 rival_maker rival_add;       /* multiplies and adds */
-rival_maker rival_read_back; /* memcpy, nontemporal: of a cache to keys */
-rival_maker rival_append;    /* the same, of a flow's new keys */
-rival_maker rival_store;     /* memcpy, nontemporal: of K's and V's activations to the cache */
-rival_maker rival_write;     /* memcpy, nontemporal: of rows to the cache */
-rival_maker rival_rows;   /* memcpy, nontemporal, nontemporal x4: of what a TensorScatter reads */
-rival_maker rival_gather; /* memcpy: of as many bytes as a gather moves */
-rival_maker rival_touch;  /* of lines that a scatter's updates touch */
+rival_maker rival_read_back; /* memcpy, nontemporal: from a cache to keys */
+rival_maker rival_append;    /* memcpy, nontemporal: a flow's new keys */
+rival_maker rival_store;     /* memcpy, nontemporal: activations of K and V, to the cache */
+rival_maker rival_write;     /* memcpy, nontemporal: rows, to the cache */
+rival_maker rival_rows;      /* memcpy, nontemporal, nontemporal x4: what a TensorScatter reads */
+rival_maker rival_gather;    /* memcpy: as many bytes as a gather moves */
+rival_maker rival_touch;     /* reads and writes the lines that a scatter's updates touch */
 
-/* For contenders: the same, and a call on the next memory. */
+/* Functions of contenders: run a rival; run a call on the next memory. */
 void run_rival(void *rival, int64_t k);
 void run_call(void *call, int64_t k);
 

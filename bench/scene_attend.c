@@ -31,7 +31,7 @@ static void say(const struct scene *scene, char words[SAID_SIZE]) {
 
 /* ---- Tensors ---- */
 
-/* Keys, values and the scales of either, as they are listed. */
+/* From keys to the scales of values, in the order of the op's tensors. */
 enum { FIRST_SIDE = KVMILL_CACHE_ATTEND_KEY, LAST_SIDE = KVMILL_CACHE_ATTEND_VALUE_SCALE };
 
 static bool is_side(int tensor) {
@@ -78,7 +78,7 @@ static void shape(struct scene_call *call) {
     scene_set_tensor(call, KVMILL_CACHE_ATTEND_LENGTHS, kvmill_int64, 1, &call->size.batch);
 }
 
-/* A mask that is added is zero. */
+/* A mask that is added is all zeros. */
 static bool fill(struct scene *scene, int i) {
     struct scene_memory *memory = &scene->memory[i];
     const struct kvmill_format *format = format_of(scene, i);
@@ -103,7 +103,7 @@ static kvmill_status plan(const struct scene_call *call, const kvmill_plan_optio
 
 /* ---- Work ---- */
 
-/* Slopes hide nothing here, and windows may go to the right. */
+/* ALiBi slopes hide no positions in this op, and windows may extend to the right. */
 static struct attention_sight sight_of(const struct scene_call *call) {
     const kvmill_cache_attend *op = op_of(call->scene);
     return (struct attention_sight){.first = call->size.positions - call->size.tokens,
@@ -126,7 +126,7 @@ static double flops(const struct scene_call *call) {
            (g->key.dim + g->value.dim);
 }
 
-/* The output's type, which need not be the kernels'. */
+/* Results are compared in the output's type, which may differ from the kernels'. */
 static struct kvmill_cache_geometry arithmetic(const struct scene *scene) {
     struct kvmill_cache_geometry found = scene->attend;
     found.activation = kvmill_element_of(

@@ -48,7 +48,7 @@ static double flops(const struct scene_call *call) {
 
 /* ---- Checking: some tokens of the last sequence ---- */
 
-/* A tensor of one sequence and one token. */
+/* Reduces a tensor to one token of one sequence. */
 static void cut_activations(struct scene_call *cut, int which, int64_t b, int64_t token) {
     DLTensor *tensor = &cut->tensors[which];
     int64_t row = tensor->shape[2] * tensor->shape[3] * tensor->dtype.bits / 8;
@@ -66,7 +66,7 @@ static void cut_side(struct scene_call *cut, int side, int64_t b) {
     tensor->shape[geometry_of(cut->scene)->layout == 0 ? 0 : 1] = 1;
 }
 
-/* The same call for one token of one sequence; its tensors are its own. */
+/* Makes a copy of the call for one token of one sequence, with tensors of its own. */
 static void cut_call(const struct scene_call *call, int64_t b, int64_t token,
                      struct scene_call *cut) {
     static const int activations[] = {
@@ -99,8 +99,9 @@ static bool expect_token(const struct scene_call *call, int64_t token,
     return scene_demand(scene_call_alone(&cut, portable, &reason), &reason, error);
 }
 
-/* What the first of several tokens sees differs from what a lone token at its place would, unless
-   attention is causal.  A token's call finds those before it in the cache. */
+/* Stores all tokens first, so that the call of one token finds the earlier ones in the cache.
+   Expects the last token, and also the first one if attention is causal: else the first one sees
+   later tokens in the full call, which a call of one token does not have. */
 static bool expect(struct scene_call *call, const struct owned_plan *portable,
                    struct error *error) {
     const struct kvmill_cache_geometry *g = geometry_of(call->scene);

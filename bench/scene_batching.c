@@ -64,7 +64,7 @@ static double total(const struct scene *scene,
 
 /* ---- Tensors ---- */
 
-/* Slots of a sequence: whole pages, or tiles. */
+/* Returns the slots of a sequence: whole pages, or whole tiles. */
 static int64_t slots_of_sequence(const struct scene *scene) {
     const struct kvmill_cache_geometry *g = geometry_of(scene);
     int64_t unit = g->paged ? g->page_size : KVMILL_KEY_TILE;
@@ -107,14 +107,14 @@ static void shape(struct scene_call *call) {
 
 /* ---- Numbers ---- */
 
-/* Number i of a tensor, if the op has it. */
+/* Sets number i of a tensor, if the op has this tensor. */
 static void set_number(struct scene *scene, int tensor, int64_t i, int64_t number) {
     const struct scene_memory *memory = &scene->memory[tensor];
     if (memory->set > 0)
         ((int64_t *)(void *)memory->data)[i] = number;
 }
 
-/* Pages are in no order: each is so many after the one before, which is prime to their number. */
+/* Puts pages out of order: the step from each page to the next is prime to their number. */
 static void set_slots(struct scene *scene, int64_t b) {
     enum { STRIDE = 1000003 };
     const struct kvmill_cache_geometry *g = geometry_of(scene);

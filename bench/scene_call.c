@@ -23,7 +23,8 @@ int64_t scene_bytes_of(const struct scene *scene, const DLTensor *tensor) {
                                : kvmill_dtype_bytes(tensor->dtype, count);
 }
 
-/* From its memory's begin to its end: a view shares what is between its elements. */
+/* Returns the bytes from the beginning of a tensor's memory to its end; a view includes the gaps
+   between its elements. */
 static int64_t reach_of(const struct scene *scene, const DLTensor *tensor) {
     int64_t last = 0;
     if (tensor->strides == NULL)
@@ -37,7 +38,7 @@ int64_t scene_tensor_bytes(const struct scene *scene, int tensor) {
     return scene->memory[scene->share[tensor]].set;
 }
 
-/* All tensors of all steps, without data. */
+/* Sets all tensors of all steps, without data. */
 static void shape_all(const struct scene *scene, struct scene_call *call) {
     *call = (struct scene_call){.scene = (struct scene *)(uintptr_t)scene, .size = scene->size};
     scene->op->shape(call);
@@ -50,7 +51,7 @@ static bool has_memory(const struct scene_call *call, int i) {
     return call->tensors[i].dtype.bits != 0 && scene->use[i] != USE_NONE && !again;
 }
 
-/* The largest of the tensors that share it; an empty one has an address, too. */
+/* A set is as large as the largest tensor that shares it; an empty tensor also gets an address. */
 static void size_sets(struct scene *scene, const struct scene_call *call) {
     for (int i = 0; i < SCENE_TENSORS; i++)
         scene->memory[i].set = 0;
@@ -78,7 +79,7 @@ static int64_t sets_of(const struct scene *scene, int i, int64_t walked) {
     return scene->use[i] == USE_INPUT ? INPUT_BYTES / set + LEAST_INPUTS : 1;
 }
 
-/* Sets begin at lines, where there are several. */
+/* Sets of inputs begin at cache lines. */
 static void count_sets(struct scene *scene) {
     int64_t walked = walked_bytes(scene);
     for (int i = 0; i < scene->op->count; i++) {
@@ -101,7 +102,7 @@ static bool grow(struct scene_memory *memory, int64_t bytes) {
     return memory->data != NULL;
 }
 
-/* Numbers up to 1 in caches and 3 in inputs; results are touched. */
+/* Fills caches with numbers up to 1 and inputs with numbers up to 3; touches results. */
 static void fill(struct scene *scene, const struct scene_call *call, int i) {
     struct scene_memory *memory = &scene->memory[i];
     int element = kvmill_element_of(call->tensors[i].dtype);
@@ -113,7 +114,7 @@ static void fill(struct scene *scene, const struct scene_call *call, int i) {
         memset(memory->data, i + 1, (size_t)memory->bytes);
 }
 
-/* A little more than is needed where sizes change, so that it is enough for others, too. */
+/* Allocates an eighth more if there are several sets, so that larger sizes fit, too. */
 static bool reserve(struct scene *scene, const struct scene_call *call, int i) {
     struct scene_memory *memory = &scene->memory[i];
     int64_t bytes = memory->set * memory->sets;
@@ -224,7 +225,7 @@ bool scene_plan(const struct scene *scene, enum scene_step step, const kvmill_pl
 
 /* ---- Rotation ---- */
 
-/* A place in one set, another every time; at a line. */
+/* Returns memory that begins at a line: the next sets, or a changing place in the only set. */
 unsigned char *scene_next_bytes(struct scene *scene, int tensor, int64_t *bytes) {
     const struct scene_memory *memory = &scene->memory[scene->share[tensor]];
     *bytes = kvmill_min(*bytes, memory->set * memory->sets);
@@ -261,7 +262,7 @@ void scene_set_described(struct scene_call *call, const struct op *op, const voi
     }
 }
 
-/* Calls may take less than the time of a look at all tensors. */
+/* Moves only tensors with several sets: calls may be shorter than a loop over all tensors. */
 void scene_call_set(struct scene_call *call, int64_t turn) {
     const struct scene *scene = call->scene;
     for (int i = 0; i < call->moving_count; i++) {
@@ -310,7 +311,7 @@ static void run_part(void *context, int64_t part) {
     kvmill_part(context, part);
 }
 
-/* The first phase writes K and V; the others are not begun. */
+/* Runs the first phase, which writes K and V; the other phases do not run. */
 static kvmill_status store(struct scene_call *call, kvmill_error *reason) {
     kvmill_call phases;
     kvmill_status status =

@@ -22,7 +22,7 @@ static bool plan_portable(const struct scene_call *call, struct owned_plan *plan
 
 /* ---- The same bytes as by the portable kernels ---- */
 
-/* What a plan makes of a tensor that held nothing but ones and zeros in turn. */
+/* Fills a tensor with alternating bits, then runs the plan. */
 static bool write_anew(struct scene_call *call, int tensor, const struct owned_plan *plan,
                        struct error *error) {
     memset(call->given[tensor]->data, 0x55,
@@ -31,7 +31,8 @@ static bool write_anew(struct scene_call *call, int tensor, const struct owned_p
     return run(call, error);
 }
 
-/* What a cache held is there again in the end. */
+/* Compares a tensor with the portable kernels' result, and restores a cache's contents
+   afterwards. */
 static bool compare_tensor(struct scene_call *call, int tensor, const struct owned_plan *portable,
                            struct error *error) {
     const struct owned_plan *plan = call->plan;
@@ -69,8 +70,8 @@ static bool check_bytes(struct scene_call *call, struct error *error) {
 
 /* ---- As near as the arithmetic allows ---- */
 
-/* As shares of the largest output: what a kind of arithmetic may err, and what rounding to the
- * output's type does. */
+/* Returns the accepted error, as a share of the largest output: that of the math, and that of
+   rounding to the output's type. */
 static double tolerance_of(const struct kvmill_cache_geometry *geometry) {
     double rounding = geometry->activation == KVMILL_F16    ? 0x1p-10
                       : geometry->activation == KVMILL_BF16 ? 0x1p-7
@@ -78,7 +79,7 @@ static double tolerance_of(const struct kvmill_cache_geometry *geometry) {
     return 1e-4 + kvmill_math_errors[geometry->math] + rounding;
 }
 
-/* NaN is as far off as can be. */
+/* A NaN counts as an infinite error. */
 static bool agree(const struct kvmill_cache_geometry *geometry, const unsigned char *have,
                   const unsigned char *want, const struct scene_span *span, struct error *error) {
     double largest = 0, worst = 0, tolerance = tolerance_of(geometry);
@@ -99,7 +100,7 @@ static bool is_known(const struct scene_call *call) {
     return call->scene->span_count > 0 && memcmp(size, &call->size, sizeof *size) == 0;
 }
 
-/* All of the output. */
+/* Computes the whole output. */
 static bool expect_all(struct scene_call *call, const struct owned_plan *portable,
                        struct error *error) {
     struct scene *scene = call->scene;
@@ -128,7 +129,7 @@ static bool reserve_expected(struct scene *scene, struct error *error) {
     return expected->data != NULL || out_of_memory(error);
 }
 
-/* It attends, by arithmetic of several kinds. */
+/* Whether the call attends, with math that need not give the portable kernels' bytes. */
 static bool has_outputs(const struct scene_call *call) {
     return call->scene->op->arithmetic != NULL &&
            (call->step == STEP_RUN || call->step == STEP_ATTEND);
@@ -181,7 +182,7 @@ bool scene_check_threads(struct scene_call *call, struct error *error) {
     return done;
 }
 
-/* ---- Either ---- */
+/* ---- Both ---- */
 
 bool scene_check(struct scene_call *call, struct error *error) {
     const struct scene_op *op = call->scene->op;

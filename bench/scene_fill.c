@@ -8,12 +8,12 @@
 #include "../runtime/core/numbers.h"
 #include "../tune/random.h"
 
-/* What is repeated: so many that neighbours in memory differ. */
+/* Lengths of the repeated pattern: primes, so that neighbours in memory differ. */
 enum { PATTERN_ROWS = 1021, PATTERN_NUMBERS = 262147 };
 
 /* ---- Elements ---- */
 
-/* A sequence of numbers in [-1, 1). */
+/* Returns the next of a sequence of numbers in [-1, 1). */
 static float next_number(uint32_t *state) {
     *state = *state * 1664525 + 1013904223;
     return (float)(int32_t)*state * 0x1p-31f;
@@ -26,13 +26,13 @@ static void fill_floats(int element, unsigned char *to, int64_t bytes, float lea
                            least + (most - least) * 0.5f * (next_number(state) + 1));
 }
 
-/* How far codes are from the one in the middle. */
+/* Returns the largest distance of a code from the middle. */
 static float most_from_middle(const struct kvmill_format_parts *parts) {
     return parts->table != NULL ? (float)kvmill_format_most_code(parts)
                                 : (float)((1 << (parts->bits - 1)) - 1);
 }
 
-/* Codes that quantising gives: of those that have a sign the least one is not among them. */
+/* Fills with codes that quantising can give; the least signed code is not one of them. */
 static void fill_codes(const struct kvmill_format_parts *parts, unsigned char *to, int64_t count,
                        uint32_t *state) {
     int middle = parts->code == KVMILL_CODE_UNSIGNED ? 1 << (parts->bits - 1) : 0;
@@ -56,7 +56,7 @@ static void fill_block(const struct kvmill_format_parts *parts, unsigned char *b
     fill_codes(parts, block + kvmill_format_codes_at(parts), parts->block, state);
 }
 
-/* The sum of the codes, which nothing reads here, is 0. */
+/* The sum of the codes stays 0: nothing reads it here. */
 static void fill_row_with_head(const struct kvmill_format *format, unsigned char *row,
                                uint32_t *state) {
     const struct kvmill_format_parts *parts = kvmill_format_parts(format->element);
@@ -82,7 +82,7 @@ static void fill_rows(const struct kvmill_format *format, unsigned char *to, int
 
 /* ---- Memory ---- */
 
-/* The first `part` bytes again and again. */
+/* Repeats the first `part` bytes up to the end. */
 static void repeat(struct scene_memory *memory, int64_t part) {
     for (int64_t at = part; at < memory->bytes; at += part)
         memcpy(memory->data + at, memory->data, (size_t)kvmill_min(part, memory->bytes - at));
@@ -123,8 +123,8 @@ static int64_t largest_of(DLDataType type) {
     return bits >= 63 ? INT64_MAX : ((int64_t)1 << bits) - 1;
 }
 
-/* How many starts each component of an index vector may have: all that keep the window inside and
-   that the type can say. */
+/* Counts the starts of each component of an index vector: those that keep the window inside, and
+   that fit the type. */
 static void count_starts(const struct kvmill_windows *windows, DLDataType type,
                          int64_t count[KVMILL_MOST_RANK]) {
     int64_t most = largest_of(type);
@@ -135,7 +135,7 @@ static void count_starts(const struct kvmill_windows *windows, DLDataType type,
                 kvmill_min(windows->dim[d] - windows->window[d], most) + 1;
 }
 
-/* Elements from one component of a vector to the next. */
+/* Returns the elements from one component of an index vector to the next. */
 static int64_t component_step(const struct kvmill_windows *windows, const DLTensor *indices) {
     int64_t step = 1;
     for (int d = windows->vector_axis + 1;

@@ -96,7 +96,7 @@ static double bytes(const struct scene_call *call) {
 
 /* ---- Opening ---- */
 
-/* Fields that lie beside each other have the memory of the first. */
+/* Fields that are not apart share the memory of the first. */
 static void use_own(struct scene *scene) {
     bool is_apart = scene->flow.problem.field_layout == KVMILL_FIELDS_APART;
     struct kvmill_flow_tensor own;
@@ -136,7 +136,7 @@ static bool set_slots(struct scene *scene, struct error *error) {
     return scene->flow.slots != NULL || out_of_memory(error);
 }
 
-/* Anywhere, unless fields are for pages that follow each other. */
+/* Pages are in random order, unless the fields require adjacent pages. */
 static bool shuffle_pages(struct scene *scene, struct error *error) {
     int64_t count = pool_pages(scene);
     bool in_order = flow_pages_in_order(scene);
@@ -172,7 +172,7 @@ static void lay_field(struct scene_call *call, int i) {
     tensor->byte_offset = (uint64_t)place.first;
 }
 
-/* Fields are of all pages; rows and inputs of a token, and a request. */
+/* Sets dims: fields have all pages, rows one for each new token, inputs one request. */
 static void shape_own(struct scene_call *call, int i, struct kvmill_flow_tensor *own) {
     bool scores = call->step == STEP_RUN || call->step == STEP_INDEX;
     const bool used[] = {[KVMILL_FLOW_TENSOR_FIELD] = call->step != STEP_ATTEND,
@@ -189,7 +189,7 @@ static void shape_own(struct scene_call *call, int i, struct kvmill_flow_tensor 
         call->given[KVMILL_FLOW_FIELDS + i] = NULL;
 }
 
-/* For a step, or all of them: what its description says, pages, and lists that it makes. */
+/* Sets the tensors of a step: those of its description, pages, and the lists that it makes. */
 static void shape_step(struct scene_call *call, const struct op *step) {
     const struct scene *scene = call->scene;
     const struct kvmill_cache_geometry *g = geometry_of(scene);
@@ -210,7 +210,7 @@ static void shape_step(struct scene_call *call, const struct op *step) {
     }
 }
 
-/* Memory is for all steps. */
+/* Sets the tensors of all steps, for memory; then gives those of the call's step. */
 static void shape(struct scene_call *call) {
     static const int numbers[SCENE_STEPS] = {[STEP_RUN] = OP_FLOW_DECODE,
                                              [STEP_APPEND] = OP_FLOW_APPEND,
@@ -229,7 +229,7 @@ static void shape(struct scene_call *call) {
         shape_own(call, i, &own);
 }
 
-/* Fields have numbers for every page, so that no two pages score alike. */
+/* Fields have random numbers for all pages, so that no two pages have the same score. */
 static bool fill(struct scene *scene, int tensor) {
     int side = tensor - KVMILL_CACHE_ATTENTION_CACHE, number = tensor - KVMILL_FLOW_FIELDS;
     struct kvmill_flow_tensor own;
@@ -273,7 +273,6 @@ static kvmill_status plan(const struct scene_call *call, const kvmill_plan_optio
     return makers[call->step](&scene->flow.bound, &limits, options, plan, reason);
 }
 
-/* Caches and fields are of all requests. */
 static bool knows(const struct spec *spec) {
     return spec_is(spec, OP_FLOW);
 }

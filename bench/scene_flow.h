@@ -6,17 +6,17 @@
 
 #include "scene.h"
 
-/* Blocks of a request, those that are selected, and those that are scored: pages where a flow has
-   no other blocks. */
+/* The blocks of a request, the selected ones, and the scored ones.  A block is a page, unless the
+   flow has smaller blocks. */
 int64_t flow_blocks(const struct scene *scene);
 int64_t flow_selected(const struct scene *scene);
 int64_t flow_candidates(const struct scene *scene);
 
-/* Whether a request's pages follow each other in memory. */
+/* Whether the pages of a request are adjacent in memory. */
 bool flow_pages_in_order(const struct scene *scene);
 
-/* Bytes that a request's step reads: of so many blocks' K and V, of what the index program loads.
- */
+/* Bytes that a step of a request reads: K and V of `blocks` blocks; what the index program
+   loads. */
 double flow_attend_bytes(const struct scene *scene, int64_t blocks);
 double flow_index_bytes(const struct scene *scene);
 

@@ -22,7 +22,7 @@ static bool has(const struct spec *spec, int tensor) {
     return spec->onnx_attention.tensor[tensor].shape != NULL;
 }
 
-/* Whether queries are the last of the positions, and not the first. */
+/* Whether queries are at the end of the positions, and not at the beginning. */
 static bool is_at_end(const struct spec *spec) {
     return has(spec, KVMILL_ATTENTION_PAST_KEY) || has(spec, KVMILL_ATTENTION_NONPAD_KV_SEQLEN);
 }
@@ -86,7 +86,7 @@ bool onnx_own_size(const struct spec *spec, const struct run_size *usual, struct
     return size->batch > 0 && tokens > 0 && size->positions > 0 && fits(spec, &g, size);
 }
 
-/* ---- What is read and computed ---- */
+/* ---- Work ---- */
 
 static struct attention_sight sight_of(const struct scene *scene) {
     const struct kvmill_attention_geometry *g = &scene->onnx.geometry;
@@ -115,14 +115,14 @@ static double flops(const struct scene_call *call) {
            (double)(g->key_dim + g->value_dim);
 }
 
-/* ---- Which tensors lie in caches ---- */
+/* ---- Tensors in caches ---- */
 
 static bool is_value(int tensor) {
     return tensor == KVMILL_ATTENTION_V || tensor == KVMILL_ATTENTION_PAST_VALUE ||
            tensor == KVMILL_ATTENTION_PRESENT_VALUE;
 }
 
-/* K or V, or a past with all that is after it. */
+/* Returns K, or past_key: present_key shares its memory.  V's tensor is the next one. */
 static int first_of_cache(const struct spec *spec) {
     return has(spec, KVMILL_ATTENTION_PAST_KEY) ? KVMILL_ATTENTION_PAST_KEY : KVMILL_ATTENTION_K;
 }
@@ -136,7 +136,7 @@ static void share_cache(struct scene *scene, int tensor) {
     scene->share[tensor] = first_of_cache(scene->spec) + is_value(tensor);
 }
 
-/* Dense, as the tensor that fills it. */
+/* Sets dense strides, those of the tensor that fills the cache. */
 static void set_strides(struct scene *scene, int v) {
     bool past = has(scene->spec, KVMILL_ATTENTION_PAST_KEY);
     int64_t dims[4], stride = 1;
@@ -163,7 +163,7 @@ static bool open(struct scene *scene, struct error *error) {
 
 /* ---- Tensors ---- */
 
-/* A step has to know where its tokens go. */
+/* A step also needs present caches and write indices. */
 static bool is_needed(const struct spec *spec, int tensor) {
     bool of_step = tensor == KVMILL_ATTENTION_PRESENT_KEY ||
                    tensor == KVMILL_ATTENTION_PRESENT_VALUE ||
@@ -172,7 +172,7 @@ static bool is_needed(const struct spec *spec, int tensor) {
            (of_step && is_onnx_attention_step(spec));
 }
 
-/* The last dims; fewer where the spec says so. */
+/* Keeps the mask's last dims, as many as the spec has. */
 static void cut_mask(const DLTensor *planned, DLTensor *mask) {
     int less = mask->ndim - planned->ndim;
     mask->ndim = planned->ndim;
@@ -201,7 +201,7 @@ static void shape(struct scene_call *call) {
             shape_tensor(call, i);
 }
 
-/* Outputs, and masks that are added, stay zero. */
+/* Outputs and added masks stay zero. */
 static bool fill(struct scene *scene, int i) {
     struct scene_memory *memory = &scene->memory[i];
     DLDataType type = scene->spec->onnx_attention.tensor[i].dtype;

@@ -14,14 +14,14 @@ static bool knows(const struct spec *spec) {
 
 /* ---- Sizes ---- */
 
-/* A dim that one of the tensors fixes is not open; others are 1. */
+/* Returns a dim that one of the tensors fixes; 1 if all leave it open. */
 static int64_t dim_of(const struct scatter_spec *spec, int d) {
     int64_t past = spec->past_cache.shape[d];
     int64_t dim = past >= 0 ? past : spec->update.shape[d];
     return dim >= 0 ? dim : 1;
 }
 
-/* Elements of dims first to last - 1; false: more than can be counted. */
+/* Counts the elements of dims first to last - 1.  Returns false on overflow. */
 static bool count_dims(const struct scatter_spec *spec, int first, int last, int64_t *count) {
     *count = 1;
     for (int d = first; d < last; d++)
@@ -105,7 +105,8 @@ static kvmill_status plan(const struct scene_call *call, const kvmill_plan_optio
     return kvmill_plan_tensor_scatter(&op, options, plan, reason);
 }
 
-/* Other slots for every call, so that a row is not in the cache because it was written just now. */
+/* Changes the slots with every call, so that a row is not in the processor's cache from the last
+   one. */
 static void move(struct scene_call *call, int64_t turn) {
     int64_t *starts = call->tensors[KVMILL_TENSOR_SCATTER_WRITE_INDICES].data;
     int64_t span = call->size.positions - call->size.tokens + 1;
@@ -113,7 +114,7 @@ static void move(struct scene_call *call, int64_t turn) {
         starts[b] = (turn * 7919 + b * 131) % span;
 }
 
-/* Read and written at least. */
+/* Returns the least bytes that a run reads and writes. */
 static double bytes(const struct scene_call *call) {
     return 2.0 * (double)scene_tensor_bytes(call->scene, call->in_place
                                                              ? KVMILL_TENSOR_SCATTER_UPDATE

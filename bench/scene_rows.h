@@ -8,8 +8,8 @@
 
 bool rows_is_decode(const struct spec *spec);
 
-/* Open dims: the batch, then a capacity that makes the cache `bytes` large and holds a row, then
-   rows.  false: nothing would move, or more than can be counted. */
+/* Sets open dims: the batch, then a capacity that makes the cache `bytes` large and holds a row,
+   then rows.  Returns false if nothing would move, or on overflow. */
 bool rows_size(const struct spec *spec, int64_t batch, int64_t bytes, struct run_size *size);
 
 #endif

@@ -32,7 +32,7 @@ static DLDataType side_type(const kvmill_cache_attention *op, int side) {
     return types[side];
 }
 
-/* Elements of the last dim of a side's tensor; of blocks, their bytes. */
+/* Returns the elements of the last dim of a side's tensor; for blocks, their bytes. */
 static int64_t side_last_dim(const struct kvmill_cache_geometry *geometry, int side) {
     const struct kvmill_format *format = format_of(geometry, side);
     if (is_scale(side))
@@ -78,7 +78,7 @@ void side_say(const struct kvmill_cache_geometry *g, char words[SAID_SIZE]) {
              g->math ? kvmill_math_names[g->math] : "");
 }
 
-/* ---- What the ops have in common ---- */
+/* ---- Shared by the ops ---- */
 
 bool attention_scene_open(struct scene *scene, struct error *error) {
     kvmill_error reason;

@@ -46,7 +46,7 @@ static void shape_gather(struct scene_call *call) {
     give(call, KVMILL_GATHER_RESULT, &result);
 }
 
-/* Sets of indices name more bytes together than caches hold. */
+/* Counts only results: the many sets of indices name more bytes than processors' caches hold. */
 static int64_t walked_by_gather(const struct scene *scene) {
     return scene_tensor_bytes(scene, KVMILL_GATHER_RESULT);
 }
@@ -96,7 +96,7 @@ const struct scene_op gather_scene_op = {
 enum { INPUT, INDICES, UPDATES, RESULT, CAPTURES };
 enum { LINE = 64, MEAN_RUN = 40 };
 
-/* One input, and all of one type. */
+/* Whether a scatter has one input, and all types are the same. */
 static bool knows_scatter(const struct spec *spec) {
     struct scatter_view view;
     struct kvmill_windows windows;
@@ -142,14 +142,14 @@ static void shape_scatter(struct scene_call *call) {
                          .dtype = scene->scatter.capture_type[i]});
 }
 
-/* Zeros, so that results stay zeros however often a region is applied: no sums that overflow. */
+/* Fills with zeros, so that repeated runs of a region do not overflow. */
 static bool fill_scatter(struct scene *scene, int tensor) {
     if (tensor == INPUT || tensor == UPDATES)
         memset(scene->memory[tensor].data, 0, (size_t)scene->memory[tensor].bytes);
     return tensor != RESULT;
 }
 
-/* ---- What updates touch ---- */
+/* ---- Lines that updates touch ---- */
 
 static bool is_touched(const unsigned char *line) {
     for (int64_t i = 0; i < LINE; i++)
@@ -171,7 +171,7 @@ static bool find_lines(struct scene *scene, struct error *error) {
     return true;
 }
 
-/* Zeros that ones replace. */
+/* Replaces zeros by ones, with the scatter's indices, to find the lines that it touches. */
 static bool replace_by_ones(struct scene *scene, struct error *error) {
     kvmill_scatter op = scene->scatter.view.op;
     struct scene_call call;
@@ -211,7 +211,7 @@ struct touching {
     int64_t threads;
 };
 
-/* A share of the lines is read and written. */
+/* Reads and writes a share of the lines. */
 static void touch_lines(void *context, int64_t index) {
     const struct touching *touching = context;
     const struct scene *scene = touching->scene;
@@ -250,7 +250,8 @@ static kvmill_status plan_scatter(const struct scene_call *call, const kvmill_pl
     return kvmill_plan_scatter(&call->scene->scatter.view.op, options, plan, reason);
 }
 
-/* Numbers for results that say something, beside the input; and back. */
+/* Before a check: fills with numbers that show errors, and runs out of place.  After it: restores
+   both. */
 static void prepare_scatter(struct scene_call *call, bool begin) {
     struct scene *scene = call->scene;
     uint64_t state = 2;

@@ -6,15 +6,15 @@
 
 #include "scene.h"
 
-/* Whether a result (of a scatter: updates) has any elements. */
+/* Whether a result (of a scatter: updates) has elements. */
 bool windows_move(const struct scene *scene);
 
-/* New indices of a scatter: slices of about 40 windows side by side, or any order; finds what they
-   touch.  A scene begins with any order. */
+/* Sets new indices of a scatter: slices of about 40 adjacent windows, or random ones.  Finds the
+   lines that they touch.  A new scene has random ones. */
 bool scatter_aim(struct scene *scene, bool slices, struct error *error);
 
-/* What the memory has to do: read updates, read and write the lines that they touch, in a
-   functional run copy the input. */
+/* Moves the memory that a scatter has to move: reads updates, reads and writes the lines that they
+   touch, and in a functional run copies the input. */
 void scatter_touch(const struct scene_call *call);
 
 #endif

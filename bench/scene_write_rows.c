@@ -23,7 +23,7 @@ static bool open(struct scene *scene, struct error *error) {
     return scene_demand(kvmill_write_rows_check(op_of(scene), &shape, &reason), &reason, error);
 }
 
-/* The spec has been checked. */
+/* The spec has been checked before. */
 static struct kvmill_format format_of(const struct scene *scene) {
     struct kvmill_convert_shape shape;
     kvmill_error ignored;
@@ -54,8 +54,7 @@ static void shape(struct scene_call *call) {
     }
 }
 
-/* Each slot is so many after the one before: odd, so that in a power of two of cells none comes
-   twice. */
+/* An odd step from slot to slot: with a power of two of cells, none is written twice. */
 static void fill_slots(struct scene_memory *memory, int64_t cells) {
     enum { STRIDE = 1000003 };
     int64_t *slots = (int64_t *)(void *)memory->data;
@@ -81,7 +80,7 @@ static kvmill_status plan(const struct scene_call *call, const kvmill_plan_optio
     return kvmill_plan_write_rows(op_of(call->scene), options, plan, reason);
 }
 
-/* Rows are read, cells are written. */
+/* Counts rows that are read and cells that are written. */
 static double bytes(const struct scene_call *call) {
     const struct scene *scene = call->scene;
     int64_t cell = row_bytes(scene, KVMILL_WRITE_ROWS_CACHE);

@@ -27,7 +27,7 @@ def aligned(shape: tuple[int, ...], dtype: str | np.dtype) -> np.ndarray:
 def parse_arguments(
     description: str, rounds: int = 25, least: int = 15, **more: str
 ) -> argparse.Namespace:
-    """rounds: how many there are if nobody says so; more: other options with their words."""
+    """rounds: the default number; more: other options with their help texts."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--packs", default=os.environ.get("KVMILL_PACKS", ""), metavar="PATHS")
     words = f"at least {least} (default {rounds})"
@@ -57,7 +57,8 @@ def _environment(**versions: str) -> dict[str, str | int | None]:
 
 
 def write_results(path: str | None, rows: Sequence, **versions: str) -> None:
-    """The rows, dataclasses with a ratio, and where they were measured; versions: of the others."""
+    """Writes the rows, which are dataclasses with a ratio, and the environment.  versions: of the
+    other libraries."""
     if path is None:
         return
     results = [{**asdict(row), "ratio": row.ratio} for row in rows]

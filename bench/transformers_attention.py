@@ -4,9 +4,9 @@
 
     transformers_attention.py [TOKENS [ROUNDS]]        default: 2048 5
 
-What is timed is what attention costs a layer: storing keys and values in the cache, and attending.
-Prints, for a prompt of TOKENS and the tokens generated after it, medians of processor time in
-microseconds for each layer, and the ratios of medians; contenders take turns.  One thread each.
+Times what attention costs per layer: storing keys and values in the cache, and attending.  Prints
+medians of processor time per layer in microseconds, for a prompt of TOKENS and for the tokens
+generated after it, and the ratios of these medians.  Contenders take turns, each on one thread.
 Needs torch, transformers, and what kvmill.transformers.prepare() needs.
 
 SPDX-License-Identifier: Apache-2.0
@@ -41,7 +41,7 @@ CONTENDERS = {
 
 
 class Timer:
-    """Seconds of storing and attending, by queries of a step: one for each layer."""
+    """Seconds of storing and attending, by the number of queries in a step: one entry per layer."""
 
     def __init__(self) -> None:
         self.seconds: dict[int, list[float]] = defaultdict(list)

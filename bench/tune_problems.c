@@ -7,7 +7,7 @@
 #include "scene_windows.h"
 #include "tune_work.h"
 
-/* States would move from run to run. */
+/* Leaves out flows with state, which would change from run to run. */
 static bool is_steady(const struct spec *spec, struct kvmill_flow_problem *problem) {
     return kvmill_flow_verify(flow_of_spec(spec), problem, NULL) == KVMILL_OK &&
            !kvmill_flow_saves(problem);
@@ -130,7 +130,7 @@ static const struct tune_kind onnx_prefill = {.op = &onnx_scene_op,
                                               .in_flops = true,
                                               .serves = onnx_serves};
 
-/* In the order in which they matter. */
+/* The most important first. */
 const struct tune_problem tune_problems[] = {
     {"decode 1 on 4096", &decode, {1, 1, 4096}},
     {"prefill 512 on 512", &prefill, {1, 512, 512}},

@@ -14,7 +14,7 @@ bool tune_problem_serves(const struct tune_problem *problem, const struct spec *
            (problem->kind->serves == NULL || problem->kind->serves(spec, &problem->size));
 }
 
-/* The size of the problem; for a TensorScatter with all that the spec leaves open. */
+/* Returns the size of the problem; for a TensorScatter also the dims that the spec leaves open. */
 static bool size_of(const struct tune_problem *problem, const struct spec *spec,
                     struct run_size *size, struct error *error) {
     *size = problem->size;
@@ -118,7 +118,7 @@ static void run_planned(void *context, int64_t k) {
     run_call(&planned->work->call, k);
 }
 
-/* Times of a race under way. */
+/* The times of a race that is running. */
 struct standings {
     const struct tune_times *times;
     int count;

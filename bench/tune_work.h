@@ -10,33 +10,34 @@
 #include "results.h"
 #include "rivals.h"
 
-/* A kind of work: what is run, and what the machine can do. */
+/* A kind of work: what runs, and its limit. */
 struct tune_kind {
-    const struct scene_op *op; /* whose specs have it */
+    const struct scene_op *op; /* the op whose specs have this work */
     enum scene_step step;
     bool in_place;
-    const struct kernel_words *kernel; /* that does it: its place in the plan */
+    const struct kernel_words *kernel; /* the kernel's place in the plan */
     rival_maker *rival;
-    int which;     /* of the rivals of a kind */
-    bool in_flops; /* counted in operations, not in bytes */
-    /* What a spec must have besides; or NULL. */
+    int which;     /* index of the rival */
+    bool in_flops; /* work is counted in operations, not in bytes */
+    /* Whether the spec is suitable in other ways; or NULL. */
     bool (*serves)(const struct spec *spec, const struct run_size *size);
 };
 
-/* What there may be to do, and what that is called in tuning databases: a row each. */
+/* A problem and its name in tuning databases; one row each. */
 struct tune_problem {
     const char *words; /* "decode 1 on 4096" */
     const struct tune_kind *kind;
-    struct run_size size; /* positions 0: what fills the memory that is walked through */
+    struct run_size size; /* positions 0: as many as fill the memory that is rotated through */
 };
 
-/* All of them; the last has no words. */
+/* All problems; the last has no words. */
 extern const struct tune_problem tune_problems[];
 
-/* Whether a spec has such work. */
+/* Whether a spec has this work. */
 bool tune_problem_serves(const struct tune_problem *problem, const struct spec *spec);
 
-/* The kernel of the pack that would do it; "" or one of the library where it has none. */
+/* Sets the symbol of the pack's kernel for the work: "" or a portable kernel if the pack has
+   none. */
 bool tune_problem_kernel(const struct tune_problem *problem, const struct spec *spec,
                          const kvmill_pack *pack, char symbol[SYMBOL_SIZE], struct error *error);
 
@@ -47,26 +48,26 @@ struct tune_work {
     struct rival rival;
     kvmill_pool *pool;
     struct owned_plan preset;
-    enum limit_kind limit; /* what bounds its speed */
-    double bytes, flops;   /* of one run: moved at least, and those that count */
+    enum limit_kind limit; /* what bounds the speed */
+    double bytes, flops;   /* of one run: least bytes moved, and counted operations */
 };
 
-/* By the pack's kernels, the preset.  NULL after an error. */
+/* Plans the work with the pack's kernels, as the preset.  Returns NULL after an error. */
 struct tune_work *tune_work_open(const struct tune_problem *problem, const struct spec *spec,
                                  const kvmill_pack *pack, int threads, struct error *error);
 void tune_work_close(struct tune_work *work); /* NULL is allowed */
 
-/* Plan the work by kernels of those packs; close the plan in any case. */
+/* Plans the work with the kernels of `options`.  Close the plan also after a failure. */
 bool tune_work_plan(const struct tune_work *work, const kvmill_plan_options *options,
                     struct owned_plan *plan, struct error *error);
 
-/* Whether a plan's results are those of the portable kernels; with work->pool. */
+/* Whether a plan's results, with work->pool, are those of the portable kernels. */
 bool tune_work_check(struct tune_work *work, const struct owned_plan *plan, struct error *error);
 
-/* One more than a race may have candidates: the preset, and what the machine can do. */
+/* A race has two more contenders: the preset and the limit. */
 enum { MOST_CANDIDATES = MOST_CONTENDERS - 2, MOST_SAMPLES = 512 };
 
-/* What a race found: seconds of single runs, taken in turn. */
+/* The times of a race: seconds of single runs, in turns. */
 struct tune_times {
     int samples; /* of each */
     double preset[MOST_SAMPLES], limit[MOST_SAMPLES];
@@ -74,8 +75,8 @@ struct tune_times {
     double limit_rate; /* bytes or operations a second, median */
 };
 
-/* `least` to `most` samples, until the ratios of all candidates to the preset are tight, or until
-   the time of timer_now() is `end`.  false: out of memory. */
+/* Takes `least` to `most` samples, until all ratios of candidates to the preset are tight or
+   timer_now() reaches `end`.  tune_work_race returns false if out of memory. */
 struct tune_length {
     int least, most;
     double end;

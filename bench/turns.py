@@ -24,7 +24,7 @@ class Contender:
     whose: str
     name: str
     runs: list[Run]  # on each set of arrays
-    result: str  # the array with it
+    result: str  # the name of the array with the result
 
     @property
     def stores(self) -> bool:
@@ -32,7 +32,8 @@ class Contender:
 
 
 def wait_until_idle() -> None:
-    """Threads of the turn before may still look for work: ONNX Runtime's do so for some 50 ms."""
+    """Waits for threads of the last turn that still spin: those of ONNX Runtime do so for about 50
+    ms."""
     busy = PAUSE_SECONDS
     while busy > PAUSE_SECONDS / 10:
         before = time.process_time()
@@ -41,13 +42,14 @@ def wait_until_idle() -> None:
 
 
 def seconds_waited() -> float:
-    """How long threads of this process have been kept from running by others; Linux says."""
+    """How long other processes have kept this process's threads from running, according to
+    Linux."""
     threads = Path("/proc/self/task").glob("*/schedstat")
     return sum(int(path.read_text("ascii").split()[1]) for path in threads) / 1e9
 
 
 def take_turn(runs: Iterator[Run], count: int, clock: Callable[[], float]) -> tuple[float, float]:
-    """Seconds per run, and the share of the time that threads were kept waiting."""
+    """Seconds per run, and the share of the time that threads waited for a processor."""
     wait_until_idle()
     next(runs)()
     turn = [next(runs) for _ in range(count)]
@@ -61,8 +63,8 @@ def take_turn(runs: Iterator[Run], count: int, clock: Callable[[], float]) -> tu
 def take_quiet_turn(
     runs: Iterator[Run], count: int, clock: Callable[[], float]
 ) -> tuple[float, bool]:
-    """Seconds per run, and whether all turns that were tried were disturbed.  Processor time does
-    not count what a thread waits."""
+    """Seconds per run, and whether all tries were disturbed.  Processor time does not include
+    waiting, so it needs no second try."""
     for _ in range(TRIES):
         seconds, waited = take_turn(runs, count, clock)
         if waited <= MOST_WAITED or clock is time.thread_time:
@@ -71,7 +73,7 @@ def take_quiet_turn(
 
 
 class Walk:
-    """Contenders' runs on one set of arrays after the other, whoever's turn it is."""
+    """Lets all contenders share one sequence of array sets, so that each run uses the next set."""
 
     def __init__(self, count: int) -> None:
         self._numbers = cycle(range(count))
@@ -83,8 +85,7 @@ class Walk:
 def times_of(
     contenders: Sequence[Contender], rounds: int, clock: Callable[[], float]
 ) -> tuple[dict[str, dict[str, float]], int]:
-    """Medians of each contender's, by whose it is and its name, and how many turns were disturbed by
-    other processes."""
+    """Medians by contender, and the number of turns that other processes disturbed."""
     walk = Walk(len(contenders[0].runs))
     sides = [walk.runs(contender) for contender in contenders]
     counts = [max(1, round(ROUND_SECONDS / take_quiet_turn(side, 1, clock)[0])) for side in sides]

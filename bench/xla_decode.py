@@ -2,13 +2,13 @@
 
     python xla_decode.py --packs PACK [--rounds N] [--json FILE]
 
-Each step stores a row of K and of V and attends over what the cache has then, the last 16 of 4096
-positions, one after the other.  A scan carries the caches, which are donated: both sides update them
-in place.  The plain side stores by lax.dynamic_update_slice and attends by
-jax.nn.dot_product_attention with key_value_seq_lengths, jitted; both may take as many threads as
-XLA has.  Three sets of caches take turns, so that rows come from memory.  Rounds alternate; before
-the clock starts, both must have given the same.  A ratio above 1 means that kvmill is faster.
-configs/decode.json has the specs that a pack for this needs.
+Each step stores a row of K and of V and attends to all rows in the cache, at the last 16 of 4096
+positions in order.  A scan carries the caches, which are donated, so both sides update them in
+place.  The plain side stores with lax.dynamic_update_slice and attends with
+jax.nn.dot_product_attention and key_value_seq_lengths, jitted.  Both sides may use all threads of
+XLA.  Runs use three sets of caches in turn, so that rows come from memory.  Rounds alternate.
+Before the timing, both sides must give the same result.  A ratio above 1 means that kvmill is
+faster. configs/decode.json contains the specs for a pack.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -57,7 +57,7 @@ PROBLEMS = [
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one problem: seconds per step, medians of the rounds."""
+    """Results for one problem: seconds per step, medians of the rounds."""
 
     problem: str
     kernel: str
@@ -81,7 +81,7 @@ def plain_step(query, key, value, keys, values, position):
 
 
 def decode(step: Callable) -> Callable:
-    """Steps at the end of the caches, jitted: (keys, values), outputs."""
+    """A jitted scan of steps at the end of the caches, which returns (keys, values), outputs."""
 
     def one(carry, new):
         keys, values, position = carry
@@ -109,7 +109,7 @@ def arrays_of(problem: Problem, rng: np.random.Generator) -> tuple:
 
 
 class Side:
-    """A program, and caches that it takes turns with and gets back."""
+    """A program, and sets of caches that it updates in turn."""
 
     def __init__(self, step: Callable, rows: tuple, caches: list[tuple]) -> None:
         self.program = decode(step)
@@ -132,7 +132,7 @@ class Side:
 
 
 def kernel_of(side: Side) -> str:
-    """That attends, as the plan says."""
+    """The kernel that attends, from the plan's description."""
     words = kvmill.jax.explain(side.program, *side.caches[0], side.rows)
     return words.partition("attend with ")[2].partition(" ")[0].rstrip(";,")
 

@@ -2,16 +2,16 @@
 
     python xla_gather.py --packs PACK[:PACK...] [--rounds N] [--json FILE]
 
-embedding   rows of a table of 128256 x 4096 bfloat16, 1 to 512 of them
+embedding   1 to 512 rows of a table of 128256 x 4096 bfloat16
 pages       the pages of 8 sequences from a pool of a key/value cache, by a block table
-batch       the same where every sequence has a pool of its own: a batching dim
+batch       the same, but each sequence has its own pool: a batching dim
 
-XLA runs lax.gather, jitted and warmed up, by as many threads as it likes; kvmill a prepared call
-(kvmill.Call) by one thread and by two.  Indices are others in every run.  XLA makes a new result each
-time, as a program would see it; kvmill writes to one array.  Calling costs XLA more than kvmill: the
-row called floor, one element, says how much.  Rounds alternate; before the clock starts, both must
-have given the same bytes.  A ratio above 1 means that kvmill is faster.  configs/gathers.json has the
-specs that a pack for this needs.
+XLA runs lax.gather, jitted and run once before, with as many threads as it chooses; kvmill runs a
+prepared call (kvmill.Call) with one thread and with two.  Each run has other indices.  XLA creates
+a new result in each run, as in a program; kvmill writes to one array.  A call costs XLA more than
+kvmill: the row "floor", with one element, shows how much.  Rounds alternate.  Before the timing,
+both must give the same bytes.  A ratio above 1 means that kvmill is faster.  configs/gathers.json
+contains the specs for a pack.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -113,7 +113,7 @@ PROBLEMS = [*map(embedding, (1, 8, 64, 512)), PAGES, BATCH, FLOOR]
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one problem: seconds per run, medians of the rounds."""
+    """Results for one problem: seconds per run, medians of the rounds."""
 
     problem: str
     threads: int
@@ -155,7 +155,7 @@ def plan_of(
 def sides_of(
     problem: Problem, packs: Sequence[kvmill.Pack]
 ) -> tuple[list[list[Callable[[], object]]], str]:
-    """For kvmill by each number of threads, then for XLA: a run for each set of indices."""
+    """Runs for each set of indices: of kvmill with each number of threads, then of XLA."""
     rng = np.random.default_rng(5)
     operand = aligned(problem.operand, problem.dtype)
     operand.view(np.uint8).reshape(-1)[:] = np.resize(

@@ -2,18 +2,19 @@
 
     python xla_scatter.py --packs PACK[:PACK...] [--rounds N] [--json FILE]
 
-triangles    8000 packed triangles of 79 x 79 float32 are added to 8000 squares: 8000 x 3160 updates into 8000 x 6241
-             (jax issue 695).
-embedding    4096 rows of 4096 bfloat16 are added to a table of 32000, as the gradient of an embedding.
-segments     262144 float32 are added to 65536 sums, in any order.
+triangles    8000 packed triangles of 79 x 79 float32 are added to 8000 squares: 8000 x 3160 updates
+             to 8000 x 6241 (jax issue 695).
+embedding    4096 rows of 4096 bfloat16 are added to a table of 32000, as in the gradient of an
+             embedding.
+segments     262144 float32 are added to 65536 sums, in random order.
 
-functional   the result is a new array.  For XLA a jitted function; for kvmill results beside inputs.
-in place     the result takes the place of the input.  XLA is given its input (donated) to that end.
+functional   the result is a new array: XLA runs a jitted function, kvmill writes to another array.
+in place     the result replaces the input, which is donated to XLA.
 
-XLA's function is jitted and has been run before the clock starts; it may use all threads that it wants.  kvmill runs by a
-prepared call (kvmill.Call), with one thread and with two, those of its pool.  The rounds
-alternate.  Before the clock starts, both must have given identical bytes, or, where several updates meet in one element of
-type float, close ones.  A ratio above 1 means that kvmill is faster.
+XLA's function is jitted and run once before the timing; it may use as many threads as it chooses.
+kvmill runs a prepared call (kvmill.Call), with one thread and with a pool of two.  Rounds
+alternate. Before the timing, both must give identical bytes, or close numbers if several updates
+are added to one element.  A ratio above 1 means that kvmill is faster.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -50,7 +51,7 @@ class Problem:
     input: tuple[int, ...]
     axis: int
     count: int
-    slices: bool  # the indices of packed triangles; or any
+    slices: bool  # indices of packed triangles; else random
 
     @property
     def updates(self) -> tuple[int, ...]:
@@ -59,7 +60,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one problem: seconds per run, medians of the rounds."""
+    """Results for one problem: seconds per run, medians of the rounds."""
 
     problem: str
     how: str
@@ -90,7 +91,7 @@ def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dty
 
 
 class Arrays:
-    """Of kvmill; XLA's begin as copies of them."""
+    """kvmill's arrays; XLA's begin as copies of them."""
 
     def __init__(self, problem: Problem) -> None:
         rng = np.random.default_rng(24)

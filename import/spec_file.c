@@ -23,12 +23,12 @@ static bool read_kernels(const struct json_place *root, struct spec_list *list,
     return true;
 }
 
-/* A mistyped "kernels" should not be taken for a spec without an op. */
+/* Decides by "op": else a mistyped "kernels" would be read as a spec without an op. */
 static bool is_single_spec(const struct json_place *root) {
     return json_object_get(root->value, "op") != NULL;
 }
 
-/* A pack's header has one function of a name. */
+/* Names must differ: each is a function in the pack's header. */
 static bool check_names(const struct spec_list *list, struct error *error) {
     for (size_t i = 0; i < list->count; i++)
         for (size_t j = 0; list->items[i].name[0] && j < i; j++)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whom to tell what is wrong with paths of an origin. */
+/* Receives messages about paths; origin: the setting that named the paths. */
 struct listener {
     const char *origin;
     packs_refuse refuse;
@@ -24,7 +24,8 @@ static void tell(const struct listener *listener, const char *format, const char
 
 /* ---- Files ---- */
 
-/* kvmill_pack_NAME of .../libNAME.so; false: it is not named so. */
+/* Sets symbol to kvmill_pack_NAME for .../libNAME.so.  Returns false if the path has another
+   form. */
 static bool symbol_of(const char *path, char *symbol, size_t size) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     size_t length = strlen(name);
@@ -51,7 +52,7 @@ static const kvmill_pack *load(const char *path, const struct listener *listener
 
 /* ---- The list ---- */
 
-/* Without kernels of these versions no plan could be made with any pack. */
+/* Packs with kernels of other versions are refused, because no plan could use them. */
 static bool is_usable(const kvmill_pack *pack) {
     return pack->abi >= KVMILL_OLDEST_KERNEL_ABI && pack->abi <= KVMILL_KERNEL_ABI;
 }

@@ -13,18 +13,18 @@ struct packs {
     size_t count;
 };
 
-/* Called with the reason, a line without its end, why a pack is left out. */
+/* Called if a pack cannot be used, with the reason, a line without its end. */
 typedef void (*packs_refuse)(void *data, const char *reason);
 
-/* Add a pack.  It must outlive the list. */
+/* Adds a pack, which must outlive the list. */
 void packs_add(struct packs *packs, const kvmill_pack *pack, packs_refuse refuse, void *data);
 
-/* Load the pack of a path of libNAME.so, and add it.  origin: where the path was said, for
-   messages. It stays loaded until the process ends.  One thread at a time. */
+/* Loads the pack of libNAME.so and adds it.  origin: the setting that named the path, for messages.
+   The library stays loaded until the process ends.  One thread at a time. */
 void packs_add_file(struct packs *packs, const char *path, const char *origin, packs_refuse refuse,
                     void *data);
 
-/* Load the packs of paths of libNAME.so, separated by colons, and add them, likewise. */
+/* Does the same for paths of libNAME.so that are separated by colons. */
 void packs_add_named(struct packs *packs, const char *paths, const char *origin,
                      packs_refuse refuse, void *data);
 

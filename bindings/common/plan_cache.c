@@ -10,7 +10,7 @@ enum { MOST_PLANS = 512, MOST_THREADS = 256 };
 
 struct cached_plan {
     struct cached_plan *next;
-    kvmill_plan *plan; /* NULL: there is none */
+    kvmill_plan *plan; /* NULL: the key has no plan */
     unsigned char key[];
 };
 

@@ -9,41 +9,40 @@
 
 #include "packs.h"
 
-/* Make the plan of a key.  KVMILL_OK with a plan of NULL: there is none, which is remembered; an
-   error is not. */
+/* Makes the plan of a key.  KVMILL_OK with a NULL plan: the key has no plan, and the cache keeps
+   this.  Errors are not kept. */
 typedef kvmill_status (*plan_cache_make)(void *data, const void *key, kvmill_plan **plan,
                                          kvmill_error *error);
 
 struct cached_plan;
 
-/* A static one is {.mutex = PTHREAD_MUTEX_INITIALIZER, .key_size = ..., .make = ...}. */
+/* A static cache is {.mutex = PTHREAD_MUTEX_INITIALIZER, .key_size = ..., .make = ...}. */
 struct plan_cache {
     pthread_mutex_t mutex;
     size_t key_size;
     plan_cache_make make;
-    void *data; /* of make */
+    void *data; /* argument of make */
     struct cached_plan *first;
     int count;
 };
 
 void plan_cache_open(struct plan_cache *cache, size_t key_size, plan_cache_make make, void *data);
 
-/* The plan of the key, which lasts until the cache is cleared.  Any thread.  KVMILL_E_MEMORY: out
-   of memory, or 512 plans are there and this is another. */
+/* Finds or makes the plan of a key, which lasts until the cache is cleared.  Any thread.
+   KVMILL_E_MEMORY: out of memory, or a new key when the cache has 512 plans. */
 kvmill_status plan_cache_find(struct plan_cache *cache, const void *key, const kvmill_plan **plan,
                               kvmill_error *error);
 
-/* Destroy the plans.  No thread uses them any more. */
+/* Destroys the plans, which no thread may use any more. */
 void plan_cache_clear(struct plan_cache *cache);
 
-/* Options with packs, for as many threads as there are processors. */
+/* Returns options with these packs, for plan_threads threads. */
 kvmill_plan_options plan_options_of(const struct packs *packs);
 
-/* How many these are, at most 256. */
+/* Returns the number of processors, at most 256. */
 int plan_threads(void);
 
-/* For options.least_isa: what an engine has of its own is faster than portable kernels and plain C.
- */
+/* Returns a value for options.least_isa: below it, an engine's own code is faster than kvmill's. */
 const char *plan_least_isa(void);
 
 #endif

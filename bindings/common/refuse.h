@@ -9,7 +9,7 @@
 
 #include <kvmill.h>
 
-/* Fill the message, and give KVMILL_E_ATTRIBUTE. */
+/* Sets the message.  Returns KVMILL_E_ATTRIBUTE. */
 __attribute__((format(printf, 2, 3), unused)) static kvmill_status refuse(kvmill_error *error,
                                                                           const char *format, ...) {
     va_list arguments;

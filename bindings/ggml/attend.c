@@ -7,12 +7,12 @@
 #include "plans.h"
 #include "rows.h"
 
-enum { QUERY, KEY, VALUE, MASK, SINKS }; /* a node's sources */
-enum { SCALE, MAX_BIAS, SOFTCAP };       /* its parameters */
+enum { QUERY, KEY, VALUE, MASK, SINKS }; /* sources of a node */
+enum { SCALE, MAX_BIAS, SOFTCAP };       /* parameters of a node */
 
-/* ---- What is taken ---- */
+/* ---- Nodes that kvmill takes ---- */
 
-/* What kvmill has no number for: heads in groups that share a mask. */
+/* Whether kvmill can use the mask: it has no op for groups of heads that share a mask. */
 static bool takes_mask(const struct ggml_tensor *node) {
     const struct ggml_tensor *mask = node->src[MASK], *query = node->src[QUERY];
     return mask == NULL ||
@@ -42,7 +42,7 @@ static float parameter(const struct ggml_tensor *node, int i) {
     return value;
 }
 
-/* All bytes of the struct count: plans are found by them. */
+/* Plans are found by all bytes of the struct, so unused bytes must be 0. */
 static void set_op(const struct ggml_tensor *node, kvmill_cache_attend *op) {
     const struct ggml_tensor *key = node->src[KEY], *value = node->src[VALUE];
     memset(op, 0, sizeof *op);
@@ -64,7 +64,7 @@ static void set_op(const struct ggml_tensor *node, kvmill_cache_attend *op) {
     op->math = "near";
 }
 
-/* A scale of 0 would be the default one. */
+/* A scale of 0 is refused, because it means the default in kvmill. */
 const kvmill_plan *attend_plan(const struct ggml_tensor *node) {
     kvmill_cache_attend op;
     if (!takes_tensors(node) || parameter(node, SCALE) == 0)
@@ -79,7 +79,8 @@ struct dims {
     int64_t shape[GGML_MAX_DIMS], strides[GGML_MAX_DIMS];
 };
 
-/* ggml's dims `order`, the first of them the last one here, of an element type. */
+/* Returns a tensor with ggml's dims in the given order, slowest first; the last dim is in elements
+   of row_type_of. */
 static DLTensor tensor_of(const struct ggml_tensor *tensor, const int order[GGML_MAX_DIMS],
                           struct dims *dims) {
     const struct row_type type = row_type_of(tensor);
@@ -116,7 +117,7 @@ kvmill_status attend_run(const struct ggml_tensor *node, const kvmill_plan *plan
     };
     if (mask != NULL) {
         masks = tensor_of(mask, heads_first, &dims[4]);
-        dims[4].shape[2] = query.shape[1]; /* there may be more: padding */
+        dims[4].shape[2] = query.shape[1]; /* ggml's mask may have more rows, as padding */
         dims[4].shape[3] = rows;
         tensors[KVMILL_CACHE_ATTEND_ATTN_MASK] = &masks;
     }

@@ -10,12 +10,12 @@
 
 #include "ggml.h"
 
-/* The plan that computes the node; NULL: there is none, and the node is ggml's.  Data is not looked
-   at.  Any thread. */
+/* Returns the plan that computes a node, or NULL if ggml must compute it.  Does not read data.  Any
+   thread. */
 const kvmill_plan *attend_plan(const struct ggml_tensor *node);
 
-/* Compute a node that has a plan.  workspace: as large as the plan wants it;
-   pool: NULL for one thread. */
+/* Computes a node that has a plan.  workspace: of the size that the plan requires.  pool: NULL for
+   one thread. */
 kvmill_status attend_run(const struct ggml_tensor *node, const kvmill_plan *plan, void *workspace,
                          kvmill_pool *pool, kvmill_error *error);
 

@@ -11,7 +11,7 @@
 
 enum { LINE = 64 };
 
-/* Ops of ggml that are computed here. */
+/* Ops of ggml that this backend computes. */
 enum { ATTEND, STORE, OPS };
 
 static const struct claim {
@@ -111,7 +111,7 @@ static enum ggml_status graph_compute(ggml_backend_t backend, struct ggml_cgraph
 void backend_set_n_threads(ggml_backend_t backend, int threads) {
     struct context *context = backend->context;
     int most = plan_threads(), wanted = threads > most ? most : threads;
-    /* Between nodes the processors are ggml's. */
+    /* Threads sleep between nodes, because ggml uses the processors then. */
     const kvmill_pool_options options = {sizeof options, 0, 1};
     kvmill_error error;
     if (kvmill_pool_threads(context->pool) == wanted)

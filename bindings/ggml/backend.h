@@ -9,19 +9,19 @@
 
 #include "ggml-backend-impl.h"
 
-/* NULL: out of memory.  ggml frees it. */
+/* Returns NULL if out of memory.  ggml frees the backend. */
 ggml_backend_t backend_new(ggml_backend_dev_t device);
 
-/* As ggml's function of this name for other backends. */
+/* Sets the number of threads, like ggml's function for other backends. */
 void backend_set_n_threads(ggml_backend_t backend, int threads);
 
-/* Nodes of attention that the backend has computed. */
+/* Returns how many attention nodes the backend has computed. */
 int64_t backend_nodes(ggml_backend_t backend);
 
-/* Whether a node is one of those that are computed here, and has kernels.  Any thread. */
+/* Whether the backend computes a node's op, and has kernels for the node.  Any thread. */
 bool backend_takes(const struct ggml_tensor *node);
 
-/* Whether a node is no work: its tensor is another's. */
+/* Whether nodes of an op need no work, because their tensor is a view. */
 bool backend_is_view(enum ggml_op op);
 
 #endif

@@ -112,8 +112,8 @@ static struct ggml_backend_reg registration = {
               .get_proc_address = get_proc_address},
 };
 
-/* The one function that ggml looks for.  NULL: this ggml is not the one that the library was built
-   against. */
+/* The function that ggml looks for.  Returns NULL if this ggml is not the one that the library was
+   built against. */
 __attribute__((visibility("default"))) ggml_backend_reg_t ggml_backend_init(void);
 
 ggml_backend_reg_t ggml_backend_init(void) {

@@ -10,7 +10,7 @@ struct host host;
 
 /* ---- Finding functions ---- */
 
-/* libggml-base.so.0, libggml.so, or whatever has its functions. */
+/* Looks for a function in a loaded library with a name like libggml-base.so.0 or libggml.so. */
 static int find_in(struct dl_phdr_info *object, size_t size, void *search) {
     const char **name = search;
     const char *slash = strrchr(object->dlpi_name, '/');
@@ -74,7 +74,7 @@ static bool is_named(const char *what, int number, const char *name, const char 
     return false;
 }
 
-/* ggml_object and ggml_tensor. */
+/* Compares the size of ggml_object and ggml_tensor. */
 static bool has_tensors(void) {
     size_t object = 32, wanted = object + sizeof(struct ggml_tensor);
     if (host.tensor_overhead() == wanted)
@@ -86,8 +86,8 @@ static bool has_tensors(void) {
     return false;
 }
 
-/* The last ops and types that are used stand for those before them, which nobody puts others
-   between without moving them. */
+/* Checks only the last ops and types that are used: if ggml inserted others before them, their
+   numbers would change. */
 bool host_open(void) {
     return find_all() && has_tensors() &&
            is_named("op", GGML_OP_FLASH_ATTN_EXT, host.op_name(GGML_OP_FLASH_ATTN_EXT),

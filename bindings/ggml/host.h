@@ -30,9 +30,9 @@ struct host {
 /* Set by host_open. */
 extern struct host host;
 
-/* Find ggml, and see that its tensors, ops and types are those this library was compiled with: the
-   version of the backend API, which ggml itself compares, does not say so.  false: they are not,
-   and a line on standard error says what differs. */
+/* Finds ggml, and checks that its tensors, ops and types are those of the headers that this library
+   was compiled with; the version of the backend API, which ggml compares, does not cover them.
+   Returns false, and prints the difference to standard error, if they are not. */
 bool host_open(void);
 
 #endif

@@ -17,7 +17,7 @@ static void say(void *data, const char *reason) {
 
 static struct packs packs;
 
-/* One that cannot be used is left out. */
+/* Leaves out packs that cannot be used. */
 static void add_packs(void) {
     const char *paths = getenv("KVMILL_PACKS");
     if (paths != NULL)
@@ -68,7 +68,7 @@ const kvmill_plan *plans_find_store(const kvmill_write_rows *op) {
     return find(&stores, op);
 }
 
-/* When ggml unloads the library. */
+/* Runs when ggml unloads the library. */
 static void __attribute__((destructor)) forget(void) {
     plan_cache_clear(&attends);
     plan_cache_clear(&stores);

@@ -7,12 +7,12 @@
 
 #include <kvmill.h>
 
-/* The plan of the op, whose strings are constants; NULL: no pack has its kernels, the op has no
-   plan, or memory has run out.  It lasts as long as the library.  Any thread.
+/* Returns the plan of an op, whose strings must be constants.  Returns NULL if no pack has its
+   kernels, the op has no plan, or memory ran out.  The plan lasts as long as the library.  Any
+   thread.
 
-   Packs are those that KVMILL_PACKS names, paths of libNAME.so separated by colons, then the one
-   that is part of this library.  One that cannot be used is left out, and a line on standard error
-   says why. */
+   Packs are those of KVMILL_PACKS (paths of libNAME.so separated by colons), then the one in this
+   library.  A pack that cannot be used is left out, with a line on standard error. */
 const kvmill_plan *plans_find(const kvmill_cache_attend *op);
 const kvmill_plan *plans_find_store(const kvmill_write_rows *op);
 

@@ -3,7 +3,7 @@
 
 #include "host.h"
 
-/* Blocks have the same names in kvmill, which has no plan for a name that it does not know. */
+/* Formats of blocks have the same names in kvmill; an unknown name gets no plan. */
 struct row_type row_type_of(const struct ggml_tensor *tensor) {
     static const DLDataType bfloat16 = {kDLBfloat, 16, 1}, bytes = {kDLUInt, 8, 1};
     enum ggml_type type = tensor->type;

@@ -6,12 +6,12 @@
 #include "plans.h"
 #include "rows.h"
 
-enum { ROWS, SLOTS }; /* a node's sources */
+enum { ROWS, SLOTS }; /* sources of a node */
 
-/* The kernels' rows: what ggml takes for one row, all heads of a token, is so many of them. */
+/* The size of the kernels' rows: they divide ggml's row, which has all heads of a token. */
 enum { DIM = 64 };
 
-/* ---- What is taken ---- */
+/* ---- Nodes that kvmill takes ---- */
 
 static bool is_matrix(const struct ggml_tensor *tensor) {
     return tensor->ne[2] == 1 && tensor->ne[3] == 1;
@@ -22,7 +22,7 @@ static bool takes_slots(const struct ggml_tensor *slots) {
            has_rows(slots) && slots->ne[1] == 1 && is_matrix(slots);
 }
 
-/* What waits for memory is as fast in ggml: copies, and many values that become float16. */
+/* Copies, and conversions of many values to float16, are limited by memory: ggml is as fast. */
 enum { MOST_HALVES = 48 * 512 };
 
 static bool is_as_fast_there(const struct ggml_tensor *node) {
@@ -53,7 +53,7 @@ const kvmill_plan *store_plan(const struct ggml_tensor *node) {
 
 /* ---- A run ---- */
 
-/* (rows, pieces of DIM values, what these have). */
+/* Dims: rows, pieces of DIM values, elements of a piece. */
 struct pieces {
     int64_t shape[3], strides[3];
 };

@@ -8,7 +8,7 @@
 
 #include "ggml.h"
 
-/* As attend_plan and attend_run. */
+/* Like attend_plan and attend_run. */
 const kvmill_plan *store_plan(const struct ggml_tensor *node);
 kvmill_status store_run(const struct ggml_tensor *node, const kvmill_plan *plan, void *workspace,
                         kvmill_pool *pool, kvmill_error *error);

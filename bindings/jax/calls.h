@@ -10,21 +10,21 @@ enum {
     JAX_MOST_ATTRIBUTES = 64,
     JAX_MOST_TENSORS = 32,
     JAX_WORD_SIZE = 64,
-    JAX_IDLE = 8, /* workspaces that are kept for the next runs of a plan */
+    JAX_IDLE = 8, /* workspaces that a plan keeps for later runs */
     JAX_KEY_SIZE = 8192,
     JAX_MOST_RANK = 8
 };
 
-/* A tensor by its name, "past_key", or "past_key[2,32,128]": seen in other dims than XLA has it,
-   which would copy what is reshaped. */
+/* A tensor's name, such as "past_key", or a name with dims, "past_key[2,32,128]": then the op sees
+   XLA's tensor with these dims.  A reshape in XLA would copy it. */
 struct jax_name {
     char text[JAX_WORD_SIZE];
-    int ndim; /* -1: as it is */
+    int ndim; /* -1: XLA's dims */
     int64_t dims[JAX_MOST_RANK];
 };
 
-/* What a frame says.  `pack`, `op`, `operands` and `results` are attributes with these names, the
-   last two names of tensors with spaces between; all others are the op's. */
+/* The contents of a frame.  Its attributes `pack`, `op`, `operands` and `results` are named here;
+   the last two list names of tensors, separated by spaces.  All other attributes are the op's. */
 struct jax_call {
     char pack[JAX_WORD_SIZE], op[JAX_WORD_SIZE];
     struct jax_name operands[JAX_MOST_TENSORS], results[JAX_MOST_TENSORS];
@@ -36,34 +36,34 @@ struct jax_call {
 kvmill_status jax_read_call(const kvmill_ffi_frame *frame, struct jax_call *call,
                             kvmill_error *error);
 
-/* A plan that is kept for the life of the process: calls of equal keys share it. */
+/* A plan, which lasts as long as the process; calls with equal keys share it. */
 struct jax_plan {
     struct jax_plan *next;
     kvmill_plan *plan;
     int operand_count, result_count;
     struct jax_name operand_names[JAX_MOST_TENSORS], result_names[JAX_MOST_TENSORS];
-    /* Where they are in the plan's list. */
+    /* The places of operands and results in the plan's list of tensors. */
     kvmill_named_tensor_place operands[JAX_MOST_TENSORS], results[JAX_MOST_TENSORS];
-    int given[JAX_MOST_TENSORS]; /* the operand that a result updates, or -1 */
-    size_t workspace_size;       /* the plan's, and after it what int32 operands become */
+    int given[JAX_MOST_TENSORS]; /* number of the operand that a result updates, or -1 */
+    size_t workspace_size;       /* the plan's workspace, followed by widened operands */
     size_t widened_at;
     void *idle[JAX_IDLE];
     size_t key_size;
     unsigned char key[];
 };
 
-/* The plan of a frame: one that there is, or a new one.  Any thread. */
+/* Finds or makes the plan of a frame.  Any thread. */
 kvmill_status jax_plan_of(const kvmill_ffi_frame *frame, struct jax_plan **plan,
                           kvmill_error *error);
 
-/* Run it on the frame's buffers.  Any thread. */
+/* Runs a plan on the frame's buffers.  Any thread. */
 kvmill_status jax_run(struct jax_plan *plan, const kvmill_ffi_frame *frame, kvmill_error *error);
 
-/* An operand or a result as the op sees it. */
+/* Sets tensor to an operand or a result, as the op sees it. */
 kvmill_status jax_see(const kvmill_ffi_list *list, int at, const struct jax_name *name,
                       DLTensor *tensor, kvmill_error *error);
 
-/* An operand as the plan takes it: where that is int64 alone, int32 is widened at run time. */
+/* Whether an int32 operand is converted to int64, because the plan takes only int64. */
 static inline int jax_is_widened(const kvmill_named_tensor_place *place, const DLTensor *tensor) {
     return place->only_int64 && tensor->dtype.code == kDLInt && tensor->dtype.bits == 32;
 }
@@ -75,7 +75,7 @@ static inline size_t jax_element_count(const DLTensor *tensor) {
     return count;
 }
 
-/* The pack of that name, which kvmill_jax_add has been given; "" is none, *pack NULL. */
+/* Finds a pack that kvmill_jax_add has added.  A name of "" gives NULL. */
 kvmill_status jax_find_pack(const char *name, const kvmill_pack **pack, kvmill_error *error);
 
 #endif

@@ -7,14 +7,14 @@
 
 enum { MOST_PACKS = 64 };
 
-/* `name` is set last, and then never changes. */
+/* An entry is complete when `name` is set, and then does not change. */
 static struct {
     const kvmill_pack *pack;
     const char *name;
 } packs[MOST_PACKS];
 
-/* Calls may name this pack from now on: both stay as long as the process.  0: another pack has the
-   name, or there are too many.  One thread at a time. */
+/* Lets calls name this pack; name and pack must last as long as the process.  Returns 0 if another
+   pack has the name, or if there are too many.  One thread at a time. */
 int kvmill_jax_add(const char *name, const kvmill_pack *pack);
 
 int kvmill_jax_add(const char *name, const kvmill_pack *pack) {
@@ -71,7 +71,7 @@ static void keep_workspace(struct jax_plan *plan, void *workspace) {
     free(workspace);
 }
 
-/* int64 in the workspace in place of int32. */
+/* Replaces int32 elements by int64 in the workspace. */
 static void widen(DLTensor *tensor, int64_t **next) {
     const int32_t *narrow = (const int32_t *)tensor->data;
     size_t count = jax_element_count(tensor);
@@ -101,8 +101,8 @@ static kvmill_status list_tensors(const struct jax_plan *plan, const kvmill_ffi_
     return status;
 }
 
-/* What is updated in place is an operand and a result: XLA gives both the same memory where that is
-   the last use of the operand, else the result begins as a copy. */
+/* A tensor that is updated in place is an operand and a result.  If this is the operand's last use,
+   XLA gives both the same memory; else the operand is copied to the result. */
 static kvmill_status settle(const struct jax_plan *plan, DLTensor *tensors, kvmill_error *error) {
     for (int i = 0; i < plan->result_count; i++) {
         const DLTensor *result = &tensors[plan->operand_count + i];

@@ -7,7 +7,7 @@
 
 /* ---- Keys ---- */
 
-/* All bytes of a call that a plan depends on. */
+/* The bytes of a call that its plan depends on. */
 struct key {
     unsigned char bytes[JAX_KEY_SIZE];
     size_t size;
@@ -94,7 +94,8 @@ static kvmill_status place_tensors(const kvmill_ffi_frame *frame, const struct j
     return status;
 }
 
-/* Operands are read, results are written; what the op does both with is named in both lists. */
+/* Checks the lists: operands are tensors that the op reads, results those that it writes, and
+   tensors that it updates are in both. */
 static kvmill_status check_uses(const struct jax_call *call, struct jax_plan *plan,
                                 kvmill_error *error) {
     const char *wrong = NULL;
@@ -122,7 +123,7 @@ static kvmill_status check_uses(const struct jax_call *call, struct jax_plan *pl
     return KVMILL_E_ATTRIBUTE;
 }
 
-/* Results that are named like operands are theirs: one prototype. */
+/* A result that is also an operand has the operand's prototype. */
 static kvmill_status make_plan(const struct jax_call *call, const kvmill_named_tensor *named,
                                struct jax_plan *plan, kvmill_error *error) {
     kvmill_named_tensor tensors[2 * JAX_MOST_TENSORS];
@@ -186,7 +187,7 @@ static kvmill_status new_plan(const kvmill_ffi_frame *frame, const struct key *k
     return status;
 }
 
-/* ---- Those that there are ---- */
+/* ---- All plans ---- */
 
 static struct jax_plan *plans;
 
@@ -198,7 +199,7 @@ static struct jax_plan *find(const struct key *key) {
     return plan;
 }
 
-/* Two threads may make one of a key: both stay, the first found is used. */
+/* If two threads make plans for one key, both stay, and later calls use the first that is found. */
 static void keep(struct jax_plan *plan) {
     plan->next = __atomic_load_n(&plans, __ATOMIC_ACQUIRE);
     while (!__atomic_compare_exchange_n(&plans, &plan->next, plan, 0, __ATOMIC_ACQ_REL,

@@ -15,7 +15,7 @@ static kvmill_status copy_word(const char *name, const kvmill_ffi_span *span,
     return KVMILL_OK;
 }
 
-/* "NAME" or "NAME[DIM,DIM]" */
+/* Reads "NAME" or "NAME[DIM,DIM]". */
 static kvmill_status read_name(const char *list, const kvmill_ffi_span *span, struct jax_name *name,
                                kvmill_error *error) {
     kvmill_status status = copy_word(list, span, name->text, error);
@@ -38,7 +38,7 @@ static kvmill_status read_name(const char *list, const kvmill_ffi_span *span, st
                   whole, JAX_MOST_RANK);
 }
 
-/* With spaces between. */
+/* Reads names that are separated by spaces. */
 static kvmill_status read_names(const char *list, const kvmill_ffi_span *span,
                                 struct jax_name *names, int *count, kvmill_error *error) {
     kvmill_ffi_span rest = *span;
@@ -96,7 +96,7 @@ static kvmill_status read_scalar(const kvmill_ffi_scalar *scalar, kvmill_named_a
     }
 }
 
-/* One of the op's own. */
+/* Reads an attribute of the op. */
 static kvmill_status read_attribute(int32_t type, const void *item, const char *name,
                                     struct jax_call *call, kvmill_error *error) {
     size_t at = call->attribute_count++;

@@ -6,7 +6,7 @@
 
 #include "node.h"
 
-/* Run a plan of CacheAttend on its tensors. */
+/* Runs a plan of CacheAttend on its tensors. */
 OrtStatus *node_run_attend(const struct node_run *run, const kvmill_plan *plan,
                            const DLTensor *const *tensors);
 

@@ -9,7 +9,7 @@
 
 /* ---- Sources ---- */
 
-/* A text that is too long is none that is known. */
+/* Sets a text that is too long to "...", which is no known word. */
 static bool read_text(const OrtKernelInfo *info, const char *name, char *text, size_t size) {
     size_t needed = size;
     if (runtime_succeeded(ort->KernelInfoGetAttribute_string(info, name, text, &needed)))
@@ -53,7 +53,7 @@ struct attribute_source attributes_of_node(const OrtNode *node) {
 
 /* ---- The list ---- */
 
-/* What a member of the struct is. */
+/* The type of a struct's member. */
 enum kind { INT64, INT32, DOUBLE, WORD };
 
 static unsigned attribute_kind(enum kind kind) {
@@ -68,7 +68,7 @@ static const struct {
     const char *name;
     enum kind kind;
     size_t place;
-    unsigned pmx; /* bits of PMX's ops; 0: of the others */
+    unsigned pmx; /* bits of PMX's ops; 0: of all other ops */
 } list[] = {
 #define PLACE(member) offsetof(struct attributes, member)
 #define INTEGER(name)                                                                              \
@@ -113,21 +113,21 @@ static const struct {
     PMX_ATTRIBUTES};
 enum { ATTRIBUTES = sizeof list / sizeof *list };
 
-/* They count only with inputs that are refused. */
+/* Attributes that only matter with inputs that are refused anyway. */
 static const char *const idle[] = {"qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon"};
 
 static bool is_of(size_t i, unsigned pmx) {
     return list[i].pmx == pmx || (list[i].pmx & pmx) != 0;
 }
 
-/* As the runtime gives it. */
+/* A value as the runtime returns it. */
 union value {
     int64_t integer;
     float number;
     char word[ATTRIBUTE_WORD];
 };
 
-/* false: there is none of that name and kind. */
+/* Returns false if the source has no attribute with this name and kind. */
 static bool read_value(const struct attribute_source *source, size_t i, union value *value) {
     static const size_t sizes[] = {[INT64] = sizeof value->integer,
                                    [INT32] = sizeof value->integer,

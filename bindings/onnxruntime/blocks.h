@@ -9,10 +9,10 @@
 
 enum { BLOCKS_SIDES = 2 /* K and V */ };
 
-/* The words of attributes; "": none. */
+/* Returns the format that the node's attributes name; "": none. */
 const char *blocks_format(const struct node *node, int side);
 
-/* New rows of one head each, and the row of the cache that each becomes, -1: none. */
+/* New rows, one head each; slots: the cache's row for each, or -1 if it is not stored. */
 struct block_rows {
     const void *data;
     DLDataType type;
@@ -20,13 +20,13 @@ struct block_rows {
     const int64_t *slots;
 };
 
-/* Rows of one head each. */
+/* A cache with rows of one head each. */
 struct block_cache {
     void *data;
-    int64_t rows, bytes; /* bytes: of a row */
+    int64_t rows, bytes; /* bytes of a row */
 };
 
-/* Without rows it checks the shapes, and writes nothing. */
+/* Stores rows as blocks.  With a count of 0 it only checks the shapes. */
 OrtStatus *blocks_store(const struct node_run *run, int side, const struct block_rows *rows,
                         const struct block_cache *cache);
 

@@ -130,8 +130,8 @@ struct view {
 struct call {
     struct node_run *run;
     struct heads heads;
-    int64_t batch, queries, rows, capacity; /* rows: new ones of a sequence */
-    int64_t *slots;                         /* of new rows, by their places in K and in V */
+    int64_t batch, queries, rows, capacity; /* rows: new rows of a sequence */
+    int64_t *slots; /* the cache's row for each new row, in the order of K and V */
 };
 
 static int64_t tokens_of(const DLTensor *tensor) {
@@ -143,7 +143,7 @@ static OrtStatus *wrong(const char *name, const char *accepted) {
                         accepted);
 }
 
-/* Rows of all heads, with an axis for these or without. */
+/* Whether a tensor has rows of all heads, with or without an axis for heads. */
 static bool has_rows(const struct call *call, const DLTensor *tensor, int64_t rows) {
     const int64_t *dims = tensor->shape;
     bool apart = tensor->ndim == APART;
@@ -222,8 +222,8 @@ static OrtStatus *set_call(struct call *call, struct node_run *run) {
 
 /* ---- Storing ---- */
 
-/* A part is K's or V's cache of an entry.  The past is copied where it is not the present's
-   memory. */
+/* Copies the past to the present, unless they share memory.  A part is K's or V's cache of one
+   entry. */
 static void keep(void *data, int64_t part) {
     const struct call *call = data;
     int side = (int)(part % SIDES);
@@ -235,7 +235,7 @@ static void keep(void *data, int64_t part) {
         memcpy((char *)present->data + place, (const char *)past->data + place, size);
 }
 
-/* The number of a row among those of all heads of a tensor with `rows` of each. */
+/* Returns the number of a row among all rows of all heads; `rows`: rows of each head. */
 static int64_t place_of(const struct call *call, bool apart, int64_t b, int64_t h, int64_t row,
                         int64_t rows) {
     int64_t heads = call->heads.kv;
@@ -256,7 +256,7 @@ static int64_t row_bytes(const struct call *call, const DLTensor *cache) {
     return value_last_dim(cache) / (cache->ndim == APART ? 1 : call->heads.kv);
 }
 
-/* The first `count` rows, each one head. */
+/* Stores the first `count` rows, which have one head each. */
 static OrtStatus *store(const struct call *call, int side, int64_t count) {
     const DLTensor *rows = call->run->given[K + side],
                    *present = call->run->given[PRESENT_KEY + side];
@@ -283,7 +283,7 @@ static OrtStatus *store_both(struct call *call) {
 
 /* ---- Attending ---- */
 
-/* (batch, tokens, heads, last dim), wherever heads are. */
+/* Returns a view with dims (batch, tokens, heads, last dim), for both orders of axes. */
 static const DLTensor *tokens_first(struct view *view, const DLTensor *tensor, int64_t heads) {
     const int64_t *dims = tensor->shape;
     bool apart = tensor->ndim == APART;

@@ -12,17 +12,17 @@
 
 /* ---- An op ---- */
 
-/* One of them.  The runtime does not tell an inference how many outputs a node has, and takes types
-   of others for its own memory: so each number of them is an op, whose last output must be there.
- */
+/* A custom op.  During shape inference the runtime does not say how many outputs a node has, and it
+   mistakes types of absent outputs for its own memory.  So each number of outputs has its own op,
+   whose last output is required. */
 struct custom_op {
     struct ort_custom_op base;
     const char *name;
     const struct node_op *op;
     size_t outputs;
-    unsigned required_outputs; /* a bit each */
-    bool claimed;              /* by the provider: there is no other kernel */
-    unsigned type;             /* the runtime's number for that of outputs; 0: any */
+    unsigned required_outputs; /* a bit for each output */
+    bool claimed;              /* by the provider: nodes that it leaves have no other kernel */
+    unsigned type;             /* the runtime's number of the outputs' type; 0: any type */
 };
 
 static const struct custom_op *custom_of(const struct ort_custom_op *op) {
@@ -33,21 +33,21 @@ static const char *get_name(const struct ort_custom_op *op) {
     return custom_of(op)->name;
 }
 
-/* The processor's. */
+/* The CPU's provider. */
 static const char *get_provider(const struct ort_custom_op *op) {
     (void)op;
     return NULL;
 }
 
-/* Caches in blocks are bytes, whatever type the op is of. */
+/* Caches in blocks are uint8, regardless of the op's type. */
 static unsigned get_output_type(const struct ort_custom_op *op, size_t index) {
     const struct custom_op *custom = custom_of(op);
     bool blocks = node_op_cache_of(custom->op, custom->op->outputs.tensor[index]) >= 0;
     return blocks ? value_type_number((DLDataType){kDLUInt, 8, 1}) : custom->type;
 }
 
-/* Any: kvmill says at run time what it takes.  Except for what outputs have the type of, where each
-   type is an op. */
+/* Any type, because kvmill checks types at run time; but an input that determines the type of an
+   output has that output's type. */
 static unsigned get_input_type(const struct ort_custom_op *op, size_t index) {
     const struct custom_op *custom = custom_of(op);
     for (size_t i = 0; i < custom->outputs; i++)
@@ -65,8 +65,8 @@ static size_t count_outputs(const struct ort_custom_op *op) {
     return custom_of(op)->outputs;
 }
 
-/* All ops of PMX have three inputs at least, and nodes of dynamic batching may be of the op without
-   it, which has fewer. */
+/* All ops of PMX have at least three inputs.  No more are required, because a node in the domain of
+   dynamic batching may be the static op, which has fewer. */
 static unsigned get_input_kind(const struct ort_custom_op *op, size_t index) {
     const struct node_op *node = custom_of(op)->op;
     if (pmx_bit(node) != 0)
@@ -90,7 +90,7 @@ static int first_version(const struct ort_custom_op *op) {
 
 /* ---- Kernels ---- */
 
-/* Whether an input or output of a node has a name: none has an empty one. */
+/* Whether an input or output has a name: absent ones have an empty name. */
 typedef OrtStatus *(*get_side_name)(const OrtKernelInfo *info, size_t index, char *out,
                                     size_t *size);
 
@@ -208,19 +208,20 @@ static struct custom_op pmx_custom_op(int number, bool claimed) {
 
 /* ---- Types ---- */
 
-/* An old runtime wants the types of outputs from those of inputs. */
+/* Old runtimes derive the types of outputs from those of inputs, so each type is a separate op
+   there. */
 static bool has_type(const struct custom_op *custom, unsigned type) {
     const DLDataType known = value_type(type);
     if (!runtime_is_old)
         return type == 0;
-    if (custom->op == &tensor_scatter_op) /* no custom op of such a runtime has complex numbers */
+    if (custom->op == &tensor_scatter_op) /* old runtimes have no custom ops with complex numbers */
         return known.bits != 0 && known.code != kDLComplex;
     return known.code == kDLBfloat || (known.code == kDLFloat && known.bits != 0);
 }
 
 /* ---- Domains, made once ---- */
 
-enum { MOST_TYPES = 23 }; /* those that old runtimes have */
+enum { MOST_TYPES = 23 }; /* types of old runtimes */
 
 struct domains {
     struct custom_op ops[(KVMILL_OPS + PMX_DOMAINS * PMX_STATIC_OPS) * MOST_TYPES];
@@ -238,7 +239,7 @@ static void add_op(struct domains *domains, OrtCustomOpDomain *domain,
         added->type = type;
         if (runtime_is_old) {
             added->base.version = ORT_LEAST;
-            added->base.InferOutputShapeFn = NULL; /* a crash, where an optional input is missing */
+            added->base.InferOutputShapeFn = NULL; /* it crashes if an optional input is missing */
         }
         domains->count++;
         *status = ort->CustomOpDomain_Add(domain, (const OrtCustomOp *)(const void *)&added->base);
@@ -255,7 +256,8 @@ static void add_pmx(struct domains *domains, int number, bool claimed, OrtStatus
     }
 }
 
-/* The provider takes those of the standard as they are in the standard. */
+/* The provider takes standard ops in ONNX's own domain, so it only needs those that ONNX does not
+   have. */
 static void add_own(struct domains *domains, int number, bool claimed, OrtStatus **status) {
     struct custom_op op = kvmill_ops[number];
     op.claimed = claimed;
@@ -276,7 +278,7 @@ static struct domains *new_domains(bool claimed, OrtStatus **status) {
     return domains;
 }
 
-/* Sessions have their addresses: what could not be made whole is not freed, either. */
+/* Sessions keep addresses of domains, so even incomplete ones are not freed. */
 static const struct domains *find_domains(bool claimed, OrtStatus **status) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static struct domains *made[2];

@@ -6,11 +6,11 @@
 
 #include "pmx.h"
 
-/* PMX's and kvmill's own. */
+/* PMX's domains, and kvmill's. */
 enum { CLAIMED_DOMAINS = PMX_DOMAINS + 1 };
 
-/* The first `count` of them, whose nodes the provider takes; a session with a node that it has left
-   ends with a message.  They last as long as the library. */
+/* Sets the first `count` domains, whose nodes the provider takes.  If it leaves a node, the session
+   fails with a message.  Domains last as long as the library. */
 OrtStatus *custom_ops_claimed(OrtCustomOpDomain **domains, size_t count);
 
 #endif

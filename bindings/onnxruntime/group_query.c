@@ -11,7 +11,7 @@
 
 _Static_assert((int)GROUP_QUERY_TENSORS <= (int)MOST_TENSORS, "a node has room for its tensors");
 
-/* ---- What a node says ---- */
+/* ---- The node's attributes ---- */
 
 static bool is_scale(const char *type) {
     return strcmp(type, "PER_TENSOR") == 0 || strcmp(type, "PER_CHANNEL") == 0;
@@ -67,7 +67,7 @@ static kvmill_status check_plain_cache(const DLTensor *const *inputs,
     return KVMILL_OK;
 }
 
-/* The format says how many bytes a row has, which a run checks. */
+/* The bytes of a row depend on the format; the run checks them. */
 static kvmill_status check_blocks(const DLTensor *const *inputs, const struct group_query *said,
                                   kvmill_error *error) {
     if (strcmp(said->k_quant_type, "NONE") != 0 || strcmp(said->v_quant_type, "NONE") != 0)
@@ -78,7 +78,7 @@ static kvmill_status check_blocks(const DLTensor *const *inputs, const struct gr
     return KVMILL_OK;
 }
 
-/* Codes are int8 or, two in each, uint8. */
+/* Codes are int8, or two 4-bit codes in a uint8. */
 static kvmill_status check_cache(const DLTensor *const *inputs, const struct group_query *said,
                                  struct group_query_heads *heads, kvmill_error *error) {
     bool quantised = strcmp(said->k_quant_type, "NONE") != 0;
@@ -162,7 +162,7 @@ static void set_caches(kvmill_cache_attend *op, const struct node *node,
     }
 }
 
-/* Queries of quantised caches are float32: scales are multiplied into them. */
+/* Queries of quantised caches are float32, because they are multiplied by the scales of keys. */
 static kvmill_cache_attend attend_of(const struct node *node, const struct group_query_heads *heads,
                                      const DLTensor *const *inputs) {
     const DLDataType float32 = {kDLFloat, 32, 1};
@@ -199,7 +199,7 @@ static kvmill_status plan(const struct node *node, const DLTensor *const *inputs
 
 /* ---- Outputs ---- */
 
-/* Before a run the total is not known. */
+/* The capacity is known only at run time, from total_sequence_length. */
 static int64_t capacity(const DLTensor *const *inputs) {
     const DLTensor *given = inputs[GROUP_QUERY_TOTAL_SEQUENCE_LENGTH];
     if (given == NULL || given->data == NULL)

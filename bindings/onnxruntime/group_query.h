@@ -9,7 +9,7 @@
 
 #include "node.h"
 
-/* Its inputs and outputs. */
+/* Inputs and outputs. */
 enum {
     GROUP_QUERY_QUERY,
     GROUP_QUERY_KEY,
@@ -35,20 +35,20 @@ enum {
     GROUP_QUERY_TENSORS
 };
 
-/* The shape of a node's heads, and the bits of a number in its caches: 32, 16, 8 or 4. */
+/* The heads of a node; bits: of a number in its caches, 32, 16, 8 or 4. */
 struct group_query_heads {
     int64_t heads, kv_heads, dim;
     int bits;
-    bool half;   /* the type of queries: float16, or float32 */
+    bool half;   /* queries are float16, else float32 */
     bool packed; /* K and V are part of `query` */
-    bool blocks; /* caches are; a number of theirs has the bits of queries */
+    bool blocks; /* caches are in blocks; `bits` is then that of queries */
 };
 
-/* The op of kvmill's domain. */
+/* The op in kvmill's domain. */
 extern const struct node_op cache_group_query_op;
 
-/* Those of a node, from its inputs and, a bit each, the outputs that it has; or why kvmill does not
-   take it. */
+/* Finds the heads of a node, from its inputs and its outputs, a bit each; fails if kvmill does not
+   take the node. */
 kvmill_status group_query_find_heads(const struct node *node, const DLTensor *const *inputs,
                                      uint64_t outputs, struct group_query_heads *heads,
                                      kvmill_error *error);
@@ -57,59 +57,60 @@ static inline bool group_query_is_quantised(const struct group_query_heads *head
     return heads->bits <= 8;
 }
 
-/* The bytes of a number: float16 or float32. */
+/* Returns the bytes of a float16 or float32 number. */
 static inline int64_t group_query_number_bytes(bool half) {
     return half ? 2 : 4;
 }
 
-/* Rows of K and V, or codes, of a cache's head: [batch, kv heads, capacity, dim]. */
+/* K or V of a cache: rows of numbers or codes, [batch, kv heads, capacity, dim]. */
 struct group_query_side {
-    const unsigned char *past; /* NULL: none */
+    const unsigned char *past; /* NULL: absent */
     unsigned char *present;
-    int64_t row_bytes;         /* of a row of a head, in past and present */
-    unsigned char *fresh;      /* new rows [batch, tokens, kv heads, dim] of a cache in blocks */
-    const unsigned char *rows; /* the new ones */
-    int64_t row_step;          /* from token to token, in elements */
-    const float *scale;        /* of channels; NULL: rows are not quantised */
-    int64_t scale_head;        /* from head to head; 0: one scale for all */
-    bool by_channel;           /* each number of a head has its own */
+    int64_t row_bytes;         /* bytes of a head's row in past and present */
+    unsigned char *fresh;      /* new rows [batch, tokens, kv heads, dim] for a cache in blocks */
+    const unsigned char *rows; /* new rows */
+    int64_t row_step;          /* elements from token to token */
+    const float *scale;        /* scales of channels; NULL: not quantised */
+    int64_t scale_head;        /* scales from head to head; 0: all heads have the same */
+    bool by_channel;           /* each channel of a head has its own scale */
 };
 
 /* A run. */
 struct group_query_call {
     struct group_query_heads heads;
     int64_t batch, tokens, past_rows, capacity;
-    int64_t *lengths;   /* [batch]: keys that are there afterwards */
-    int64_t *starts;    /* [batch]: the first new one */
+    int64_t *lengths;   /* [batch]: keys after the run */
+    int64_t *starts;    /* [batch]: position of the first new key */
     int64_t *slots;     /* [batch, tokens, kv heads]: rows of a cache in blocks; -1: padding */
     int64_t *positions; /* [batch, tokens] */
-    int64_t *angles;    /* [batch, tokens]: rows of cos and sin; NULL: nothing is rotated */
-    float *turns;       /* [batch, tokens, rotated]: cosines and sines of these */
-    float *numbers;     /* [batch, tokens, dim]: those of a head, of each token in turn */
+    int64_t *angles;    /* [batch, tokens]: rows of cos and sin; NULL: no rotation */
+    float *turns;       /* [batch, tokens, rotated]: cosines and sines of these rows */
+    float *numbers;     /* [batch, tokens, dim]: scratch of each token, for one head at a time */
     struct group_query_side key, value;
     const unsigned char *query;
     int64_t query_step;
     const unsigned char *cos, *sin;
-    int64_t rotated;         /* numbers of a head that are; half as many in a row of cos */
-    bool interleaved;        /* pairs are neighbours */
-    unsigned char *ready;    /* queries to attend with [batch, tokens, heads, dim]; NULL: query's */
-    float *results;          /* float32, of a quantised cache; NULL: they go into the output */
-    unsigned char *codes[2]; /* 4-bit codes of K and V as kvmill has them; NULL: the caches' */
+    int64_t rotated;      /* rotated numbers of a head; a row of cos has half as many */
+    bool interleaved;     /* pairs are adjacent numbers */
+    unsigned char *ready; /* prepared queries [batch, tokens, heads, dim]; NULL: `query` */
+    float *results; /* float32, of a quantised cache; NULL: results are written to the output */
+    unsigned char *codes[2]; /* converted 4-bit codes of K and V; NULL: the caches */
     unsigned char *output;
 };
 
-/* ---- Is a run right? (group_query_check.c) ---- */
+/* ---- Checks of a run (group_query_check.c) ---- */
 
-/* Element i of int32 or int64; 0 where there is none. */
+/* Returns element i of an int32 or int64 tensor; 0 beyond its end. */
 int64_t group_query_integer(const DLTensor *tensor, int64_t i);
 
 int64_t group_query_past_rows(const DLTensor *const *inputs);
 
-/* Shapes. */
+/* Checks the shapes. */
 OrtStatus *group_query_check(const struct group_query_call *call, const struct group_query *said,
                              const DLTensor *const *given);
 
-/* Lengths and starts, then positions and angles, where they are right. */
+/* The first sets lengths and starts; the second, positions and angles.  Both fail if these are
+   invalid. */
 OrtStatus *group_query_set_lengths(struct group_query_call *call, const DLTensor *const *given);
 OrtStatus *group_query_set_positions(struct group_query_call *call, const DLTensor *const *given);
 
@@ -117,21 +118,21 @@ OrtStatus *group_query_set_positions(struct group_query_call *call, const DLTens
 
 OrtStatus *group_query_run(struct node_run *run, const kvmill_plan *plan);
 
-/* Bytes of the cache that a run reads, about. */
+/* Returns the approximate bytes of the cache that a run reads. */
 int64_t group_query_work(const DLTensor *const *given);
 
-/* ---- What is done to rows (group_query_rows.c), each for parts that any thread may run ---- */
+/* ---- Operations on rows (group_query_rows.c); each part may run on any thread ---- */
 
-/* A part is a kv head of an entry.  The past is copied where it is not the present's memory. */
+/* Copies the past to the present, unless they share memory.  A part is a kv head of an entry. */
 void group_query_keep(void *call, int64_t part);
 
-/* A part is a token.  K and V go into the cache, queries become ready. */
+/* Stores K and V of a token in the cache, and prepares its queries.  A part is a token. */
 void group_query_store(void *call, int64_t part);
 
-/* A part is a kv head of an entry.  4-bit codes become those of kvmill. */
+/* Converts 4-bit codes to kvmill's representation.  A part is a kv head of an entry. */
 void group_query_decode(void *call, int64_t part);
 
-/* A part is a token.  Results become the output. */
+/* Converts a token's results to its output.  A part is a token. */
 void group_query_finish(void *call, int64_t part);
 
 #endif

@@ -26,7 +26,7 @@ static OrtStatus *wrong(const char *name, const char *accepted) {
                         accepted);
 }
 
-/* dims: KVMILL_DYNAMIC is any. */
+/* dims: KVMILL_DYNAMIC matches any dim. */
 static bool has_shape(const DLTensor *tensor, int rank, const int64_t *dims) {
     bool same = tensor->ndim == rank;
     for (int d = 0; same && d < rank; d++)
@@ -58,7 +58,7 @@ static OrtStatus *check_rows(const struct group_query_call *call, const DLTensor
     return NULL;
 }
 
-/* Without a past, what a model says of the presents is all that gives them a type. */
+/* Without a past, only the model's declaration of the presents determines their type. */
 static OrtStatus *check_types(const DLTensor *const *given) {
     for (int v = 0; v < 2; v++) {
         const DLTensor *old = given[GROUP_QUERY_PAST_KEY + v],
@@ -130,7 +130,7 @@ OrtStatus *group_query_check(const struct group_query_call *call, const struct g
 
 /* ---- Lengths ---- */
 
-/* The new rows of an entry: the last ones of its keys, though padding may follow. */
+/* Returns the number of an entry's new rows: its last keys; padding may follow them. */
 static int64_t new_rows(const DLTensor *const *given, int64_t b, int64_t length, int64_t tokens) {
     const DLTensor *counts = given[GROUP_QUERY_QUERY_SEQLENS];
     return counts != NULL ? group_query_integer(counts, b) : length < tokens ? length : tokens;
@@ -157,7 +157,7 @@ OrtStatus *group_query_set_lengths(struct group_query_call *call, const DLTensor
     return NULL;
 }
 
-/* The runtime looks at one id of a first prompt alone. */
+/* In a first prompt the runtime reads only one position id, so the rest follow from that. */
 static int64_t angle_of(const struct group_query_call *call, const DLTensor *const *given,
                         int64_t b, int64_t s) {
     const DLTensor *ids = given[GROUP_QUERY_POSITION_IDS];

@@ -22,7 +22,7 @@ static void get_numbers(float *numbers, const void *from, bool half, int64_t cou
         numbers[i] = half_value(halves[i]);
 }
 
-/* Head h of a token's row. */
+/* Returns head h in a token's row. */
 static const unsigned char *head_of(const struct group_query_heads *heads,
                                     const unsigned char *rows, int64_t step, int64_t token,
                                     int64_t h) {
@@ -31,7 +31,7 @@ static const unsigned char *head_of(const struct group_query_heads *heads,
 
 /* ---- Rotary embedding ---- */
 
-/* A token's: cosines, then sines. */
+/* Sets the turns of a token: cosines, then sines. */
 static void set_angles(const struct group_query_call *call, int64_t token) {
     int64_t pairs = call->rotated / 2, place = call->angles[token] * pairs;
     float *to = call->turns + token * call->rotated;
@@ -40,7 +40,7 @@ static void set_angles(const struct group_query_call *call, int64_t token) {
     get_numbers(to + pairs, call->sin + at, call->heads.half, pairs);
 }
 
-/* step: from pair to pair; apart: from a pair's first number to its second. */
+/* Rotates pairs.  step: from pair to pair; apart: from a pair's first number to its second. */
 static void turn(float *numbers, const float *turns, int64_t pairs, int64_t step, int64_t apart) {
     for (int64_t i = 0; i < pairs; i++) {
         float cosine = turns[i], sine = turns[pairs + i];
@@ -50,7 +50,7 @@ static void turn(float *numbers, const float *turns, int64_t pairs, int64_t step
     }
 }
 
-/* The results are numbers of the type. */
+/* Rotates, and rounds the results to the type of queries. */
 static void rotate(const struct group_query_call *call, int64_t token, float *numbers) {
     const float *turns = call->turns + token * call->rotated;
     int64_t pairs = call->rotated / 2;
@@ -62,7 +62,7 @@ static void rotate(const struct group_query_call *call, int64_t token, float *nu
         numbers[i] = half_value(half_of(numbers[i]));
 }
 
-/* A token's own memory, with the numbers of a head. */
+/* Reads a head into the token's scratch memory. */
 static float *read_head(const struct group_query_call *call, const unsigned char *head,
                         int64_t token, bool rotates) {
     float *numbers = call->numbers + token * call->heads.dim;
@@ -74,7 +74,7 @@ static float *read_head(const struct group_query_call *call, const unsigned char
 
 /* ---- Scales ---- */
 
-/* Those of channels. */
+/* Returns the scales of a head's channels. */
 static const float *scales_of(const struct group_query_side *side, int64_t head) {
     return side->scale + head * side->scale_head;
 }
@@ -88,8 +88,8 @@ static void multiply(float *numbers, const struct group_query_side *side, int64_
         numbers[i] *= scales[0];
 }
 
-/* The nearest whole number from -most - 1 to most, ties to even: adding 1.5 * 2^23 leaves no room
-   for fractions. */
+/* Returns the nearest integer from -most - 1 to most, ties to even: adding 1.5 * 2^23 leaves no
+   bits for fractions. */
 static inline float code_of(float number, float scale, float most) {
     float code = number / scale, whole = 0x1.8p23f;
     code = code > -most - 1 ? code : -most - 1;
@@ -115,13 +115,13 @@ static void set_codes(unsigned char *row, const float *codes, int64_t count, int
         row[i / 2] = (unsigned char)(((int)codes[i] + 8) | ((int)codes[i + 1] + 8) << 4);
 }
 
-/* The number of a token's row in the cache. */
+/* Returns the number of a token's row in the cache. */
 static int64_t slot_of(const struct group_query_call *call, int64_t token, int64_t g) {
     int64_t b = token / call->tokens, slot = call->starts[b] + token % call->tokens;
     return (b * call->heads.kv_heads + g) * call->capacity + slot;
 }
 
-/* Where a row goes: into the cache, or among those that become blocks of it. */
+/* Returns the place of a new row: in the cache, or among the rows that are converted to blocks. */
 static unsigned char *row_of(const struct group_query_call *call,
                              const struct group_query_side *side, int64_t token, int64_t g) {
     const struct group_query_heads *heads = &call->heads;
@@ -149,7 +149,7 @@ static void store_head(const struct group_query_call *call, const struct group_q
     set_codes(row, numbers, heads->dim, heads->bits);
 }
 
-/* Scales of keys go into the queries. */
+/* Prepares a head of a query: rotates it, and multiplies it by the scales of keys. */
 static void ready_head(const struct group_query_call *call, int64_t token, int64_t h) {
     const struct group_query_heads *heads = &call->heads;
     const struct group_query_side *key = &call->key;
@@ -197,7 +197,8 @@ void group_query_keep(void *data, int64_t part) {
     keep_side(call, &call->value, part);
 }
 
-/* The runtime's codes are 8 more than the number, kvmill's have its sign: a bit is turned. */
+/* The runtime adds 8 to 4-bit codes, and kvmill's are signed: the highest bit of each code is
+   inverted. */
 void group_query_decode(void *data, int64_t part) {
     const struct group_query_call *call = data;
     int64_t row = call->key.row_bytes, first = part * call->capacity * row;
@@ -208,7 +209,8 @@ void group_query_decode(void *data, int64_t part) {
     }
 }
 
-/* Scales of values, of kv head g. */
+/* Multiplies results by the scales of values of kv head g, and converts them to the output's
+   type. */
 static void finish_head(const struct group_query_call *call, int64_t first, int64_t g) {
     const struct group_query_heads *heads = &call->heads;
     float *results = call->results + first;

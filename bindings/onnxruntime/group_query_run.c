@@ -58,7 +58,7 @@ static void set_call(struct group_query_call *call, const struct group_query *sa
 
 /* ---- Memory ---- */
 
-/* All that a call has of its own: pieces of a workspace. */
+/* A workspace that is divided into a call's arrays. */
 struct memory {
     unsigned char *base;
     size_t used;
@@ -77,7 +77,7 @@ static void lay_out_rows(struct group_query_call *call, struct memory *memory, i
     call->value.fresh = piece(memory, bytes);
 }
 
-/* With a base of NULL nothing but the size is told. */
+/* If the base is NULL, only counts the bytes. */
 static float *lay_out(struct group_query_call *call, struct memory *memory) {
     const struct group_query_heads *heads = &call->heads;
     int64_t tokens = call->batch * call->tokens, numbers = tokens * heads->heads * heads->dim;
@@ -123,11 +123,11 @@ static const DLTensor *set_view(struct view *view, const void *data, DLDataType 
     return &view->tensor;
 }
 
-/* What CacheAttend runs on. */
+/* The tensors of CacheAttend. */
 struct attend_tensors {
     struct view view[KVMILL_CACHE_ATTEND_TENSORS];
     const DLTensor *given[KVMILL_CACHE_ATTEND_TENSORS];
-    float scale; /* of codes, whose own are in queries and results */
+    float scale; /* of codes: 1, because queries and results are multiplied by the real scales */
 };
 
 static void add(struct attend_tensors *tensors, int which, const void *data, DLDataType type,
@@ -153,7 +153,7 @@ static void add_queries(struct attend_tensors *tensors, const struct group_query
     add(tensors, KVMILL_CACHE_ATTEND_POSITIONS, call->positions, integer, 1, &tokens, &one);
 }
 
-/* The cache's heads come before its rows. */
+/* Adds a view of a cache: its heads come before its rows in memory. */
 static void add_cache(struct attend_tensors *tensors, const struct group_query_call *call,
                       const DLTensor *present, int v) {
     const struct group_query_heads *heads = &call->heads;
@@ -171,7 +171,7 @@ static void add_cache(struct attend_tensors *tensors, const struct group_query_c
             (DLDataType){kDLFloat, 32, 1}, 4, scales, same);
 }
 
-/* float32, for queries that are; a score of 0 for smooth softmax. */
+/* Adds sinks as float32; smooth softmax is a sink with score 0. */
 static void add_sinks(struct attend_tensors *tensors, const struct group_query_call *call,
                       const DLTensor *given, float *sinks) {
     const int64_t one = 1;
@@ -200,7 +200,7 @@ static OrtStatus *attend(const struct node_run *run, const struct group_query_ca
 
 /* ---- Blocks ---- */
 
-/* Rows of all heads that were made ready.  Without any it checks the shapes, and writes nothing. */
+/* Stores the prepared rows of all heads.  With a count of 0 it only checks the shapes. */
 static OrtStatus *store_blocks(const struct node_run *run, const struct group_query_call *call,
                                int64_t count) {
     const struct group_query_heads *heads = &call->heads;
@@ -216,7 +216,7 @@ static OrtStatus *store_blocks(const struct node_run *run, const struct group_qu
     return status;
 }
 
-/* ---- All of it ---- */
+/* ---- A whole run ---- */
 
 static bool is_in_place(const struct group_query_call *call) {
     return call->key.past == call->key.present && call->value.past == call->value.present;

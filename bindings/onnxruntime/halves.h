@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Multiplying by 2^112 makes a float's exponent of a half's, subnormal ones too. */
+/* Multiplying by 2^112 converts a half's exponent to a float's, also for subnormal numbers. */
 static inline float half_value(uint16_t half) {
     uint32_t bits = (uint32_t)(half & 0x7fff) << 13;
     float value;
@@ -20,7 +20,7 @@ static inline float half_value(uint16_t half) {
     return value;
 }
 
-/* To the nearest, ties to even. */
+/* Rounds to the nearest, ties to even. */
 static inline uint16_t half_of(float value) {
     uint32_t bits, magnitude;
     memcpy(&bits, &value, sizeof bits);
@@ -33,7 +33,7 @@ static inline uint16_t half_of(float value) {
     if (magnitude < 0x38800000) { /* below 2^-14, where halves are 2^-24 apart */
         float shifted;
         memcpy(&shifted, &magnitude, sizeof shifted);
-        shifted += 0.5f; /* whose last bit is 2^-24 */
+        shifted += 0.5f; /* the last bit is 2^-24 now */
         memcpy(&magnitude, &shifted, sizeof magnitude);
         return sign | (uint16_t)(magnitude - 0x3f000000);
     }
@@ -41,7 +41,7 @@ static inline uint16_t half_of(float value) {
     return sign | (uint16_t)((magnitude - 0x38000000) >> 13);
 }
 
-/* Number i of float16, or of float. */
+/* Returns number i of a float16 or a float array. */
 static inline float number_at(const void *numbers, bool half, int64_t i) {
     return half ? half_value(((const uint16_t *)numbers)[i]) : ((const float *)numbers)[i];
 }

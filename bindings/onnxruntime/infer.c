@@ -24,15 +24,15 @@ OrtStatus *infer_known(const OrtTensorTypeAndShapeInfo *info, struct known_tenso
     return ort->GetDimensions(info, known->dims, rank);
 }
 
-/* What an inference knows. */
+/* What is known during an inference. */
 struct inference {
     const struct node_op *op;
     OrtShapeInferContext *context;
-    struct node node; /* attributes alone */
+    struct node node; /* attributes only */
     struct known_tensor input[MOST_TENSORS];
 };
 
-/* Inputs that are not there have no type. */
+/* Reads the types of inputs; absent ones have none. */
 static void read_inputs(struct inference *inference) {
     size_t count = 0;
     if (!runtime_succeeded(ort->ShapeInferContext_GetInputCount(inference->context, &count)))
@@ -67,7 +67,8 @@ static bool has_group_query_shapes(const struct inference *inference) {
            input[GROUP_QUERY_PAST_KEY].rank == 4 && input[GROUP_QUERY_PAST_VALUE].rank == 4;
 }
 
-/* Ranks are the op's, and heads are said where they must be; more the plan checks. */
+/* Whether ranks are those of the op, and numbers of heads are known if needed; plans check the
+   rest. */
 static bool has_shapes(const struct inference *inference) {
     if (pmx_bit(inference->op) != 0)
         return inference->input[inference->op->inputs.tensor[0]].rank >= 0;
@@ -87,7 +88,7 @@ static bool has_shapes(const struct inference *inference) {
     return known && (!past || input[KVMILL_ATTENTION_PAST_KEY].rank >= 3);
 }
 
-/* With a number in place of each dim that is not known. */
+/* Computes a shape, with `unknown` in place of each unknown dim. */
 static int shape_with(const struct inference *inference, int tensor, int64_t unknown,
                       int64_t dims[MOST_RANK]) {
     struct known_tensor known[MOST_TENSORS];
@@ -105,8 +106,8 @@ static int shape_with(const struct inference *inference, int tensor, int64_t unk
 
 enum { NAME = 32 };
 
-/* Dims that depend on what is not known get names that nothing else has: an equal name would mean
-   an equal number. */
+/* Unknown dims get new names, because equal names would mean equal dims.  A dim is unknown if it
+   changes with the unknown dims of inputs. */
 static OrtStatus *set_dims(OrtTensorTypeAndShapeInfo *info, const struct inference *inference,
                            int tensor) {
     static atomic_ulong names;
@@ -140,7 +141,7 @@ static OrtStatus *set_output(const struct inference *inference, size_t index) {
     unsigned type = value_type_number(inference->input[infer_typed_as(inference->op, tensor)].type);
     OrtTensorTypeAndShapeInfo *info = NULL;
     if (type == 0 || !has_shapes(inference))
-        return NULL; /* the runtime has the type of the first input then */
+        return NULL; /* then the runtime uses the type of the first input */
     OrtStatus *status = ort->CreateTensorTypeAndShapeInfo(&info);
     if (status == NULL)
         status = ort->SetTensorElementType(info, type);

@@ -6,14 +6,13 @@
 
 #include "node.h"
 
-/* The input whose type an output has. */
+/* Returns the input that determines the type of an output. */
 int infer_typed_as(const struct node_op *op, int tensor);
 
-/* Tell the runtime the types and shapes of the first `outputs` outputs, as far as they are known.
- */
+/* Sets the types and shapes of the first `outputs` outputs, as far as they are known. */
 OrtStatus *infer_outputs(const struct node_op *op, size_t outputs, OrtShapeInferContext *context);
 
-/* What a type of the runtime says of a tensor; the rank is -1 where that is not known. */
+/* Reads a tensor's type and shape; the rank is -1 if it is not known. */
 OrtStatus *infer_known(const OrtTensorTypeAndShapeInfo *info, struct known_tensor *known);
 
 #endif

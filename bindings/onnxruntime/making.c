@@ -19,7 +19,7 @@ extern char **environ;
 
 enum { MOST_PATH = 512 };
 
-/* A directory of our own, with the nodes and what the command prints. */
+/* A temporary directory with the nodes and the command's output. */
 struct files {
     char directory[MOST_PATH], model[MOST_PATH + 16], output[MOST_PATH + 16],
         messages[MOST_PATH + 16];
@@ -55,7 +55,7 @@ static bool write_model(const struct files *files, const struct nodes_file *node
            problem_decline(reason, "%.200s: cannot write: %s", files->model, strerror(errno));
 }
 
-/* The last line of a file that says anything. */
+/* Reads the last line of a file that is not empty. */
 static void read_line(const char *path, char *line, size_t size) {
     FILE *stream = fopen(path, "re");
     char *text = NULL;
@@ -74,8 +74,8 @@ static void read_line(const char *path, char *line, size_t size) {
 
 /* ---- The command ---- */
 
-/* The environment, with another directory for caches where the session names one.  To be freed, not
-   what it points to. */
+/* Returns a copy of the environment, with another cache directory if the session sets one.  The
+   caller frees the array, but not its strings. */
 static char **environment_of(const struct making *making, char *cache, size_t size) {
     size_t count = 0, kept = 0;
     while (environ[count] != NULL)
@@ -110,7 +110,8 @@ static int spawn(char *const *arguments, char **environment, const struct files 
     return error;
 }
 
-/* false: it took too long, and is ended; the command's compilers end with it. */
+/* Waits for the command.  Returns false after a timeout; the command and its compilers are killed
+   then. */
 static bool wait_for(pid_t child, int seconds, int *status) {
     const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
     struct timespec now, end;
@@ -152,7 +153,8 @@ static bool run(char *const *arguments, const struct making *making, const struc
     return problem_decline(reason, "kvmill generate failed: %s", line);
 }
 
-/* What plans may use: the best that this processor has, unless the environment caps it. */
+/* Returns the best instruction set that plans may use: the environment's cap, or the best of this
+   CPU. */
 static const char *best_isa(void) {
     const char *best = getenv("KVMILL_ISA"), *name;
     if (best != NULL && *best != '\0')
@@ -163,7 +165,7 @@ static const char *best_isa(void) {
     return best;
 }
 
-/* The path of the library that it printed. */
+/* Runs the command, and reads the path of the library that it prints. */
 static bool generate(const struct files *files, const struct making *making,
                      const struct settings *settings, char *path, size_t size,
                      struct reason *reason) {
@@ -228,7 +230,8 @@ static bool is_slow(const struct nodes *nodes, const struct problem *problem) {
     return reason.slow;
 }
 
-/* A step may be slow where its nodes alone are not. */
+/* Marks a node that lacks kernels; also the nodes of a step that lacks them, though its nodes alone
+   may have kernels. */
 static void mark_slow(const struct nodes *nodes, size_t at, bool *slow) {
     const OrtNode *node = nodes->all[at];
     const struct node_op *op = problem_op_of(node);
@@ -245,7 +248,7 @@ static void mark_slow(const struct nodes *nodes, size_t at, bool *slow) {
             slow[i] = slow[i] || nodes->all[i] == problem.parts[j];
 }
 
-/* Those that kvmill would take, or for which it has nothing but portable code, in their order. */
+/* Finds the nodes that kvmill takes or would take, but that lack fast kernels, in their order. */
 static size_t find_slow(const struct nodes *nodes, bool *slow, const OrtNode **found) {
     size_t count = 0;
     memset(slow, 0, nodes->count * sizeof *slow);

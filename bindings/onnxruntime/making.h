@@ -7,9 +7,8 @@
 
 #include "nodes_file.h"
 
-/* Where nodes of the graph lack kernels, a pack of such becomes one of the session's.  Where that
-   fails a warning says why, the session goes on as if it had not been asked to, and making.allowed
-   becomes false. */
+/* If nodes of the graph lack kernels, generates a pack and adds it to the session's.  On failure it
+   logs a warning, sets making.allowed to false, and the session continues without the pack. */
 void making_kernels(struct making *making, struct settings *settings, const OrtLogger *logger,
                     const OrtGraph *graph, const OrtNode *const *all, size_t count);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that take no longer than sharing them out among threads. */
+/* Below this, sharing the bytes among threads takes longer than the work. */
 static const int64_t least_bytes = 128 << 10;
 
 /* ---- Plans ---- */
@@ -16,7 +16,7 @@ static const DLTensor *prototype_of(struct known_tensor *known, DLTensor *tensor
     return known->rank >= 0 ? tensor : NULL;
 }
 
-/* The inputs of a key, whose dims may be changed. */
+/* The inputs of a key; callers may change their dims. */
 struct prototypes {
     struct plan_key key;
     const DLTensor *inputs[MOST_TENSORS];
@@ -37,7 +37,7 @@ static kvmill_status plan_for(const struct node *node, const struct plan_key *ke
     return key->op->plan(node, all.inputs, key->outputs, options, plan, error);
 }
 
-/* Tests take nodes all the same. */
+/* Whether kvmill is faster.  `portable`, which tests set, skips this. */
 static kvmill_status pays(const struct node *node, const struct plan_key *key,
                           kvmill_error *error) {
     struct prototypes all;
@@ -83,7 +83,7 @@ static OrtStatus *find_plan(struct node *node, const struct node_op *op,
     return runtime_refuse(plan_cache_find(&node->plans, &key, plan, &error), &error);
 }
 
-/* The outputs that the node has. */
+/* Returns a bit for each output that the node has. */
 static uint64_t outputs_of(const struct node *node) {
     uint64_t outputs = 0;
     for (int i = 0; i < node->op->tensors; i++)

@@ -11,28 +11,27 @@
 #include "values.h"
 #include "workspaces.h"
 
-/* Inputs and outputs of an op: GroupQueryAttention has the most. */
+/* The most inputs and outputs of an op: GroupQueryAttention's. */
 enum { MOST_TENSORS = 21 };
 
-/* What is known of a tensor before a run, KVMILL_DYNAMIC where only the run knows.  The rank of one
-   that is not there is -1. */
+/* What is known of a tensor before a run.  KVMILL_DYNAMIC: only known at run time.  rank -1:
+   absent. */
 struct known_tensor {
     DLDataType type;
     int32_t rank;
     int64_t dims[MOST_RANK];
 };
 
-/* What a plan depends on besides attributes: all its bytes are compared. */
+/* What a plan depends on in addition to attributes.  All bytes are compared. */
 struct plan_key {
     const struct node_op *op;
-    uint64_t outputs; /* a bit for each tensor that is one and is there */
+    uint64_t outputs; /* a bit for each output that the node has */
     struct known_tensor input[MOST_TENSORS];
 };
 
 struct node;
 
-/* A run of a node in the runtime.  Tensors in the order of kvmill's op, as all numbers of tensors;
-   NULL: not there. */
+/* A run of a node.  Arrays have tensors in the order of kvmill's op; NULL: absent. */
 struct node_run {
     struct node *node;
     OrtKernelContext *context;
@@ -41,7 +40,7 @@ struct node_run {
     int64_t dims[MOST_TENSORS][MOST_RANK];
 };
 
-/* Tensors in the order in which the runtime has a node's inputs, or its outputs. */
+/* The inputs or outputs of the runtime's node, as numbers of kvmill's tensors. */
 struct tensor_list {
     int count;
     unsigned char tensor[MOST_TENSORS];
@@ -51,32 +50,33 @@ struct node_op {
     const char *name;
     int tensors;
     struct tensor_list inputs, outputs;
-    bool needs_kernels; /* portable ones are slower than the runtime's own; they copy as well */
-    bool only_here;     /* the runtime has no such op, and portable ones will do */
-    unsigned required;  /* inputs that must be there, a bit for each tensor */
+    bool needs_kernels; /* portable kernels are slower than the runtime's op, except in copying */
+    bool only_here;     /* the runtime has no such op, so portable kernels are acceptable */
+    unsigned required;  /* inputs that must be present, a bit for each */
     unsigned updated;   /* inputs that a run writes to */
-    unsigned copied;    /* inputs whose memory the runtime's own op makes an output of */
+    unsigned copied;    /* inputs whose memory the runtime's own op may reuse for an output */
 
-    /* The input that an output is as a cache in blocks, bytes; -1: it is none.  NULL: none is. */
+    /* Returns the input with the past of an output that is a cache in blocks; -1: it is not one.
+       NULL: no output is one. */
     int (*cache_of)(int tensor);
 
-    /* Dims that plans are made for, a bit each; the others are left open. */
+    /* Returns the dims that plans are made for, a bit each; other dims are open. */
     unsigned (*fixed)(const struct node *node, int tensor, int rank);
 
     kvmill_status (*plan)(const struct node *node, const DLTensor *const *inputs, uint64_t outputs,
                           const kvmill_plan_options *options, kvmill_plan **plan,
                           kvmill_error *error);
 
-    /* Whether kvmill is faster than the runtime's own, or why not; NULL: it always is.  There is a
-       plan for the inputs. */
+    /* Whether kvmill is faster than the runtime's op; else an error with the reason.  NULL: always.
+       Called only if the inputs have a plan. */
     kvmill_status (*pays)(const struct node *node, const DLTensor *const *inputs,
                           kvmill_error *error);
 
-    /* The rank and the dims of an output; there is a plan for the inputs. */
+    /* Sets the dims of an output and returns its rank.  Called only if the inputs have a plan. */
     int (*shape)(const struct node *node, const DLTensor *const *inputs, int tensor,
                  int64_t dims[MOST_RANK]);
 
-    /* Bytes that a run reads and writes, about. */
+    /* Returns the approximate bytes that a run reads and writes. */
     int64_t (*work)(const DLTensor *const *given);
 
     OrtStatus *(*run)(struct node_run *run, const kvmill_plan *plan);
@@ -88,8 +88,7 @@ struct node {
     const struct node_op *op;
     struct attributes attributes;
     struct settings settings;
-    int place[MOST_TENSORS]; /* of a tensor among the inputs, or outputs, of the runtime's node; -1
-                              */
+    int place[MOST_TENSORS]; /* index among the node's inputs or outputs, or -1 */
     struct plan_cache plans;
     struct workspaces workspaces;
 };
@@ -105,29 +104,28 @@ static inline int node_op_cache_of(const struct node_op *op, int tensor) {
     return op->cache_of != NULL ? op->cache_of(tensor) : -1;
 }
 
-/* A node without places; NULL: out of memory.  node_close also takes NULL. */
+/* Returns a node without places, or NULL if out of memory.  node_close also takes NULL. */
 struct node *node_open(const struct node_op *op, const struct attributes *attributes,
                        const struct settings *settings);
 void node_close(struct node *node);
 
-/* Whether kvmill has a plan for a node with these inputs, by tensors, and the outputs that have
-   places, which pays: KVMILL_OK, or why not.  fast: KVMILL_E_KERNEL refuses what no pack has fast
-   kernels for.
- */
+/* Checks that kvmill has a plan for a node with these inputs and the outputs that have places, and
+   is faster.  fast: returns KVMILL_E_KERNEL if no pack has fast kernels for it. */
 kvmill_status node_try(const struct node *node, const struct known_tensor *inputs, bool fast,
                        kvmill_error *error);
 
-/* Run in the runtime's threads.  Any thread. */
+/* Runs a node on the runtime's threads.  Any thread. */
 OrtStatus *node_compute(struct node *node, OrtKernelContext *context);
 
-/* What ops run with: a plan on tensors, and another of the ops on tensors. */
+/* The first runs a plan on tensors; the second finds the plan of an op for the tensors, and runs
+   it. */
 OrtStatus *node_run_plan(const struct node_run *run, const struct node_op *op,
                          const kvmill_plan *plan, const DLTensor *const *given);
 OrtStatus *node_run_op(const struct node_run *run, const struct node_op *op,
                        const DLTensor *const *given);
 
-/* Parts that any thread may run, in the runtime's threads where `bytes` that they read and write
-   are many. */
+/* Runs parts, each of which may run on any thread; on the runtime's threads if `bytes`, read and
+   written, are many. */
 OrtStatus *node_share(const struct node_run *run, int64_t bytes, int64_t parts,
                       void (*part)(void *data, int64_t index), void *data);
 

@@ -10,7 +10,7 @@
 
 /* ---- Protocol buffers ---- */
 
-/* A message, which stays where it is begun; what could not be written makes it bad. */
+/* A message, which must not move after `begin`.  bad: writing failed. */
 struct message {
     FILE *stream;
     char *data;
@@ -69,7 +69,7 @@ static void end(struct message *message) {
         message->bad = true;
 }
 
-/* The part becomes a field of the whole. */
+/* Ends a part, and adds it to the whole as a field. */
 static void put_message(struct message *whole, int field, struct message *part) {
     end(part);
     if (part->bad)
@@ -103,7 +103,7 @@ static void put_shape(struct message *tensor, const struct known_tensor *known) 
     put_message(tensor, TENSOR_SHAPE, &shape);
 }
 
-/* What the graph says of a value; nothing of one whose type is not known. */
+/* Writes a value's type and shape, if the type is known. */
 static void put_value(struct message *graph, int field, const OrtValueInfo *value) {
     struct message info, type, tensor;
     struct known_tensor known;
@@ -156,7 +156,7 @@ static void put_node(struct message *graph, const OrtNode *node, const struct va
     put_message(graph, GRAPH_NODE, &message);
 }
 
-/* ---- Values, each once ---- */
+/* ---- Values, each written once ---- */
 
 struct names {
     const char **items;
@@ -187,7 +187,7 @@ struct sides {
     struct values inputs, outputs;
 };
 
-/* What nodes make is no input of the graph: so all outputs come first. */
+/* Outputs come first, because an output of a node is not an input of the graph. */
 static void put_graph(struct message *model, const OrtNode *const *nodes, const struct sides *sides,
                       size_t count, struct names *names) {
     struct message graph;

@@ -6,14 +6,14 @@
 
 #include "problem.h"
 
-/* The message's bytes; data NULL: there was no memory, or the runtime did not tell.  The caller's.
- */
+/* The bytes of a model, which the caller frees.  data NULL: out of memory, or the runtime did not
+   provide what is needed. */
 struct nodes_file {
     unsigned char *data;
     size_t size;
 };
 
-/* Nodes that problem_of_node takes. */
+/* Writes nodes that problem_of_node takes. */
 struct nodes_file nodes_file_of(const OrtGraph *graph, const OrtNode *const *nodes, size_t count);
 
 #endif

@@ -15,7 +15,7 @@ static int axis_of(const struct node *node, int rank) {
     return (int)(axis < 0 ? axis + rank : axis);
 }
 
-/* Kernels are made for the rows: what is after the axis. */
+/* Kernels are made for rows: dims after the axis are fixed. */
 static unsigned fixed_of_scatter(const struct node *node, int tensor, int rank) {
     int axis = axis_of(node, rank);
     bool indices = tensor == KVMILL_TENSOR_SCATTER_WRITE_INDICES;
@@ -86,7 +86,7 @@ enum {
         1u << KVMILL_ATTENTION_Q | 1u << KVMILL_ATTENTION_K | 1u << KVMILL_ATTENTION_V
 };
 
-/* Numbers and sizes of heads. */
+/* Kernels are made for numbers and sizes of heads. */
 static unsigned fixed_of_attention(const struct node *node, int tensor, int rank) {
     bool rows = tensor <= KVMILL_ATTENTION_V || tensor == KVMILL_ATTENTION_PAST_KEY ||
                 tensor == KVMILL_ATTENTION_PAST_VALUE;
@@ -123,7 +123,7 @@ static kvmill_status plan_attention(const struct node *node, const DLTensor *con
     return kvmill_plan_attention(&op, options, plan, error);
 }
 
-/* A tensor of rank 3 does not say how many heads there are: the attribute does. */
+/* The number of heads is an attribute if the tensor has rank 3. */
 static int64_t heads_of(const DLTensor *tensor, int64_t said) {
     return tensor->ndim == 4 ? tensor->shape[1] : said;
 }
@@ -165,7 +165,7 @@ static int shape_of_attention(const struct node *node, const DLTensor *const *in
     return 4;
 }
 
-/* Keys and values, for each query. */
+/* Counts keys and values once per query. */
 static int64_t work_of_attention(const DLTensor *const *given) {
     static const int read[] = {KVMILL_ATTENTION_K, KVMILL_ATTENTION_V, KVMILL_ATTENTION_PAST_KEY,
                                KVMILL_ATTENTION_PAST_VALUE};
@@ -193,7 +193,7 @@ const struct node_op attention_op = {
     .run = run_attention,
 };
 
-/* ---- TensorScatter of K and V, then Attention over what is valid ---- */
+/* ---- TensorScatter of K and V, then Attention to the valid keys ---- */
 
 static kvmill_status plan_step(const struct node *node, const DLTensor *const *inputs,
                                uint64_t outputs, const kvmill_plan_options *options,
@@ -219,8 +219,8 @@ static int64_t number_at(const DLTensor *tensor, int64_t i) {
     return tensor != NULL ? ((const int64_t *)tensor->data)[i] : 0;
 }
 
-/* The two ops place the queries of an entry at the end of what is valid there, the step where the
-   new rows go. */
+/* Whether the step can run as one op: the two ops put an entry's queries at the end of its valid
+   keys, the step puts them where its new rows are. */
 static bool is_one_step(const DLTensor *const *given) {
     const DLTensor *starts = given[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES];
     const DLTensor *lengths = given[KVMILL_ATTENTION_NONPAD_KV_SEQLEN];
@@ -274,7 +274,7 @@ const struct node_op step_op = {
     .needs_kernels = true,
     .tensors = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS,
     .inputs = {8, {ATTENTION_INPUTS, KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES}},
-    .outputs = {4, {ATTENTION_OUTPUTS}}, /* qk_matmul_output is never there */
+    .outputs = {4, {ATTENTION_OUTPUTS}}, /* qk_matmul_output is always absent */
     .required = QUERIES_KEYS_VALUES | 1u << KVMILL_ATTENTION_PAST_KEY |
                 1u << KVMILL_ATTENTION_PAST_VALUE | 1u << KVMILL_ATTENTION_NONPAD_KV_SEQLEN,
     .fixed = fixed_of_attention,

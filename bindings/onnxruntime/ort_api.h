@@ -14,21 +14,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Custom ops do with ORT_LEAST: there they use no member of struct ort_api from number 275 on. */
+/* ORT_LEAST is enough for custom ops: with older runtimes they use no member of struct ort_api from
+   number 275 on. */
 enum { ORT_VERSION = 24, ORT_LEAST = 20 };
 
-/* Codes of a status. */
+/* Status codes. */
 enum { ORT_IS_FAILED = 1, ORT_IS_INVALID_ARGUMENT = 2 };
 
-/* Levels of a logger. */
+/* Log levels. */
 enum { ORT_LOG_INFO = 1, ORT_LOG_WARNING = 2 };
 
-/* Kinds of attributes. */
+/* Attribute types. */
 enum { ORT_ATTRIBUTE_INTEGER = 1, ORT_ATTRIBUTE_FLOAT = 3, ORT_ATTRIBUTE_STRING = 5 };
 
 enum { ORT_DEVICE_CPU = 0 };
 
-/* Inputs and outputs of custom ops. */
+/* Whether inputs and outputs of custom ops are required. */
 enum { ORT_REQUIRED = 0, ORT_OPTIONAL = 1 };
 
 typedef struct OrtStatus OrtStatus;
@@ -58,7 +59,7 @@ typedef struct OrtNodeComputeContext OrtNodeComputeContext;
 typedef struct OrtAllocator OrtAllocator;
 typedef struct OrtDataTransferImpl OrtDataTransferImpl;
 
-/* What is run in parallel. */
+/* Part `index` of a parallel loop. */
 typedef void (*ort_part)(void *data, size_t index);
 
 /* ---- Tables of the runtime ---- */
@@ -204,19 +205,19 @@ struct ort_api_base {
     const char *(*GetVersionString)(void);
 };
 
-/* ---- Structs that it is given ---- */
+/* ---- Structs that the runtime receives ---- */
 
 /* A custom op. */
 struct ort_custom_op {
     uint32_t version;
-    void *CreateKernel; /* before CreateKernelV2 */
+    void *CreateKernel; /* replaced by CreateKernelV2 */
     const char *(*GetName)(const struct ort_custom_op *op);
     const char *(*GetExecutionProviderType)(const struct ort_custom_op *op);
     unsigned (*GetInputType)(const struct ort_custom_op *op, size_t index);
     size_t (*GetInputTypeCount)(const struct ort_custom_op *op);
     unsigned (*GetOutputType)(const struct ort_custom_op *op, size_t index);
     size_t (*GetOutputTypeCount)(const struct ort_custom_op *op);
-    void *KernelCompute; /* before KernelComputeV2 */
+    void *KernelCompute; /* replaced by KernelComputeV2 */
     void (*KernelDestroy)(void *kernel);
     unsigned (*GetInputCharacteristic)(const struct ort_custom_op *op, size_t index);
     unsigned (*GetOutputCharacteristic)(const struct ort_custom_op *op, size_t index);
@@ -237,7 +238,7 @@ struct ort_custom_op {
     void (*ReleaseAliasMap)(int *inputs, int *outputs);
 };
 
-/* What computes a fused node. */
+/* Computes a fused node. */
 struct ort_node_compute_info {
     uint32_t ort_version_supported;
     OrtStatus *(*CreateState)(OrtNodeComputeInfo *info, OrtNodeComputeContext *context,
@@ -246,7 +247,7 @@ struct ort_node_compute_info {
     void (*ReleaseState)(OrtNodeComputeInfo *info, void *state);
 };
 
-/* An execution provider of a session; members up to version 24. */
+/* An execution provider in a session; has the members up to version 24. */
 struct ort_ep {
     uint32_t ort_version_supported;
     const char *(*GetName)(const OrtEp *ep);
@@ -257,7 +258,7 @@ struct ort_ep {
     void *unused[10];
 };
 
-/* What makes them; members up to version 24. */
+/* Creates providers; has the members up to version 24. */
 struct ort_ep_factory {
     uint32_t ort_version_supported;
     const char *(*GetName)(const OrtEpFactory *factory);
@@ -271,11 +272,11 @@ struct ort_ep_factory {
     void (*ReleaseEp)(OrtEpFactory *factory, OrtEp *ep);
     uint32_t (*GetVendorId)(const OrtEpFactory *factory);
     const char *(*GetVersion)(const OrtEpFactory *factory);
-    void *unused_models[2]; /* compiled ones; allocators */
+    void *unused_models[2]; /* for compiled models, allocators */
     void (*ReleaseAllocator)(OrtEpFactory *factory, OrtAllocator *allocator);
     OrtStatus *(*CreateDataTransfer)(OrtEpFactory *factory, OrtDataTransferImpl **out);
     bool (*IsStreamAware)(const OrtEpFactory *factory);
-    void *unused_memory[3]; /* streams; why devices are unfit; memory of others */
+    void *unused_memory[3]; /* for streams, reasons of unfit devices, memory of others */
     OrtStatus *(*GetNumCustomOpDomains)(OrtEpFactory *factory, size_t *count);
     OrtStatus *(*GetCustomOpDomains)(OrtEpFactory *factory, OrtCustomOpDomain **domains,
                                      size_t count);

@@ -13,7 +13,7 @@ const struct pmx_domain pmx_domains[PMX_DOMAINS] = {
     {"pmx.dynamic_batching", true},
 };
 
-/* ---- Which op ---- */
+/* ---- Finding an op ---- */
 
 unsigned pmx_bit(const struct node_op *op) {
     for (int i = 0; i < PMX_OPS; i++)
@@ -46,7 +46,8 @@ static int layer_axis(const struct node *node) {
     return node->attributes.cache_attention.cache_layout == 0;
 }
 
-/* KeyValueCache has no attributes for heads, and layers are often said by the cache alone. */
+/* KeyValueCache has no attributes for heads, and often only the cache's shape has the number of
+   layers. */
 static unsigned fixed(const struct node *node, int tensor, int rank) {
     bool heads = tensor == KVMILL_CACHE_ATTENTION_CURRENT_KEY && rank >= 2;
     if (tensor == KVMILL_CACHE_ATTENTION_CACHE)
@@ -66,7 +67,7 @@ static int64_t known_or(const DLTensor *tensor, int from_end, int64_t otherwise)
     return known ? tensor->shape[tensor->ndim - from_end] : otherwise;
 }
 
-/* Where the model does not say them, any that there can be: a run has a plan of its own. */
+/* If the model does not say the heads, uses any valid ones: a run makes its own plan. */
 static void set_heads(const DLTensor *key, kvmill_cache_attention *op) {
     op->num_kv_heads = known_or(key, 2, 1);
     op->head_dim = known_or(key, 1, op->quant_bit != 0 ? op->quant_group : 1);
@@ -108,7 +109,7 @@ PLAN(multi_head_cache_attention)
 
 /* ---- Outputs ---- */
 
-/* What the last number of a tensor says; KVMILL_DYNAMIC: it has no memory yet. */
+/* Returns the last number of a tensor; KVMILL_DYNAMIC: it has no memory yet. */
 static int64_t last_number(const DLTensor *tensor) {
     int64_t count = tensor != NULL ? value_count(tensor) : 0;
     if (count < 1 || tensor->data == NULL || !value_has_type(tensor, kDLInt, 64))
@@ -116,21 +117,21 @@ static int64_t last_number(const DLTensor *tensor) {
     return ((const int64_t *)tensor->data)[count - 1];
 }
 
-/* Rows that are read back.  Lengths that no cache can have are refused by the run, which needs
-   outputs of some size for that. */
+/* Returns the rows that are read back.  For invalid lengths it returns `added`: the run refuses
+   them, but needs outputs for that. */
 static int64_t rows_read(const struct node *node, const DLTensor *const *inputs, int64_t added) {
     bool dynamic = is_dynamic(node->op);
     const DLTensor *cache = inputs[KVMILL_CACHE_ATTENTION_CACHE];
     int64_t last = last_number(
         inputs[dynamic ? KVMILL_CACHE_ATTENTION_KVSTARTS : KVMILL_CACHE_ATTENTION_START_POS]);
-    if (cache == NULL || cache->data == NULL) /* no run yet */
+    if (cache == NULL || cache->data == NULL) /* before a run */
         return KVMILL_DYNAMIC;
     if (last < 0 || last > value_count(cache))
         return added;
     return dynamic ? last : last + added;
 }
 
-/* query, or the keys that are read back. */
+/* An output has the shape of query, or of the keys that are read back. */
 static int shape(const struct node *node, const DLTensor *const *inputs, int tensor,
                  int64_t dims[MOST_RANK]) {
     const DLTensor *first = inputs[node->op->inputs.tensor[0]];
@@ -145,7 +146,7 @@ static int shape(const struct node *node, const DLTensor *const *inputs, int ten
 
 /* ---- Runs ---- */
 
-/* All of the cache, for each new token. */
+/* Counts the whole cache once per new token. */
 static int64_t work(const DLTensor *const *given) {
     const DLTensor *query = given[KVMILL_CACHE_ATTENTION_QUERY];
     const DLTensor *first = query != NULL ? query : given[KVMILL_CACHE_ATTENTION_CURRENT_KEY];

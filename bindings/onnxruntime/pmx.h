@@ -7,11 +7,11 @@
 
 #include "node.h"
 
-/* By their numbers in pmx_signatures.h. */
+/* The ops, by their numbers in pmx_signatures.h. */
 enum { PMX_STATIC_OPS = 3, PMX_OPS = 6 };
 extern const struct node_op pmx_ops[PMX_OPS];
 
-/* pmx is what opmx was called at first. */
+/* A domain of PMX; pmx is the former name of opmx. */
 struct pmx_domain {
     const char *name;
     bool dynamic;
@@ -19,15 +19,15 @@ struct pmx_domain {
 enum { PMX_DOMAINS = 4 };
 extern const struct pmx_domain pmx_domains[PMX_DOMAINS];
 
-/* The op of a node; NULL: none of PMX's. */
+/* Returns the op of a node, or NULL if it is not PMX's. */
 const struct node_op *pmx_op_of_node(const char *domain, const char *name, size_t inputs);
 
-/* The op of a node that has so many inputs, the last ones perhaps without a name.  With dynamic
-   batching there are always more than without: fewer are what PMX's exporter writes in that domain
-   for the op of a static batch. */
+/* Returns the op of a node with this number of inputs, including absent ones at the end.  Ops of
+   dynamic batching always have more inputs than static ones, so a node with fewer is the static op:
+   PMX's exporter writes these in the domain of dynamic batching. */
 const struct node_op *pmx_op_with(const struct node_op *op, size_t inputs);
 
-/* A bit for the op's number; 0: none of PMX's. */
+/* Returns the bit of an op's number; 0: it is not PMX's. */
 unsigned pmx_bit(const struct node_op *op);
 
 #endif

@@ -20,14 +20,14 @@ bool problem_decline(struct reason *reason, const char *format, ...) {
     return false;
 }
 
-/* The runtime's own words; the status is forgotten. */
+/* Declines with the runtime's message, and releases the status. */
 static bool decline_for(struct reason *reason, OrtStatus *status) {
     problem_decline(reason, "%s", ort->GetErrorMessage(status));
     ort->ReleaseStatus(status);
     return false;
 }
 
-/* ---- What graphs say ---- */
+/* ---- Reading graphs ---- */
 
 typedef OrtStatus *(*get_text)(const OrtNode *node, const char **out);
 
@@ -119,7 +119,7 @@ const struct node_op *problem_op_of(const OrtNode *node) {
                : NULL;
 }
 
-/* Values that have a name; false: one is beyond the list. */
+/* Sets the values that have a name.  Returns false if one is beyond the list. */
 static bool set_side(struct problem *problem, struct values values,
                      const struct tensor_list *list) {
     bool fits = true;
@@ -166,7 +166,7 @@ static bool check_input(const struct problem *problem, int i, struct reason *rea
     return true;
 }
 
-/* What the runtime checks of ops that it has itself. */
+/* Checks what the runtime checks for its own ops. */
 static bool check_values(const struct problem *problem, struct reason *reason) {
     const struct node_op *op = problem->op;
     bool right = true;
@@ -208,14 +208,14 @@ static const OrtNode *maker_of(const OrtValueInfo *value, const OrtNode *const *
     return maker;
 }
 
-/* Next to last, which is also the default. */
+/* Whether the axis is the last but one, which is also the default. */
 static bool has_cache_axis(const struct problem *scatter) {
     struct known_tensor known;
     return scatter->attributes.axis == -2 ||
            (problem_known(scatter->value[0], &known) && scatter->attributes.axis == known.rank - 2);
 }
 
-/* The cache is what the model gives, and nobody else reads it. */
+/* Whether a value is an output of the graph that only one node reads. */
 static bool is_cache(const OrtValueInfo *value) {
     size_t readers = 0;
     bool given = false;
@@ -223,7 +223,7 @@ static bool is_cache(const OrtValueInfo *value) {
            runtime_succeeded(ort->ValueInfo_IsGraphOutput(value, &given)) && given && readers == 1;
 }
 
-/* The TensorScatter of one side becomes part of the step. */
+/* Makes the TensorScatter of one side part of the step. */
 static bool add_scatter(struct problem *step, int side, const OrtNode *node) {
     struct problem scatter;
     struct reason reason;
@@ -263,7 +263,7 @@ bool problem_of_step(const OrtNode *attention, const OrtNode *const *nodes, size
 
 /* ---- Plans ---- */
 
-/* open: the rank may be left to the run. */
+/* open: the rank may be unknown before a run. */
 static bool read_known(const OrtValueInfo *value, bool open, struct known_tensor *known,
                        struct reason *reason) {
     if (!problem_known(value, known))
@@ -277,7 +277,7 @@ static bool read_known(const OrtValueInfo *value, bool open, struct known_tensor
                            problem_value_name(value), MOST_RANK);
 }
 
-/* Where a value is among others; -1: it is not there. */
+/* Returns the place of a value in a list, or -1.  Without a list: 0 if there is a value. */
 static int place_of(const OrtValueInfo *value, const struct values *values) {
     for (size_t i = 0; value != NULL && values != NULL && i < values->count; i++)
         if (is_same(value, values->items[i]))
@@ -288,7 +288,7 @@ static int place_of(const OrtValueInfo *value, const struct values *values) {
 static const char no_kernels[] =
     "no pack has fast kernels of its shape: kvmill generate makes them";
 
-/* reason: also what there is to say of a plan. */
+/* reason: set if there is no plan, or to a remark on the plan. */
 static bool has_plan(const struct problem *problem, struct node *node, struct reason *reason) {
     struct known_tensor known[MOST_TENSORS];
     kvmill_error error;

@@ -11,7 +11,7 @@
 
 static const char *const provider_name = "KvmillExecutionProvider";
 
-/* A session's.  The runtime has its address as that of `base`. */
+/* The provider of a session.  The runtime has the address of `base`. */
 struct provider {
     struct ort_ep base;
     struct settings settings;
@@ -19,7 +19,7 @@ struct provider {
     const OrtLogger *logger;
 };
 
-/* A node that is compiled. */
+/* A compiled node. */
 struct compiled {
     struct ort_node_compute_info base;
     struct node *node;
@@ -27,9 +27,9 @@ struct compiled {
 
 static const struct ort_ep_api *provider_api;
 
-/* ---- What is taken ---- */
+/* ---- Taking nodes ---- */
 
-/* The nodes of a graph, and which of them are taken. */
+/* The nodes of a graph, and whether each is taken. */
 struct claim {
     const struct provider *provider;
     OrtEpGraphSupportInfo *info;
@@ -55,7 +55,7 @@ static OrtStatus *take(const struct claim *claim, const struct problem *problem,
                                                            problem->part_count, NULL);
 }
 
-/* Without a node that the runtime does not have, there is no session. */
+/* Logs a warning if the runtime does not have the op, because the session then fails. */
 static OrtStatus *leave(const struct claim *claim, const OrtNode *node,
                         const struct reason *reason) {
     bool fatal = problem_op_of(node)->only_here;
@@ -65,7 +65,7 @@ static OrtStatus *leave(const struct claim *claim, const OrtNode *node,
     return NULL;
 }
 
-/* Steps first: their nodes are not taken one by one. */
+/* Steps are considered first, so that their nodes are not taken one by one. */
 static OrtStatus *consider_step(const struct claim *claim, const OrtNode *node) {
     struct problem problem;
     struct reason reason;
@@ -99,7 +99,7 @@ static OrtStatus *consider(const struct claim *claim) {
 
 /* ---- A graph ---- */
 
-/* The nodes of a graph; to be freed, also after a failure. */
+/* Gets the nodes of a graph.  The caller frees them, also after a failure. */
 static OrtStatus *nodes_of(const OrtGraph *graph, const OrtNode ***nodes, size_t *count) {
     OrtStatus *status = ort->Graph_GetNumNodes(graph, count);
     *nodes = NULL;
@@ -157,7 +157,7 @@ static struct compiled *compiled_of(struct node *node) {
 
 /* ---- Compiling ---- */
 
-/* A graph of one node, or of a step: what was taken before. */
+/* Reads a graph that was taken: of one node, or of a step. */
 static bool problem_of_graph(const OrtNode *const *nodes, size_t count, struct problem *problem,
                              struct reason *reason) {
     if (count == 1)
@@ -300,7 +300,7 @@ static void release(OrtEpFactory *factory, OrtEp *ep) {
     free(ep);
 }
 
-/* The CPU's memory: the runtime's own. */
+/* Nothing to release: memory is the runtime's own. */
 static void release_allocator(OrtEpFactory *factory, OrtAllocator *allocator) {
     (void)factory, (void)allocator;
 }
@@ -316,7 +316,7 @@ static bool is_stream_aware(const OrtEpFactory *factory) {
     return false;
 }
 
-/* PMX's and kvmill's: the runtime loads no model with ops that it has never heard of. */
+/* The runtime only loads models whose ops it knows, so it needs PMX's and kvmill's domains. */
 static OrtStatus *count_domains(OrtEpFactory *factory, size_t *count) {
     (void)factory;
     *count = CLAIMED_DOMAINS;

@@ -7,8 +7,8 @@
 const struct ort_api *ort;
 bool runtime_is_old;
 
-/* The second number of a version, "1.24.0".  Asked for functions that it lacks, a runtime complains
-   on standard error, so it is not asked. */
+/* Returns the minor version of, for example, "1.24.0".  A runtime prints an error if it is asked
+   for an API that it does not have; the version avoids this. */
 static unsigned minor_of(const char *version) {
     unsigned major = 0, minor = 0;
     bool known = sscanf(version, "%u.%u", &major, &minor) == 2;
@@ -31,7 +31,7 @@ OrtStatus *runtime_open(const struct ort_api_base *base, unsigned least) {
     return base->GetApi(1)->CreateStatus(ORT_IS_FAILED, message);
 }
 
-/* "kvmill: " and the words. */
+/* A text that begins with "kvmill: ". */
 struct message {
     char text[512];
 };

@@ -8,26 +8,26 @@
 
 #include "ort_api.h"
 
-/* Its functions.  Set by runtime_open, before anything else is called. */
+/* The runtime's functions.  runtime_open sets it, before all other calls. */
 extern const struct ort_api *ort;
 
-/* Whether it is older than ORT_VERSION. */
+/* Whether the runtime is older than ORT_VERSION. */
 extern bool runtime_is_old;
 
-/* Find the functions.  A runtime older than 1.`least` is refused. */
+/* Finds the functions.  Fails if the runtime is older than 1.`least`. */
 OrtStatus *runtime_open(const struct ort_api_base *base, unsigned least);
 
-/* A status with a message.  The caller's, who mostly hands it on. */
+/* Returns a status with a message, which the caller must release or pass on. */
 __attribute__((format(printf, 2, 3))) OrtStatus *runtime_fail(unsigned code, const char *format,
                                                               ...);
 
-/* What kvmill refused; NULL where that is nothing. */
+/* Returns a status with kvmill's error, or NULL for KVMILL_OK. */
 OrtStatus *runtime_refuse(kvmill_status status, const kvmill_error *error);
 
-/* Forget a status: true where it was success. */
+/* Releases a status.  Returns whether it was success. */
 bool runtime_succeeded(OrtStatus *status);
 
-/* A line of the runtime's log. */
+/* Writes a line to the runtime's log. */
 __attribute__((format(printf, 3, 4))) void runtime_log(const OrtLogger *logger, unsigned level,
                                                        const char *format, ...);
 

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const kvmill_pack KVMILL_ORT_PACK; /* the library's own */
+extern const kvmill_pack KVMILL_ORT_PACK; /* in this library */
 
 /* ---- Entries ---- */
 
-/* Options of a provider have its name in small letters before theirs. */
+/* The runtime puts the provider's name in lower case before the names of its options. */
 static const char *value_of(const OrtKeyValuePairs *entries, const char *name) {
     char option[96], entry[64];
-    if (entries == NULL) /* older runtimes tell kernels none */
+    if (entries == NULL) /* older runtimes give kernels no entries */
         return NULL;
     snprintf(option, sizeof option, "ep.kvmillexecutionprovider.%s", name);
     snprintf(entry, sizeof entry, "kvmill.%s", name);
@@ -72,7 +72,7 @@ static OrtStatus *read_seconds(const char *value, int *seconds) {
 
 /* ---- Packs ---- */
 
-/* The first reason is the one that is told. */
+/* Keeps the first reason only. */
 static void keep(void *data, const char *reason) {
     OrtStatus **status = data;
     if (*status == NULL)

@@ -27,15 +27,15 @@ struct settings {
     const char *math; /* NULL: f32 */
 };
 
-/* How the provider makes kernels. */
+/* Whether and how the provider generates kernels. */
 struct making {
     bool allowed;
-    char directory[512]; /* "": the user's */
+    char directory[512]; /* "": the user's cache directory */
     int seconds;
 };
 
-/* Read the entries, and release them.  A pack that cannot be used, and any other value, is refused.
-   making: NULL, nobody is going to. */
+/* Reads the entries, and releases them.  Fails for a pack that cannot be used and for invalid
+   values.  making: NULL if the caller makes no kernels. */
 OrtStatus *settings_take(struct settings *settings, struct making *making,
                          OrtKeyValuePairs *entries);
 

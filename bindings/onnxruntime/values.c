@@ -38,7 +38,7 @@ unsigned value_type_number(DLDataType type) {
     return number;
 }
 
-/* As the function of newer runtimes, which allocates nothing. */
+/* Reads the type and shape with functions of old runtimes; the newer function allocates nothing. */
 static OrtStatus *look_at(const OrtValue *value, unsigned *type, int64_t dims[MOST_RANK],
                           size_t *rank) {
     OrtTensorTypeAndShapeInfo *info = NULL;

@@ -49,7 +49,7 @@ static void set_gather_nd(const struct node *node, const DLTensor *data, const D
     windows->vector = points;
 }
 
-/* All of the data along the axis, elsewhere what indices have: the others are no part of it. */
+/* The data extends along the whole axis, and along other axes as far as the indices. */
 static void set_scatter_elements(const struct node *node, const DLTensor *data,
                                  const DLTensor *indices, struct windows *windows) {
     int64_t axis = axis_of(node, data);
@@ -61,7 +61,7 @@ static void set_scatter_elements(const struct node *node, const DLTensor *data,
         windows->data[d] = d == axis ? data->shape[d] : indices->shape[d];
 }
 
-/* ---- What kvmill takes ---- */
+/* ---- Nodes that kvmill takes ---- */
 
 static bool is_known(const DLTensor *tensor) {
     bool known = true;
@@ -132,7 +132,7 @@ static kvmill_status check_elements(const struct node *node, const DLTensor *dat
     return fits ? KVMILL_OK : refuse(error, "indices reach beyond the data's other axes");
 }
 
-/* What the numbers below need to be right. */
+/* Checks shapes, so that the dimension numbers below are valid. */
 static kvmill_status check_shapes(const struct node *node, const DLTensor *data,
                                   const DLTensor *indices, kvmill_error *error) {
     if (node->op == &gather_nd_op)
@@ -168,7 +168,7 @@ static unsigned fixed(const struct node *node, int tensor, int rank) {
     return ~0u;
 }
 
-/* One element along an axis that starts name, all of the others. */
+/* A window has one element along the axes that starts select, and all elements of the rest. */
 static struct windows_axes slices_of(const struct windows *windows, int rank) {
     const struct windows_axes *lists[] = {&windows->dropped, &windows->batching};
     struct windows_axes slices = {.count = (size_t)rank};
@@ -233,7 +233,7 @@ static kvmill_status plan_scatter(const struct node *node, const DLTensor *const
 
 /* ---- Outputs ---- */
 
-/* What comes before the axis, then the indices, then what comes after it. */
+/* The result has the dims before the axis, then those of the indices, then those after the axis. */
 static int shape_of_gather(const struct node *node, const DLTensor *const *inputs, int tensor,
                            int64_t dims[MOST_RANK]) {
     const DLTensor *data = inputs[WINDOWS_DATA], *indices = inputs[WINDOWS_INDICES];
@@ -261,8 +261,8 @@ static int shape_of_scatter(const struct node *node, const DLTensor *const *inpu
 
 /* ---- Where kvmill is faster ---- */
 
-/* As bench/onnxruntime_windows.py shows: rows that lie side by side the runtime copies as fast, and
-   below some size a provider costs more than it gains. */
+/* Measured by bench/onnxruntime_windows.py: the runtime copies adjacent rows as fast, and for small
+   sizes a provider costs more time than it saves. */
 enum { LEAST_RESULT = 512 << 10, LEAST_OF_ROWS = 8 << 20, LEAST_UPDATES = 1024 };
 
 static kvmill_status pays_of_gather(const struct node *node, const DLTensor *const *inputs,

@@ -17,14 +17,14 @@ struct windows_axes {
     size_t count;
 };
 
-/* StableHLO's words for a node. */
+/* A node in StableHLO's terms. */
 struct windows {
     struct windows_axes offsets, dropped, batching, mapped;
     int64_t vector;          /* the axis of index vectors */
-    int64_t data[MOST_RANK]; /* extents of the part of the data that indices reach */
+    int64_t data[MOST_RANK]; /* dims of the part of the data that indices can reach */
 };
 
-/* Those of a node on such tensors; or why there are none. */
+/* Sets the windows of a node with these tensors; fails if it has none. */
 kvmill_status windows_find(const struct node *node, const DLTensor *const *inputs,
                            struct windows *windows, kvmill_error *error);
 

@@ -8,12 +8,12 @@
 
 /* ---- Indices ---- */
 
-/* Index vectors, and the extent that each of their components counts from the end of. */
+/* Index vectors; extent: for each component, what is added to negative ones. */
 struct indices {
     const DLTensor *tensor;
     int64_t extent[MOST_RANK];
     int64_t components, vectors;
-    bool negative; /* some are */
+    bool negative; /* at least one is negative */
 };
 
 static int64_t index_at(const DLTensor *tensor, int64_t i) {
@@ -28,7 +28,7 @@ static OrtStatus *refuse_index(const struct indices *indices, int64_t at, int64_
                         at, index_at(indices->tensor, at), -extent, extent - 1);
 }
 
-/* Two loops of one text, each without a look at the type. */
+/* One loop per type, so that it does not test the type. */
 #define LOOK(TYPE)                                                                                 \
     static int look_##TYPE(const TYPE *index, int64_t count, int64_t step, int64_t extent) {       \
         int wrong = 0, negative = 0;                                                               \
@@ -83,7 +83,7 @@ static void count_from_first(const struct indices *indices, void *to) {
 
 /* ---- Runs ---- */
 
-/* With indices that may be negative: those that are not, in memory of the run's own. */
+/* Runs the plan; if indices are negative, on a copy without negative ones. */
 static OrtStatus *run_on(const struct node_run *run, const kvmill_plan *plan,
                          const struct indices *indices, const DLTensor **given) {
     struct workspaces *all = &run->node->workspaces;
@@ -134,7 +134,7 @@ static void copy_part(void *data, int64_t part) {
     memcpy(copy->to + start, copy->from + start, (size_t)(rest < COPY_BYTES ? rest : COPY_BYTES));
 }
 
-/* What no index names stays: nothing is to be done where that is in place. */
+/* Copies the data to the result, unless they share memory. */
 static OrtStatus *keep(const struct node_run *run) {
     const DLTensor *data = run->given[WINDOWS_DATA];
     struct copy copy = {data->data, run->given[WINDOWS_SCATTERED]->data, value_bytes(data)};

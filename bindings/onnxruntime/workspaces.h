@@ -9,7 +9,7 @@
 
 struct workspace {
     struct workspace *next;
-    void *memory; /* at a multiple of 64; NULL where size is 0 */
+    void *memory; /* aligned to 64 bytes; NULL if size is 0 */
     size_t size;
 };
 
@@ -20,10 +20,11 @@ struct workspaces {
 
 void workspaces_open(struct workspaces *all);
 
-/* No run uses them any more. */
+/* Frees the workspaces; no run may use them any more. */
 void workspaces_close(struct workspaces *all);
 
-/* At least that many bytes, the caller's alone; NULL: out of memory.  Any thread, as the next. */
+/* Returns a workspace of at least `size` bytes, or NULL if out of memory.  Any thread may call this
+   and workspace_give_back. */
 struct workspace *workspace_take(struct workspaces *all, size_t size);
 void workspace_give_back(struct workspaces *all, struct workspace *workspace);
 

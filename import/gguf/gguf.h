@@ -8,12 +8,12 @@
 #include "../../base/text.h"
 #include "../hf/config.h"
 
-/* The name ends with ".gguf". */
+/* Whether a name ends with ".gguf". */
 bool is_gguf_name(const char *name);
 
-/* Read the header: versions 2 and 3, little-endian; of tensors their names alone.  What is said of
-   attention and not understood is appended to `notes`, a line for standard error.  On success
-   release with model_free; on failure nothing is held. */
+/* Reads the header of versions 2 and 3, little-endian; of tensors only the names.  Appends a line
+   for standard error to `notes`, with what concerns attention and is not understood.  On success
+   release the model with model_free; after a failure there is nothing to release. */
 bool gguf_read(const char *file, struct model *model, struct text *notes, struct error *error);
 
 #endif

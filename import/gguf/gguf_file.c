@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A vocabulary, most of a real header, is some ten MiB. */
+/* Headers are mostly vocabulary, about ten MiB in real files. */
 static const int64_t most_header = (int64_t)256 << 20;
 
 bool gguf_fail(const struct gguf_file *file, int64_t at, const char *format, ...) {

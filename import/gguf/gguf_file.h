@@ -25,20 +25,21 @@ struct gguf_file {
 bool gguf_open(const char *name, struct gguf_file *file, struct error *error);
 void gguf_close(struct gguf_file *file);
 
-/* "file: byte 1234: " + message; EXIT_USER; false. */
+/* Fails with "file: byte 1234: " and the message, EXIT_USER.  Returns false. */
 __attribute__((format(printf, 3, 4))) bool gguf_fail(const struct gguf_file *file, int64_t at,
                                                      const char *format, ...);
 
-/* Whether `count` things of `bytes` each, at least, may follow. */
+/* Checks that `count` items of at least `bytes` each can follow. */
 bool gguf_has_room(const struct gguf_file *file, uint64_t count, int64_t bytes, const char *what);
 
-/* The next bytes, at most GGUF_MOST_TAKEN; an unsigned number, little-endian, of 1 to 8 of them;
-   past `count` times so many. */
+/* Take the next `bytes`, at most GGUF_MOST_TAKEN; read an unsigned little-endian number of 1 to 8
+   bytes; skip `count` items of `bytes` each. */
 bool gguf_take(struct gguf_file *file, size_t bytes, const unsigned char **data, const char *what);
 bool gguf_number(struct gguf_file *file, size_t bytes, uint64_t *value, const char *what);
 bool gguf_skip(struct gguf_file *file, uint64_t count, int64_t bytes, const char *what);
 
-/* A string, with a 0 after it; one that does not fit is skipped, and "" is read. */
+/* Reads a string and terminates it with 0.  A string that does not fit is skipped, and `text` is
+   "". */
 bool gguf_string(struct gguf_file *file, char *text, size_t size, const char *what);
 
 #endif

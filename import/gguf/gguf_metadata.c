@@ -12,7 +12,7 @@ enum { TYPE_FLOAT32 = 6, TYPE_BOOL = 7, TYPE_STRING = 8, TYPE_ARRAY = 9, TYPE_FL
 
 static const struct type {
     const char *name;
-    int bytes; /* at least */
+    int bytes; /* at least; an array or string may have more */
     bool is_signed;
 } types[] = {
     {"uint8", 1, false},   {"int8", 1, true},      {"uint16", 2, false}, {"int16", 2, true},
@@ -33,10 +33,10 @@ static bool read_type(struct gguf_file *file, uint64_t *type) {
 /* ---- Keys ---- */
 
 static const struct key {
-    const char *name; /* after the architecture's */
-    double most;      /* whole numbers from 0 to this; 0: what is no whole number, too */
-    bool global;      /* not of an architecture */
-    bool array;       /* may be one, of a value for each layer */
+    const char *name; /* without "ARCHITECTURE." */
+    double most;      /* accepts whole numbers from 0 to this; 0: fractions, too */
+    bool global;      /* the key has no "ARCHITECTURE." */
+    bool array;       /* may be an array with a value for each layer */
 } keys[GGUF_KEYS] = {
     [GGUF_SPLIT_NO] = {.name = "split.no", .most = 65535, .global = true},
     [GGUF_SPLIT_COUNT] = {.name = "split.count", .most = 65535, .global = true},
@@ -63,7 +63,7 @@ static const struct key {
     [GGUF_SOFTCAP] = {.name = "attn_logit_softcapping"},
 };
 
-/* What a cache and the kernels over it do not depend on. */
+/* Keys "attention...." that affect neither the cache nor its kernels. */
 static const char *const others[] = {
     "layer_norm_epsilon",
     "layer_norm_rms_epsilon",
@@ -92,14 +92,15 @@ const char *gguf_key_name(const struct gguf_metadata *metadata, enum gguf_key ke
     return name;
 }
 
-/* What is after "ARCHITECTURE."; NULL for a key of something else. */
+/* Returns the part of a name after "ARCHITECTURE.", or NULL if the name does not begin with
+   that. */
 static const char *own_part(const struct gguf_metadata *metadata, const char *name) {
     size_t length = strlen(metadata->architecture);
     bool own = strncmp(name, metadata->architecture, length) == 0 && name[length] == '.';
     return own ? name + length + 1 : NULL;
 }
 
-/* GGUF_KEYS for any other. */
+/* Returns the number of a key, or GGUF_KEYS if it is not in the table. */
 static int find_key(const struct gguf_metadata *metadata, const char *name) {
     const char *own = own_part(metadata, name);
     for (int key = 0; key < GGUF_KEYS; key++) {
@@ -110,7 +111,7 @@ static int find_key(const struct gguf_metadata *metadata, const char *name) {
     return GGUF_KEYS;
 }
 
-/* ---- What is left alone ---- */
+/* ---- Keys that are not understood ---- */
 
 static bool is_understood(const char *own) {
     static const char attention[] = "attention.";
@@ -145,7 +146,7 @@ static bool skip_strings(struct gguf_file *file, uint64_t count) {
     return true;
 }
 
-/* The type of an array's elements, and how many there are. */
+/* Reads the type and the number of an array's elements. */
 static bool read_array(struct gguf_file *file, uint64_t *type, uint64_t *count) {
     int64_t at = file->at;
     return read_type(file, type) &&
@@ -162,7 +163,7 @@ static bool skip_value(struct gguf_file *file, uint64_t type) {
                                : gguf_skip(file, count, types[type].bytes, "a value");
 }
 
-/* Whole numbers beyond 2^53 are as little accepted as what they become. */
+/* Integers beyond 2^53 are rounded, which does not change whether they are accepted. */
 static double number_of(uint64_t bits, uint64_t type) {
     float single;
     double real;
@@ -248,7 +249,8 @@ static bool check_architecture(const struct gguf_file *file, int64_t at, const c
                      "digits, \"-\", \"_\" and \".\"");
 }
 
-/* It may be anywhere, and without it few keys are known; "" where it is missing. */
+/* The architecture may be at any place, and names of other keys begin with it: so it is read first.
+   "" if it is missing. */
 static bool find_architecture(struct gguf_file *file, uint64_t pairs,
                               struct gguf_metadata *metadata) {
     char name[GGUF_KEY_SIZE];
@@ -285,7 +287,7 @@ static bool read_pairs(struct gguf_file *file, uint64_t pairs, struct gguf_metad
 
 /* ---- Tensors ---- */
 
-/* "blk.12.attn_sinks.weight" */
+/* Notes that a layer has sinks, from a name such as "blk.12.attn_sinks.weight". */
 static void note_tensor(const char *name, struct gguf_metadata *metadata) {
     int layer = -1, end = 0;
     if (sscanf(name, "blk.%4d.attn_sinks.%n", &layer, &end) == 1 && end > 0 && layer >= 0 &&
@@ -336,7 +338,7 @@ static bool read_start(struct gguf_file *file, uint64_t *tensors, uint64_t *pair
            gguf_has_room(file, *pairs, LEAST_PAIR, "the list of keys");
 }
 
-/* Only the first file of several has more than these numbers. */
+/* Only the first file of a split model has more keys than these two. */
 static bool check_split(const struct gguf_file *file, const struct gguf_metadata *metadata) {
     const struct gguf_value *number = &metadata->values[GGUF_SPLIT_NO],
                             *count = &metadata->values[GGUF_SPLIT_COUNT];

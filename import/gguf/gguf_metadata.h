@@ -34,9 +34,9 @@ enum gguf_key {
 };
 
 struct gguf_value {
-    int64_t at; /* where in the file */
+    int64_t at; /* offset in the file */
     double *items;
-    int count; /* 0: not given */
+    int count; /* 0: the key is absent */
     bool is_array;
 };
 
@@ -52,7 +52,7 @@ struct gguf_metadata {
 bool gguf_metadata_read(struct gguf_file *file, struct gguf_metadata *metadata);
 void gguf_metadata_free(struct gguf_metadata *metadata);
 
-/* "llama.attention.head_count", for messages. */
+/* Writes a key's whole name, such as "llama.attention.head_count", for messages. */
 enum { GGUF_KEY_SIZE = 128 };
 const char *gguf_key_name(const struct gguf_metadata *metadata, enum gguf_key key,
                           char name[GGUF_KEY_SIZE]);

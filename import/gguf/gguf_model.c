@@ -17,7 +17,7 @@ struct reader {
     struct gguf_metadata metadata;
     const struct model_class *class;
     struct model *model;
-    bool slides_unknown; /* there is a window, of nobody knows which layers */
+    bool slides_unknown; /* the window is given, but not which layers have it */
 };
 
 bool is_gguf_name(const char *name) {
@@ -30,7 +30,7 @@ static bool is_given(const struct reader *r, enum gguf_key key) {
     return r->metadata.values[key].count > 0;
 }
 
-/* A layer's value; 0 where none is given. */
+/* Returns a layer's value; 0 if the key is absent. */
 static double item_of(const struct reader *r, enum gguf_key key, int layer) {
     const struct gguf_value *value = &r->metadata.values[key];
     int i = value->is_array ? layer : 0;
@@ -73,12 +73,12 @@ static bool is_recurrent(const struct reader *r, int layer) {
     return interval != 0 && (layer + 1) % interval != 0;
 }
 
-/* An earlier layer's cache will do. */
+/* Whether a layer reads the cache of an earlier layer. */
 static bool is_shared(const struct reader *r, int layer) {
     return layer >= r->model->layer_count - count_of(r, GGUF_SHARED_LAYERS, 0);
 }
 
-/* A pattern is a flag for each layer, or a number n: every n-th layer is full. */
+/* The pattern is an array of flags, one per layer, or a number n: every n-th layer is full. */
 static bool is_sliding(struct reader *r, int layer) {
     const struct gguf_value *pattern = &r->metadata.values[GGUF_PATTERN];
     int64_t every = pattern->count > 0 ? count_of(r, GGUF_PATTERN, 0) : r->class->pattern;
@@ -102,7 +102,7 @@ static enum layer_kind kind_of(struct reader *r, int layer) {
 
 /* ---- Geometry ---- */
 
-/* The first layer that has heads decides, as in llama.cpp. */
+/* Derives a head's size from the first layer with heads, as llama.cpp does. */
 static bool derive_dim(const struct reader *r, int64_t *dim) {
     int64_t hidden = count_of(r, GGUF_HIDDEN, 0), heads = 0;
     for (int i = 0; i < r->model->layer_count && heads == 0; i++)
@@ -130,8 +130,8 @@ static bool check_heads(const struct reader *r, const struct layer *layer) {
                    "does not divide attention.head_count; accepted: a divisor of it");
 }
 
-/* Latent rows are attended to as one head; their scores are scaled as those of the heads that they
-   are made of. */
+/* A latent layer attends to its rows as one head, but scales scores by the size of the heads that
+   are compressed in it. */
 static double scale_of(const struct reader *r, const struct layer *layer) {
     int64_t dim = layer->kind == LAYER_LATENT ? count_of(r, GGUF_KEY_LENGTH_MLA, 0) : 0;
     double given = item_of(r, GGUF_SCALE, 0);
@@ -173,7 +173,7 @@ static bool check_attention(const struct reader *r) {
                 r->file->name, r->metadata.architecture);
 }
 
-/* Sizes of layers that cannot be told from others would be kernels of no use. */
+/* Refuses sliding layers with heads of another size if the file does not say which layers slide. */
 static bool check_slides(const struct reader *r) {
     bool sizes = is_given(r, GGUF_KEY_LENGTH_SWA) || is_given(r, GGUF_VALUE_LENGTH_SWA);
     return !r->slides_unknown || !sizes ||

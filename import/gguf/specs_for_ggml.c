@@ -11,7 +11,7 @@
 #include "../../gen/spec.h"
 #include "specs_for_ggml.h"
 
-/* V of latent layers is part of K. */
+/* In latent layers V is part of K, so K's type applies. */
 static const struct kvmill_format_parts *type_of(const struct layer *layer,
                                                  const struct cache_choice *choice, int part) {
     return choice->ggml[layer_has_view(layer) ? GGML_KEY : part];
@@ -75,8 +75,8 @@ static bool add_layer(const struct model *model, const struct layer *layer,
 
 /* ---- Storing ---- */
 
-/* As bindings/ggml/store.c cuts what is stored for a token; but what has one scale for a row is
-   stored as a whole. */
+/* bindings/ggml/store.c cuts a token's row to pieces of this size, but stores a row with one scale
+   as a whole. */
 enum { STORED_DIM = 64 };
 
 static int64_t stored_dim(const struct kvmill_format_parts *type, int64_t row) {

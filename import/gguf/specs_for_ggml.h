@@ -7,11 +7,11 @@
 
 #include "../../gen/spec.h"
 
-/* A spec for each kind of attention that layers differ in. */
+/* Adds a spec for each distinct attention, and for each distinct store. */
 bool specs_for_ggml(const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error);
 
-/* The op of a layer with a cache; `op` has its defaults. */
+/* Sets the op of a layer that has a cache; `op` must have its defaults. */
 void ggml_op_of(const struct model *model, const struct layer *layer,
                 const struct cache_choice *choice, kvmill_cache_attend *op);
 

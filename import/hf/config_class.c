@@ -75,7 +75,7 @@ const struct model_class *model_class_of(const char *type) {
     return &none;
 }
 
-/* Whether they differ in nothing except what joins their words. */
+/* Whether two names are equal except for "-" and "_". */
 static bool same_letters(const char *a, const char *b) {
     static const char joins[] = "-_";
     for (;;) {

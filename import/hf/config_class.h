@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Values of omitted keys; 0 where the class has none. */
+/* Defaults of keys that a config omits; 0 if the class has no default. */
 struct model_class {
     const char *type; /* model_type, without a trailing "_text" */
     int64_t hidden;
@@ -17,28 +17,28 @@ struct model_class {
     int64_t head_dim; /* 0: hidden / heads */
     int64_t positions;
     int64_t window;
-    int64_t pattern;          /* every pattern-th layer is full, the others slide; 0: all alike */
+    int64_t pattern; /* every pattern-th layer is full, the rest slide; 0: all are the same kind */
     int64_t first_sliding;    /* without a pattern: layers before this one are full */
-    int64_t full_interval;    /* every n-th layer is full, the others have no cache */
-    int64_t kv_shared_layers; /* at the end; they read the cache of earlier layers */
-    int64_t global_head_dim;  /* of full layers, where it differs */
+    int64_t full_interval;    /* every n-th layer is full, the rest have no cache */
+    int64_t kv_shared_layers; /* the last layers, which read the cache of earlier layers */
+    int64_t global_head_dim;  /* of full layers, if it differs from head_dim */
     int64_t kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim;
-    double scale; /* fixed by the class, whatever the keys say */
+    double scale; /* fixed by the class; keys do not change it */
     double query_pre_attn_scalar;
     double softcap;
-    bool window_off;   /* unless use_sliding_window is true */
-    bool last_full;    /* the last layer is full, whatever layer_types says */
-    bool multi_query;  /* one KV head, unless new_decoder_architecture */
+    bool window_off;   /* no window, unless use_sliding_window is true */
+    bool last_full;    /* the last layer is full, regardless of layer_types */
+    bool multi_query;  /* one KV head, unless new_decoder_architecture is true */
     bool alibi;        /* unless `alibi` is false */
     bool alibi_scaled; /* see struct model */
     bool sinks;
     bool value_is_key; /* see struct layer */
 };
 
-/* An empty row for types that need no rule. */
+/* Returns the row of a model_type, or an empty row if it needs no rules. */
 const struct model_class *model_class_of(const char *type);
 
-/* The same by a name whose words are joined otherwise: llama.cpp's "gpt-oss", "qwen3next". */
+/* The same for names with other separators, as in llama.cpp: "gpt-oss", "qwen3next". */
 const struct model_class *model_class_like(const char *name);
 
 #endif

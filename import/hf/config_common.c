@@ -31,7 +31,8 @@ bool config_check_heads(struct reader *r, const struct json_place *place,
                      layer->kv_heads, layer->query_heads);
 }
 
-/* Falcon and StarCoder: the flag beats every count, except in Falcon's new architecture. */
+/* Falcon and StarCoder: the flag takes precedence over all counts, except in Falcon's new
+   architecture. */
 static bool is_multi_query(struct reader *r, bool *yes) {
     bool new_architecture = false;
     if (!config_flag(&r->text, "multi_query", r->class->multi_query, yes, r->error) ||
@@ -47,7 +48,7 @@ static bool is_nested_multi_query(const struct reader *r) {
            strcmp(json_string_value(type.value), "multiquery_attention") == 0;
 }
 
-/* Where the count of KV heads is; ChatGLM's means nothing unless its flag is set. */
+/* Finds the key with the number of KV heads.  ChatGLM's key counts only if its flag is set. */
 static bool find_kv_heads(struct reader *r, struct json_place *part,
                           const struct config_key **key) {
     bool groups = false;
@@ -112,7 +113,7 @@ static bool read_head_dims(struct reader *r) {
 
 /* ---- Latent attention ---- */
 
-/* Yarn sharpens the scores of models that were trained with mscale_all_dim. */
+/* Yarn multiplies the scores of models that were trained with mscale_all_dim. */
 static bool read_yarn(struct reader *r, double *mscale) {
     static const char *const names[] = {"rope_scaling", "rope_parameters", NULL};
     struct json_place rope = config_find(&r->text, names);
@@ -129,7 +130,7 @@ static bool read_yarn(struct reader *r, double *mscale) {
     return true;
 }
 
-/* DeepSeek's defaults where index_topk alone is said. */
+/* If a config sets only index_topk, the other two have DeepSeek's defaults. */
 static bool read_indexer(struct reader *r) {
     struct indexer *indexer = &r->model->indexer;
     if (!config_optional(&r->text, &topk_key, 0, &indexer->topk, r->error))
@@ -158,7 +159,7 @@ static bool read_latent(struct reader *r, int64_t rank) {
 
 /* ---- Scale and soft-cap ---- */
 
-/* 0 leaves it to each layer's head size. */
+/* Leaves 0 if each layer's head size determines the scale. */
 static bool read_scale(struct reader *r) {
     double scalar = 0, multiplier = 0, softmax = 0;
     if (!config_real(&r->text, "query_pre_attn_scalar", 1e-9, r->class->query_pre_attn_scalar,

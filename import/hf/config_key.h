@@ -12,22 +12,22 @@ struct config_key {
     int64_t least, most;
 };
 
-/* The first name that is given, else the first that is null, else the first of all. */
+/* Returns the first member that has a value, else the first that is null, else the first name. */
 struct json_place config_find(const struct json_place *object, const char *const *names);
 
-/* Absent or null: fallback; a fallback of 0 makes the key mandatory. */
+/* If absent or null: the fallback.  A fallback of 0 makes the key mandatory. */
 bool config_required(const struct json_place *object, const struct config_key *key,
                      int64_t fallback, int64_t *value, struct error *error);
 
-/* Absent: fallback.  Null: 0, as null switches a class's default off. */
+/* If absent: the fallback.  If null: 0, because null switches a class's default off. */
 bool config_optional(const struct json_place *object, const struct config_key *key,
                      int64_t fallback, int64_t *value, struct error *error);
 
-/* The same for numbers from `least` up. */
+/* The same for real numbers that are at least `least`. */
 bool config_real(const struct json_place *object, const char *name, double least, double fallback,
                  double *value, struct error *error);
 
-/* Absent or null: fallback. */
+/* If absent or null: the fallback. */
 bool config_flag(const struct json_place *object, const char *name, bool fallback, bool *value,
                  struct error *error);
 

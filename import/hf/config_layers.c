@@ -151,10 +151,11 @@ static bool kinds_from_rhythm(struct reader *r, const struct window *window) {
     return true;
 }
 
-/* ---- Layers beside a compressed stream ---- */
+/* ---- Layers next to a compressed stream ---- */
 
-/* DeepSeek V4: how many tokens are an entry of each layer's stream, 0 without one; also of layers
-   that predict further tokens.  The key counts as not read: streams are not planned. */
+/* DeepSeek V4: the number of tokens in an entry of a layer's stream, or 0 if it has no stream.  The
+   array also has entries for layers that predict further tokens.  The key counts as not read,
+   because streams are not planned. */
 static bool read_stream(struct reader *r, const struct json_place *ratio, struct layer *layer) {
     layer->merges = json_is_integer(ratio->value) && json_integer_value(ratio->value) > 0;
     return layer->merges ||
@@ -242,7 +243,7 @@ static void set_head_dim(struct layer *layer, int64_t dim) {
     layer->value_dim = dim;
 }
 
-/* Gemma 4: the KV heads of full layers differ only where K and V share a projection. */
+/* Gemma 4: full layers have their own number of KV heads only if K and V share a projection. */
 static bool read_global(struct reader *r) {
     struct layer global = r->common;
     int64_t dim = 0, heads = 0;
@@ -276,7 +277,7 @@ static bool read_override(struct reader *r, const struct json_place *entry, stru
     return config_check_heads(r, &place, layer);
 }
 
-/* -1 when `text` is not the number of a layer; saved configs pad it with zeros. */
+/* Returns the layer's number, or -1 if `text` is not one; saved configs pad it with zeros. */
 static int layer_number(const char *text, int count) {
     char *end;
     long number = strtol(text, &end, 10);

@@ -7,8 +7,8 @@
 #include "../../base/text.h"
 #include "config_reader.h"
 
-/* Keys by how they begin, and what is planned all the same; NULL: they change no cache and no
-   attention over it. */
+/* Keys by their beginnings, and a note that says what is planned; NULL: they affect neither the
+   cache nor attention to it. */
 static const struct meaning {
     const char *beginnings[32], *planned;
 } meanings[] = {
@@ -56,7 +56,7 @@ static const struct meaning {
     {{""}, "not understood, and may concern attention"},
 };
 
-/* Words of keys that speak of attention or its cache. */
+/* Words in keys that concern attention or its cache. */
 static const char *const words[] = {"alibi",  "attention", "attn",  "cache",   "chunk",  "cla",
                                     "head",   "heads",     "index", "indexer", "key",    "kv",
                                     "latent", "mla",       "qk",    "share",   "shared", "sink",
@@ -93,7 +93,7 @@ static const struct meaning *meaning_of(const char *key) {
     return meaning == last && !speaks_of_attention(key) ? meanings : meaning;
 }
 
-/* null, false, 0 and what is empty switch things off. */
+/* null, false, 0 and empty values switch a feature off. */
 static bool is_off(const json_t *value) {
     return json_is_null(value) || json_is_false(value) ||
            (json_is_number(value) && json_number_value(value) == 0) ||
@@ -101,7 +101,7 @@ static bool is_off(const json_t *value) {
            (json_is_object(value) && json_object_size(value) == 0);
 }
 
-/* The keys of a meaning that nothing has read, in the config's order. */
+/* Lists the keys with this meaning that have not been read, in the config's order. */
 static bool list_keys(const struct reader *r, const struct meaning *meaning, struct text *keys) {
     const char *key;
     json_t *value;

@@ -15,7 +15,7 @@ static const struct config_key hidden_key = {
 static const struct config_key positions_key = {
     {"max_position_embeddings", "n_positions", "seq_length", "max_seq_len"}, 1, MOST_POSITIONS};
 
-/* ---- Is it a config, and one whose cache can be described? ---- */
+/* ---- Is it a config of a model with a describable cache? ---- */
 
 static const struct refusal {
     const char *key, *reason;
@@ -43,7 +43,7 @@ static bool refuse_foreign(const struct json_place *part, struct error *error) {
     return true;
 }
 
-/* ---- Which part describes the decoder ---- */
+/* ---- The part that describes the decoder ---- */
 
 static bool has(const struct json_place *part, const struct config_key *key) {
     struct json_place place = config_find(part, key->names);
@@ -54,8 +54,8 @@ static bool is_decoder(const struct json_place *part) {
     return has(part, &layers_key) || has(part, &heads_key) || has(part, &hidden_key);
 }
 
-/* A nested part may be all defaults of its class, so one without the keys counts as well when the
-   outer config has none either. */
+/* A nested part may omit all keys if they equal its class's defaults.  So a part without these keys
+   is the decoder if the outer config lacks them, too. */
 static bool choose_part(struct reader *r) {
     static const char *const names[] = {"text_config", "llm_config", "language_config", NULL};
     struct json_place part = config_find(&r->outer, names);
@@ -97,7 +97,7 @@ static bool read_type(struct reader *r) {
     return true;
 }
 
-/* ---- What belongs to the model as a whole ---- */
+/* ---- Keys of the whole model ---- */
 
 static struct json_place find_dtype(const struct reader *r) {
     static const char *const names[] = {"dtype", "torch_dtype", NULL};
@@ -134,7 +134,7 @@ static bool read_sizes(struct reader *r) {
     return done;
 }
 
-/* BLOOM has no key at all; MPT has both in attn_config. */
+/* BLOOM has no key for it; MPT has both keys in attn_config. */
 static bool read_alibi(struct reader *r) {
     const struct json_place *part = r->attention.value != NULL ? &r->attention : &r->text;
     struct model *model = r->model;
@@ -148,7 +148,7 @@ static bool read_alibi(struct reader *r) {
     return true;
 }
 
-/* ---- The whole ---- */
+/* ---- The whole config ---- */
 
 static bool read_document(struct reader *r) {
     return refuse_foreign(&r->outer, r->error) && choose_part(r) && watch(r) &&

@@ -11,23 +11,23 @@
 struct reader {
     struct json_place outer;
     struct json_place text;      /* the decoder's part; may be outer itself */
-    struct json_place attention; /* attn_config of MPT and DBRX; value NULL when there is none */
+    struct json_place attention; /* attn_config of MPT and DBRX; value NULL if absent */
     const struct model_class *class;
     struct model *model;
-    struct layer common; /* what the layers have in common; scale 0: 1 / sqrt (key_dim) */
+    struct layer common; /* what all layers share; scale 0: 1 / sqrt (key_dim) */
     struct error *error;
 };
 
-/* Append what the decoder's part says of attention and nobody has looked for. */
+/* Appends notes on keys of the decoder's part that concern attention and have not been read. */
 bool config_notes(const struct reader *r, struct text *notes);
 
-/* Fill r->common: heads, sizes, scale, soft-cap, sinks. */
+/* Sets r->common: heads, sizes, scale, soft-cap, sinks. */
 bool config_common(struct reader *r);
 
-/* Allocate model->layers and fill them from common. */
+/* Allocates model->layers and sets them, starting from r->common. */
 bool config_layers(struct reader *r);
 
-/* `place` is where the KV heads were found. */
+/* Checks that KV heads divide query heads; `place`: where the KV heads are. */
 bool config_check_heads(struct reader *r, const struct json_place *place,
                         const struct layer *layer);
 

@@ -7,13 +7,13 @@
 
 #include "../../gen/flow.h"
 
-/* A file's flow on its way to the layers of a model. */
+/* A flow from a file, which is bound to the layers of a model. */
 struct binding {
     const char *file;
     json_t *source;
     const struct model *model;
-    bool layout_chosen; /* else the file's */
-    int count;          /* of flows so far */
+    bool layout_chosen; /* by the user; else the file's layout */
+    int count;          /* flows that were added */
 };
 
 static bool attends_to_all(const struct spec *spec) {
@@ -23,7 +23,7 @@ static bool attends_to_all(const struct spec *spec) {
 
 /* ---- Layers ---- */
 
-/* What is no number is for the reader of flows to refuse. */
+/* The reader of flows refuses items that are not numbers. */
 static bool is_skipped(const struct binding *binding, int layer) {
     size_t i;
     json_t *item;
@@ -34,7 +34,7 @@ static bool is_skipped(const struct binding *binding, int layer) {
     return false;
 }
 
-/* The first layer of the spec's kind that keeps fields; -1: there is none. */
+/* Returns the first layer with the spec's geometry that the flow does not skip, or -1. */
 static int first_layer(const struct binding *binding, const struct spec *spec) {
     const struct model *model = binding->model;
     const struct layer *own = &model->layers[spec->attention.first_layer];
@@ -64,12 +64,12 @@ static void copy_member(const json_t *from, const char *key, json_t *to) {
         json_object_set(to, key, value);
 }
 
-/* How a page has its keys is the file's, too. */
+/* Whether the file stores the keys of a page transposed. */
 static bool is_transposed(const json_t *own) {
     return kvmill_says_transposed(json_string_value(json_object_get(own, "cache_format")));
 }
 
-/* Heads, types and scores are the model's, in pages as the file has them. */
+/* Writes attention with the model's heads, types and scores, and with the file's pages. */
 static json_t *bind_attention(const struct binding *binding, const struct spec *spec, int layer) {
     const json_t *own = json_object_get(binding->source, "attention");
     json_t *attention = json_object();
@@ -88,7 +88,7 @@ static json_t *bind_attention(const struct binding *binding, const struct spec *
 
 /* ---- Flows ---- */
 
-/* "flow", or what the file says; a second geometry: "flow_2". */
+/* Sets the file's name, or "flow"; for a second geometry "flow_2". */
 static void set_name(const struct binding *binding, json_t *bound) {
     json_t *given = json_object_get(bound, "name");
     if (given == NULL)
@@ -101,7 +101,7 @@ static void set_name(const struct binding *binding, json_t *bound) {
                                          binding->count + 1));
 }
 
-/* Words that the model has numbers for. */
+/* Replaces the values of dims that the model also defines. */
 static void bind_dims(const struct binding *binding, json_t *bound) {
     const struct indexer *indexer = &binding->model->indexer;
     const struct {

@@ -10,15 +10,15 @@
 #include "../../ops/cache_attend.h"
 #include "../gguf/specs_for_ggml.h"
 
-/* One tensor of one layer: what its rows are, and the ring it lives in. */
+/* A tensor of one layer: its rows, and the length of its ring. */
 struct cache_part {
     const char *name; /* "key", "value", "key and value", "latent" */
     int64_t heads, row;
     int64_t ring;                           /* slots of a circular cache; 0 = linear */
-    const struct kvmill_format_parts *type; /* NULL: the model's */
+    const struct kvmill_format_parts *type; /* NULL: the model's type */
 };
 
-/* Layouts as in `--cache-layout`. */
+/* The layouts of `--cache-layout`. */
 enum { TOKEN_MAJOR, HEAD_MAJOR, LAYOUTS };
 static const char *const layout_words[] = {"token-major", "head-major"};
 
@@ -49,7 +49,7 @@ static bool add_spec(struct spec_list *list, const struct cache_part *part, DLDa
     return set_shapes(spec, part, layout, rows, capacity, error);
 }
 
-/* A ring is as long as its window, or longer where prefill comes in chunks. */
+/* A ring is as long as its window, or longer if prefill runs in chunks. */
 static bool add_capacities(struct spec_list *list, const struct cache_part *part, DLDataType dtype,
                            int layout, int64_t rows, struct error *error) {
     return (part->ring == 0 || add_spec(list, part, dtype, layout, rows, part->ring, error)) &&
@@ -68,7 +68,7 @@ static bool add_part(struct spec_list *list, const struct cache_part *part, DLDa
     return true;
 }
 
-/* K and V of one layer; one part where they are alike. */
+/* Sets the parts of a layer: K and V, or one part if they are equal.  Returns their number. */
 static int parts_of_layer(const struct layer *layer, const struct cache_choice *choice,
                           struct cache_part parts[2]) {
     const struct kvmill_format_parts *type = choice->value_type ? choice->value_type : choice->type;
@@ -124,7 +124,7 @@ static DLDataType cache_dtype(const struct model *model, const struct kvmill_for
 
 /* ---- Rows ---- */
 
-/* Rows of codes come from quantising, which attention does itself. */
+/* Leaves out quantised caches: their rows come from attention, which quantises. */
 static bool add_rows(const struct model *model, const struct cache_choice *choice,
                      struct spec_list *list, struct error *error) {
     struct cache_part parts[2];
@@ -146,7 +146,7 @@ const char *model_without_attention(const struct model *model) {
                : "its alibi_bias_max is not 8, which the slopes of cache attention assume";
 }
 
-/* Whether an earlier layer attends alike. */
+/* Whether an earlier layer has the same attention. */
 static bool is_repeated(const struct model *model, int layer) {
     for (int i = 0; i < layer; i++)
         if (layers_attend_alike(&model->layers[i], &model->layers[layer]))
@@ -154,7 +154,8 @@ static bool is_repeated(const struct model *model, int layer) {
     return false;
 }
 
-/* "attention", "attention_sliding"; a second geometry of the kind: "attention_2". */
+/* Sets the name: "attention", "attention_sliding"; for a second geometry of the kind
+   "attention_2". */
 static void set_name(const struct model *model, int layer, char name[48]) {
     static const char *const words[] = {
         [LAYER_FULL] = "attention",
@@ -170,7 +171,8 @@ static void set_name(const struct model *model, int layer, char name[48]) {
         snprintf(name + strlen(name), 48 - strlen(name), "_%d", earlier + 1);
 }
 
-/* After the last layer of those in a row, from `first` on, that attend as `layer` does. */
+/* Returns the number after a run of layers that starts at `first` and has the same attention as
+   `layer`. */
 static int end_of_run(const struct model *model, int layer, int first) {
     while (first < model->layer_count &&
            layers_attend_alike(&model->layers[first], &model->layers[layer]))
@@ -184,7 +186,7 @@ static void print_range(char range[32], bool comma, int first, int last) {
         snprintf(range + strlen(range), 32 - strlen(range), "-%d", last);
 }
 
-/* "0-4, 6-10, ...": the layers that attend as this one. */
+/* Lists the layers with the same attention as `layer`: "0-4, 6-10, ...". */
 static void set_layers(const struct model *model, int layer, char layers[160]) {
     static const char more[] = ", ...";
     char range[32];
@@ -213,13 +215,13 @@ static void set_purpose(struct spec *spec, const struct layer *layer) {
              layer->sinks ? ", with sinks" : "");
 }
 
-/* 0: the default. */
+/* Returns 0 for the default scale. */
 static double scale_of(const struct layer *layer) {
     double usual = 1 / sqrt((double)layer->key_dim);
     return fabs(layer->scale - usual) <= 1e-12 * usual ? 0 : layer->scale;
 }
 
-/* Falcon adds the bias before it scales: the slopes are scaled, too. */
+/* Falcon adds the bias before it scales the scores, so the slopes are scaled, too. */
 static void set_alibi(kvmill_cache_attention *op, const struct model *model,
                       const struct layer *layer) {
     op->is_alibi = model->alibi_bias_max != 0;
@@ -243,7 +245,7 @@ static void set_scores(kvmill_cache_attention *op, const struct model *model,
     set_alibi(op, model, layer);
 }
 
-/* A layer with a window keeps no more than it sees. */
+/* A layer with a window stores only as many tokens as a query sees. */
 static void set_ring(kvmill_cache_attention *op, const struct layer *layer, bool in_tiles) {
     int64_t tile = in_tiles ? KVMILL_KEY_TILE : 1;
     if (layer->window == 0)
@@ -344,7 +346,7 @@ static bool find_geometry(const struct model *model, const struct layer *layer,
                                         &reason) == KVMILL_OK;
 }
 
-/* V of a latent layer is part of K. */
+/* V of a latent layer is part of K, and adds no bytes. */
 static int64_t bytes_of_layer(const struct model *model, const struct layer *layer,
                               const struct cache_choice *choice) {
     struct kvmill_cache_geometry geometry;
@@ -371,7 +373,7 @@ int64_t cache_bytes_without_windows(const struct model *model, const struct cach
     return sum_bytes(model, choice, false);
 }
 
-/* ---- All of it ---- */
+/* ---- All specs ---- */
 
 bool specs_of_model(const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error) {

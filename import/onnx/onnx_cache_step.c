@@ -17,7 +17,7 @@ bool onnx_is_cache_step(const struct onnx_node *node) {
     return strcmp(node->domain, "kvmill") == 0 && strcmp(node->op, "CacheStep") == 0;
 }
 
-/* ---- What a node says ---- */
+/* ---- The node's attributes ---- */
 
 static int64_t integer_of(const struct onnx_call *call, const char *name, int64_t otherwise) {
     struct error ignored;
@@ -36,12 +36,12 @@ const char *onnx_block_format(const struct onnx_call *call, int side) {
     return element != 0 ? kvmill_format_parts(element)->word : NULL;
 }
 
-/* The words of specs are constants. */
+/* Returns a constant string: specs do not copy words. */
 static const char *format_of(const struct onnx_call *call, int input) {
     return onnx_block_format(call, input == VALUE);
 }
 
-/* 0: not known. */
+/* Returns 0 if the number is not known. */
 static int64_t heads_of(const struct onnx_call *call, int input) {
     const struct onnx_value *value = onnx_input(call, input);
     if (value == NULL || !value->has_shape)

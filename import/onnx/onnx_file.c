@@ -9,7 +9,7 @@
 
 #include "onnx_reader.h"
 
-/* As much as a message of the format can have. */
+/* The size limit of a protobuf message. */
 static const size_t largest_file = (size_t)2 << 30;
 
 static bool check_size(const char *file, FILE *stream, size_t *size, struct error *error) {

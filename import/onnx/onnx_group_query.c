@@ -26,9 +26,9 @@ static bool has_blocks(const struct onnx_call *call) {
     return onnx_is_cache_group_query(call->node);
 }
 
-/* ---- What a node says ---- */
+/* ---- The node's attributes ---- */
 
-/* Integers that kernels depend on. */
+/* Attributes that kernels depend on. */
 struct said {
     int64_t heads, kv_heads, causal, window, bits;
 };
@@ -43,7 +43,8 @@ static bool read_said(const struct onnx_call *call, struct said *said, struct er
            onnx_integer_of(model, node, "kv_cache_bit_width", 0, &said->bits, error);
 }
 
-/* K and V are part of the query where they are not given. */
+/* If there is no input `key`, K and V are part of the query.  Returns 0 if the size is not
+   known. */
 static int64_t head_dim_of(const struct onnx_call *call, const struct said *said) {
     const struct onnx_value *query = onnx_input(call, QUERY);
     int64_t heads = said->heads + (onnx_input(call, KEY) == NULL ? 2 * said->kv_heads : 0);
@@ -56,8 +57,8 @@ static bool is_quantised(const struct onnx_value *past) {
     return past != NULL && past->dtype.bits == 8;
 }
 
-/* The caches that the library takes: of the queries' type, or of int8 or two 4-bit codes in uint8.
- */
+/* Whether the library takes the caches: of the queries' type, of int8, or of uint8 with two 4-bit
+   codes. */
 static bool takes_cache(const struct onnx_call *call, const struct said *said) {
     const struct onnx_value *past = onnx_input(call, PAST_KEY);
     if (has_blocks(call))
@@ -85,7 +86,7 @@ static bool is_complete(const struct onnx_call *call, char *words, size_t size) 
 
 /* ---- The spec ---- */
 
-/* Queries of quantised caches are float32, as the library for ONNX Runtime makes them. */
+/* Queries of quantised caches are float32: the library for ONNX Runtime converts them. */
 static void set_types(const struct onnx_call *call, const struct said *said,
                       kvmill_cache_attend *op) {
     const DLDataType query = onnx_input(call, QUERY)->dtype;

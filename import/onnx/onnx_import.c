@@ -15,7 +15,7 @@ struct reader {
     struct onnx_model *model;
     const Onnx__Graph *graph;
     struct error *error;
-    int *slots; /* by the hash of a name: number of the value + 1; 0: free */
+    int *slots; /* hash table of names: number of the value + 1; 0: free */
     size_t slot_count;
 };
 
@@ -42,7 +42,8 @@ static struct onnx_value *find(struct reader *reader, const char *name) {
     return slot ? &reader->model->values[slot - 1] : NULL;
 }
 
-/* NULL with the error set: something else has the name.  `node`: what makes it, or NULL. */
+/* Defines a value of `node` (NULL: of the graph).  Returns NULL, with an error, if the name is
+   taken. */
 static struct onnx_value *define(struct reader *reader, const struct onnx_node *node,
                                  const char *name) {
     struct onnx_model *model = reader->model;
@@ -73,7 +74,7 @@ static bool set_data_type(struct reader *reader, struct onnx_value *value, int d
                      value->name, data_type, (int)LAST_DATA_TYPE);
 }
 
-/* -1 is what some exporters write for an extent that they do not know. */
+/* Some exporters write -1 for an unknown extent. */
 static bool set_shape(struct reader *reader, struct onnx_value *value, const Onnx__Shape *shape) {
     value->has_shape = true;
     value->rank = (int)shape->n_dim;
@@ -90,7 +91,7 @@ static bool set_shape(struct reader *reader, struct onnx_value *value, const Onn
     return value->dims != NULL;
 }
 
-/* Nothing is known of what is not a tensor. */
+/* The type of a value that is not a tensor stays unknown. */
 static bool set_type(struct reader *reader, struct onnx_value *value, const Onnx__ValueInfo *info) {
     const Onnx__TensorType *type = info->type ? info->type->tensor : NULL;
     return type == NULL || (set_data_type(reader, value, type->elem_type) &&
@@ -99,7 +100,7 @@ static bool set_type(struct reader *reader, struct onnx_value *value, const Onnx
 
 /* ---- Constants ---- */
 
-/* The lists of a tensor, each with the types that it is for, a bit for each of ONNX's numbers. */
+/* A list of a tensor message, and the types that it is for: a bit for each of ONNX's numbers. */
 struct list {
     const void *data;
     size_t count;
@@ -145,7 +146,7 @@ static bool set_tensor(struct reader *reader, struct onnx_value *value,
     return true;
 }
 
-/* What an attribute of a Constant gives, where it is numbers. */
+/* Sets a value from a Constant's numbers. */
 static void set_numbers(struct onnx_value *value, struct onnx_attribute *attribute) {
     bool list = attribute->kind == ONNX_FLOATS || attribute->kind == ONNX_INTEGERS;
     bool floats = attribute->kind == ONNX_FLOATS || attribute->kind == ONNX_FLOAT;
@@ -173,14 +174,14 @@ static void set_constant(struct onnx_value *value, struct onnx_attribute *attrib
     case ONNX_INTEGERS:
         set_numbers(value, attribute);
         break;
-    default: /* strings, sparse tensors: nothing is known of it */
+    default: /* strings, sparse tensors: the value stays unknown */
         break;
     }
 }
 
 /* ---- Nodes ---- */
 
-/* Files before IR version 2 leave the type to what is there. */
+/* Before IR version 2 attributes have no type, and the member that is present determines it. */
 static int kind_of(const Onnx__Attribute *message) {
     if (message->has_type && message->type != 0)
         return message->type;
@@ -237,7 +238,7 @@ static bool read_attributes(struct reader *reader, const Onnx__Node *message,
     return done;
 }
 
-/* Nodes are in an order in which all that one needs is there: so there is no cycle either. */
+/* A node may only read values that are defined before it, so the graph has no cycles. */
 static bool read_inputs(struct reader *reader, const Onnx__Node *message, struct onnx_node *node) {
     node->input_count = (int)message->n_input;
     node->inputs = allocate(reader, message->n_input, sizeof *node->inputs);
@@ -314,7 +315,7 @@ static bool read_graph_inputs(struct reader *reader) {
     return model->inputs != NULL;
 }
 
-/* An input of that name has it for a default, and its type. */
+/* An initialiser may be the default of an input with the same name, and then has its type. */
 static bool read_initialiser(struct reader *reader, const Onnx__Tensor *tensor) {
     const char *name = text_of(tensor->name);
     struct onnx_value *value = find(reader, name);
@@ -341,7 +342,7 @@ static bool read_initialisers(struct reader *reader) {
     return true;
 }
 
-/* What a node makes has its type from here. */
+/* Sets the type of a node's output. */
 static bool read_info(struct reader *reader, const Onnx__ValueInfo *info) {
     struct onnx_value *value = find(reader, text_of(info->name));
     bool open = value != NULL && value->is_made && value->data_type == 0;
@@ -376,7 +377,7 @@ static bool read_graph_outputs(struct reader *reader) {
     return model->outputs != NULL;
 }
 
-/* ---- All of it ---- */
+/* ---- All parts ---- */
 
 static size_t count_names(const Onnx__Graph *graph) {
     size_t count = graph->n_input + graph->n_initializer + graph->n_sparse_initializer;

@@ -7,8 +7,8 @@
 
 #include "onnx_memory.h"
 
-/* An empty node is two bytes in a file and a hundred here: no file that means something is made of
-   such. */
+/* A limit: an empty node takes two bytes in a file and a hundred in memory, but no real model
+   consists of empty nodes. */
 static const size_t spare = (size_t)16 << 20;
 enum { MOST_FOR_A_BYTE = 16 };
 
@@ -60,7 +60,7 @@ void *onnx_allocate(struct onnx_model *model, size_t count, size_t size, struct 
     return pointer;
 }
 
-/* As all its blocks are here, the message is not walked for them. */
+/* All blocks are in the ring, so the message need not be walked. */
 void onnx_free(struct onnx_model *model) {
     if (model->memory != NULL)
         while (model->memory->blocks.next != &model->memory->blocks)

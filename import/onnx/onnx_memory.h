@@ -12,22 +12,23 @@ struct onnx_block {
 };
 
 struct onnx_memory {
-    struct onnx_block blocks; /* the ring begins here */
+    struct onnx_block blocks; /* the head of a ring */
     size_t left;
-    bool exhausted; /* something was refused for `left` */
+    bool exhausted; /* an allocation failed because of `left` */
 };
 
-/* Begin the memory of a model whose file has that size. */
+/* Begins the memory of a model with a file of `size` bytes. */
 bool onnx_memory_begin(struct onnx_model *model, size_t size, struct error *error);
 
-/* As protobuf-c wants an allocator; `data` is a struct onnx_memory. */
+/* An allocator for protobuf-c; `data` is a struct onnx_memory. */
 void *onnx_memory_take(void *data, size_t size);
 void onnx_memory_give_back(void *data, void *pointer);
 
-/* Why there was nothing: too little in all, or more than the file is worth. */
+/* Fails with the reason of a failed allocation: no memory, or more than a file of this size may
+   take. */
 bool onnx_memory_fail(const struct onnx_model *model, struct error *error);
 
-/* Zeroed; NULL with the error set.  0 of something is a block, too. */
+/* Returns zeroed memory, or NULL with an error.  Zero bytes are a block, too. */
 void *onnx_allocate(struct onnx_model *model, size_t count, size_t size, struct error *error);
 
 #endif

@@ -109,7 +109,7 @@ static json_t *dims_of(const struct onnx_value *value) {
     return dims;
 }
 
-/* What is used only where an attribute is not 0. */
+/* Whether a tensor is used: some are only if an attribute is not 0. */
 static bool is_used(const struct op *op, const struct op_tensor *tensor, const json_t *object) {
     const char *name = tensor->used.names[0];
     const json_t *value = name != NULL ? json_object_get(object, name) : NULL;
@@ -118,7 +118,7 @@ static bool is_used(const struct op *op, const struct op_tensor *tensor, const j
     return kvmill_op_member(op->parts[0], name)->initial != 0;
 }
 
-/* The first tensor of a type that specs say says it. */
+/* The first tensor of a type determines it in the spec. */
 static void write_type(const struct op *op, const struct op_tensor *tensor,
                        const struct onnx_value *value, json_t *object) {
     const char *type = tensor->type;
@@ -127,7 +127,7 @@ static void write_type(const struct op *op, const struct op_tensor *tensor,
         json_object_set_new(object, type, json_string(kvmill_dtype_name(value->dtype)));
 }
 
-/* Where specs say no shape they may say whether there is such a tensor. */
+/* Specs without shapes say whether an optional tensor is present. */
 static void write_shape(const struct op *op, const struct op_tensor *tensor,
                         const struct onnx_value *value, json_t *object) {
     const struct spec spec = {.op = op};
@@ -182,7 +182,7 @@ int64_t onnx_meaning_opset(const struct onnx_model *model) {
     return model->opset < 25 ? model->opset : 25;
 }
 
-/* Inputs have the types that the spec and its op say. */
+/* Checks that inputs have the types of the spec and its op. */
 static bool check_types(const struct onnx_call *call, struct spec *spec, struct error *error) {
     const struct spec_family *family = spec_family_of(spec);
     const struct op_tensor *tensor;
@@ -234,7 +234,8 @@ static bool add_tensor_scatter(const struct onnx_call *call, struct spec_list *l
 
 /* ---- Attention ---- */
 
-/* Kernels are made for numbers and sizes of heads; of K and V the rest follows. */
+/* Kernels need the numbers and sizes of heads.  Some follow from others, so not all dims of K and V
+   must be known. */
 static bool knows_heads(const struct onnx_value *value, int input) {
     static const unsigned apart[] = {1 << 1 | 1 << 3, 1 << 1, 1 << 3},
                           packed[] = {1 << 2, 0, 1 << 2};
@@ -337,7 +338,7 @@ const char *onnx_op_names(char text[ONNX_NAMES_SIZE]) {
     return text;
 }
 
-/* ---- Any of them ---- */
+/* ---- All ops ---- */
 
 static bool check_inputs(const struct onnx_call *call, struct error *error) {
     const struct op *op = onnx_spec_op(call);
@@ -371,7 +372,7 @@ static bool check_opset(const struct onnx_call *call, struct error *error) {
 
 enum { MOST_ATTRIBUTES = 32 };
 
-/* Those of the source; the opset is the model's. */
+/* Returns the attributes of the op's source, except the opset, which comes from the model. */
 static const char *const *attributes_of(const struct onnx_call *call,
                                         const char *names[MOST_ATTRIBUTES + 1]) {
     const struct op *op = onnx_spec_op(call);
@@ -393,7 +394,7 @@ bool onnx_check_call(const struct onnx_call *call, struct error *error) {
 
 /* ---- Specs, each once ---- */
 
-/* A spec may take some KiB. */
+/* A limit, because a spec may take several KiB. */
 enum { MOST_SPECS = 512 };
 
 bool onnx_specs_begin(struct onnx_specs *specs, struct spec_list *list, struct error *error) {
@@ -416,7 +417,8 @@ static char *text_of(const struct spec *spec) {
     return NULL;
 }
 
-/* The place of the list's last spec, which goes where an earlier one is the same. */
+/* Sets the place of the list's last spec.  If an earlier spec is equal, drops the last one and sets
+   the place of the earlier. */
 static bool place_last(struct onnx_specs *specs, int *place, struct error *error) {
     char *text = text_of(&specs->list->items[specs->list->count - 1]);
     const json_t *known = text ? json_object_get(specs->seen, text) : NULL;

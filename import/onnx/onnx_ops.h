@@ -9,20 +9,22 @@
 
 struct onnx_call;
 
-/* Its inputs and outputs are those of `spec`, in the description's order. */
+/* How nodes of an op become specs.  Inputs and outputs are those of `spec`, in the description's
+   order. */
 struct onnx_op {
     const char *name;
-    const char *spec; /* the op of its specs; without that in this kvmill, nodes are left alone;
-                         NULL: PMX's, by the node */
+    const char *spec; /* the op of its specs; if this build lacks it, nodes are left alone; NULL:
+                         PMX's, found from the node */
     int first_opset;
-    const char *const *attributes; /* ends with NULL; NULL: those that `spec` has of its source */
-    bool open; /* extents may be left to the run, except those that `knows` is for, or NULL */
+    const char *const *attributes; /* ends with NULL; NULL: those of the source of `spec` */
+    bool open; /* extents may be unknown, except those that `knows` checks; knows may be NULL */
     bool (*knows)(const struct onnx_value *value, int input);
-    const char *known; /* what must be known beside types, in words */
-    bool (*is_complete)(const struct onnx_call *call, char *words, size_t size); /* instead */
-    bool from_index; /* 0 is the first of an axis; ONNX counts negative indices from its end */
+    const char *known; /* what must be known in addition to types, for messages */
+    /* Replaces `knows`; or NULL. */
+    bool (*is_complete)(const struct onnx_call *call, char *words, size_t size);
+    bool from_index; /* indices must not be negative, as they may be in ONNX */
     bool (*add)(const struct onnx_call *call, struct spec_list *list, struct error *error);
-    const struct onnx_op *next; /* adds another spec of the same node; NULL: there is none */
+    const struct onnx_op *next; /* adds another spec of the same node; or NULL */
 };
 
 /* A node of an op. */
@@ -32,97 +34,102 @@ struct onnx_call {
     const struct onnx_op *op;
 };
 
-/* The opset whose meaning Attention has in the model: no meaning has changed since 25. */
+/* Returns the opset that defines Attention in this model: at most 25, because it has not changed
+   since. */
 int64_t onnx_meaning_opset(const struct onnx_model *model);
 
-/* NULL: kvmill has no such op, the node is left alone. */
+/* Returns NULL if kvmill does not have the node's op; the node is left alone. */
 const struct onnx_op *onnx_op_of(const struct onnx_node *node);
 
-/* "TensorScatter, Gather, ..." */
+/* Writes the names of all ops: "TensorScatter, Gather, ...". */
 enum { ONNX_NAMES_SIZE = 320 };
 const char *onnx_op_names(char text[ONNX_NAMES_SIZE]);
 
 /* The op of the node's spec. */
 const struct op *onnx_spec_op(const struct onnx_call *call);
 
-/* Input or output number i of nodes of a spec's op, without those that are kvmill's own; NULL: they
-   have no more.  What is updated in place is an input alone. */
+/* Return input or output i of nodes of a spec's op, or NULL after the last.  Tensors that ONNX's op
+   lacks are left out; a tensor that is updated in place is only an input. */
 const struct op_tensor *onnx_input_of(const struct op *op, int i);
 const struct op_tensor *onnx_output_of(const struct op *op, int i);
 int onnx_count_inputs(const struct op *op);
 
-/* What the spec calls an input or output; NULL: the op has no more. */
+/* Return the spec's name of an input or output, or NULL after the last. */
 const char *onnx_input_name(const struct onnx_call *call, int i);
 const char *onnx_output_name(const struct onnx_call *call, int i);
 
-/* The value of an input or output; NULL: not given. */
+/* Return the value of an input or output, or NULL if absent. */
 struct onnx_value *onnx_input(const struct onnx_call *call, int i);
 struct onnx_value *onnx_output(const struct onnx_call *call, int i);
 
 /* Whether the op may write to that input. */
 bool onnx_is_updated(const struct onnx_call *call, int i);
 
-/* Whether the model tells enough of its tensors for a spec; else what it does not tell. */
+/* Whether the model says enough of the node's tensors for a spec; else sets `words` to what is
+   missing. */
 bool onnx_is_complete(const struct onnx_call *call, char *words, size_t size);
 
-/* The node has what the op takes: inputs, outputs, attributes, opset. */
+/* Checks inputs, outputs, attributes and opset of a node. */
 bool onnx_check_call(const struct onnx_call *call, struct error *error);
 
-/* Specs of nodes, each once. */
+/* A list of specs without duplicates. */
 struct onnx_specs {
     struct spec_list *list;
-    json_t *seen; /* by their text: their places in the list */
+    json_t *seen; /* place in the list, by the spec's text */
 };
 bool onnx_specs_begin(struct onnx_specs *specs, struct spec_list *list, struct error *error);
 void onnx_specs_end(struct onnx_specs *specs); /* the list stays */
 
-/* The spec of a node that is right and complete; types and shapes of its outputs become known. */
+/* Adds the spec of a checked, complete node; learns types and shapes of its outputs. */
 bool onnx_specs_add(struct onnx_specs *specs, const struct onnx_call *call, int *place,
                     struct error *error);
 
-/* A new spec, named in messages as the node is, without an op so far; NULL with the error set. */
+/* Appends a spec that has the node's name in messages, and no op yet.  Returns NULL, with an error,
+   on failure. */
 struct spec *onnx_begin_spec(const struct onnx_call *call, struct spec_list *list,
                              struct error *error);
 
-/* The node as the spec of its op would say it, its types checked: the list's last. */
+/* Reads a node as a spec of its op, checks its types, and appends it to the list. */
 bool onnx_read_node(const struct onnx_call *call, struct spec_list *list, struct error *error);
 
-/* An input or output as a tensor without elements; without dims where they are not known. */
+/* Returns an input or output as a tensor without data; without dims if they are not known. */
 DLTensor onnx_tensor_of(const struct onnx_value *value);
 
 /* ---- PMX cache attention (onnx_pmx.c) ---- */
 
-/* All its ops, and the op of a node's spec, NULL: none of them. */
+/* The row of all PMX ops.  onnx_pmx_op returns the op of a node's spec, or NULL if it is not
+   PMX's. */
 extern const struct onnx_op onnx_pmx;
 const struct op *onnx_pmx_op(const struct onnx_node *node);
 
-/* "KeyValueCache, ... (opmx, ...)" */
+/* Writes the names of PMX's ops and domains: "KeyValueCache, ... (opmx, ...)". */
 const char *onnx_pmx_names(char text[ONNX_NAMES_SIZE / 2]);
 
-/* The node's domain is that of dynamic batching, and its inputs are those of the static op: what
-   PMX's exporter writes for MultiHeadCacheAttention without attn_mask. */
+/* Whether a node in the domain of dynamic batching has the inputs of the static op, as PMX's
+   exporter writes MultiHeadCacheAttention without attn_mask. */
 bool onnx_pmx_is_misplaced(const struct onnx_node *node);
 
 /* ---- ONNX Runtime's own attention (onnx_group_query.c) ---- */
 
-/* Specs of it are for kernels alone: its nodes are neither run nor rewritten. */
+/* Its specs only serve to create kernels: nodes are neither run nor rewritten. */
 extern const struct onnx_op onnx_group_query;
 bool onnx_is_group_query(const struct onnx_node *node);
 
-/* The same over caches in blocks, in kvmill's own domain, which `kvmill rewrite --cache` makes. */
+/* The same with caches in blocks, in kvmill's own domain; `kvmill rewrite --cache` creates these
+   nodes. */
 extern const struct onnx_op onnx_cache_group_query;
 bool onnx_is_cache_group_query(const struct onnx_node *node);
 
-/* Inputs of its past caches and outputs of its present ones, of K; those of V follow. */
+/* The input of K's past and the output of K's present; V's are the next ones. */
 enum { ONNX_GROUP_QUERY_PAST = 3, ONNX_GROUP_QUERY_PRESENT = 1 };
 
-/* ---- Steps over caches in blocks (onnx_cache_step.c), likewise ---- */
+/* ---- Steps with caches in blocks (onnx_cache_step.c), only for kernels, too ---- */
 
 extern const struct onnx_op onnx_cache_step;
 bool onnx_is_cache_step(const struct onnx_node *node);
 
-/* What the node says of its cache of K (side 0) or V; NULL: nothing that kvmill has.  And the spec
-   of storing into it rows of that size and type. */
+/* The first returns the format of the cache of K (side 0) or V, or NULL if kvmill does not have it.
+   The second adds the spec that stores rows of this size and type to the cache. */
 const char *onnx_block_format(const struct onnx_call *call, int side);
 bool onnx_add_block_store(const struct onnx_call *call, int side, int64_t dim, DLDataType type,
                           struct spec_list *list, struct error *error);

@@ -10,7 +10,7 @@
 
 /* ---- Domains ---- */
 
-/* pmx is what opmx was called at first. */
+/* pmx is the former name of opmx. */
 static const struct {
     const char *name, *prefix; /* of its ops in specs */
 } domains[] = {
@@ -63,14 +63,14 @@ const char *onnx_pmx_names(char text[ONNX_NAMES_SIZE / 2]) {
     return text;
 }
 
-/* ---- What the model tells ---- */
+/* ---- What the model says ---- */
 
 static bool tells_type(const struct op_tensor *tensor, const struct onnx_value *value,
                        const char *type) {
     return value != NULL && value->dtype.bits != 0 && strcmp(tensor->type, type) == 0;
 }
 
-/* One tensor of a type is enough. */
+/* Whether any tensor determines the type. */
 static bool knows_type(const struct onnx_call *call, const char *type) {
     const struct op *op = onnx_spec_op(call);
     const struct op_tensor *tensor;
@@ -90,7 +90,8 @@ static struct onnx_value *input_named(const struct onnx_call *call, const char *
     return NULL;
 }
 
-/* KeyValueCache has numbers and sizes of heads from its inputs alone. */
+/* Whether heads are known.  KeyValueCache has no attributes for them: they come from
+   current_key. */
 static bool knows_heads(const struct onnx_call *call) {
     const struct op *op = onnx_spec_op(call);
     const struct onnx_value *key = input_named(call, "current_key");
@@ -127,7 +128,7 @@ static void learn_attributes(const struct onnx_call *call, struct spec *spec) {
 
 /* ---- Shapes ---- */
 
-/* What the attributes say of the words of shapes, then what the tensors do. */
+/* Sets the dims of shapes from attributes, then from tensors. */
 static void learn_words(const struct onnx_call *call, const struct spec *spec,
                         struct op_dim words[OP_MOST_WORDS]) {
     const kvmill_cache_attention *op = &spec->attention.op;
@@ -195,7 +196,7 @@ static bool check_shapes(const struct onnx_call *call, const struct op_dim *word
 
 /* ---- Specs ---- */
 
-/* What the attributes ask for is given. */
+/* Checks that the inputs that the attributes require are given. */
 static bool check_presence(const struct onnx_call *call, const struct spec *spec,
                            struct error *error) {
     const struct op_tensor *tensor;

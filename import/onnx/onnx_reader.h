@@ -7,11 +7,11 @@
 #include "onnx.pb-c.h"
 #include "onnx_memory.h"
 
-/* The message of the model's file, in the model's memory; NULL with the error set. */
+/* Returns the message of the model's file, in the model's memory; or NULL with an error. */
 Onnx__Model *onnx_unpack(struct onnx_model *model, struct error *error);
 
-/* onnx_read, and the message, which goes with the model.  Its nodes are the model's, in their
- * order. */
+/* Reads a model and its message, which is freed with the model.  Both have the same nodes in the
+   same order. */
 bool onnx_read_message(const char *file, struct onnx_model *model, Onnx__Model **message,
                        struct error *error);
 

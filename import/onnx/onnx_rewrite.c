@@ -12,13 +12,13 @@ static char domain[] = "kvmill", step_name[] = "TensorScatterAttention", opset_n
 static char cache_step_name[] = "CacheStep";
 static char *const format_names[] = {"key_cache_format", "value_cache_format"};
 
-/* Attention by how many outputs it has; both present tensors are there, or none. */
+/* Names of Attention by its number of outputs: with both present tensors, or without them. */
 static char *const attention_names[] = {NULL, "Attention", NULL, "AttentionPresent",
                                         "AttentionScores"};
 
-enum fate { STAYS, MOVES, GOES /* into a step */ };
+enum fate { STAYS, MOVES, GOES /* becomes part of a step */ };
 
-/* Inputs and outputs of a step, as names; "": not there. */
+/* Inputs and outputs of a step, as names; "": absent. */
 enum { STEP_INPUTS = 8, STEP_OUTPUTS = 3 };
 
 struct rewriting {
@@ -26,16 +26,16 @@ struct rewriting {
     Onnx__Model *message;
     struct spec_list specs;
     enum fate *fates;           /* of nodes */
-    int *makers;                /* of values: a node's number, or -1 */
-    int *readers;               /* of values: how many inputs of nodes */
-    const char *const *formats; /* of caches of K and V; NULL: they stay as they are */
+    int *makers;                /* of values: the number of a node, or -1 */
+    int *readers;               /* of values: the number of inputs that read it */
+    const char *const *formats; /* of caches of K and V; NULL: caches stay as they are */
     struct onnx_rewritten *out;
     struct error *error;
 };
 
-/* ---- What kvmill takes ---- */
+/* ---- Nodes that kvmill takes ---- */
 
-/* The message says which node. */
+/* `why` includes the node's name. */
 static bool note(struct rewriting *rewriting, const struct error *why, const char *fate) {
     return text_print(&rewriting->out->notes, "%s; %s\n", why->text, fate) ||
            out_of_memory(rewriting->error);
@@ -56,8 +56,8 @@ static bool has_name(const struct onnx_node *node) {
     return strcmp(node->op, "Attention") != 0 || attention_names[count_outputs(node)] != NULL;
 }
 
-/* What the model says is checked; what it leaves open, the runtime infers, and kvmill checks in the
-   run. */
+/* Checks what the model says.  The runtime infers what it leaves open, and kvmill checks that in
+   the run. */
 static bool judge_node(struct rewriting *rewriting, const struct onnx_call *call, enum fate *fate) {
     struct error why = {0};
     char words[320];
@@ -82,7 +82,7 @@ static bool is_quantised(const struct rewriting *rewriting, const struct onnx_no
            strcmp(type, "NONE") != 0;
 }
 
-/* Over caches of numbers, past and present. */
+/* Takes a node with past and present caches that are not quantised. */
 static bool judge_group_query(struct rewriting *rewriting, const struct onnx_node *node,
                               enum fate *fate) {
     struct error why;
@@ -135,7 +135,8 @@ static void set_readers(struct rewriting *rewriting) {
 
 /* ---- Steps ---- */
 
-/* The number of the TensorScatter node that stores what Attention reads, and nobody else; -1. */
+/* Returns the number of the TensorScatter node that makes `value`, if nothing else reads it; or
+   -1. */
 static int scatter_of(const struct rewriting *rewriting, int value) {
     const struct onnx_model *model = &rewriting->model;
     int maker = value != ONNX_ABSENT ? rewriting->makers[value] : -1;
@@ -173,8 +174,8 @@ static char *name_of(const Onnx__Node *message, size_t i) {
     return i < message->n_input ? message->input[i] : none;
 }
 
-/* The cache of a side that an input of a node is, and an output.  heads: as of struct onnx_cache.
- */
+/* Rewrites a cache of a side, which is an input and an output of a node.  heads: see struct
+   onnx_cache. */
 static bool set_cache(struct rewriting *rewriting, int side, const struct onnx_node *node,
                       int input, int output, int64_t heads) {
     int past = node->inputs[input];
@@ -200,7 +201,7 @@ static bool set_caches(struct rewriting *rewriting, int attention, const int sca
     return done;
 }
 
-/* Its caches have an axis for heads. */
+/* Rewrites both caches of GroupQueryAttention; they have an axis for heads, so 0 is passed. */
 static bool set_group_query(struct rewriting *rewriting, const struct onnx_node *node) {
     bool done = true;
     for (int side = 0; done && side < 2; side++) {
@@ -284,7 +285,7 @@ static bool set_formats(struct rewriting *rewriting, Onnx__Node *node) {
     return true;
 }
 
-/* What the model's import says of an op of ONNX's own, the node says in kvmill's domain. */
+/* In kvmill's domain the opset is an attribute, because the model's import does not apply there. */
 static bool set_attention(struct rewriting *rewriting, Onnx__Node *node, int outputs) {
     if (rewriting->formats != NULL)
         return set_formats(rewriting, node);
@@ -300,7 +301,7 @@ static bool set_attention(struct rewriting *rewriting, Onnx__Node *node, int out
     return true;
 }
 
-/* The nodes that are left, in their order. */
+/* Moves nodes to the domain, and removes those that became part of a step. */
 static bool move_nodes(struct rewriting *rewriting) {
     Onnx__Graph *graph = rewriting->message->graph;
     bool done = true;
@@ -348,7 +349,7 @@ static bool write_message(struct rewriting *rewriting) {
     return done || out_of_memory(rewriting->error);
 }
 
-/* ---- All of it ---- */
+/* ---- The whole model ---- */
 
 static bool look_at_nodes(struct rewriting *rewriting) {
     struct onnx_model *model = &rewriting->model;
@@ -373,7 +374,7 @@ static bool note_past(struct rewriting *rewriting, const struct onnx_node *node)
     return note(rewriting, &why, "left alone");
 }
 
-/* For other caches only steps change: all else goes on with whom it was with. */
+/* With formats, only steps and GroupQueryAttention change; all other nodes stay. */
 static bool leave_others(struct rewriting *rewriting, bool whole) {
     bool done = true;
     for (int i = 0; done && rewriting->formats != NULL && i < rewriting->model.node_count; i++) {
@@ -399,7 +400,7 @@ static bool refuse(struct rewriting *rewriting) {
                 notes != NULL ? notes : "");
 }
 
-/* Bodies of branches read values by name, which is not looked into. */
+/* Steps are not looked for if the model has branches: their bodies may read any value by name. */
 static bool rewrite(struct rewriting *rewriting) {
     bool done = look_at_nodes(rewriting), whole = !has_branches(rewriting);
     if (done && whole)

@@ -9,7 +9,7 @@
 
 enum { UINT8 = 2 /* ONNX's number */ };
 
-/* ---- What can be such a cache ---- */
+/* ---- Which values can be caches in blocks ---- */
 
 static bool is_one_of(int value, const int *values, int count) {
     for (int i = 0; i < count; i++)
@@ -18,7 +18,7 @@ static bool is_one_of(int value, const int *values, int count) {
     return false;
 }
 
-/* The model alone reads and writes them, in one place each. */
+/* Checks that past is an input that only this node reads, and present is an output. */
 static bool check_values(const struct onnx_cache *cache, struct error *error) {
     const struct onnx_model *model = cache->model;
     const struct onnx_value *past = &model->values[cache->past];
@@ -34,13 +34,13 @@ static bool check_values(const struct onnx_cache *cache, struct error *error) {
                      model->values[cache->present].name);
 }
 
-/* Heads whose rows are side by side in the last dim; 0: not known. */
+/* Returns how many heads a row of the last dim has; 0: not known. */
 static int64_t heads_in_row(const struct onnx_cache *cache) {
     int rank = cache->model->values[cache->past].rank;
     return rank == 4 ? 1 : rank == 3 ? cache->kv_num_heads : 0;
 }
 
-/* Elements of a head; 0: not known, or too many. */
+/* Returns the elements of a head; 0: not known, or too many. */
 static int32_t dim_of(const struct onnx_cache *cache) {
     const struct onnx_value *past = &cache->model->values[cache->past];
     int64_t heads = past->has_shape ? heads_in_row(cache) : 0;

@@ -9,15 +9,15 @@
 
 struct onnx_cache {
     const struct onnx_model *model;
-    const struct onnx_node *node; /* that stores into it */
-    int past, present;            /* values */
-    int readers;                  /* of past: inputs of nodes */
-    int64_t kv_num_heads;         /* where these have no axis for heads */
-    const char *format;           /* a word of formats in blocks */
+    const struct onnx_node *node; /* the node that stores to it */
+    int past, present;            /* numbers of values */
+    int readers;                  /* inputs of nodes that read past */
+    int64_t kv_num_heads;         /* if the caches have no axis for heads */
+    const char *format;           /* name of a format of blocks */
 };
 
-/* Past and present become uint8, with the bytes of a row for the last dim.  Refused where the
-   values are not a whole input and output of the model, or rows are none of that format. */
+/* Changes past and present to uint8, with the bytes of a row as last dim.  Fails if they are not an
+   input and an output of the model, or if their rows do not fit the format. */
 bool onnx_set_cache(const struct onnx_cache *cache, Onnx__Graph *graph, struct error *error);
 
 #endif

@@ -103,7 +103,7 @@ static bool agrees(const struct onnx_value *value, const struct onnx_value *lear
     return same;
 }
 
-/* Extents that only one of them knows are known. */
+/* Takes dims from `learnt`, or the value's own where `learnt` does not have them. */
 static void take_dims(struct onnx_value *value, const struct onnx_value *learnt, int64_t *dims) {
     for (int d = 0; d < learnt->rank; d++) {
         bool own = value->has_shape && learnt->dims[d] == KVMILL_DYNAMIC;
@@ -214,7 +214,7 @@ bool onnx_bytes(const struct onnx_value *value, int64_t *bytes) {
     return fits || empty;
 }
 
-/* Bytes that a unit of the constant gives. */
+/* Returns the bytes that a unit of the constant contributes. */
 static int unit_of(const struct onnx_value *value) {
     int bytes = (kvmill_dtype_bits(value->dtype) + 7) / 8;
     return bytes < value->constant.wide ? bytes : value->constant.wide;

@@ -41,7 +41,7 @@ static bool set_shape(const struct onnx_call *call, const struct onnx_value *val
     return true;
 }
 
-/* `narrow`: also of 32 bits. */
+/* narrow: int32 is accepted, too. */
 static bool set_indices(const struct onnx_call *call, bool narrow, struct tensor_shape *shape,
                         struct error *error) {
     const struct onnx_value *value = onnx_input(call, 1);
@@ -67,7 +67,7 @@ static bool read_axis(const struct onnx_call *call, int rank, int64_t *axis, str
     return true;
 }
 
-/* The data as far as indices go: all of it along the axis. */
+/* Reduces the data to the leading part that the indices have; the axis stays whole. */
 static bool lead(const struct onnx_call *call, const struct tensor_shape *indices, int64_t axis,
                  struct tensor_shape *data, struct error *error) {
     if (indices->rank != data->rank)
@@ -85,7 +85,7 @@ static bool lead(const struct onnx_call *call, const struct tensor_shape *indice
     return true;
 }
 
-/* Index vectors of how many components, along the last axis of the indices. */
+/* Reads the number of components of an index vector: the last dim of the indices. */
 static bool read_components(const struct onnx_call *call, const struct tensor_shape *indices,
                             int64_t most, int64_t *components, struct error *error) {
     *components = indices->rank > 0 ? indices->dims[indices->rank - 1] : 0;
@@ -106,7 +106,7 @@ static struct gather_problem *begin_gather(const struct onnx_call *call, struct 
     return spec->gather;
 }
 
-/* One element along an axis that starts name, all of the others. */
+/* A window has one element along the axes that starts select, and all elements of the rest. */
 static void set_slices(struct gather_problem *problem) {
     const struct tensor_shape *operand = &problem->operand;
     bool single[KVMILL_MOST_RANK] = {false};
@@ -210,7 +210,7 @@ static struct scatter_problem *begin_scatter(const struct onnx_call *call, struc
     return spec->window_scatter;
 }
 
-/* What is done with an update, and since which opset. */
+/* Reads the reduction, which must exist in the model's opset. */
 static bool read_reduction(const struct onnx_call *call, struct scatter_problem *problem,
                            struct error *error) {
     static const struct {

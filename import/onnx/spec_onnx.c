@@ -9,18 +9,18 @@
 
 enum { MOST_KINDS = 24 };
 
-/* Nodes that are left alone: how many by kind, and why those that kvmill has an op for. */
+/* Nodes without specs: their number by kind, and why specs of some are incomplete. */
 struct survey {
     struct onnx_model model;
     struct onnx_specs specs;
     json_t *kinds; /* "MatMul": 214 */
     int open, leading, counting, misplaced;
-    char reason[520]; /* of the first that is open */
+    char reason[520]; /* of the first incomplete node */
 };
 
 /* ---- Kinds ---- */
 
-/* What JSON takes for a key, and a terminal for text. */
+/* Replaces characters that JSON keys or terminals do not take. */
 static void make_key(char *text) {
     for (; *text; text++)
         if ((unsigned char)*text <= ' ' || (unsigned char)*text > '~')
@@ -57,7 +57,7 @@ static bool write_sorted(const struct kind *kinds, size_t count, struct text *te
            (count <= MOST_KINDS || text_print(text, ", and %zu more kinds", count - MOST_KINDS));
 }
 
-/* "214 MatMul, 96 Add" */
+/* Writes the kinds of nodes, such as "214 MatMul, 96 Add". */
 static bool write_kinds(const struct survey *survey, struct text *text) {
     const char *name;
     json_t *value;
@@ -114,7 +114,7 @@ static const struct onnx_op *op_of(const struct onnx_node *node) {
     return onnx_is_group_query(node) ? &onnx_group_query : onnx_op_of(node);
 }
 
-/* The runtime checks nodes of ops that are for kernels alone. */
+/* Nodes of ops that only serve to create kernels are checked by the runtime. */
 static bool check_call(const struct onnx_call *call, struct error *error) {
     return call->op == &onnx_group_query || call->op == &onnx_cache_group_query ||
            call->op == &onnx_cache_step || onnx_check_call(call, error);
@@ -202,7 +202,7 @@ static bool require_specs(const struct survey *survey, struct error *error) {
     return false;
 }
 
-/* ---- All of it ---- */
+/* ---- All nodes ---- */
 
 static bool look_at_all(struct survey *survey, struct error *error) {
     for (int i = 0; i < survey->model.node_count; i++)

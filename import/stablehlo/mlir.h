@@ -15,24 +15,24 @@
 #include "../../ops/element.h"
 #include "../../ops/windows.h"
 
-/* Text of the file; not NUL-terminated. */
+/* A piece of the file's text, not terminated with 0. */
 struct mlir_word {
     const char *text;
     size_t length;
 };
 
-/* Offsets in the file, from the first character to after the last. */
+/* Offsets in the file: of the first character, and after the last. */
 struct mlir_span {
     size_t begin, end;
 };
 
-/* `at` is everywhere the offset in the file that messages are about. */
+/* In all structs `at` is the offset in the file that messages refer to. */
 struct mlir_type {
     size_t at;
     bool is_tensor;    /* else only `word` is set */
     bool is_unranked;  /* tensor<*x..> */
     bool has_encoding; /* bounds, sparsity */
-    bool is_index;     /* element type `index`, an i64 to us */
+    bool is_index;     /* element type `index`, which kvmill treats as i64 */
     int rank;
     int64_t *dims; /* KVMILL_DYNAMIC: ? */
     kvmill_element_type element;
@@ -41,8 +41,8 @@ struct mlir_type {
 
 struct mlir_literal {
     const struct mlir_type *type;
-    bool is_splat;       /* one element stands for all */
-    unsigned char *data; /* elements as the library has them */
+    bool is_splat;       /* one element for all */
+    unsigned char *data; /* elements in the library's representation */
 };
 
 enum mlir_attr_kind {
@@ -55,12 +55,12 @@ enum mlir_attr_kind {
     MLIR_DICT,   /* also the fields of #NAME<..>; `word` is the name */
     MLIR_DENSE,
     MLIR_TYPE,
-    MLIR_OPAQUE /* #NAME<..> that nobody asks for */
+    MLIR_OPAQUE /* #NAME<..> that is not needed */
 };
 
 struct mlir_attr {
     enum mlir_attr_kind kind;
-    size_t at, end;  /* of the value; of a name alone both are after it */
+    size_t at, end;  /* of the value; of a name without a value, both are after the name */
     int64_t integer; /* and truth */
     double number;
     struct mlir_word word;
@@ -73,7 +73,7 @@ struct mlir_attr {
 
 struct mlir_op;
 
-/* A value of a function: what defines it, and its type.  Arguments have no op. */
+/* A value of a function, with the op that defines it and its type.  Arguments have no op. */
 struct mlir_value {
     size_t at;
     struct mlir_word name;
@@ -81,7 +81,7 @@ struct mlir_value {
     const struct mlir_op *op;
 };
 
-/* A sequence of ops, and the values it begins with. */
+/* A sequence of ops, and the arguments that come first. */
 struct mlir_block {
     int first_argument, argument_count;
     struct mlir_op *first, *last;
@@ -93,8 +93,8 @@ struct mlir_op {
     char name[64];    /* "stablehlo.gather" */
     int operand_count, result_count, first_result;
     int *operands;                          /* numbers of values */
-    struct mlir_span *uses;                 /* where they are named */
-    const struct mlir_type **operand_types; /* as the op itself says them */
+    struct mlir_span *uses;                 /* the places of its operands in the file */
+    const struct mlir_type **operand_types; /* as the op states them */
     struct mlir_attr attrs;                 /* a dict */
     struct mlir_block *regions;
     int region_count;
@@ -112,7 +112,7 @@ struct mlir_function {
     int value_count;
 };
 
-/* What stands between lines of "// -----". */
+/* The text between lines of "// -----". */
 struct mlir_chunk {
     struct mlir_chunk *next;
     struct mlir_function *functions;
@@ -126,15 +126,15 @@ struct mlir_file {
     struct mlir_memory *memory;
 };
 
-/* Read a file of at most 256 MiB.  Release with mlir_free, also after a failure. */
+/* Reads a file of at most 256 MiB.  Release with mlir_free, also after a failure. */
 bool mlir_read(const char *name, struct mlir_file *file, struct error *error);
 
-/* The same for text in memory, which is copied. */
+/* The same for text in memory; the file has a copy. */
 bool mlir_read_text(const char *name, const char *text, size_t length, struct mlir_file *file,
                     struct error *error);
 
-/* A region alone, "^bb0(%a: tensor<f32>, ..): op op ..", as the body of a function without a name;
-   values of `captures` names and types come first. */
+/* Reads a region, "^bb0(%a: tensor<f32>, ..): op op ..", as the body of a function without a name.
+   The first values are the captures, with their names and types. */
 struct mlir_capture {
     const char *name, *type;
 };
@@ -142,34 +142,35 @@ bool mlir_read_region(const char *name, const char *text, size_t length,
                       const struct mlir_capture *captures, int capture_count,
                       struct mlir_file *file, struct error *error);
 
-/* An element type alone, "f32" or "!quant.uniform<..>". */
+/* Reads an element type, "f32" or "!quant.uniform<..>". */
 bool mlir_read_element(const char *name, const char *text, size_t length,
                        kvmill_element_type *element, struct error *error);
 
-/* A tensor type alone. */
+/* Reads a tensor type. */
 bool mlir_read_type(const char *name, const char *text, struct mlir_file *file,
                     const struct mlir_type **type, struct error *error);
 void mlir_free(struct mlir_file *file);
 
-/* "file:line:column: " + message; EXIT_USER; false. */
+/* Fails with "file:line:column: " and the message, EXIT_USER.  Returns false. */
 __attribute__((format(printf, 4, 5))) bool mlir_fail(struct error *error,
                                                      const struct mlir_file *file, size_t at,
                                                      const char *format, ...);
 
-/* The attribute of that name, or NULL. */
+/* Returns the attribute with this key, or NULL. */
 const struct mlir_attr *mlir_attr_of(const struct mlir_attr *dict, const char *key);
 
-/* "stablehlo.gather"s name without the dialect. */
+/* Returns an op's name without its dialect: "gather" of "stablehlo.gather". */
 const char *mlir_short_name(const struct mlir_op *op);
 
 bool mlir_word_is(struct mlir_word word, const char *text);
 
-/* For messages, with %.*s: not all of a word that has no end. */
+/* Returns a length for "%.*s" in messages; limits the length of long words. */
 int mlir_word_length(struct mlir_word word);
 bool mlir_same_shape(const struct mlir_type *a, const struct mlir_type *b); /* of tensors */
 bool mlir_type_equal(const struct mlir_type *a, const struct mlir_type *b);
 
-/* Elements; the reader has checked that their bytes do not overflow.  Only of known extents. */
+/* Returns the number of elements of a type with known extents; the reader has checked that their
+   bytes do not overflow. */
 int64_t mlir_type_count(const struct mlir_type *type);
 
 #endif

@@ -42,7 +42,7 @@ static bool parse_field(struct mlir_reader *reader, struct mlir_attr *dict) {
     return mlir_add_attr(reader, dict, key, &value);
 }
 
-/* Up to `close`, by commas; one may stand after the last. */
+/* Parses items up to `close`, separated by commas; a comma may follow the last. */
 static bool parse_list(struct mlir_reader *reader, const char *close, struct mlir_attr *list,
                        bool (*parse)(struct mlir_reader *reader, struct mlir_attr *list)) {
     if (!mlir_enter(reader))
@@ -84,7 +84,7 @@ static bool parse_items(struct mlir_reader *reader, const char *close, struct ml
     return parse_list(reader, close, list, parse_item);
 }
 
-/* After "array": <i64: 1, 2> or <i64> */
+/* Parses what follows "array": <i64: 1, 2> or <i64>. */
 static bool parse_array(struct mlir_reader *reader, struct mlir_attr *attr) {
     attr->kind = MLIR_LIST;
     if (!mlir_expect(reader, "<"))
@@ -94,7 +94,7 @@ static bool parse_array(struct mlir_reader *reader, struct mlir_attr *attr) {
     return mlir_accept(reader, ":") ? parse_items(reader, ">", attr) : mlir_expect(reader, ">");
 }
 
-/* #stablehlo.gather<fields>; of other names the content is skipped. */
+/* Parses #stablehlo.gather<fields>; skips the content of unknown names. */
 static bool parse_hash(struct mlir_reader *reader, struct mlir_attr *attr) {
     if (!mlir_take_sigil(reader, '#', &attr->word))
         return false;

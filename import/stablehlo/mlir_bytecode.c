@@ -13,8 +13,8 @@
 
 enum { MOST_SECONDS = 300, WITHOUT_JAX = 3 };
 
-/* Standard input is the bytecode, standard output the text.  What the bytes after the version say
-   is who wrote them: StableHLO's artifacts have to be deserialised. */
+/* Converts bytecode on standard input to text on standard output.  The bytes after the version name
+   the producer; artifacts of StableHLO must be deserialised. */
 static const char script[] =
     "import sys\n"
     "try:\n"

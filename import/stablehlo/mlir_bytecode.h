@@ -7,14 +7,13 @@
 #include "../../base/error.h"
 #include "../../base/text.h"
 
-/* What is run. */
+/* Returns the Python that runs: KVMILL_PYTHON, or python3. */
 const char *python_program(void);
 
 bool is_mlir_bytecode(const struct text *text);
 
-/* Replace the bytecode of file `name` by its text, which the Python that KVMILL_PYTHON names, or
-   python3, writes with the package jax.  EXIT_ENVIRONMENT where there is none; EXIT_USER where it
-   refuses the bytes. */
+/* Replaces the bytecode of file `name` by its text, which Python's package jax writes.  Fails with
+   EXIT_ENVIRONMENT if Python or jax is missing, with EXIT_USER if jax refuses the bytes. */
 bool mlir_text_of_bytecode(const char *name, struct text *text, struct error *error);
 
 #endif

@@ -7,7 +7,7 @@
 #include "../../ops/scalar.h"
 #include "mlir_reader.h"
 
-/* Results in front of "=". */
+/* Names of results before "=". */
 struct definitions {
     int count;
     struct {
@@ -18,7 +18,7 @@ struct definitions {
     int values;
 };
 
-/* Types that were found after the colon. */
+/* The types after an op's colon. */
 struct signature {
     const struct mlir_type **operands, **results;
     int operand_count, result_count;
@@ -57,7 +57,7 @@ static bool add_operand(struct mlir_reader *reader, struct mlir_op *op) {
     return op->uses != NULL && mlir_parse_use(reader, &op->operands[i], &op->uses[i]);
 }
 
-/* "(", uses, ")" */
+/* Parses "(", uses, ")". */
 static bool parse_operands(struct mlir_reader *reader, struct mlir_op *op) {
     if (!mlir_expect(reader, "("))
         return false;
@@ -80,7 +80,7 @@ static bool parse_type_list(struct mlir_reader *reader, const struct mlir_type *
     return mlir_parse_types(reader, types, count) && mlir_expect(reader, ")");
 }
 
-/* (types) -> type, or -> (types) */
+/* Parses (types) -> type, or -> (types). */
 static bool parse_function_type(struct mlir_reader *reader, struct signature *signature) {
     if (!mlir_expect(reader, "(") ||
         !parse_type_list(reader, &signature->operands, &signature->operand_count) ||
@@ -167,7 +167,7 @@ bool mlir_parse_arguments(struct mlir_reader *reader, struct mlir_block *block) 
     return mlir_expect(reader, ")");
 }
 
-/* After "{". */
+/* Parses a region after its "{". */
 static bool parse_region(struct mlir_reader *reader, struct mlir_block *block) {
     struct mlir_word label;
     struct mlir_name *newest = reader->newest;
@@ -224,7 +224,7 @@ static bool parse_generic(struct mlir_reader *reader, struct mlir_op *op,
 
 /* ---- Pretty forms ---- */
 
-/* An attribute that the pretty form has no name for. */
+/* Adds an attribute that has no name in pretty form. */
 static bool add_word(struct mlir_reader *reader, struct mlir_op *op, const char *key,
                      struct mlir_word word) {
     struct mlir_attr attr = {.kind = MLIR_STRING, .at = reader->at, .word = word};
@@ -238,7 +238,7 @@ static bool add_dense(struct mlir_reader *reader, struct mlir_op *op) {
            mlir_add_attr(reader, &op->attrs, (struct mlir_word){key, sizeof key - 1}, &attr);
 }
 
-/* dense<..> : T, which says the type of the op too. */
+/* Parses dense<..> : T, whose type is also the op's. */
 static bool parse_constant(struct mlir_reader *reader, struct mlir_op *op,
                            struct signature *signature) {
     if (mlir_accept(reader, "{") && !mlir_parse_fields(reader, "}", &op->attrs))
@@ -253,7 +253,7 @@ static bool parse_constant(struct mlir_reader *reader, struct mlir_op *op,
     return true;
 }
 
-/* [0:10, 2:3:1, ..] as start_indices, limit_indices and strides */
+/* Parses [0:10, 2:3:1, ..] as start_indices, limit_indices and strides. */
 static bool parse_bounds(struct mlir_reader *reader, struct mlir_op *op) {
     static const char *const keys[3] = {"start_indices", "limit_indices", "strides"};
     struct mlir_attr lists[3] = {{.kind = MLIR_LIST}, {.kind = MLIR_LIST}, {.kind = MLIR_LIST}};
@@ -281,7 +281,7 @@ static bool parse_bounds(struct mlir_reader *reader, struct mlir_op *op) {
     return true;
 }
 
-/* (%x init: %i) applies stablehlo.and across dimensions = [1] */
+/* Parses (%x init: %i) applies stablehlo.and across dimensions = [1]. */
 static bool parse_reduce(struct mlir_reader *reader, struct mlir_op *op) {
     if (!mlir_expect(reader, "(") || !add_operand(reader, op) || !mlir_expect(reader, "init") ||
         !mlir_expect(reader, ":") || !add_operand(reader, op) || !mlir_expect(reader, ")") ||
@@ -296,7 +296,7 @@ static bool parse_reduce(struct mlir_reader *reader, struct mlir_op *op) {
            mlir_add_attr(reader, &op->attrs, (struct mlir_word){key, sizeof key - 1}, &attr);
 }
 
-/* @callee(%a, ..) {..} */
+/* Parses @callee(%a, ..) {..}. */
 static bool parse_call(struct mlir_reader *reader, struct mlir_op *op) {
     struct mlir_word callee;
     return mlir_take_sigil(reader, '@', &callee) && add_word(reader, op, "callee", callee) &&
@@ -308,7 +308,7 @@ static const char *word_key(const struct mlir_op *op) {
                                                             : "comparison_direction";
 }
 
-/* %x | dense<..> : T | [bounds] | NAME = attr | WORD, separated by commas. */
+/* Parses %x | dense<..> : T | [bounds] | NAME = attr | WORD; the caller takes the commas. */
 static bool parse_item(struct mlir_reader *reader, struct mlir_op *op) {
     struct mlir_attr attr = {0};
     if (mlir_peek(reader) == '%')
@@ -347,7 +347,8 @@ static const struct mlir_type *type_of(const struct mlir_reader *reader, const s
     return reader->function->values[op->operands[operand]].type;
 }
 
-/* One type for all; or P, T of a select; or a type for each operand. */
+/* Assigns types to operands and results: one type for all; or P, T of a select; or one type per
+   operand. */
 static bool spread_types(struct mlir_reader *reader, const struct mlir_op *op, int results,
                          const struct mlir_type **types, int count, struct signature *signature) {
     signature->operand_count = op->operand_count;
@@ -390,7 +391,7 @@ static bool parse_pretty_types(struct mlir_reader *reader, const struct mlir_op 
            check_operands(reader, op, signature);
 }
 
-/* What may stand in pretty form, besides elementwise ops. */
+/* Ops that may have pretty form, in addition to elementwise ones. */
 static const char *const pretty_names[] = {
     "call",
     "func.call",

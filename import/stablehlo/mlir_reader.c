@@ -15,7 +15,7 @@ enum { LARGEST_MLIR = 256 << 20 };
 
 /* ---- Functions ---- */
 
-/* -> type, or -> (type {..}, ..) */
+/* Parses -> type, or -> (type {..}, ..). */
 static bool parse_results(struct mlir_reader *reader, struct mlir_function *function) {
     struct mlir_attr ignored = {0};
     if (!mlir_accept(reader, "->"))
@@ -41,7 +41,7 @@ static void begin_function(struct mlir_reader *reader, struct mlir_function *fun
     reader->newest = NULL;
 }
 
-/* After "func.func". */
+/* Parses a function after "func.func". */
 static bool parse_function(struct mlir_reader *reader, struct mlir_function **end) {
     struct mlir_attr ignored = {0};
     struct mlir_function *function = mlir_allocate(reader, 1, sizeof *function);
@@ -70,7 +70,7 @@ static bool parse_function(struct mlir_reader *reader, struct mlir_function **en
 
 /* ---- Modules ---- */
 
-/* A line that begins with # or !: names for locations and such. */
+/* Skips a line that begins with # or !, which defines an alias. */
 static bool skip_alias(struct mlir_reader *reader) {
     int c = mlir_peek(reader);
     if (c != '#' && c != '!')
@@ -82,7 +82,7 @@ static bool skip_alias(struct mlir_reader *reader) {
 
 static bool parse_module(struct mlir_reader *reader, struct mlir_function **functions);
 
-/* Functions and modules, up to `close`; "": to the end. */
+/* Parses functions and modules up to `close`, or to the end if `close` is "". */
 static bool parse_body(struct mlir_reader *reader, const char *close,
                        struct mlir_function **functions) {
     while (close[0] ? !mlir_accept(reader, close) : mlir_peek(reader) != 0) {
@@ -101,7 +101,7 @@ static bool parse_body(struct mlir_reader *reader, const char *close,
     return true;
 }
 
-/* After "module". */
+/* Parses a module after "module". */
 static bool parse_module(struct mlir_reader *reader, struct mlir_function **functions) {
     struct mlir_word name;
     struct mlir_attr ignored = {0};
@@ -117,7 +117,8 @@ static bool parse_module(struct mlir_reader *reader, struct mlir_function **func
 
 /* ---- Chunks ---- */
 
-/* The offset of the next line of "// -----", or the length; *after is what follows it. */
+/* Returns the offset of the next line "// -----", or the length of the text; *after: where the text
+   continues. */
 static size_t find_separator(const struct mlir_file *file, size_t from, size_t *after) {
     static const char separator[] = "// -----";
     for (size_t at = from; at < file->length;) {

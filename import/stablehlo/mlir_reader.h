@@ -23,42 +23,42 @@ struct mlir_reader {
 
 /* ---- Text (mlir_text.c) ---- */
 
-/* Memory of the file, zeroed; NULL and the error when there is none. */
+/* Returns zeroed memory that belongs to the file, or NULL with an error. */
 void *mlir_allocate(struct mlir_reader *reader, size_t count, size_t size);
 
-/* "file:line:column: what; accepted: ..." at the reader's place, which is where the next word is.
- */
+/* Fails with "file:line:column: what; accepted: ..." at the next word. */
 __attribute__((format(printf, 2, 3))) bool mlir_refuse(struct mlir_reader *reader,
                                                        const char *format, ...);
 
 /* Skip spaces and comments. */
 void mlir_skip(struct mlir_reader *reader);
 
-/* The next character after spaces; 0 at the end. */
+/* Returns the next character after spaces; 0 at the end. */
 int mlir_peek(struct mlir_reader *reader);
 
-/* Take `text` if it comes next; a word must end there. */
+/* Takes `text` if it comes next; a word must end after it. */
 bool mlir_accept(struct mlir_reader *reader, const char *text);
 bool mlir_expect(struct mlir_reader *reader, const char *text);
 
-/* A bare word: letters, digits, _ $ . and -, not at its beginning; length 0 when there is none. */
+/* Takes a bare word: letters, digits, _ $ . and -, but no - at its beginning.  Length 0: no
+   word. */
 struct mlir_word mlir_take_word(struct mlir_reader *reader);
 
-/* What follows a sigil: % @ # ! ^ */
+/* Takes a sigil (% @ # ! ^) and the word after it. */
 bool mlir_take_sigil(struct mlir_reader *reader, char sigil, struct mlir_word *word);
 bool mlir_take_string(struct mlir_reader *reader, struct mlir_word *word);
 
-/* A number as written; length 0 when there is none. */
+/* Takes a number, as text.  Length 0: no number. */
 struct mlir_word mlir_take_number(struct mlir_reader *reader);
 bool mlir_take_integer(struct mlir_reader *reader, int64_t *value);
 
-/* After an opening bracket: skip to after the one that closes it. */
+/* After an opening bracket: skips to after the closing one. */
 bool mlir_skip_balanced(struct mlir_reader *reader, char open, char close);
 
 bool mlir_enter(struct mlir_reader *reader);
 void mlir_leave(struct mlir_reader *reader);
 
-/* Append to an array of the file's; the array moves as it grows. */
+/* Makes room in an array of the file; the array may move. */
 void *mlir_grow(struct mlir_reader *reader, void *array, int count, size_t size);
 
 /* ---- Types, literals, attributes, ops ---- */
@@ -67,23 +67,23 @@ bool mlir_parse_type(struct mlir_reader *reader, const struct mlir_type **type);
 
 bool mlir_parse_element(struct mlir_reader *reader, kvmill_element_type *element);
 
-/* type { "," type }, up to the closing parenthesis that the caller takes. */
+/* Parses type { "," type }, up to the closing parenthesis, which the caller takes. */
 bool mlir_parse_types(struct mlir_reader *reader, const struct mlir_type ***types, int *count);
 
-/* After "dense": <..> : type */
+/* Parses what follows "dense": <..> : type. */
 bool mlir_parse_dense(struct mlir_reader *reader, struct mlir_literal *literal);
 
 bool mlir_parse_attr(struct mlir_reader *reader, struct mlir_attr *attr);
 
-/* After an opening bracket: key [= attr] {, ..} and `close`; adds to what dict has. */
+/* After an opening bracket: parses key [= attr] {, ..} and `close`, and adds to dict. */
 bool mlir_parse_fields(struct mlir_reader *reader, const char *close, struct mlir_attr *dict);
 bool mlir_add_attr(struct mlir_reader *reader, struct mlir_attr *dict, struct mlir_word key,
                    const struct mlir_attr *value);
 
-/* Ops up to a closing brace, which is taken. */
+/* Parses ops up to a closing brace, and takes it. */
 bool mlir_parse_ops(struct mlir_reader *reader, struct mlir_block *block, const char *close);
 
-/* (%a: type, ..) as values of the function. */
+/* Parses (%a: type, ..) as values of the function. */
 bool mlir_parse_arguments(struct mlir_reader *reader, struct mlir_block *block);
 
 /* ---- Names of values ---- */

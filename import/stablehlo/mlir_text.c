@@ -32,7 +32,7 @@ void *mlir_allocate(struct mlir_reader *reader, size_t count, size_t size) {
     return memory->data;
 }
 
-/* Twice the room at each power of two. */
+/* Doubles the room at each power of two. */
 void *mlir_grow(struct mlir_reader *reader, void *array, int count, size_t size) {
     if ((count & (count - 1)) != 0)
         return array;
@@ -134,7 +134,7 @@ bool mlir_accept(struct mlir_reader *reader, const char *text) {
     return true;
 }
 
-/* The next few characters, for messages. */
+/* Copies the next characters, for messages. */
 static const char *found(struct mlir_reader *reader, char text[24]) {
     size_t n = 0;
     mlir_skip(reader);
@@ -257,7 +257,7 @@ bool mlir_skip_balanced(struct mlir_reader *reader, char open, char close) {
     return true;
 }
 
-/* ---- Small questions ---- */
+/* ---- Predicates ---- */
 
 bool mlir_word_is(struct mlir_word word, const char *text) {
     return strlen(text) == word.length && memcmp(word.text, text, word.length) == 0;

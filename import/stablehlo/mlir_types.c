@@ -112,7 +112,7 @@ static bool parse_scale(struct mlir_reader *reader, kvmill_element_type *element
                        element->zero_point, element->storage_min, element->storage_max);
 }
 
-/* After "!". */
+/* Parses a quantised type after "!". */
 static bool parse_quantized(struct mlir_reader *reader, struct mlir_type *type) {
     kvmill_element_type *element = &type->element;
     if (!mlir_expect(reader, "quant.uniform") || !mlir_expect(reader, "<") ||
@@ -211,7 +211,7 @@ static bool check_size(struct mlir_reader *reader, const struct mlir_type *type)
            mlir_refuse(reader, "the tensor is too large; accepted: less than 2^63 bytes");
 }
 
-/* After "tensor". */
+/* Parses a tensor type after "tensor". */
 static bool parse_tensor(struct mlir_reader *reader, struct mlir_type *type) {
     type->is_tensor = true;
     if (!mlir_expect(reader, "<"))
@@ -224,7 +224,7 @@ static bool parse_tensor(struct mlir_reader *reader, struct mlir_type *type) {
     return type->has_encoding ? mlir_skip_balanced(reader, '<', '>') : mlir_expect(reader, ">");
 }
 
-/* A type that no tensor has: kept as text. */
+/* Parses a type that is no tensor, and keeps its text. */
 static bool parse_other(struct mlir_reader *reader) {
     struct mlir_word word;
     char c = (char)mlir_peek(reader);
@@ -279,7 +279,7 @@ int64_t mlir_type_count(const struct mlir_type *type) {
 
 /* ---- Dense literals ---- */
 
-/* Where elements go; `room` of them. */
+/* A literal whose elements are being read; count: elements so far. */
 struct filling {
     struct mlir_reader *reader;
     const struct mlir_type *type;
@@ -361,7 +361,7 @@ static bool parse_scalar(struct filling *filling) {
     return done;
 }
 
-/* "[", elements of axis d or deeper, "]". */
+/* Parses "[", elements of axis d or deeper, "]". */
 static bool parse_list(struct filling *filling, int d) {
     struct mlir_reader *reader = filling->reader;
     const struct mlir_type *type = filling->type;
@@ -391,7 +391,7 @@ static int hex_value(int c) {
     return isdigit(c) ? c - '0' : isxdigit(c) ? tolower(c) - 'a' + 10 : -1;
 }
 
-/* Raw bytes, little-endian, as "0x...". */
+/* Parses raw little-endian bytes, "0x...". */
 static bool parse_blob(struct mlir_reader *reader, struct mlir_literal *literal) {
     struct mlir_word word;
     DLDataType type = literal->type->element.dtype;
@@ -465,7 +465,7 @@ static bool check_literal_type(struct mlir_reader *reader, const struct mlir_typ
     return true;
 }
 
-/* The type says how to read what is in front of it. */
+/* The type comes after the elements, but is needed to read them. */
 bool mlir_parse_dense(struct mlir_reader *reader, struct mlir_literal *literal) {
     if (!mlir_expect(reader, "<"))
         return false;

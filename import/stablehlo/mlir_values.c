@@ -8,8 +8,8 @@
 enum { BUCKETS = 1 << 12 };
 
 struct mlir_name {
-    struct mlir_name *next;  /* of the bucket */
-    struct mlir_name *older; /* of the function */
+    struct mlir_name *next;  /* in the bucket */
+    struct mlir_name *older; /* in the function */
     struct mlir_word word;
     int value, count;
     unsigned bucket;

@@ -12,7 +12,7 @@
 #include "../../defs/dtype.h"
 #include "../../gen/stablehlo.h"
 
-/* What comes in the place of a piece of the file. */
+/* A replacement for a piece of the file. */
 struct edit {
     struct mlir_span place;
     struct text text;
@@ -22,22 +22,22 @@ struct rewriter {
     const struct mlir_file *file;
     const struct mlir_function *function;
     struct error *error;
-    struct text stem; /* "%batched": what no name in the file begins with */
+    struct text stem; /* a prefix such as "%batched" that no name in the file has */
     int ops;
     struct edit *edits;
     size_t edit_count;
 };
 
-/* An op with batching dims; words by enum kvmill_number_word, up to the map. */
+/* An op with batching dims; its words, by enum kvmill_number_word, up to the map. */
 struct batched_op {
     const struct mlir_op *op;
     const char *attribute, *words[KVMILL_WORD_MAP + 1];
     int indices; /* the operand */
     struct axes axes[KVMILL_WORD_MAP + 1];
     int64_t vector_dim;
-    struct tensor_shape shape; /* of the indices, as they become */
-    const char *value;         /* of write_value: who has them; NULL: the file says it */
-    struct text before;        /* ops that make it */
+    struct tensor_shape shape; /* of the indices, so far */
+    const char *value;  /* part of write_value that has the indices; NULL: the file's operand */
+    struct text before; /* new ops that make the indices */
 };
 
 /* ---- Reading ---- */
@@ -55,7 +55,7 @@ static bool is_empty_list(const struct mlir_attr *attr) {
     return attr == NULL || (attr->kind == MLIR_LIST && attr->count == 0);
 }
 
-/* Such an op stays, whatever else is in it. */
+/* Whether an op has no batching dims; then it stays, regardless of its other attributes. */
 static bool has_no_batching(const struct mlir_op *op, const struct batched_op *kind) {
     const struct mlir_attr *numbers = mlir_attr_of(&op->attrs, kind->attribute);
     return numbers != NULL && numbers->kind == MLIR_DICT &&
@@ -100,7 +100,7 @@ static bool check_index_type(struct rewriter *rewriter, const struct batched_op 
 
 /* ---- Edits ---- */
 
-/* The text moves into the edit. */
+/* Adds an edit, which takes the text over. */
 static bool add_edit(struct rewriter *rewriter, struct mlir_span place, struct text *text) {
     size_t count = rewriter->edit_count;
     struct edit *edits = realloc(rewriter->edits, (count + 1) * sizeof *edits);
@@ -113,7 +113,8 @@ static bool add_edit(struct rewriter *rewriter, struct mlir_span place, struct t
     return true;
 }
 
-/* The same; `written`: there was memory for the text. */
+/* Does the same, and frees the text.  written: false if memory ran out while the text was
+   written. */
 static bool replace(struct rewriter *rewriter, struct mlir_span place, bool written,
                     struct text *text) {
     bool done = (written || out_of_memory(rewriter->error)) && add_edit(rewriter, place, text);
@@ -158,7 +159,8 @@ static bool choose_stem(struct rewriter *rewriter) {
     return done || out_of_memory(rewriter->error);
 }
 
-/* "%batched3_iota0" of the op that will be the fourth; "": what its indices become. */
+/* Writes a name such as "%batched3_iota0", with the op's number.  part NULL: the file's operand;
+   "": the new indices. */
 static bool write_value(const struct rewriter *rewriter, const struct batched_op *batched,
                         const char *part, struct text *text) {
     struct mlir_span use = batched->op->uses[batched->indices];
@@ -175,7 +177,7 @@ static bool write_iota_value(const struct rewriter *rewriter, const struct batch
     return write_value(rewriter, batched, part, text);
 }
 
-/* Line ends between the new ops, with the indentation of the old one. */
+/* Writes a line end and the indentation of the old op. */
 static bool write_line_end(const struct rewriter *rewriter, const struct mlir_op *op,
                            struct text *text) {
     const char *begin = rewriter->file->text + op->begin, *line = begin;
@@ -188,7 +190,7 @@ static bool write_line_end(const struct rewriter *rewriter, const struct mlir_op
 
 /* ---- The indices ---- */
 
-/* %new = stablehlo.NAME %old : (old type) -> new type */
+/* Writes %new = stablehlo.NAME %old : (old type) -> new type. */
 static bool write_step(struct rewriter *rewriter, struct batched_op *batched, const char *name,
                        const char *part, const struct tensor_shape *shape) {
     struct text *text = &batched->before;
@@ -202,7 +204,7 @@ static bool write_step(struct rewriter *rewriter, struct batched_op *batched, co
     return done || out_of_memory(rewriter->error);
 }
 
-/* The index vector gets an axis of its own, the last. */
+/* Gives index vectors an axis of their own, the last. */
 static bool make_explicit(struct rewriter *rewriter, struct batched_op *batched) {
     struct tensor_shape shape = batched->shape;
     if (batched->vector_dim < shape.rank)
@@ -221,7 +223,7 @@ static bool fits(DLDataType type, int64_t value) {
     return digits >= 63 || value < (int64_t)1 << digits;
 }
 
-/* A type that has all coordinates of batching dims; i1 has no iota. */
+/* Converts indices to a type that can hold all coordinates of batching dims; i1 has no iota. */
 static bool widen(struct rewriter *rewriter, struct batched_op *batched) {
     struct tensor_shape shape = batched->shape;
     const struct axes *axes = &batched->axes[KVMILL_WORD_INDICES_BATCHING];
@@ -278,7 +280,7 @@ static bool put_coordinates_first(struct rewriter *rewriter, struct batched_op *
 
 /* ---- The dimension numbers ---- */
 
-/* Batching dims among the dropped ones, and in front of the map. */
+/* Adds batching dims to the dropped dims, and to the front of the map. */
 static void drop_batching(struct batched_op *batched) {
     struct axes *dropped = &batched->axes[KVMILL_WORD_DROPPED];
     struct axes *batching = &batched->axes[KVMILL_WORD_BATCHING];
@@ -312,7 +314,8 @@ static bool replace_numbers(struct rewriter *rewriter, const struct batched_op *
     return replace(rewriter, (struct mlir_span){numbers->at, numbers->end}, done, &text);
 }
 
-/* Sorted starts need not be sorted with coordinates in front of them. */
+/* Sets indices_are_sorted to false: with coordinates in front, sorted starts may no longer be
+   sorted. */
 static bool withdraw_promise(struct rewriter *rewriter, const struct batched_op *batched) {
     const struct mlir_attr *sorted = mlir_attr_of(&batched->op->attrs, "indices_are_sorted");
     struct text text = {0};

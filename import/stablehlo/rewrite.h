@@ -7,10 +7,10 @@
 #include "../../base/text.h"
 #include "mlir.h"
 
-/* The file's text with gathers and scatters that know no batching dims: these become dropped dims,
-   and each index vector begins with their coordinates, which iotas give.  All else stays as it is
-   written; new values have names that the file does not have.  *rewritten: ops that were changed.
-   The text is read again: what cannot be read is refused. */
+/* Writes the file's text with gathers and scatters that have no batching dims.  These become
+   dropped dims, and index vectors begin with their coordinates, which come from iotas.  Everything
+   else stays; new values have unused names.  *rewritten: the number of changed ops.  The new text
+   is read again, and refused if that fails. */
 bool mlir_without_batching_dims(const struct mlir_file *file, struct text *text, int *rewritten,
                                 struct error *error);
 

@@ -7,7 +7,7 @@
 #include "../../gen/spec.h"
 #include "../../gen/stablehlo.h"
 
-/* Words of ours that look like gather or scatter and are neither. */
+/* Refuses ops with names like gather or scatter that kvmill does not support. */
 static bool check_scope(const struct mlir_file *file, const struct mlir_op *op,
                         struct error *error) {
     static const char *const others[] = {"stablehlo.select_and_scatter", "stablehlo.reduce_scatter",

@@ -21,7 +21,7 @@ bool is_mlir_scatter(const struct mlir_op *op) {
 
 /* ---- Attributes ---- */
 
-/* Integers in one axis, not too many. */
+/* Whether a type has one axis of integers, not too long. */
 static bool is_list_type(const struct mlir_type *type) {
     if (!type->is_tensor || type->is_unranked || type->rank != 1)
         return false;
@@ -40,7 +40,7 @@ static void read_integers(const struct mlir_literal *literal, struct axes *axes)
     }
 }
 
-/* A list of integers: [1, 2], array<i64: 1, 2> or dense<[1, 2]> : tensor<2xi64>. */
+/* Reads a list of integers: [1, 2], array<i64: 1, 2> or dense<[1, 2]> : tensor<2xi64>. */
 static bool read_axes(const struct mlir_file *file, const char *key, const struct mlir_attr *attr,
                       struct axes *axes, struct error *error) {
     axes->count = 0;
@@ -76,7 +76,7 @@ static bool read_flag(const struct mlir_file *file, const struct mlir_attr *dict
     return mlir_fail(error, file, attr->at, "%s is not a boolean; accepted: true, false", key);
 }
 
-/* Fields of #stablehlo.gather<..>: where each goes. */
+/* Fields of #stablehlo.gather<..>, and the axes or numbers that they set. */
 enum { FIELDS = 5 };
 struct numbers {
     const char *key, *name;
@@ -187,7 +187,7 @@ bool mlir_is_literal_of(const struct mlir_attr *value, const struct mlir_type *t
            kvmill_dtype_equal(value->literal.type->element.dtype, type->element.dtype);
 }
 
-/* A 1-D tensor of integers, as constants or open. */
+/* Reads a 1-D tensor of integers, which may be a constant or not. */
 static bool read_slice_operand(const struct mlir_file *file, const struct mlir_function *function,
                                const struct mlir_op *op, struct gather_problem *problem,
                                struct error *error) {
@@ -290,7 +290,7 @@ static bool read_scatter_numbers(const struct mlir_file *file, const struct mlir
            read_flag(file, &op->attrs, "unique_indices", &problem->op.unique_indices, error);
 }
 
-/* The types of values that follow one another. */
+/* Types of consecutive values. */
 struct type_list {
     const struct mlir_function *function;
     const int *values;
@@ -364,8 +364,8 @@ static bool check_region_counts(const struct mlir_file *file, const struct mlir_
         op->name, problem->argument_count, problem->return_count, n, 2 * n, n);
 }
 
-/* One op of the two halves of the arguments, or the second half itself: by its name, which kernels
-   are made for. */
+/* Kernels are made for names of simple regions: names a region that is one op on both halves of the
+   arguments, or that returns the second half. */
 static void name_region(struct scatter_problem *problem) {
     const kvmill_region_op *op = &problem->ops[0];
     int returned = problem->returned[0];

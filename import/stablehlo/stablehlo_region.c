@@ -7,14 +7,14 @@
 #include "../../gen/stablehlo.h"
 #include "../../ops/scalar.h"
 
-/* Where a region is being read. */
+/* The state of a region's reader. */
 struct region_reader {
     const struct mlir_file *file;
     const struct mlir_function *function;
     int first_argument, first_inner;
     struct scatter_problem *problem;
     struct error *error;
-    int place[KVMILL_MOST_REGION_OPS]; /* number of the value that op i of the problem gives */
+    int place[KVMILL_MOST_REGION_OPS]; /* the value's number that op i of the problem defines */
 };
 
 static bool add_region_op(struct region_reader *reader, const kvmill_region_op *op, int value,
@@ -54,7 +54,7 @@ static bool add_literal(struct region_reader *reader, const struct mlir_op *op, 
     return add_region_op(reader, &added, value, op->at, number);
 }
 
-/* A scalar from outside: a constant is taken over, another is captured. */
+/* Adds a scalar from outside the region: copies a constant, captures any other value. */
 static bool add_capture(struct region_reader *reader, int value, size_t at, int32_t *number) {
     const struct mlir_value *outer = &reader->function->values[value];
     struct scatter_problem *problem = reader->problem;
@@ -73,7 +73,7 @@ static bool add_capture(struct region_reader *reader, int value, size_t at, int3
     return add_region_op(reader, &added, value, at, number);
 }
 
-/* The number in the problem of a value of the function. */
+/* Sets the problem's number of a value of the function. */
 static bool number_of(struct region_reader *reader, int value, size_t at, int32_t *number) {
     struct scatter_problem *problem = reader->problem;
     int argument = value - reader->first_argument;
@@ -92,7 +92,7 @@ static bool number_of(struct region_reader *reader, int value, size_t at, int32_
                                                    "arguments, and what the region computes");
 }
 
-/* Text of the file as one of the words that ops have. */
+/* Returns the attribute's text as one of the words of ops. */
 const char *mlir_comparison_word(const struct mlir_attr *attr) {
     static const char *const words[] = {"EQ", "NE",     "GE",       "GT",    "LE",
                                         "LT", "SIGNED", "UNSIGNED", "FLOAT", "TOTALORDER"};
@@ -182,12 +182,12 @@ static bool set_arguments(struct region_reader *reader, const struct mlir_block 
     return true;
 }
 
-/* The last op of a block, if it is a return. */
+/* Returns the last op of a block if it is a return, else NULL. */
 static const struct mlir_op *return_of(const struct mlir_block *block) {
     return block->last != NULL && is_return(block->last) ? block->last : NULL;
 }
 
-/* What is returned are scalars, of the types of the first arguments. */
+/* Checks that the results are scalars with the types of the first arguments. */
 static bool check_returned(struct region_reader *reader, const struct mlir_block *block,
                            const struct mlir_op *op) {
     for (int i = 0; i < op->operand_count && i < block->argument_count; i++) {
@@ -229,11 +229,11 @@ bool region_of_mlir(const struct mlir_file *file, const struct mlir_function *fu
     return set_returned(&reader, last);
 }
 
-/* ---- Texts of their own ---- */
+/* ---- Regions in texts of their own ---- */
 
 enum { CAPTURE_NAME = 24 };
 
-/* Captures as the caller lists them, used or not. */
+/* Numbers captures as the caller lists them, including unused ones. */
 static void order_captures(struct scatter_problem *problem, size_t count) {
     for (int i = 0; i < problem->op_count; i++)
         if (strcmp(problem->ops[i].name, "capture") == 0)

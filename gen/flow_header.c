@@ -1,4 +1,4 @@
-/* The functions of a pack's header that plan the steps of a flow.  They contain the whole flow as C
+/* The functions in a pack's header that plan the steps of a flow.  They contain the whole flow as C
    data.
 
    SPDX-License-Identifier: Apache-2.0 */

@@ -15,7 +15,7 @@ static const struct field fields[] = {
     [PROGRAM] = {"program", "p", NULL, FIELD_BITS},
 };
 
-/* By enum kvmill_flow_part, whose texts begin so. */
+/* In the order of enum kvmill_flow_part; a program's text begins with one of these names. */
 static const char *const variants[] = {"cache", "index", NULL};
 
 static const char *text_of(const struct kernel *kernel) {

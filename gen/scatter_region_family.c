@@ -18,7 +18,7 @@ static const struct field fields[] = {
     [ROW] = {"row", "r", NULL, 0},
 };
 
-/* points: windows of one element; rows: others. */
+/* points: windows of one element; rows: larger windows. */
 static const char *const variants[] = {"points", "rows", NULL};
 
 static const char *region_of(const struct kernel *kernel) {

@@ -34,7 +34,7 @@ static bool complete(const struct json_place *place, struct spec *spec, struct e
     return true;
 }
 
-/* Ranges and positions of rows may say what only kernels with a mask can do: both kinds, always. */
+/* Adds kernels with and without a mask: ranges and positions of rows may need a mask. */
 static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                     struct error *error) {
     struct kvmill_cache_geometry geometry;

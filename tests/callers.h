@@ -14,7 +14,7 @@ struct answer {
     char text[4096]; /* of the plan; or numbers of a layout */
 };
 
-/* A call that takes a struct with a struct_size; everything else that it needs is valid. */
+/* A call that takes a struct with a struct_size.  All its other arguments are valid. */
 struct caller {
     const char *name;            /* the function, and which of its structs */
     const char *what;            /* the struct's name in messages */
@@ -24,7 +24,7 @@ struct caller {
     void (*call)(const void *given, struct answer *answer);
     void (*init)(void *given, size_t size);
     kvmill_status (*plan)(const void *op, const kvmill_plan_options *options, kvmill_plan **plan,
-                          kvmill_error *error); /* where it is a plan function */
+                          kvmill_error *error); /* a plan function's */
     bool may_be_null;
     bool is_result; /* the call fills it */
 };

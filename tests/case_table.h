@@ -56,7 +56,7 @@ void each_row(const char *name, int cells, void (*use)(char *const *cells));
 
 /* ---- Reading cells ---- */
 
-/* The index of `word` among `count` words; ends the test if it is not there. */
+/* Returns the index of `word` among `count` words; ends the test if it is not one of them. */
 int place_of(const char *word, const char *const *words, int count);
 
 /* At most `most` numbers, separated by spaces or commas: integers if the base is 16, otherwise also

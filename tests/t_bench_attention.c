@@ -194,7 +194,7 @@ static struct kvmill_cache_geometry geometry_of(const char *words) {
     return g;
 }
 
-/* Sequences, tokens, positions. */
+/* Reads sequences, tokens, positions. */
 static struct run_size size_of(const char *cell) {
     double of[3];
     numbers_in(cell, 10, of, 3);

@@ -74,8 +74,7 @@ static bool run_case(struct attention *a, const kvmill_plan_options *options, bo
     int threads = counts[dice_range(dice, 0, 4)];
     kvmill_plan_options some = options_for(*options, threads, dice);
     bool good = attention_runs_right(a, &some, threads, dice);
-    tensors_keep(a->expected, a->tensor, TENSORS,
-                 dice); /* the bits that the other runs must have */
+    tensors_keep(a->expected, a->tensor, TENSORS, dice); /* for the other runs, bit for bit */
     for (int i = 0; good && i < 5; i++)
         good = !(all_threads || i == other) || runs_the_same(a, options, counts[i], dice);
     if (!good)

@@ -39,7 +39,7 @@ static float whole(uint16_t x) {
     return result;
 }
 
-/* ---- What a model would compute ---- */
+/* ---- In place of a model ---- */
 
 static uint16_t query[PROMPT * HEADS * HEAD_DIM], output[PROMPT * HEADS * HEAD_DIM];
 static uint16_t key[PROMPT * KV_HEADS * HEAD_DIM], value[PROMPT * KV_HEADS * HEAD_DIM];

@@ -137,7 +137,7 @@ static void fill_update(struct cache *cache, int64_t first, int64_t count, const
             }
 }
 
-/* ---- Filling it ---- */
+/* ---- Filling the cache ---- */
 
 static double run_kvmill(struct cache *cache, const kvmill_plan *plan, int64_t first, int64_t count,
                          int64_t *positions, int64_t rows) {

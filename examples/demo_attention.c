@@ -23,7 +23,7 @@ enum { ROW_SCALES = DEMO_QUANT_GROUP ? HEAD_DIM / (DEMO_QUANT_GROUP + !DEMO_QUAN
 static const DLDataType bfloat16 = {kDLBfloat, 16, 1}, float16 = {kDLFloat, 16, 1},
                         int8 = {kDLInt, 8, 1}, int64 = {kDLInt, 64, 1};
 
-/* ---- Small things ---- */
+/* ---- Helpers ---- */
 
 static void check(kvmill_status status, const kvmill_error *error) {
     if (status == KVMILL_OK)

@@ -25,7 +25,7 @@ enum { LAYER_ROWS = 2 * KV_HEADS * TOKENS, FIELD = PAGES * KV_HEADS * DIM, MOST_
 static const DLDataType bfloat16 = {kDLBfloat, 16, 1}, float16 = {kDLFloat, 16, 1},
                         int64 = {kDLInt, 64, 1}, int32 = {kDLInt, 32, 1};
 
-/* ---- Small things ---- */
+/* ---- Helpers ---- */
 
 static void check(kvmill_status status, const kvmill_error *error) {
     if (status == KVMILL_OK)

@@ -15,7 +15,7 @@
 enum { LAYERS = 16, LAYER = 3, HEADS = 32, KV_HEADS = 8, HEAD_DIM = 64 }; /* Llama-3.2-1B */
 enum { PAGE = 16, PAGES = 128, SLOTS = PAGES * PAGE, PROMPT = 1990, STEPS = 8, APART = 100 };
 
-/* ---- Small things ---- */
+/* ---- Helpers ---- */
 
 static const DLDataType bfloat16 = {kDLBfloat, 16, 1}, int32 = {kDLInt, 32, 1},
                         int64 = {kDLInt, 64, 1};
@@ -87,7 +87,7 @@ static void run(const struct step *step, const DLTensor *const *tensors) {
           &error);
 }
 
-/* ---- What a model would compute ---- */
+/* ---- In place of a model ---- */
 
 static uint16_t query[HEADS * HEAD_DIM], output[HEADS * HEAD_DIM];
 static uint16_t key[PROMPT * KV_HEADS * HEAD_DIM], value[PROMPT * KV_HEADS * HEAD_DIM];

@@ -67,7 +67,7 @@ static bool is(const struct kernel *kernel, const char *variant) {
    share kernels.  If one kernel serves both, only one is made. */
 enum { FEW_ROWS = 32, MANY_ROWS = 96, MOST_ROWS = 128 };
 
-/* ---- What an instruction set can do ---- */
+/* ---- Variants that an instruction set and a format allow ---- */
 
 enum { QUAD = 4, MOST_FEW_ROWS = 8 };
 
@@ -178,7 +178,7 @@ static bool define(const struct kernel *kernel, struct expansion *expansion) {
            define_integer(expansion, "summing_pairs", values_can_be_pairs(kernel));
 }
 
-/* ---- Which kernels there are ---- */
+/* ---- The choice of kernels ---- */
 
 static bool can_be(const struct kernel *kernel, const char *variant) {
     if (strcmp(variant, "codes") == 0)

@@ -61,7 +61,7 @@ static void put_blanks(struct layout *layout, size_t count) {
     }
 }
 
-/* ---- Lines that are too long ---- */
+/* ---- Long lines ---- */
 
 /* The open brackets, and the column in which the contents of each begin. */
 struct nest {

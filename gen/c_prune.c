@@ -112,7 +112,7 @@ static bool find_items(const struct c_text *text, struct items *items) {
     return true;
 }
 
-/* ---- What is used ---- */
+/* ---- Uses ---- */
 
 static bool defines(const struct c_text *text, const struct item *item,
                     const struct c_token *word) {

@@ -40,7 +40,7 @@ static const struct field convert_fields[] = {
 /* Longer rows are left to the library's own kernels. */
 enum { MOST_DIM = 8192 };
 
-/* ---- What there is ---- */
+/* ---- Legal kernels ---- */
 
 /* copy: the bytes unchanged; cast: element by element; groups: codes, scales in another tensor;
    blocks: as in llama.cpp; row: a scale, then its codes; pages: pages of transposed keys, element

@@ -106,7 +106,7 @@ static bool print_lists(const kvmill_flow *flow, struct text *text) {
                       print_layer, text);
 }
 
-/* ---- Members that are not in a list ---- */
+/* ---- Members outside lists ---- */
 
 static bool print_number(const char *member, int64_t value, struct text *text) {
     return value == 0 || text_print(text, "km_flow_set(«%s», «%" PRId64 "»)", member, value);

@@ -22,7 +22,7 @@ static const char *text_of(const struct kernel *kernel) {
     return program_of_number(kernel->value[PROGRAM]);
 }
 
-/* ---- What there is ---- */
+/* ---- Legal kernels ---- */
 
 static bool is_legal(const struct kernel *kernel) {
     const char *text = text_of(kernel);

@@ -81,7 +81,7 @@ static void trace(const struct command *command, const struct expansion *expansi
     fprintf(stderr, "\n");
 }
 
-/* ---- Running it, with memory files for its three streams ---- */
+/* ---- Running m4, with memory files for its three streams ---- */
 
 static bool read_output(int stream, struct text *text, struct error *error) {
     return memory_stream_read(stream, text, "read the output of", "m4", error);

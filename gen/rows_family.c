@@ -44,7 +44,7 @@ static const struct field store_fields[] = {
    the rows of one head, in a loop over a constant number of heads.  run: runs of rows. */
 static const char *const store_variants[] = {"line", "heads", "run", NULL};
 
-/* ---- How a shape is best stored ---- */
+/* ---- The best variant of a shape ---- */
 
 int64_t straight_line_units(const struct isa *isa) {
     return kvmill_min(STRAIGHT_LINE_UNITS, STRAIGHT_LINE_LOADS * isa->move_bytes);

@@ -42,7 +42,7 @@ static int64_t element_bytes(const struct kernel *kernel) {
     return kvmill_element_bytes(scatter_type_of(elements[kernel->value[ELEMENT]]));
 }
 
-/* ---- What there is ---- */
+/* ---- Legal kernels ---- */
 
 /* Integers are signed only where the sign changes the result: in minimum and maximum. */
 static bool combines(int combiner, DLDataType type) {

@@ -25,7 +25,7 @@ static const char *region_of(const struct kernel *kernel) {
     return program_of_number(kernel->value[PROGRAM]);
 }
 
-/* ---- What there is ---- */
+/* ---- Legal kernels ---- */
 
 static bool is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;

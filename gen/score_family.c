@@ -34,7 +34,7 @@ static const struct field score_fields[] = {
    scores of a query's heads, which may be many, as they are computed. */
 static const char *const variants[] = {"tiles", "heads", NULL};
 
-/* ---- Which kernels there are ---- */
+/* ---- Legal kernels ---- */
 
 enum { MOST_DIM = 1024, MOST_HEADS = 16, MOST_SCORES = 64 }; /* the last two limit tiles */
 

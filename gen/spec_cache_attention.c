@@ -12,7 +12,7 @@
 #include "spec_families.h"
 #include "spec_keys.h"
 
-/* ---- Which op ---- */
+/* ---- The spec's op ---- */
 
 /* Ops of the family: the static ones, then their versions with dynamic batching. */
 enum { STATIC_OPS = 3 };
@@ -132,7 +132,7 @@ bool attention_spec_is_open(const struct spec *spec) {
            (spec->attention.layers_open && op->layer_idx >= op->num_layer);
 }
 
-/* ---- What tensors tell ---- */
+/* ---- Attributes from tensors ---- */
 
 static void learn_dim(const DLTensor *tensor, int back, int64_t *attribute) {
     bool known = tensor->ndim >= back && tensor->shape[tensor->ndim - back] != KVMILL_DYNAMIC;

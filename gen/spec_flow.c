@@ -281,7 +281,7 @@ static bool read_select(const struct json_place *place, const struct flow_spec *
            flow_read_word(&member, "scope", &select->scope, error);
 }
 
-/* ---- All of it ---- */
+/* ---- The whole flow ---- */
 
 /* Reports a message of ops/flow.c at its place in the file. */
 static bool say_at(const struct spec *spec, const struct kvmill_flow_place *place,

@@ -67,7 +67,7 @@ static bool check(const struct spec *spec, struct error *error) {
     return !is_complete(spec) || onnx_attention_geometry(spec, &geometry, error);
 }
 
-/* ---- What the spec holds ---- */
+/* ---- Contents of the spec ---- */
 
 static void *part(struct spec *spec, int number) {
     struct onnx_attention_spec *onnx = &spec->onnx_attention;

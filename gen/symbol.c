@@ -68,7 +68,7 @@ void kernel_shape_words(const struct kernel *kernel, char words[SYMBOL_SIZE]) {
     }
 }
 
-/* ---- Reading it back ---- */
+/* ---- Reading a symbol ---- */
 
 /* Steps over `word` if the text begins with it and the word ends there. */
 static bool take_word(const char **text, const char *word) {

@@ -7,7 +7,7 @@
 
 #include "pack.h"
 
-/* ---- What the templates say ---- */
+/* ---- Tunables and points of the templates ---- */
 
 static bool add_value(struct tunable *tunable, const char **text) {
     char *end;
@@ -104,7 +104,7 @@ int64_t tunable_value(const struct tunable *tunable, const struct kernel *point)
     return tunable->preset;
 }
 
-/* ---- What users write ---- */
+/* ---- Tunings of users ---- */
 
 static const struct tunable *find_tunable(const struct tunable_space *space, const char *name) {
     for (int i = 0; i < space->count; i++)

@@ -8,7 +8,7 @@
 #include "elements.h"
 #include "oracle/cache_attend.h"
 
-/* Where rows are. */
+/* Ways to place rows. */
 enum place { LENGTHS, SHARED, RANGES, PAGES, PAGES_OF_HEADS, PAGE_DIM, SLOTS, PLACES };
 
 /* LONG: a sequence of many rows.  PLAIN: each sequence has the rows that its length says, and every

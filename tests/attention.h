@@ -13,14 +13,14 @@ enum cache_op { KEY_VALUE_CACHE, MULTI_HEAD_ATTENTION, MULTI_HEAD_CACHE_ATTENTIO
 
 enum { MOST_SEQUENCES = 16, TENSORS = KVMILL_CACHE_ATTENTION_TENSORS };
 
-/* How a tensor may be laid out. */
+/* Layouts of a tensor. */
 enum spread { DENSE, SPREAD };
 
 struct attention {
     /* Inputs of attention_open. */
     enum cache_op which;
     kvmill_cache_attention op;
-    int64_t sequences, tokens[MOST_SEQUENCES], start[MOST_SEQUENCES]; /* static: all the same */
+    int64_t sequences, tokens[MOST_SEQUENCES], start[MOST_SEQUENCES]; /* static: all equal */
     int64_t spare_batch, spare_rows; /* additional batch entries and rows of the cache */
     int64_t rows;                    /* of the cache, if not 0 */
     int64_t decoding, decoding_rank; /* rank of all inputs that are a single number */
@@ -31,7 +31,7 @@ struct attention {
     int64_t ring;           /* slots of each sequence's ring, in whole pages; 0: no ring */
     int64_t lists_of_heads; /* not 0: each kv head attends to pages of its own */
     int64_t query_size;
-    int64_t idle_scale, idle_mask; /* empty tensors, if the op has none; 0: NULL */
+    int64_t idle_scale, idle_mask; /* empty tensors if the op does not take them; 0: NULL */
     bool whole_pages;              /* pages begin at multiples of their size, and all rows exist */
     enum spread spread;
 
@@ -49,11 +49,12 @@ struct attention {
     char words[700];
 };
 
-/* Make tensors with contents; the op, which must be valid, and the lengths must be set. */
+/* Makes tensors with contents, for a valid op and lengths. */
 void attention_open(struct attention *attention, struct dice *dice);
 void attention_close(struct attention *attention);
 
-/* Copy the numbers of a tensor to its dense array and its memory, one by one. */
+/* Set and get an element by its number; attention_set() writes the dense array and the tensor's
+   memory. */
 void attention_set(struct attention *attention, int tensor, int64_t number, double x);
 double attention_get(const struct attention *attention, int tensor, int64_t number);
 
@@ -61,7 +62,7 @@ double attention_get(const struct attention *attention, int tensor, int64_t numb
 void attention_refresh(struct attention *attention, int tensor);
 void attention_refresh_caches(struct attention *attention);
 
-/* The problem over the dense arrays. */
+/* Returns the oracle's problem over the dense arrays. */
 struct oracle_attention attention_problem(const struct attention *attention);
 
 /* Computes the oracle's result, before the run and after the last change of a tensor. */
@@ -70,8 +71,8 @@ void attention_expect(struct attention *attention, struct dice *dice);
 kvmill_status attention_plan(const struct attention *attention, const kvmill_plan_options *options,
                              kvmill_plan **plan, kvmill_error *error);
 
-/* Plan, and run in parts like run_in_parts, with traps on writes to inputs.  Returns NULL, with a
-   remark, if either fails. */
+/* Plans, and runs in parts like run_in_parts, with traps on writes to inputs.  Returns NULL after a
+   remark if either fails. */
 kvmill_plan *attention_plan_and_run(const struct attention *attention,
                                     const kvmill_plan_options *options, int threads,
                                     struct dice *dice);
@@ -82,7 +83,7 @@ bool attention_is_right(struct attention *attention);
 bool attention_runs_right(struct attention *attention, const kvmill_plan_options *options,
                           int threads, struct dice *dice);
 
-/* "cache", ... */
+/* Returns a tensor's name: "cache", ... */
 const char *attention_tensor_name(int tensor);
 
 /* ---- Properties of an op of cache attention ---- */

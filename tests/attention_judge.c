@@ -120,7 +120,7 @@ struct oracle_attention attention_problem(const struct attention *a) {
     return problem;
 }
 
-/* ---- What to expect ---- */
+/* ---- The expected result ---- */
 
 static uint64_t outputs_of(const struct attention *a) {
     const uint64_t caches = UINT64_C(15) << KVMILL_CACHE_ATTENTION_CACHE,

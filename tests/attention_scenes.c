@@ -4,7 +4,7 @@
 #include "../defs/op_tables.h"
 #include "settings.h"
 
-/* ---- What is wanted, in words ---- */
+/* ---- Settings ---- */
 
 #define AS(name, member) SETTING_OF(struct attention, name, member)
 #define OF(member)       AS(#member, member)

@@ -264,7 +264,7 @@ static const struct described_tensor flow_tensors[] = {
     {.name = NULL},
 };
 
-/* ---- All ---- */
+/* ---- All ops ---- */
 
 #define CASE(NAME, COUNT, WORDS, ROWS, SETTINGS, KIND, PLAN, ...)                                  \
     {                                                                                              \

@@ -24,7 +24,7 @@ struct scene;
 
 struct described_case {
     const char *name;       /* of the op */
-    const char *attributes; /* the op whose ranges apply; NULL: its own */
+    const char *attributes; /* the op with the ranges; NULL: its own */
     int count;              /* of tensors in a plan's list */
     bool aligned;           /* tensors are aligned to their elements */
     bool no_kernels;        /* the flow has no fields, so nothing is summarised */
@@ -71,14 +71,15 @@ const struct described_tensor *described_tensor(const struct scene *scene,
 
 /* ---- Scenes ---- */
 
-/* Legal attributes of the op, which may be changed before the scene is opened. */
+/* Starts a scene with legal attributes of the op, which may be changed before the scene is
+   opened. */
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
                  struct dice *dice);
 
-/* Set an attribute or a type; false if there is none with this name. */
+/* Sets an attribute or a type; returns false if no member has this name. */
 bool scene_apply(void *scene, const struct setting *setting);
 
-/* Give up to three attributes other values that their ranges and words allow. */
+/* Gives up to three attributes other values that their ranges and words allow. */
 void scene_draw_members(struct scene *scene);
 
 /* Makes the tensors of a call: the required ones, and on average one in `times` of the optional
@@ -88,7 +89,7 @@ void described_close(struct scene *scene);
 
 /* Gives attributes that are tensors the call's tensors, for planning. */
 void scene_set_prototypes(struct scene *scene);
-/* Run with a separate workspace. */
+/* Runs with a separate workspace. */
 kvmill_status scene_run(const struct scene *scene, const kvmill_plan *plan, kvmill_error *error);
 
 /* Return a hash of all bytes of all tensors, and whether no byte outside them was written. */
@@ -97,7 +98,7 @@ bool scene_is_intact(const struct scene *scene);
 
 const struct op_struct *scene_attributes(const struct scene *scene);
 
-/* Set a dim unless it is set already: a test may set it before the scene is opened. */
+/* Sets a dim unless it is set: a test may set it before the scene is opened. */
 int64_t scene_bind(struct scene *scene, const char *word, int64_t value);
 
 /* Sets an integer or a flag. */

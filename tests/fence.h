@@ -14,7 +14,7 @@
 
 struct dice {
     uint64_t state;
-    const unsigned char *bytes; /* numbers are taken from these while there are any left */
+    const unsigned char *bytes; /* numbers come from these bytes while any are left */
     size_t left;
 };
 

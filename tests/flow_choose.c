@@ -4,7 +4,7 @@
 #include "flow_step.h"
 #include "settings.h"
 
-/* ---- By settings ---- */
+/* ---- Steps from settings ---- */
 
 #define AS(name, member) SETTING_OF(struct flow_step, name, member)
 #define SELECT(member)   AS(#member, select.member)
@@ -59,7 +59,7 @@ void flow_step_set(struct flow_step *step, const char *settings) {
     setting_say(settings, NULL, step, say_one);
 }
 
-/* ---- By dice ---- */
+/* ---- Random steps ---- */
 
 /* Formats of a cache, with the activations and fields that they are combined with. */
 static const char *const formats[] = {

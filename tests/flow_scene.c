@@ -71,8 +71,7 @@ static bool are_floats_same(struct flow_scene *scene, int element, const unsigne
     return true;
 }
 
-/* ---- A cache of blocks; after each page it has an unused row, or an unused transposed page
-   ---- */
+/* ---- A cache: after each page, it has an unused row, or page if transposed ---- */
 
 static int64_t page_rows(const struct flow_scene *scene) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;

@@ -184,7 +184,7 @@ bool flow_pool_fields_are_right(struct flow_pool *pool, bool are_scores);
 void flow_step_read_floats(const struct oracle_attention *problem, int v, int64_t slot,
                            int64_t head, double *numbers);
 
-/* ---- Fields that share a piece of memory ---- */
+/* ---- Fields in one piece of memory ---- */
 
 /* Fields are copied to one piece of fenced memory before a run, which gets views of them, and back
    after it. */

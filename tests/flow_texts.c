@@ -37,7 +37,7 @@ struct draft {
     int taps;
 };
 
-/* ---- What is given ---- */
+/* ---- Ops and alternatives from random_flows.tsv ---- */
 
 /* An op: how many inputs it has, and its attributes with alternatives, from random_flows.tsv. */
 struct form {

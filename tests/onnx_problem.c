@@ -18,7 +18,7 @@ enum {
     STARTS = KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES
 };
 
-/* ---- What is wanted, in words ---- */
+/* ---- Settings ---- */
 
 #define AS(name, member) SETTING_OF(struct onnx_problem, name, member)
 #define OF(member)       AS(#member, member)

@@ -19,8 +19,8 @@ struct onnx_problem {
     int64_t step, circular, packed;
     int64_t batch, heads, kv_heads, queries, dim, value_dim;
     int64_t past, keys; /* past: for a step, the capacity */
-    int64_t mask_rank;  /* 0: none */
-    int64_t hidden_in;  /* on average, one in this many elements of the mask is hidden; 0: none */
+    int64_t mask_rank;  /* 0: no mask */
+    int64_t hidden_in;  /* one in this many elements of the mask is hidden, on average; 0: zero */
     int64_t qk, in_place;
     int64_t grown; /* the past is the first rows of a present that is given, K and V its last */
     int64_t mask_dims[4];
@@ -66,8 +66,8 @@ void onnx_expect(struct onnx_problem *problem, struct dice *dice);
 kvmill_status onnx_plan(const struct onnx_problem *problem, const kvmill_plan_options *options,
                         kvmill_plan **plan, kvmill_error *error);
 
-/* Run the parts of every phase in random order on this many threads; 0: kvmill_run.  Writes to
- * inputs trap. */
+/* Runs the parts of every phase in random order on this many threads; 0: kvmill_run.  Writes to
+   inputs trap. */
 kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *plan, int threads,
                        struct dice *dice, kvmill_error *error);
 

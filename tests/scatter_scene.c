@@ -177,7 +177,7 @@ static bool is_right(const struct scene *scene, const struct fenced_tensor *befo
            tensors_are_kept(scene->tensor, before, SCATTER_TENSORS, output_bit(scene), "a scatter");
 }
 
-/* ---- Running it in every possible way ---- */
+/* ---- Running a scene in every possible way ---- */
 
 kvmill_status scene_run_way(const struct scene *scene, int way, const kvmill_plan *plan,
                             kvmill_error *error) {

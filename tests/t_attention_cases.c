@@ -251,7 +251,7 @@ ROWS(attention, 4) {
 
 TABLE(attention_cases);
 
-/* ---- What a plan says ---- */
+/* ---- Descriptions of plans ---- */
 
 #define SIX_HEADS "num_heads=6 num_kv_heads=2 num_layer=2 layer_idx=1 head_dim=16 batch=2 start=7 "
 

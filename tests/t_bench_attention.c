@@ -347,7 +347,7 @@ TEST(sizes_of_problems) {
     }
 }
 
-/* ---- What results say ---- */
+/* ---- The work of results ---- */
 
 /* NAME SPEC RESULTS, and the work of each: "bytes=4096", "operations=512", "bar=0.5". */
 ROWS(results, 4) {

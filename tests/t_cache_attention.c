@@ -237,7 +237,7 @@ TEST(merge) {
     ok(good, "partial results over slices of the keys merge to the whole");
 }
 
-/* ---- All of it ---- */
+/* ---- All cases ---- */
 
 TEST(coverage) {
     bool slow = is_slow_run();

@@ -75,7 +75,7 @@ ROWS(remark, 3) {
     ok(found == wanted, "%s threads: %s: %s", cells[0], cells[1], cells[2]);
 }
 
-/* ---- Which results fit ---- */
+/* ---- Results of this machine or of another ---- */
 
 TABLE(environments);
 

@@ -312,8 +312,7 @@ TEST(threads) {
     kvmill_plan_destroy(shared_op.plan);
 }
 
-/* ---- XLA's threads: a large gather, with tasks that run at once, on threads, later or never
-   ---- */
+/* ---- XLA's threads: a large gather; tasks run at once, on threads, later or never ---- */
 
 enum { ROWS = 256, COLUMNS = 4096, MOST_TASKS = 1024 };
 

@@ -15,7 +15,7 @@ static struct page_list list_of(const int32_t *pages, int64_t count) {
     return (struct page_list){pages, count};
 }
 
-/* ---- By hand ---- */
+/* ---- Small examples ---- */
 
 /* Two heads, and five tokens in three pages; the last page is half full. */
 static double mass[] = {0.1, 0.2, 0.3, 0.1, 0.3, 0.05, 0.05, 0.1, 0.1, 0.7};

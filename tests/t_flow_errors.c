@@ -221,7 +221,7 @@ TEST(blocks) {
     flow_step_close(&step);
 }
 
-/* ---- Fields that are adjacent ---- */
+/* ---- Adjacent fields ---- */
 
 /* What is wrong with the second field, or, for IN_ORDER, with the first. */
 static const struct wrong {

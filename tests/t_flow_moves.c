@@ -284,7 +284,7 @@ static bool is_same_with(const char *const scopes[2], int64_t heads, int64_t kv_
     return same;
 }
 
-/* With one query head for each kv head, or with one kv head. */
+/* Tests one query head for each kv head, and one kv head. */
 TEST(scopes) {
     static const struct {
         int64_t heads, kv_heads;

@@ -69,7 +69,7 @@ static void define_call(const char *name, const char *of, const char *settings) 
          "a call says too much");
 }
 
-/* ---- A scene that is changed ---- */
+/* ---- A changed scene ---- */
 
 struct bend {
     struct scene scene;

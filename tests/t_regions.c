@@ -317,7 +317,7 @@ ROWS(no_kernel, 4) {
 
 TABLE(region_texts);
 
-/* ---- All of it ---- */
+/* ---- All kernels ---- */
 
 static const struct kvmill_kernel *walk_pack(const kvmill_pack *pack, int cases) {
     const struct kvmill_kernel *found = NULL;

@@ -10,7 +10,7 @@
 #include "packs.h"
 #include "walk.h"
 
-/* ---- What is right ---- */
+/* ---- Expected scores ---- */
 
 static float add_lanes(float lane[16]) {
     for (int apart = 8; apart > 0; apart /= 2)

@@ -62,7 +62,7 @@ TEST(race) {
     ok(calls == 1 + 3 * 7, "  and was taken three times, %d calls", calls);
 }
 
-/* How often the interval contains the median of a skewed distribution with outliers. */
+/* Counts how often the interval contains the median of a skewed distribution with outliers. */
 TEST(coverage) {
     enum { ROUNDS = 4000, SAMPLES = 15 };
     uint64_t random = 42;

@@ -322,7 +322,7 @@ static void walk_kernels(int cases) {
     ok(kernels > 0, "%d kernels that scatter", kernels);
 }
 
-/* ---- Indices that are promised to be unique ---- */
+/* ---- Indices that the caller promises to be unique ---- */
 
 enum { MANY = 200000 };
 
@@ -380,7 +380,7 @@ TEST(ties) {
            "ties in rows of %" PRId64, elements);
 }
 
-/* ---- All of it ---- */
+/* ---- All tests ---- */
 
 static void walk(const char *name, bool (*is_right)(struct dice *, bool), int cases, bool large) {
     int wrong = 0;

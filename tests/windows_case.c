@@ -375,7 +375,7 @@ void close_gathering(struct gathering *it) {
     close_pair(&it->result);
 }
 
-/* ---- What the environment says ---- */
+/* ---- The environment ---- */
 
 int windows_cases(int usual) {
     const char *cases = getenv("KVMILL_WINDOWS_CASES");

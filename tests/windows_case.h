@@ -134,7 +134,7 @@ bool scatters_so(struct dice *dice, struct scattering *it, const kvmill_plan_opt
 bool scatters_with(struct dice *dice, bool large, const struct joint *joint,
                    const kvmill_plan_options *options);
 
-/* ---- What the environment says ---- */
+/* ---- The environment ---- */
 
 /* Returns the number of cases of a kind: KVMILL_WINDOWS_CASES, or `usual`. */
 int windows_cases(int usual);

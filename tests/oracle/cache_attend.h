@@ -19,7 +19,7 @@ struct oracle_attend {
     int64_t *ranges;                    /* [queries, 2], or NULL */
     bool is_causal;
     int64_t window, right_window;
-    double *mask;         /* NULL: none; -infinity hides */
+    double *mask;         /* NULL: no mask; -infinity hides */
     int64_t mask_dims[4]; /* batch or 1, heads or 1, queries of a sequence or all together or 1,
                              positions */
     bool together;        /* queries of the mask are counted through all sequences */

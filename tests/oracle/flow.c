@@ -162,7 +162,7 @@ static double conv(const struct op *op, int64_t s, int64_t i, int64_t j) {
     return sum;
 }
 
-/* Returns an element of a matrix in which no dim but pages broadcasts. */
+/* Returns an element of a matrix; only pages may broadcast. */
 static double exactly(const struct oracle_matrix *x, int64_t s, int64_t i, int64_t j) {
     return x->data[((x->pages == 1 ? 0 : s) * x->rows + i) * x->columns + j];
 }

@@ -25,7 +25,7 @@ static void check(kvmill_status status, const kvmill_error *error) {
     exit(1);
 }
 
-/* Convert between float and float16, for 0 and 2^-14 to 65504. */
+/* half() and whole() convert between float and float16, for 0 and 2^-14 to 65504. */
 static uint16_t half(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);

@@ -103,7 +103,7 @@ static bool compute(char operator, int64_t a, int64_t b, int64_t *result) {
     return *result >= 0 && *result <= INT32_MAX;
 }
 
-/* A + B, where the operator before A binds less. */
+/* Folds A + B, where the operator before A binds less. */
 static bool fold_numbers(struct folder *folder) {
     const struct c_token *mark = last(folder, 2);
     int64_t result;
@@ -117,7 +117,7 @@ static bool fold_numbers(struct folder *folder) {
     return drop(folder, 2, 2);
 }
 
-/* X + A + B and X * A * B. */
+/* Folds X + A + B and X * A * B. */
 static bool fold_chain(struct folder *folder) {
     int64_t result;
     for (int product = 0; product < 2; product++) {
@@ -133,7 +133,7 @@ static bool fold_chain(struct folder *folder) {
     return false;
 }
 
-/* A * INT64_C(B). */
+/* Folds A * INT64_C(B). */
 static bool fold_long_product(struct folder *folder) {
     int64_t result;
     if (!c_is(last(folder, 1), ")") || last(folder, 2)->kind != C_NUMBER ||
@@ -146,14 +146,14 @@ static bool fold_long_product(struct folder *folder) {
     return drop(folder, 5, 5);
 }
 
-/* X + INT64_C(A), where A fits an int. */
+/* Folds X + INT64_C(A), where A fits an int. */
 static bool fold_long_term(struct folder *folder) {
     return c_is(last(folder, 1), ")") && last(folder, 2)->kind == C_NUMBER &&
            c_is(last(folder, 4), "INT64_C") && is_operator(folder, 5, "+") &&
            binding_after(folder->next) <= BINDS_SUM && drop(folder, 1, 1) && drop(folder, 3, 2);
 }
 
-/* X + 0, X - 0, X * 1, X / 1. */
+/* Folds X + 0, X - 0, X * 1 and X / 1. */
 static bool fold_neutral_right(struct folder *folder) {
     int after = binding_after(folder->next);
     bool sum = is_number(folder, 1, 0) &&
@@ -164,7 +164,7 @@ static bool fold_neutral_right(struct folder *folder) {
     return (sum || product) && drop(folder, 2, 2);
 }
 
-/* 0 + X, 1 * X. */
+/* Folds 0 + X and 1 * X. */
 static bool fold_neutral_left(struct folder *folder) {
     int before = binding_before(last(folder, 3));
     bool sum = is_number(folder, 2, 0) && is_operator(folder, 1, "+") && before < BINDS_SUM;
@@ -188,7 +188,7 @@ static size_t name_length(const struct folder *folder, size_t back) {
     return 0;
 }
 
-/* 0 * NAME and NAME * 0. */
+/* Folds 0 * NAME and NAME * 0. */
 static bool fold_zero(struct folder *folder) {
     size_t length = name_length(folder, 1);
     if (binding_after(folder->next) > BINDS_PRODUCT)

@@ -62,7 +62,7 @@ bool check_handlers(const struct pack *pack, struct error *error) {
 
 /* ---- Words of the template ---- */
 
-/* km_axes(NAME, COUNT, «ITEMS») */
+/* Adds km_axes(NAME, COUNT, «ITEMS»). */
 static bool add_axes(struct text *text, const char *name, const struct axes *axes) {
     bool done = text_print(text, "km_axes(«%s», %d, «", name, axes->count);
     for (int i = 0; done && i < axes->count; i++)
@@ -86,12 +86,12 @@ static bool add_element(struct text *text, const kvmill_element_type *element) {
                       quantized ? element->storage_min : 0, quantized ? element->storage_max : 0);
 }
 
-/* km_listed(«ELEMENT») */
+/* Adds km_listed(«ELEMENT»). */
 static bool add_listed(struct text *text, const kvmill_element_type *element) {
     return text_print(text, "km_listed(") && add_element(text, element) && text_print(text, ")");
 }
 
-/* km_tensor(NAME, TYPE, RANK, «DIMS», «ELEMENT») */
+/* Adds km_tensor(NAME, TYPE, RANK, «DIMS», «ELEMENT»). */
 static bool add_tensor(struct text *text, const char *name, const struct tensor_shape *shape) {
     bool done = text_print(text, "km_tensor(«%s», «", name) && shape_write(shape, text) &&
                 text_print(text, "», %d, «", shape->rank);
@@ -101,7 +101,7 @@ static bool add_tensor(struct text *text, const char *name, const struct tensor_
            text_print(text, ")");
 }
 
-/* NAME_0, NAME_1, ... */
+/* Adds the tensors NAME_0, NAME_1, ... */
 static bool add_tensors(struct text *text, const char *name, const struct tensor_shape *shapes,
                         int count) {
     char numbered[32];
@@ -200,7 +200,7 @@ static bool define_list(struct expansion *expansion, const char *name,
            define_calls(expansion, name, &names, add_names(&names, name, count));
 }
 
-/* km_step(NAME, «ELEMENT», «OPERANDS», DIRECTION, TYPE, «BITS») */
+/* Adds km_step(NAME, «ELEMENT», «OPERANDS», DIRECTION, TYPE, «BITS») for each op. */
 static bool add_steps(struct text *text, const struct scatter_problem *problem) {
     bool done = true;
     for (int i = 0; done && i < problem->op_count; i++) {

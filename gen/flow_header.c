@@ -63,7 +63,7 @@ static bool print_layer(const kvmill_flow *flow, size_t i, struct text *text) {
     return text_print(text, "        %" PRId64 ",\n", flow->layers_skip[i]);
 }
 
-/* km_flow_values(NUMBER, VALUES) */
+/* Adds km_flow_values(NUMBER, VALUES). */
 static bool print_values(const kvmill_flow *flow, struct text *text) {
     bool done = true;
     for (size_t i = 0; done && i < flow->constant_count; i++) {
@@ -137,7 +137,7 @@ static bool print_select(const kvmill_flow *flow, struct text *text) {
 
 /* ---- The functions ---- */
 
-/* km_flow_functions(NAME, COMMENT, LISTS, MEMBERS, MEMBERS OF THE ATTENTION) */
+/* Adds km_flow_functions(NAME, COMMENT, LISTS, MEMBERS, MEMBERS OF THE ATTENTION). */
 bool flow_define_plan(const struct spec *spec, struct text *text) {
     const struct spec *attention = &spec->flow->attention;
     const kvmill_flow *flow = flow_of_spec(spec);

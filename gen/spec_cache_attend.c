@@ -66,7 +66,7 @@ static bool define_comment(const struct spec *spec, struct text *text) {
                       kvmill_dtype_name(op->value_T2));
 }
 
-/* km_plan_function(NAME, STRUCT, OP, COMMENT, 0, MEMBERS) */
+/* Adds km_plan_function(NAME, STRUCT, OP, COMMENT, 0, MEMBERS). */
 static bool define_plan(const struct spec *spec, struct text *text) {
     return spec->name[0] == '\0' ||
            (text_print(text, "km_plan_function(«%s», «cache_attend», «cache_attend», «",

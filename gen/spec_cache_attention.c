@@ -170,7 +170,7 @@ static bool read_layers(const struct json_place *place, struct spec *spec, struc
                            sizeof attention->layers, error);
 }
 
-/* attn_mask */
+/* Reads attn_mask. */
 static bool read_own(const struct json_place *place, struct spec *spec,
                      const struct op_member *member, struct error *error) {
     int32_t flag;
@@ -273,7 +273,7 @@ bool attention_define_comment(const struct spec *spec, struct text *text) {
                                   kvmill_window_of(op->left_window_size), text);
 }
 
-/* km_plan_function(NAME, STRUCT, OP, COMMENT, WHETHER LAYERS ARE COUNTED, MEMBERS) */
+/* Adds km_plan_function(NAME, STRUCT, OP, COMMENT, WHETHER LAYERS ARE COUNTED, MEMBERS). */
 static bool define_plan(const struct spec *spec, struct text *text) {
     static const char *const ops[] = {"key_value_cache", "multi_head_attention",
                                       "multi_head_cache_attention"};

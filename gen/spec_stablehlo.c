@@ -19,7 +19,7 @@
 
 /* ---- Tensors ---- */
 
-/* "tensor<2x3xf32>" */
+/* Reads "tensor<2x3xf32>". */
 static bool read_shape(const struct json_place *place, struct tensor_shape *shape,
                        struct error *error) {
     struct mlir_file file = {0};
@@ -65,7 +65,7 @@ static bool read_shapes(const struct json_place *place, const char *key,
     return true;
 }
 
-/* fill_value */
+/* Reads fill_value. */
 static bool read_fill(const struct json_place *place, struct spec *spec,
                       const struct op_member *member, struct error *error) {
     const kvmill_element_type number = {.dtype = kvmill_float64};

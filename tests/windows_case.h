@@ -53,7 +53,7 @@ bool is_same_element(DLDataType type, const unsigned char *a, const unsigned cha
 
 void random_bytes(struct dice *dice, struct pair *pair);
 
-/* "tensor<2x3xf32>" */
+/* Prints "tensor<2x3xf32>". */
 void print_tensor_type(FILE *stream, const DLTensor *tensor);
 
 /* Make indices of any index type; some are out of bounds, some at the ends of 64 bits. */

@@ -127,7 +127,7 @@ int main(void) {
     check(kvmill_pool_create(0, NULL, &pool, &error), &error);
     kvmill_plan *plan = make_plan();
 
-    /* The caller allocates the cache, and a workspace for each run at a time. */
+    /* The caller allocates the cache, and a workspace for one run at a time. */
     codes = calloc(2 * KV_HEADS * CAPACITY, HEAD_DIM);
     scales = calloc(2 * KV_HEADS * CAPACITY, HEAD_DIM / GROUP * sizeof *scales);
     void *workspace = aligned_alloc(64, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64);

@@ -132,7 +132,7 @@ struct constants attend_constants(const struct spec *spec,
 struct constants onnx_constants(const struct spec *spec,
                                 const struct kvmill_attention_geometry *geometry,
                                 const struct kvmill_attend_shape *shape) {
-    /* Rows of new keys have other addresses than rows of the past. */
+    /* New keys and keys of the past are in different tensors. */
     bool has_past = spec->onnx_attention.tensor[KVMILL_ATTENTION_PAST_KEY].shape != NULL;
     int64_t heads = geometry->packed ? geometry->kv_heads : 1;
     struct constants constants = head_constants(spec, has_past ? 0 : geometry->ratio);

@@ -179,8 +179,8 @@ static bool has_split_pages(const struct attention *a) {
     return a->op.dynamic_batching && a->op.cache_layout == 4;
 }
 
-/* Places pages anywhere, not even aligned if the layout does not know pages.  Rows after the last
-   used row of a page need not exist. */
+/* Places pages anywhere, not even aligned if the layout does not know pages.  The unused rows of
+   the last page need not exist. */
 static void place_pages(struct attention *a, struct dice *dice) {
     int64_t count = count_pages(a), next = 0, lists = page_lists(a) + (page_lists(a) == 0);
     int64_t offset = a->whole_pages || has_split_pages(a) ? 0 : dice_range(dice, 0, 3);

@@ -148,7 +148,7 @@ static double promise_of(const char *math) {
     return near ? 5e-4 : math != NULL && strcmp(math, "fast") == 0 ? 3e-3 : 0;
 }
 
-/* Gives scores, too, the error that is promised for outputs. */
+/* Sets the promised errors: of outputs by the largest output, of lse by its own size. */
 static void promise(struct attention *a) {
     double share = promise_of(a->op.math), largest = 0;
     int64_t rows = a->seqstarts[a->sequences] * a->op.num_heads, count = rows * value_dim(a);

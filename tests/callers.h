@@ -18,13 +18,13 @@ struct answer {
 struct caller {
     const char *name;            /* the function, and which of its structs */
     const char *what;            /* the struct's name in messages */
-    const struct op *op;         /* the op whose first struct it is; NULL: TensorScatter's; */
-    const struct op_struct *own; /* otherwise, this struct */
+    const struct op *op;         /* the struct is its first; NULL: TensorScatter; */
+    const struct op_struct *own; /* or this is the struct, unless NULL */
     const void *good;
     void (*call)(const void *given, struct answer *answer);
     void (*init)(void *given, size_t size);
     kvmill_status (*plan)(const void *op, const kvmill_plan_options *options, kvmill_plan **plan,
-                          kvmill_error *error); /* a plan function's */
+                          kvmill_error *error); /* for plan functions */
     bool may_be_null;
     bool is_result; /* the call fills it */
 };

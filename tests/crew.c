@@ -77,7 +77,7 @@ static void await_threads(void) {
     pthread_mutex_unlock(&pool.lock);
 }
 
-/* KVMILL_TEST_THREADS replaces the number of threads. */
+/* KVMILL_TEST_THREADS replaces the number of threads, for thread sanitizers. */
 static int crew_size(int threads) {
     const char *wanted = getenv("KVMILL_TEST_THREADS");
     return wanted != NULL && *wanted != '\0' ? atoi(wanted) : threads;

@@ -102,7 +102,7 @@ void fence_repeat(const struct fence *fence, size_t size) {
     }
 }
 
-/* A prime, so that equal rows are only at distances of this length. */
+/* A prime, so that rows are equal only if a row has this length. */
 enum { NOISE_PERIOD = 65537 };
 
 /* Fills with noise, one multiplication for each word, and copies for workspaces of megabytes:

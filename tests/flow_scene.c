@@ -23,7 +23,7 @@ static float random_number(struct dice *dice, bool is_strange) {
 }
 
 /* Only PERIOD numbers are drawn: drawing all numbers of a cache took most of its tests' time.  A
-   prime, so that equal rows are only at distances of this length. */
+   prime, so that rows are equal only if a row has this length. */
 enum { PERIOD = 4099 };
 
 static int64_t drawn(int64_t count) {

@@ -13,9 +13,9 @@
 #include "attention.h"
 #include "fence.h"
 
-/* The fields of Quest, and the tensors of its steps; then the most of any flow. */
+/* The fields of Quest, and the tensors of its steps. */
 enum { FLOW_STEP_FIELDS = 2, FLOW_STEP_TENSORS = KVMILL_FLOW_FIELDS + FLOW_STEP_FIELDS };
-/* Tensors of new rows and inputs come after this many fields. */
+/* The most of any flow; tensors of new rows and inputs come after MOST_STEP_FIELDS fields. */
 enum {
     MOST_STEP_FIELDS = 6,
     MOST_STEP_EXTRAS = 4,
@@ -35,7 +35,7 @@ struct flow_step {
     int64_t few_kinds;      /* how many values fields have, so that scores are equal; 0: many */
     const kvmill_flow *own; /* a flow instead of Quest's: its fields and programs; all of its tokens
                                are new, and no token is padding */
-    bool has_topk;          /* each request has a tensor that says how many pages are selected: */
+    bool has_topk;          /* requests have their own numbers of selected pages: */
     int64_t topk[MOST_SEQUENCES];
 
     /* Set by flow_step_open. */

@@ -82,7 +82,7 @@ struct oracle_attention {
     int64_t lists;              /* page lists of a sequence: one for each kv head; 0: one for all */
     int64_t pages, page_size;   /* pages 0: cachestarts[b] + position */
     int64_t ring;               /* slots: position p is in slot p % ring; 0: in slot p */
-    int64_t decoding;           /* the first `decoding` sequences are not causal */
+    int64_t decoding;           /* `causal` does not apply to the first sequences */
 
     bool causal, alibi, empty_is_nan;
     double scale, softcap, alibi_scale; /* softcap 0: none */

@@ -80,7 +80,7 @@ double oracle_quantise(DLDataType type, bool powers, const double *x, int64_t co
 
 /* Computes the scores of `pages` pages, or blocks: q [group, head_dim], k [pages, their rows,
    head_dim], v with its own dim, fields[i] [pages, rows, columns].  scores[pages ...] get Union's
-   second scores. saved[i] gets the new values of a field that is saved; its other elements may be
+   second scores. saved[i] gets the new values of a saved field; other elements of saved may be
    NULL. */
 void oracle_score(const kvmill_flow *flow, int64_t group, int64_t pages, const double *q,
                   const double *k, const double *v, double *const *fields, double *scores,

@@ -1,8 +1,8 @@
 /* Attention of one layer over an int8 cache: plan once, prefill a prompt, then decode token by
    token.
 
-   Instead of a model, tokens whose keys are all different and whose values are their numbers: a
-   query that is the key of token t gets back t.  Build: make -C examples (needs pkg-config). */
+   There is no model: each token has a different key, and its number as its value.  A query that
+   is the key of token t gets back t.  Build: make -C examples (needs pkg-config). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void check(kvmill_status status, const kvmill_error *error) {
     exit(1);
 }
 
-/* float16 of 0 and of 2^-14 to 65504, and back. */
+/* half() and whole() convert between float and float16, for 0 and 2^-14 to 65504. */
 static uint16_t half(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -39,12 +39,13 @@ static float whole(uint16_t x) {
     return result;
 }
 
-/* ---- What a model would compute ---- */
+/* ---- In place of a model ---- */
 
 static uint16_t query[PROMPT * HEADS * HEAD_DIM], output[PROMPT * HEADS * HEAD_DIM];
 static uint16_t key[PROMPT * KV_HEADS * HEAD_DIM], value[PROMPT * KV_HEADS * HEAD_DIM];
 
-/* `count` tokens from `first` on, each of which asks for the token at half its position. */
+/* Makes `count` tokens from `first` on.  Each query is the key of the token at half its
+   position. */
 static void make_tokens(int64_t first, int64_t count) {
     memset(query, 0, sizeof query);
     memset(key, 0, sizeof key);
@@ -68,7 +69,7 @@ static kvmill_pool *pool; /* the threads that share a run: one for each core */
 static int8_t *codes;
 static uint16_t *scales;
 
-/* Stores `tokens` new keys and values after the `start` that the cache holds, and attends. */
+/* Stores `tokens` new keys and values after the first `start` of the cache, and attends. */
 static kvmill_status attend(const kvmill_plan *plan, void *workspace, int64_t start, int64_t tokens,
                             kvmill_error *error) {
     int64_t heads[] = {1, tokens, HEADS, HEAD_DIM}, kv_heads[] = {1, tokens, KV_HEADS, HEAD_DIM};
@@ -95,7 +96,7 @@ static void show(int64_t position, int64_t row) {
            (long long)position / 2, whole(output[row * HEADS * HEAD_DIM]));
 }
 
-/* Attributes are checked and kernels chosen.  Shapes come with each run. */
+/* Checks the attributes and chooses kernels.  Shapes come with each run. */
 static kvmill_plan *make_plan(void) {
     const kvmill_pack *packs[] = {&kvmill_pack_kvmill_default};
     kvmill_plan_options options = {.struct_size = sizeof options,
@@ -126,7 +127,7 @@ int main(void) {
     check(kvmill_pool_create(0, NULL, &pool, &error), &error);
     kvmill_plan *plan = make_plan();
 
-    /* The caller's: the cache, and a workspace for one run at a time. */
+    /* The caller allocates the cache, and a workspace for one run at a time. */
     codes = calloc(2 * KV_HEADS * CAPACITY, HEAD_DIM);
     scales = calloc(2 * KV_HEADS * CAPACITY, HEAD_DIM / GROUP * sizeof *scales);
     void *workspace = aligned_alloc(64, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64);
@@ -141,7 +142,7 @@ int main(void) {
     }
     show(PROMPT + STEPS - 1, 0);
 
-    /* Errors leave cache and output as they were. */
+    /* An error leaves cache and output unchanged. */
     kvmill_status status = attend(plan, workspace, CAPACITY, 1, &error);
     printf("%s: %s\n", kvmill_status_name(status), error.message);
 

@@ -1,7 +1,8 @@
 /* A decode loop over a key cache: plan once, run per token.
 
-   Four sequences with prompts of different length; every step stores one new key per sequence and
-   head after the tokens it already has.  Build: make -C examples (needs pkg-config). */
+   Four sequences have prompts of different length.  Every step stores one new key per sequence
+   and head after the tokens that the cache already has.  Build: make -C examples (needs
+   pkg-config). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +23,7 @@ static void check(kvmill_status status, const kvmill_error *error) {
     exit(1);
 }
 
-/* Everything that shapes and types can tell is checked here, and a kernel is chosen. */
+/* Checks what depends only on shapes and types, and chooses a kernel. */
 static kvmill_plan *plan_of(const DLTensor *cache, const DLTensor *update,
                             const DLTensor *write_indices) {
     const kvmill_pack *packs[] = {&kvmill_pack_kvmill_default};
@@ -75,7 +76,7 @@ int main(void) {
     size_t last = ((3 * HEADS + HEADS - 1) * (size_t)CAPACITY + 399) * HEAD_DIM;
     printf("sequence 3 holds %lld tokens, the last one is %d\n", (long long)lengths[3], keys[last]);
 
-    /* Errors leave the cache as it was. */
+    /* An error leaves the cache unchanged. */
     lengths[2] = CAPACITY;
     kvmill_status status = kvmill_run(plan, tensors, KVMILL_TENSOR_SCATTER_TENSORS, NULL, &error);
     printf("%s: %s\n", kvmill_status_name(status), error.message);

@@ -1,8 +1,8 @@
-/* The demo: one layer's key and value caches of a real model, filled as a server would fill them.
+/* The demo: the key and value caches of one layer of a real model, filled as a server fills them.
 
-   Eight sequences of different length are prefilled one by one, then decoded together; a second
-   cache is filled by memcpy calls, taking turns, for comparison.  At the end every byte is checked
-   against what the positions say it must be. */
+   Eight sequences of different length are prefilled one by one, then decoded together.  For
+   comparison, memcpy calls fill a second cache; the two take turns.  At the end, every byte is
+   compared with its value for its position. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 enum { BATCH = 8, STEPS = 300, DIMS = DEMO_HEADS * DEMO_HEAD_DIM };
 static const int64_t prompts[BATCH] = {1, 17, 128, 400, 512, 37, 2000, DEMO_CAPACITY - 200};
 
-/* ---- What a token's key or value is: any function that tells them all apart ---- */
+/* ---- A token's key or value: any function that differs for all tokens ---- */
 
 static uint16_t element(int tensor, int64_t b, int64_t h, int64_t position, int64_t d) {
     uint32_t x = (uint32_t)(((position * 8 + b) * DEMO_HEADS + h) * DEMO_HEAD_DIM + d);
@@ -37,7 +37,7 @@ static const struct layout layouts[] = {
     {"token-major", 3, DEMO_HEAD_DIM, DIMS},
 };
 
-/* Cache or update of `batch` sequences; rows 0 stands for the whole capacity. */
+/* Makes a cache or update of `batch` sequences; rows 0 means the whole capacity. */
 static DLTensor make_tensor(const struct layout *layout, void *data, int64_t *shape, int64_t batch,
                             int64_t rows) {
     const int64_t by_head[] = {batch, DEMO_HEADS, rows, DEMO_HEAD_DIM};
@@ -122,7 +122,7 @@ static void close_cache(struct cache *cache) {
     free(cache->update);
 }
 
-/* New keys or values of sequences [first, first + count), in the layout of the cache. */
+/* Fills the update with new keys or values of sequences [first, first + count). */
 static void fill_update(struct cache *cache, int64_t first, int64_t count, const int64_t *positions,
                         int64_t rows) {
     int64_t by_head = cache->layout->rank == 4;
@@ -137,7 +137,7 @@ static void fill_update(struct cache *cache, int64_t first, int64_t count, const
             }
 }
 
-/* ---- Filling it ---- */
+/* ---- Filling the cache ---- */
 
 static double run_kvmill(struct cache *cache, const kvmill_plan *plan, int64_t first, int64_t count,
                          int64_t *positions, int64_t rows) {
@@ -157,7 +157,7 @@ static double run_kvmill(struct cache *cache, const kvmill_plan *plan, int64_t f
     return now() - start;
 }
 
-/* The same rows by one memcpy for every run that lies in one piece. */
+/* Copies the same rows with one memcpy for each contiguous run. */
 static double run_memcpy(struct cache *cache, int64_t first, int64_t count,
                          const int64_t *positions, int64_t rows) {
     int64_t heads = cache->layout->rank == 4 ? DEMO_HEADS : 1;
@@ -182,7 +182,7 @@ struct phase {
     int calls;
 };
 
-/* The two take turns in going first: the second finds the update in the cache. */
+/* The two alternate in going first: the second has the update in the processor's cache. */
 static void step(struct cache *cache, const kvmill_plan *plan, int64_t first, int64_t count,
                  int64_t *positions, int64_t rows, struct phase *phase) {
     fill_update(cache, first, count, positions, rows);
@@ -215,14 +215,14 @@ static void decode(struct cache *cache, struct phase *phase) {
     }
 }
 
-/* ---- The oracle: what every slot must hold, from positions alone ---- */
+/* ---- The oracle: the contents of every slot, from positions alone ---- */
 
-/* The last position of sequence b that was stored to a slot, or -1. */
+/* Returns the last position of sequence b that was stored to a slot, or -1. */
 static int64_t position_in(int64_t b, int64_t slot) {
     int64_t last = prompts[b] + STEPS - 1;
     int64_t turns = (last - slot) / DEMO_CAPACITY;
     if (strcmp(DEMO_MODE, "linear") == 0)
-        return slot <= last ? slot : -1; /* one that began anew wrote the same positions */
+        return slot <= last ? slot : -1; /* a sequence that began anew wrote the same positions */
     return slot <= last ? slot + turns * DEMO_CAPACITY : -1;
 }
 

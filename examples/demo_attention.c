@@ -1,8 +1,8 @@
-/* The demo of attention: whole decode steps of a real model, all layers in one cache, and the
-   prefill of a prompt; against how fast the same memory can be read at all.
+/* The demo of attention: whole decode steps of a real model with all layers in one cache, and the
+   prefill of a prompt, compared with the fastest possible read of the same memory.
 
-   The cache is filled with random keys and values.  Outputs are compared with those of the portable
-   kernels, which share no code with the generated ones. */
+   The cache is filled with random keys and values.  Outputs are compared with those of the
+   portable kernels, which share no code with the generated ones. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ enum { ROW_SCALES = DEMO_QUANT_GROUP ? HEAD_DIM / (DEMO_QUANT_GROUP + !DEMO_QUAN
 static const DLDataType bfloat16 = {kDLBfloat, 16, 1}, float16 = {kDLFloat, 16, 1},
                         int8 = {kDLInt, 8, 1}, int64 = {kDLInt, 64, 1};
 
-/* ---- Small things ---- */
+/* ---- Helpers ---- */
 
 static void check(kvmill_status status, const kvmill_error *error) {
     if (status == KVMILL_OK)
@@ -53,7 +53,7 @@ static uint64_t random_bits(void) {
 
 static kvmill_pool *pool; /* a thread for each core */
 
-/* Bytes that may be used: half of what is free. */
+/* Returns the bytes that may be used: half of the free memory. */
 static double free_memory(void) {
     char line[128];
     double kib = 0;
@@ -75,7 +75,7 @@ struct tensor {
 
 struct model {
     int64_t context;
-    int layers; /* that there is memory for; those of the model take turns */
+    int layers; /* as many as fit in memory; the model's layers take turns */
     int threads;
     char *cache_data, *scale_data;
     size_t cache_bytes, scale_bytes;
@@ -93,7 +93,7 @@ static void set_tensor(struct tensor *tensor, void *data, DLDataType type, int r
         .data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = type, .shape = tensor->shape};
 }
 
-/* bfloat16 in [-1, 1). */
+/* Returns random bfloat16 in [-1, 1). */
 static uint16_t *random_activations(size_t count) {
     uint16_t *data = allocate(count * 2);
     for (size_t i = 0; i < count; i++) {
@@ -105,7 +105,7 @@ static uint16_t *random_activations(size_t count) {
     return data;
 }
 
-/* float16 of size 1/16 to 1, codes of any kind, scales of 1/128 or so. */
+/* Fills a layer with float16 of 1/16 to 1, or with codes; scales are about 1/128. */
 static void fill_layer(uint16_t *words, size_t count, bool codes) {
     for (size_t i = 0; i < count; i++) {
         uint64_t bits = random_bits();
@@ -205,7 +205,7 @@ static void run_layer(struct model *model, const kvmill_plan *plan, void *worksp
     run_plan(plan, tensors, workspace, threads);
 }
 
-/* Seconds of all layers, storing and attending. */
+/* Stores and attends in all layers; returns the seconds. */
 static double run_step(struct model *model, int threads) {
     double begin = now();
     for (int i = 0; i < LAYERS; i++)
@@ -217,7 +217,7 @@ static double run_step(struct model *model, int threads) {
 
 typedef uint64_t line_words __attribute__((vector_size(LINE), may_alias));
 
-/* In four places in turn, each fetched AHEAD bytes before it is read. */
+/* Reads four streams in turn, and prefetches each line AHEAD bytes before its load. */
 static uint64_t read_share(const char *from, size_t bytes) {
     line_words sums[4] = {{0}};
     size_t stream = bytes / 4 / LINE * LINE;
@@ -242,7 +242,7 @@ static void read_one_share(void *context, int64_t i) {
     (void)sink;
 }
 
-/* Bytes per second of just reading the cache, a share per thread. */
+/* Returns the bytes per second of only reading the cache, with a share for each thread. */
 static double read_rate(const struct model *model, int threads) {
     struct reading reading = {model->cache_data, model->cache_bytes / (size_t)threads};
     double begin = now();
@@ -271,7 +271,8 @@ static kvmill_plan *portable_plan(const struct model *model, int layer) {
     return plan;
 }
 
-/* Largest difference of a layer's output to that of the portable kernels, of the largest output. */
+/* Returns the largest difference from the portable kernels' output, relative to the largest
+   output. */
 static double difference(struct model *model, int layer) {
     size_t count = (size_t)model->query.shape[1] * HEADS * HEAD_DIM;
     uint16_t *outputs = allocate(count * 2);
@@ -291,7 +292,7 @@ static double difference(struct model *model, int layer) {
     return worst / largest;
 }
 
-/* bfloat16 has 8 digits: neighbours of the largest output are that far apart. */
+/* bfloat16 has 8 binary digits: near the largest output, neighbours are that far apart. */
 static bool print_check(struct model *model, const char *what, int layer) {
     const double allowed = 1.0 / 128;
     double found = difference(model, layer);
@@ -300,7 +301,7 @@ static bool print_check(struct model *model, const char *what, int layer) {
     return found <= allowed;
 }
 
-/* ---- What is shown ---- */
+/* ---- Report ---- */
 
 static void decode(struct model *model, int threads) {
     double best = INFINITY, rate = 0;
@@ -340,7 +341,7 @@ static void say_what(const struct model *model) {
                model->layers);
 }
 
-/* With one thread, then with all. */
+/* Measures a phase with one thread, then with all. */
 static void measure(struct model *model, void (*phase)(struct model *model, int threads)) {
     phase(model, 1);
     if (model->threads > 1)

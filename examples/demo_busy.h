@@ -1,11 +1,12 @@
-/* Whether other programs ran: what demos say at their end. */
+/* Whether other programs ran during the demo; printed at its end. */
 #ifndef DEMO_BUSY_H
 #define DEMO_BUSY_H
 
 #include <stdio.h>
 #include <sys/resource.h>
 
-/* Another program that gets the processor keeps it for about 3 ms. */
+/* Prints a remark if other programs had the processor for 5 % of the time.  Each keeps it for about
+   3 ms. */
 static inline void say_if_busy(double seconds) {
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);

@@ -1,8 +1,8 @@
-/* The demo of sparse decoding: steps of one layer over a long context, dense and by two flows side
-   by side, with what memory traffic would let them gain, and what they lose in accuracy.
+/* The demo of sparse decoding: steps of one layer over a long context, dense and by two flows, with
+   the gain that memory traffic allows and the loss of accuracy.
 
-   Caches of several layers take turns, so that each step reads memory and not a processor's cache.
-   Selected pages are compared with those of the portable kernels. */
+   The caches of several layers take turns, so that each step reads memory and not a processor's
+   cache.  Selected pages are compared with those of the portable kernels. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ enum { LAYER_ROWS = 2 * KV_HEADS * TOKENS, FIELD = PAGES * KV_HEADS * DIM, MOST_
 static const DLDataType bfloat16 = {kDLBfloat, 16, 1}, float16 = {kDLFloat, 16, 1},
                         int64 = {kDLInt, 64, 1}, int32 = {kDLInt, 32, 1};
 
-/* ---- Small things ---- */
+/* ---- Helpers ---- */
 
 static void check(kvmill_status status, const kvmill_error *error) {
     if (status == KVMILL_OK)
@@ -83,7 +83,7 @@ struct method {
     void (*init)(kvmill_flow *flow, kvmill_cache_attention *attention, int64_t layer);
     const kvmill_pack *pack;
     int fields;
-    double fields_per_page; /* bytes of these of those of a row of K and V: m of the bound */
+    double fields_per_page; /* size of a page's fields in rows of K and V: m of the bound */
 };
 
 static const struct method methods[] = {
@@ -175,7 +175,7 @@ static void give_layer(const struct layers *layers, int method, int64_t layer,
              KV_HEADS, 1, DIM);
 }
 
-/* method -1: dense. */
+/* Runs a step; method -1 is dense. */
 static void decode(struct layers *layers, int method, int64_t layer, const struct step *step,
                    int threads) {
     static int64_t length = TOKENS, indptr[] = {0, PAGES};
@@ -206,7 +206,7 @@ static void append(const struct layers *layers, int method) {
     close_step(&step);
 }
 
-/* The other layers are like the first, elsewhere. */
+/* Copies the first layer to the others. */
 static void copy_layers(uint16_t *first, size_t elements) {
     for (size_t layer = 1; layer < LAYERS; layer++)
         memcpy(first + layer * elements, first, elements * sizeof *first);
@@ -224,7 +224,7 @@ static void make_rows(struct layers *layers) {
     }
 }
 
-/* Pages lie anywhere: 1237 and their number have no divisor in common. */
+/* Permutes the pages: 1237 and PAGES have no common divisor. */
 static void place_pages(const struct layers *layers) {
     for (int64_t p = 0; p < PAGES; p++)
         layers->ids[p] = (int32_t)(p * 1237 % PAGES);
@@ -301,7 +301,7 @@ static double time_step(struct layers *layers, int method, int64_t layer, int th
     return now() - begin;
 }
 
-/* They take turns, each in a layer that the others have not just read. */
+/* Times all methods in turn, each in a layer that the others have not just read. */
 static void time_all(struct layers *layers, int threads, double seconds[METHODS + 1]) {
     double times[METHODS + 1][SAMPLES];
     for (int i = 0; i < SAMPLES; i++) {
@@ -346,7 +346,7 @@ static void widen_keys(const struct layers *layers, int kv_head, float *key) {
         widen_all(layers->key + (t * KV_HEADS + kv_head) * DIM, DIM, key + t * DIM);
 }
 
-/* How well the last decode, whose output is `output`, has chosen its pages. */
+/* Judges which pages the last decode has chosen; `output` is its output. */
 static void judge_row(const struct layers *layers, const struct masses *masses, int kv_head,
                       const float *output, const float *dense, struct accuracy *accuracy) {
     const int64_t *starts = layers->starts + kv_head;
@@ -375,7 +375,7 @@ static void output_of(struct layers *layers, int method, float output[HEADS * DI
     widen_all(layers->output, HEADS * DIM, output);
 }
 
-/* All masses of a query are kept: [heads, tokens]. */
+/* Keeps all masses of a query: [heads, tokens]. */
 static void judge_query(struct layers *layers, float *key, double *mass,
                         struct accuracy accuracy[METHODS]) {
     static float query[HEADS * DIM], dense[HEADS * DIM], output[HEADS * DIM];
@@ -428,7 +428,7 @@ static void show_accuracy(struct layers *layers) {
 
 /* ---- Checking ---- */
 
-/* bfloat16 has 8 digits. */
+/* bfloat16 has 8 binary digits. */
 static bool is_near(const float *a, const float *b) {
     float largest = 0, worst = 0;
     for (int i = 0; i < HEADS * DIM; i++) {

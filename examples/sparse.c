@@ -1,9 +1,10 @@
-/* Sparse decoding with the pack of a model and a flow: a layer's cache in pages, fields beside it,
-   and a step that reads a quarter of the pages.
+/* Sparse decoding with the pack of a model and a flow: one layer's cache in pages, its fields, and
+   a step that reads a quarter of the pages.
 
-   Instead of a model, tokens of which every hundredth has a key of its own and all have their
-   number as value: a query that is the key of one of these gets back its number, from wherever it
-   is. Build: make -C examples sparse (needs pkg-config and kvmill), which makes the pack, too. */
+   There is no model: every hundredth token has a different key, and each token has its number as
+   its value.  A query that is the key of one of these tokens gets back its number, from any
+   page.  Build: make -C examples sparse (needs pkg-config and kvmill), which also makes the
+   pack. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 enum { LAYERS = 16, LAYER = 3, HEADS = 32, KV_HEADS = 8, HEAD_DIM = 64 }; /* Llama-3.2-1B */
 enum { PAGE = 16, PAGES = 128, SLOTS = PAGES * PAGE, PROMPT = 1990, STEPS = 8, APART = 100 };
 
-/* ---- Small things ---- */
+/* ---- Helpers ---- */
 
 static const DLDataType bfloat16 = {kDLBfloat, 16, 1}, int32 = {kDLInt, 32, 1},
                         int64 = {kDLInt, 64, 1};
@@ -31,7 +32,7 @@ static void check(kvmill_status status, const kvmill_error *error) {
     exit(1);
 }
 
-/* Zeros, which take no memory before they are written. */
+/* Returns memory of zeros; pages take no memory before they are written. */
 static void *allocate(size_t bytes) {
     void *memory = calloc(1, bytes);
     if (memory == NULL)
@@ -86,7 +87,7 @@ static void run(const struct step *step, const DLTensor *const *tensors) {
           &error);
 }
 
-/* ---- What a model would compute ---- */
+/* ---- In place of a model ---- */
 
 static uint16_t query[HEADS * HEAD_DIM], output[HEADS * HEAD_DIM];
 static uint16_t key[PROMPT * KV_HEADS * HEAD_DIM], value[PROMPT * KV_HEADS * HEAD_DIM];
@@ -110,7 +111,7 @@ static void ask_for(int64_t token) {
 
 /* ---- The layer ---- */
 
-/* Caches of all layers, the fields of this one, and where the pages of the one request are. */
+/* The caches of all layers, the fields of this layer, and the page ids of the one request. */
 struct layer {
     uint16_t *rows, *highest, *lowest;
     int32_t ids[PAGES];
@@ -139,7 +140,7 @@ static void close_layer(struct layer *layer) {
 static int64_t cache_shape[] = {LAYERS, 2, KV_HEADS, SLOTS, HEAD_DIM};
 static int64_t field_shape[] = {PAGES, KV_HEADS, 1, HEAD_DIM};
 
-/* Stores the keys and values of new tokens, and sums up the pages they complete. */
+/* Stores the keys and values of new tokens, and sums up the pages that they complete. */
 static void append(struct layer *layer, int64_t tokens) {
     int64_t shape[] = {tokens, KV_HEADS, HEAD_DIM}, slots[PROMPT], count[] = {tokens};
     for (int64_t i = 0; i < tokens; i++, layer->length++)
@@ -156,7 +157,7 @@ static void append(struct layer *layer, int64_t tokens) {
     run(&layer->append, tensors);
 }
 
-/* Scores the pages, selects, attends; says how many pages were read. */
+/* Scores the pages, selects, attends, and prints how many pages were read. */
 static void decode(struct layer *layer) {
     int64_t shape[] = {1, HEADS, HEAD_DIM}, one[] = {1}, two[] = {2}, pages[] = {PAGES};
     int64_t indptr[] = {0, (layer->length + PAGE - 1) / PAGE}, starts[KV_HEADS + 1];

@@ -52,22 +52,22 @@ static const struct field attend_fields[] = {
     [VALUE_SCALE_STRIDE] = {"value_scale_stride", "vs", NULL, FIELD_CONSTANT},
 };
 
-/* codes: scores by integer products of codes; pairs: by products of 16 bits; words: codes that
-   become floats in registers, for few query rows; dims: dims in the lanes, for few query rows, too,
-   or long keys; quads: few query rows, in the lanes; columns: positions in the lanes.  In order of
-   preference. */
+/* In order of preference.  codes: scores are sums of integer products of codes.  pairs: scores are
+   sums of 16-bit products.  words: codes become floats in registers, for few query rows.  dims:
+   lanes hold dims, for few query rows or long keys.  quads: lanes hold query rows, few of them.
+   columns: lanes hold positions. */
 static const char *const variants[] = {"codes", "pairs", "words", "dims", "quads", "columns", NULL};
 
 static bool is(const struct kernel *kernel, const char *variant) {
     return strcmp(kernel->variant, variant) == 0;
 }
 
-/* Query rows of a call: those of one token; of a few tokens, to be verified or the end of a prompt;
-   of a piece of a prompt.  The last two are the same for all ratios, so that layers share kernels;
-   where one serves both, there is one. */
+/* Query rows of a call beyond those of one token.  FEW_ROWS: a few tokens, to be verified or at the
+   end of a prompt.  MANY_ROWS: a piece of a prompt.  They do not depend on the ratio, so layers
+   share kernels.  If one kernel serves both, only one is made. */
 enum { FEW_ROWS = 32, MANY_ROWS = 96, MOST_ROWS = 128 };
 
-/* ---- What an instruction set can do ---- */
+/* ---- Variants that an instruction set and a format allow ---- */
 
 enum { QUAD = 4, MOST_FEW_ROWS = 8 };
 
@@ -75,7 +75,7 @@ static bool has(const struct isa *isa, unsigned what) {
     return kvmill_isa_giving(isa, what) != NULL;
 }
 
-/* K or V. */
+/* Returns the format of K or V; `side` is KEY or VALUE. */
 static struct kvmill_format format_of(const struct kernel *kernel, int side) {
     const int64_t *value = kernel->value;
     bool is_key = side == KEY;
@@ -104,14 +104,14 @@ static bool is_transposed(const struct kernel *kernel) {
     return kvmill_format_parts((int)kernel->value[KEY])->transposed;
 }
 
-/* Groups are whole words, rows whole vectors, and at least a piece of four words. */
+/* Whether groups are whole words, rows are whole vectors, and a row has at least four words. */
 static bool keys_can_be_codes(const struct kernel *kernel) {
     int64_t word = word_dims(kernel, KEY), dim = kernel->value[KEY_DIM];
     return word > 0 && has(kernel->isa, ISA_INTEGER_PRODUCTS) && dim % 16 == 0 && dim >= 4 * word &&
            group_of(kernel, KEY) % word == 0;
 }
 
-/* Groups are whole words, rows whole pieces of four. */
+/* Whether groups are whole words, and rows are whole blocks of four words. */
 static bool keys_can_be_turned(const struct kernel *kernel) {
     int64_t word = word_dims(kernel, KEY);
     return word > 0 && kernel->value[KEY_DIM] % (4 * word) == 0 &&
@@ -123,7 +123,7 @@ static bool keys_can_be_words(const struct kernel *kernel) {
            (kernel->value[ROWS] <= MOST_FEW_ROWS || in_tiles(kernel, KEY));
 }
 
-/* Sums of a group of any codes fit 32 bits. */
+/* Whether the sum over a group fits 32 bits for all codes. */
 static bool keys_can_be_pairs(const struct kernel *kernel) {
     return keys_can_be_turned(kernel) && kernel->value[MATH] >= KVMILL_MATH_NEAR &&
            has(kernel->isa, ISA_PAIR_PRODUCTS) &&
@@ -137,7 +137,7 @@ static bool halves_are_wanted(const struct kernel *kernel) {
            kernel->value[VALUE_DIM] % (2 * kernel->isa->lanes) == 0;
 }
 
-/* Values and their scales are in the range of float16. */
+/* Whether values and their scales are in the range of float16. */
 static bool values_can_be_halves(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
     bool codes = word_dims(kernel, VALUE) > 0 && value[VALUE_SCALE] != KVMILL_F32 &&
@@ -145,14 +145,15 @@ static bool values_can_be_halves(const struct kernel *kernel) {
     return halves_are_wanted(kernel) && (value[VALUE] == KVMILL_F16 || codes);
 }
 
-/* Values too: four positions to a word, a scale to every two vectors of nibbles or one of bytes. */
+/* Whether the values can be summed as codes, too: a word has four positions, and a scale covers
+   whole vectors: two of nibbles or one of bytes. */
 static bool values_can_be_codes(const struct kernel *kernel) {
     int64_t dims = word_dims(kernel, VALUE) / 4 * kernel->isa->lanes;
     return is(kernel, "codes") && dims > 0 && kernel->value[VALUE_DIM] % dims == 0 &&
            group_of(kernel, VALUE) % dims == 0;
 }
 
-/* Vectors of pairs lie in a group, and in a block. */
+/* Whether each vector of pairs is in one group and in one block. */
 static bool values_fit_pairs(const struct kernel *kernel) {
     int64_t dims = word_dims(kernel, VALUE) / 2 * kernel->isa->lanes;
     return dims > 0 && kernel->value[VALUE_DIM] % dims == 0 && group_of(kernel, VALUE) % dims == 0;
@@ -162,7 +163,7 @@ static bool values_can_be_pairs(const struct kernel *kernel) {
     return is(kernel, "pairs") && values_fit_pairs(kernel);
 }
 
-/* Digits of base 256 that queries and weights have. */
+/* Returns the number of base-256 digits of queries and softmax weights. */
 static int64_t digits(const struct kernel *kernel) {
     return kernel->value[MATH] >= KVMILL_MATH_NEAR ? 2 : 3;
 }
@@ -177,7 +178,7 @@ static bool define(const struct kernel *kernel, struct expansion *expansion) {
            define_integer(expansion, "summing_pairs", values_can_be_pairs(kernel));
 }
 
-/* ---- Which kernels there are ---- */
+/* ---- The choice of kernels ---- */
 
 static bool can_be(const struct kernel *kernel, const char *variant) {
     if (strcmp(variant, "codes") == 0)
@@ -186,17 +187,17 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
         return keys_can_be_pairs(kernel);
     if (strcmp(variant, "words") == 0)
         return keys_can_be_words(kernel);
-    if (in_tiles(kernel, KEY)) /* which are not turned, nor spread */
+    if (in_tiles(kernel, KEY)) /* tiles cannot be transposed or spread */
         return false;
-    if (is_transposed(kernel)) /* positions are side by side already */
+    if (is_transposed(kernel)) /* positions are already adjacent */
         return strcmp(variant, "columns") == 0;
-    if (strcmp(variant, "dims") == 0 && kernel->isa->lanes == QUAD) /* which quads do */
+    if (strcmp(variant, "dims") == 0 && kernel->isa->lanes == QUAD) /* quads do this */
         return false;
     return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_FEW_ROWS;
 }
 
-/* With 16 registers, where three digits of four rows leave none, and where other ways are AVX2's.
- */
+/* Returns least_group() for 16 registers: three digits of four rows leave no register free, and the
+   other variants can use AVX2. */
 static int64_t least_group_of_few_registers(const struct kernel *kernel, bool fast, bool few) {
     bool nibbles = word_dims(kernel, KEY) == 8;
     if (!few || (nibbles && !fast))
@@ -204,28 +205,27 @@ static int64_t least_group_of_few_registers(const struct kernel *kernel, bool fa
     return !fast ? 128 : in_tiles(kernel, KEY) ? 32 : 64;
 }
 
-/* The least group of codes that pay: each group costs what turns its digits into a number, and
-   nibbles have to be taken apart. */
+/* Returns the smallest group size at which codes are fastest.  Each group costs a conversion of its
+   digits into a number, and nibbles must be unpacked. */
 static int64_t least_group(const struct kernel *kernel) {
     bool fast = kernel->value[MATH] >= KVMILL_MATH_NEAR, few = kernel->value[ROWS] <= MOST_FEW_ROWS;
     if (kernel->isa->registers <= 16)
         return least_group_of_few_registers(kernel, fast, few);
-    if (in_tiles(kernel, KEY)) /* nothing is taken apart but nibbles */
+    if (in_tiles(kernel, KEY)) /* only nibbles must be unpacked */
         return 1;
     if (fast)
         return few ? 1 : 32;
     return word_dims(kernel, KEY) < 8 ? 64 : few ? 1 : INT64_MAX;
 }
 
-/* To turn keys costs the same for all rows together, to add the lanes of sums the same for keys of
-   all lengths. */
+/* Transposing keys costs the same for any number of rows; adding the lanes of sums costs the same
+   for any key length. */
 static bool key_is_long(const struct kernel *kernel) {
     return kernel->value[KEY_DIM] >= (kernel->value[ROWS] <= FEW_ROWS ? 128 : 512);
 }
 
-/* Keys are loaded once for all rows that registers have sums for, and again for the next ones.
-   Those of float32 are the memory's matter: with few registers quads ask more evenly for several
-   rows. */
+/* Keys are loaded once for each set of rows that the registers have sums for.  Memory bounds
+   float32 keys: with few registers and several rows, the loads of quads are more even. */
 static bool dims_pay(const struct kernel *kernel) {
     const struct kvmill_format_parts *key = kvmill_format_parts((int)kernel->value[KEY]);
     int64_t rows = kernel->value[ROWS];
@@ -236,14 +236,15 @@ static bool dims_pay(const struct kernel *kernel) {
     return key->bits < 16 && rows <= kernel->isa->registers / 8;
 }
 
-/* One or two rows do not pay for turning keys of bytes, where dims have registers enough. */
+/* Whether transposing keys of bytes costs more than it saves: one or two rows, and enough registers
+   for dims. */
 static bool dims_are_best(const struct kernel *kernel) {
     return kernel->isa->registers > 16 && word_dims(kernel, KEY) == 4 &&
            !halves_are_wanted(kernel) && group_of(kernel, KEY) % kernel->isa->lanes == 0 &&
            kernel->value[ROWS] <= 2;
 }
 
-/* Values take most of the time of many rows. */
+/* With many rows, the values take most of the time. */
 static bool pairs_pay(const struct kernel *kernel) {
     return kernel->value[ROWS] <= MOST_FEW_ROWS || in_tiles(kernel, KEY) ||
            values_fit_pairs(kernel);
@@ -266,14 +267,14 @@ static const char *best_variant(const struct kernel *kernel) {
     return variants[i];
 }
 
-/* What an extension has to give for a variant, or 0. */
+/* Returns what an instruction set must give for the variant, or 0 if it needs nothing more. */
 static unsigned extension_for(const struct kernel *kernel) {
     if (values_can_be_halves(kernel))
         return ISA_HALF_ARITHMETIC;
     return is(kernel, "codes") ? ISA_INTEGER_PRODUCTS : is(kernel, "pairs") ? ISA_PAIR_PRODUCTS : 0;
 }
 
-/* The kind of arithmetic that a kernel has, of those that serve what is wanted. */
+/* Returns the arithmetic that the kernel has: the wanted one, or a more exact one. */
 static int64_t math_of(const struct kernel *kernel) {
     unsigned what = extension_for(kernel);
     return what == 0                     ? KVMILL_MATH_F32
@@ -281,7 +282,7 @@ static int64_t math_of(const struct kernel *kernel) {
                                          : kvmill_min(kernel->value[MATH], KVMILL_MATH_NEAR);
 }
 
-/* The instruction set a kernel is made for: no more of it than is used. */
+/* Returns the smallest instruction set that has all that the kernel uses. */
 static const struct isa *isa_used(const struct kernel *kernel) {
     unsigned what = extension_for(kernel);
     return what ? kvmill_isa_giving(kernel->isa, what) : kvmill_isa_plain(kernel->isa);
@@ -318,7 +319,7 @@ static struct kernel kernel_of(const struct kvmill_attend_shape *shape, int64_t 
     return kernel;
 }
 
-/* What the kernels of a spec have in common. */
+/* What all kernels of a spec have in common. */
 struct wanted {
     const struct kvmill_attend_shape *shape;
     int64_t ratio;
@@ -326,7 +327,7 @@ struct wanted {
     const struct constants *constants;
 };
 
-/* Calls have all query rows of a kv head, for one token or as many as there is room for. */
+/* A call has all query rows of a kv head, for as many whole tokens as there is room for. */
 static struct kernel with_constants(const struct kernel *kernel, const struct wanted *wanted) {
     struct kernel special = *kernel;
     kernel_fix(&special, wanted->constants);
@@ -335,8 +336,8 @@ static struct kernel with_constants(const struct kernel *kernel, const struct wa
     return special;
 }
 
-/* The most that serves: an extension that is not used is left out, and so is a cheaper arithmetic
-   that there is none of. */
+/* Returns the kernel for the spec, without extensions and cheaper arithmetic that it does not
+   use. */
 static struct kernel kernel_for(const struct wanted *wanted, int64_t rows) {
     struct kernel kernel = kernel_of(wanted->shape, rows, wanted->isa);
     kernel.value[MATH] = math_of(&kernel);
@@ -351,7 +352,8 @@ static bool add_kernels(const struct wanted *wanted, int64_t rows, struct kernel
     return kernel_list_add(list, &kernel, error) && kernel_list_add(list, &special, error);
 }
 
-/* Columns of more than a few rows are the same code for any number of them, with other room. */
+/* Whether the kernel for `more` rows also serves calls of `rows` rows: above a few rows, columns
+   have the same code for any number of rows and differ only in their room. */
 static bool is_served_by(const struct wanted *wanted, int64_t rows, int64_t more) {
     const struct kernel few = kernel_for(wanted, rows), many = kernel_for(wanted, more);
     return rows > MOST_FEW_ROWS && rows < more && wanted->constants->count == 0 &&

@@ -7,7 +7,8 @@
 
 #include "c_text.h"
 
-/* How tightly operators bind; what is none at all, or ends an expression, binds least. */
+/* How tightly operators bind.  Tokens that are no operators, or that end an expression, bind
+   least. */
 enum { BINDS_LEAST = 0, BINDS_SUM = 9, BINDS_PRODUCT = 10, BINDS_MOST = 20 };
 
 int c_binding(const struct c_token *mark) {
@@ -31,7 +32,7 @@ int c_binding(const struct c_token *mark) {
     return BINDS_LEAST; /* assignments */
 }
 
-/* What stands before an operand. */
+/* Returns how tightly a token in front of an operand binds it. */
 static int binding_before(const struct c_token *token) {
     if (token->kind == C_WORD)
         return c_is(token, "return") ? BINDS_LEAST : BINDS_MOST;
@@ -42,7 +43,7 @@ static int binding_before(const struct c_token *token) {
     return c_is_opener(token) || strchr(",;?:=", *token->at) != NULL ? BINDS_LEAST : BINDS_MOST;
 }
 
-/* And after it. */
+/* Returns how tightly a token after an operand binds it. */
 static int binding_after(const struct c_token *token) {
     if (token->kind != C_MARK)
         return BINDS_MOST;
@@ -51,7 +52,7 @@ static int binding_after(const struct c_token *token) {
     return strchr(")],;?:}", *token->at) != NULL || c_is(token, "=") ? BINDS_LEAST : BINDS_MOST;
 }
 
-/* ---- The end of what was pushed ---- */
+/* ---- The last tokens pushed ---- */
 
 struct folder {
     struct c_token *tokens;
@@ -59,8 +60,8 @@ struct folder {
     struct c_token *next;
 };
 
-/* The token `back` from the end on, 1 being the last; one that fits nothing where there are not so
- * many. */
+/* Returns the token at `back` from the end, where 1 is the last; a token that matches nothing if
+   there are fewer. */
 static const struct c_token *last(const struct folder *folder, size_t back) {
     static const struct c_token none = {.at = "", .kind = C_DIRECTIVE};
     return back > folder->count ? &none : &folder->tokens[folder->count - back];
@@ -74,8 +75,8 @@ static bool is_operator(const struct folder *folder, size_t back, const char *sp
     return last(folder, back)->is_binary && c_is(last(folder, back), spelling);
 }
 
-/* Takes `count` tokens away, of which the first is `back` from the end on; what follows stands
- * where they stood. */
+/* Removes `count` tokens, the first at `back` from the end.  The token after them takes over their
+   line break and space. */
 static bool drop(struct folder *folder, size_t back, size_t count) {
     struct c_token *first = &folder->tokens[folder->count - back];
     if (back > count) {
@@ -102,7 +103,7 @@ static bool compute(char operator, int64_t a, int64_t b, int64_t *result) {
     return *result >= 0 && *result <= INT32_MAX;
 }
 
-/* A + B, after what binds less. */
+/* Folds A + B, where the operator before A binds less. */
 static bool fold_numbers(struct folder *folder) {
     const struct c_token *mark = last(folder, 2);
     int64_t result;
@@ -116,7 +117,7 @@ static bool fold_numbers(struct folder *folder) {
     return drop(folder, 2, 2);
 }
 
-/* X + A + B and X * A * B. */
+/* Folds X + A + B and X * A * B. */
 static bool fold_chain(struct folder *folder) {
     int64_t result;
     for (int product = 0; product < 2; product++) {
@@ -132,7 +133,7 @@ static bool fold_chain(struct folder *folder) {
     return false;
 }
 
-/* A * INT64_C(B). */
+/* Folds A * INT64_C(B). */
 static bool fold_long_product(struct folder *folder) {
     int64_t result;
     if (!c_is(last(folder, 1), ")") || last(folder, 2)->kind != C_NUMBER ||
@@ -145,14 +146,14 @@ static bool fold_long_product(struct folder *folder) {
     return drop(folder, 5, 5);
 }
 
-/* X + INT64_C(A), where A is an int as well. */
+/* Folds X + INT64_C(A), where A fits an int. */
 static bool fold_long_term(struct folder *folder) {
     return c_is(last(folder, 1), ")") && last(folder, 2)->kind == C_NUMBER &&
            c_is(last(folder, 4), "INT64_C") && is_operator(folder, 5, "+") &&
            binding_after(folder->next) <= BINDS_SUM && drop(folder, 1, 1) && drop(folder, 3, 2);
 }
 
-/* X + 0, X - 0, X * 1, X / 1. */
+/* Folds X + 0, X - 0, X * 1 and X / 1. */
 static bool fold_neutral_right(struct folder *folder) {
     int after = binding_after(folder->next);
     bool sum = is_number(folder, 1, 0) &&
@@ -163,7 +164,7 @@ static bool fold_neutral_right(struct folder *folder) {
     return (sum || product) && drop(folder, 2, 2);
 }
 
-/* 0 + X, 1 * X. */
+/* Folds 0 + X and 1 * X. */
 static bool fold_neutral_left(struct folder *folder) {
     int before = binding_before(last(folder, 3));
     bool sum = is_number(folder, 2, 0) && is_operator(folder, 1, "+") && before < BINDS_SUM;
@@ -175,7 +176,7 @@ static bool fold_neutral_left(struct folder *folder) {
     return drop(folder, 2, 2);
 }
 
-/* Tokens of a name with members at the end, which begins `back` from there on. */
+/* Returns the number of tokens of a name with members (a.b->c) that ends at `back`, or 0. */
 static size_t name_length(const struct folder *folder, size_t back) {
     size_t length = 0;
     while (last(folder, back + length)->kind == C_WORD) {
@@ -187,7 +188,7 @@ static size_t name_length(const struct folder *folder, size_t back) {
     return 0;
 }
 
-/* 0 * NAME and NAME * 0. */
+/* Folds 0 * NAME and NAME * 0. */
 static bool fold_zero(struct folder *folder) {
     size_t length = name_length(folder, 1);
     if (binding_after(folder->next) > BINDS_PRODUCT)
@@ -203,7 +204,8 @@ static bool fold_zero(struct folder *folder) {
 
 /* ---- Parentheses ---- */
 
-/* How far from the end the bracket is that the last token closes; 0: nowhere. */
+/* Returns the position from the end of the bracket that the last token closes, or 0 if it has
+   none. */
 static size_t opener_of_last(const struct folder *folder) {
     int depth = 0;
     for (size_t back = 1; back <= folder->count; back++) {
@@ -214,7 +216,7 @@ static size_t opener_of_last(const struct folder *folder) {
     return 0;
 }
 
-/* What binds least between parentheses; -1 where they hold a list or nothing. */
+/* Returns the least binding operator between parentheses, or -1 if they hold a list or nothing. */
 static int binding_within(const struct folder *folder, size_t back) {
     int depth = 0, least = BINDS_MOST;
     for (size_t at = back - 1; at > 1; at--) {
@@ -232,7 +234,7 @@ static int binding_within(const struct folder *folder, size_t back) {
     return back > 2 ? least : -1;
 }
 
-/* (TYPE) in front of an operand. */
+/* Whether the parentheses are (TYPE) in front of an operand. */
 static bool is_cast(const struct folder *folder, size_t back) {
     bool is_operand_next =
         folder->next->kind != C_MARK || c_is_opener(folder->next) ||
@@ -240,7 +242,7 @@ static bool is_cast(const struct folder *folder, size_t back) {
     return is_operand_next || c_is(last(folder, 2), "*") || c_is(last(folder, back - 1), "struct");
 }
 
-/* Sums beside bits and shifts keep their parentheses: compilers ask for them. */
+/* Sums next to bit operators and shifts keep their parentheses: compilers warn without them. */
 static bool is_plain(int binding) {
     return binding == BINDS_LEAST || binding >= BINDS_SUM;
 }

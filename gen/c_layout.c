@@ -1,5 +1,5 @@
 /* Lays out lines as a person would write them: four spaces for each level, at most 120 characters,
-   no superfluous blank lines.  Lines are those of the templates, except for statements that
+   no superfluous blank lines.  The templates determine the lines, except for statements that
    continue on the next line.
 
    SPDX-License-Identifier: Apache-2.0 */
@@ -10,16 +10,18 @@
 #include "c_text.h"
 
 enum { STEP = 4, WIDTH = 120, LEAST_FILLED = 48, MOST_ALIGNED = 40, MOST_NESTED = 64 };
-/* Ranks of places where a line may end: by brackets, then by how tightly an operator binds. */
+/* Ranks of places where a line may end: by open brackets, then by how tightly the operator
+   binds. */
 enum { BINDINGS = 32, MOST_RANK = MOST_NESTED * BINDINGS };
 
-/* Heads of loops and conditions whose statement is not there yet: 'i' for an if, else 'l'. */
+/* Heads of loops and conditions that still wait for their statement: 'i' for an if, 'l' for any
+   other. */
 struct heads {
     char heads[MOST_NESTED];
     int count;
 };
 
-/* What holds around it; the level of the line that begins it; the heads in front of it. */
+/* The level around a block, the level of the line that begins it, and the heads before it. */
 struct block {
     int level, own;
     struct heads heads;
@@ -29,8 +31,8 @@ struct layout {
     const struct c_text *tokens;
     struct text *text;
     struct block blocks[MOST_NESTED];
-    int depth, level;           /* of blocks; of lines in the innermost one */
-    struct heads heads, before; /* now, and when the last statement had ended */
+    int depth, level;           /* of blocks; of lines in the innermost block */
+    struct heads heads, before; /* now; when the last statement ended */
     bool done;
 };
 
@@ -59,9 +61,9 @@ static void put_blanks(struct layout *layout, size_t count) {
     }
 }
 
-/* ---- Lines that are too long ---- */
+/* ---- Long lines ---- */
 
-/* Brackets that are open, and the columns in which what they hold begins. */
+/* The open brackets, and the column in which the contents of each begin. */
 struct nest {
     size_t columns[MOST_NESTED];
     int depth;
@@ -74,20 +76,21 @@ static void enter(struct nest *nest, const struct c_token *token, size_t column)
         nest->depth--;
 }
 
-/* Whether a line may end after a token; after a bracket only where it can end nowhere else. */
+/* Whether a line may end after a token.  line_end() ends one after a bracket only as a last
+   resort. */
 static bool may_break(const struct c_token *token, const struct c_token *next) {
     return next->space &&
            (token->is_binary || (token->kind == C_MARK && strchr(",?:;=", *token->at) != NULL) ||
             (token->kind == C_OTHER && next->kind == C_OTHER));
 }
 
-/* Strings that are parts of one are in lines of their own, if the template has them there. */
+/* Adjacent strings stay on separate lines if the template has them on separate lines. */
 static bool parts_string(const struct c_token *token, const struct c_token *next) {
     return token->kind == C_OTHER && next->kind == C_OTHER && next->lines > 0;
 }
 
-/* Where a line that begins with `first` in `column` has to end: where the fewest brackets are open,
- * once it is filled a little. */
+/* Returns where a line that begins with `first` in `column` ends: of the places past LEAST_FILLED,
+   the last one with the fewest open brackets. */
 static size_t line_end(const struct layout *layout, size_t first, size_t end, size_t column,
                        struct nest nest) {
     const size_t filled = column + LEAST_FILLED;
@@ -118,8 +121,8 @@ static size_t rest_width(const struct layout *layout, size_t first, size_t end) 
     return width;
 }
 
-/* Where the line with [first, end) begins: below what stands in the bracket, unless that is too far
- * to the right. */
+/* Returns the column of the continuation line [first, end): below the contents of the bracket,
+   unless that is too far to the right. */
 static size_t continuation(const struct layout *layout, size_t first, size_t end,
                            struct nest *nest) {
     if (c_is(token_at(layout, first - 1), "("))
@@ -129,7 +132,7 @@ static size_t continuation(const struct layout *layout, size_t first, size_t end
     return column > MOST_ALIGNED && !fits ? nest->columns[0] : column;
 }
 
-/* Tokens [first, end) from `column` on, in as many lines as it takes. */
+/* Writes tokens [first, end), from `column` on, in as many lines as they need. */
 static void put_wrapped(struct layout *layout, size_t first, size_t end, size_t column) {
     struct nest nest = {.columns = {column + STEP}};
     const struct c_token *head = token_at(layout, first);
@@ -155,8 +158,8 @@ static void put_wrapped(struct layout *layout, size_t first, size_t end, size_t 
 
 /* ---- Statements ---- */
 
-/* Whether nothing but the end of a line can follow: brackets are closed and the statement has its
- * end, or is the head of one. */
+/* Whether the line ends after token `at`: all brackets are closed, and the statement or its head is
+   complete. */
 static bool is_complete(const struct layout *layout, size_t first, size_t at, int nest) {
     const struct c_token *token = token_at(layout, at), *head = token_at(layout, first);
     static const char *const heads[] = {"for", "if", "while", "else"};
@@ -172,8 +175,8 @@ static bool is_complete(const struct layout *layout, size_t first, size_t at, in
     return false;
 }
 
-/* Where the line that begins with `first` ends: after a '{' that has the end of a line after it,
-   a comment that has, or what is complete. */
+/* Returns the end of the line that begins with `first`: after a '{' or a comment that ends a line
+   of the template, or where the statement is complete. */
 static size_t statement_end(const struct layout *layout, size_t first) {
     int nest = 0;
     for (size_t at = first; at < layout->tokens->count; at++) {
@@ -195,7 +198,7 @@ static void push_head(struct heads *heads, char head) {
         heads->heads[heads->count++] = head;
 }
 
-/* An else is where its if is. */
+/* Gives an else the indentation of its if. */
 static void return_to_if(struct layout *layout) {
     layout->heads = layout->before;
     while (layout->heads.count > 0 && layout->heads.heads[layout->heads.count - 1] != 'i')
@@ -210,7 +213,7 @@ static void close_block(struct layout *layout) {
     layout->heads = (struct heads){.count = 0};
 }
 
-/* What the head of a statement is: 'i', 'l', or 0 for none. */
+/* Returns the kind of head that a statement begins with: 'i', 'l', or 0 for no head. */
 static char head_of(const struct layout *layout, size_t first, size_t end) {
     const struct c_token *token = token_at(layout, first);
     if (c_is(token, "else"))
@@ -218,7 +221,7 @@ static char head_of(const struct layout *layout, size_t first, size_t end) {
     return c_is(token, "if") ? 'i' : c_is(token, "for") || c_is(token, "while") ? 'l' : '\0';
 }
 
-/* Settles what comes after the line [first, end). */
+/* Updates level and heads for the line after [first, end). */
 static void follow(struct layout *layout, size_t first, size_t end) {
     char head = head_of(layout, first, end);
     const struct c_token *last = token_at(layout, end - 1);
@@ -239,7 +242,8 @@ static void follow(struct layout *layout, size_t first, size_t end) {
     }
 }
 
-/* A line may begin with the end of a block, and go on with the next part of what that is of. */
+/* Writes a line, which may begin with a '}' and continue with the next part of the same
+   statement. */
 static void put_statement(struct layout *layout, size_t first, size_t end) {
     size_t at = first;
     if (c_is(token_at(layout, first), "}")) {

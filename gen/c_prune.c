@@ -1,6 +1,6 @@
-/* Removes what is defined and not used: functions, types and objects that nothing else in the file
-   names. "(void)name;" in a template says that the name may be unused.  If it is, its declaration
-   is removed too; otherwise only the statement is.
+/* Removes functions, types and objects that are defined and never named elsewhere in the file.
+   "(void)name;" in a template says that the name may be unused.  If it is, its declaration is
+   removed too; otherwise only the statement is.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void erase(struct c_text *text, size_t first, size_t end) {
     text->count -= end - first;
 }
 
-/* What follows the bracket that is at `at`, or the token. */
+/* Returns the index after the token at `at`, or after the whole bracket if the token opens one. */
 static size_t after_brackets(const struct c_text *text, size_t at) {
     int depth = 0;
     do {
@@ -28,11 +28,11 @@ static size_t after_brackets(const struct c_text *text, size_t at) {
     return at;
 }
 
-/* ---- Items: what stands in a file ---- */
+/* ---- Items of a file: directives, declarations and functions ---- */
 
 struct item {
     size_t first, end;
-    struct c_token name; /* C_OTHER: others may see it, or it has none; C_MARK: constants have */
+    struct c_token name; /* C_OTHER: visible elsewhere or unnamed; C_MARK: an enum */
     bool is_enum, is_used;
 };
 
@@ -41,8 +41,8 @@ struct items {
     size_t count, room;
 };
 
-/* The end of the item that begins at `at`: a directive, a declaration with its ';', or a function
- * with its body. */
+/* Returns the end of the item that begins at `at`: a directive, a declaration with its ';', or a
+   function with its body. */
 static size_t item_end(const struct c_text *text, size_t at) {
     bool is_function = false;
     if (text->tokens[at].kind == C_DIRECTIVE)
@@ -57,7 +57,8 @@ static size_t item_end(const struct c_text *text, size_t at) {
     return at + (at < text->count);
 }
 
-/* The last word in front of parameters, of '=', '[' or ';', or of the attributes of a type. */
+/* Sets the item's name: the last word before the parameters, before '=', '[' or ';', or before the
+   attributes of a type. */
 static void name_declared(const struct c_text *text, size_t at, size_t end, struct item *item) {
     bool is_type = c_is(&text->tokens[at], "typedef"), is_own = is_type;
     struct c_token name = {.kind = C_OTHER};
@@ -111,7 +112,7 @@ static bool find_items(const struct c_text *text, struct items *items) {
     return true;
 }
 
-/* ---- What is used ---- */
+/* ---- Uses ---- */
 
 static bool defines(const struct c_text *text, const struct item *item,
                     const struct c_token *word) {
@@ -122,7 +123,7 @@ static bool defines(const struct c_text *text, const struct item *item,
     return is_same(&item->name, word);
 }
 
-/* Marks it, and all that it names. */
+/* Marks an item, and all items that it names, as used. */
 static void use(const struct c_text *text, struct items *items, struct item *item) {
     item->is_used = true;
     for (size_t at = item->first; at < item->end; at++)
@@ -146,19 +147,19 @@ static bool prune_items(struct c_text *text) {
 
 /* ---- Locals ---- */
 
-/* "(void)NAME" */
+/* Whether "(void)NAME" begins at `at`. */
 static bool is_unused(const struct c_text *text, size_t at) {
     return at + 4 < text->count && c_is(&text->tokens[at], "(") &&
            c_is(&text->tokens[at + 1], "void") && c_is(&text->tokens[at + 2], ")") &&
            text->tokens[at + 3].kind == C_WORD;
 }
 
-/* And ";". */
+/* Whether "(void)NAME;" begins at `at`. */
 static bool is_disclaimer(const struct c_text *text, size_t at) {
     return is_unused(text, at) && c_is(&text->tokens[at + 4], ";");
 }
 
-/* Several in one statement become one statement each. */
+/* Splits "(void)a, (void)b;" into one statement each. */
 static void part_disclaimers(struct c_text *text) {
     for (size_t at = 0; at < text->count; at++)
         if (is_unused(text, at) && c_is(&text->tokens[at + 4], ",") && is_unused(text, at + 5)) {
@@ -178,7 +179,7 @@ static bool is_end(const struct c_token *token) {
     return token->kind == C_COMMENT || c_is(token, ";") || c_is(token, "{") || c_is(token, "}");
 }
 
-/* From the end of the statement before to the ';' of the declaration that has the word at `at`. */
+/* Erases the declaration that contains the word at `at`, with its ';'. */
 static void erase_declaration(struct c_text *text, size_t at) {
     size_t first = at, end = at;
     while (!is_end(&text->tokens[first - 1]))
@@ -188,7 +189,8 @@ static void erase_declaration(struct c_text *text, size_t at) {
     erase(text, first, end + 1);
 }
 
-/* Settles the disclaimer at `at` of the function that begins with `first`; whether it went. */
+/* Removes the disclaimer at `at`, in the function that begins at `first`, if it is superfluous or
+   if the name is unused; then the name's declaration, too.  Returns whether it was removed. */
 static bool settle(struct c_text *text, size_t first, size_t body, size_t end, size_t at) {
     const struct c_token name = text->tokens[at + 3];
     size_t uses = 0, declared = 0;

@@ -43,7 +43,7 @@ static size_t quoted_length(const char *at) {
     return length + (at[length] != '\0');
 }
 
-/* 0x1.8p-3f, 112u, 1e-5f */
+/* A number in C: 0x1.8p-3f, 112u, 1e-5f. */
 static size_t number_length(const char *at) {
     size_t length = 0;
     bool is_hex = at[0] == '0' && (at[1] == 'x' || at[1] == 'X');
@@ -64,7 +64,7 @@ static size_t mark_length(const char *at) {
     return 1;
 }
 
-/* An int's worth of decimal digits. */
+/* Whether the text is a decimal integer that fits an int. */
 static bool is_plain_number(const char *at, size_t length) {
     return length < 10 && strspn(at, "0123456789") == length && (length == 1 || *at != '0');
 }

@@ -40,11 +40,11 @@ static const struct field convert_fields[] = {
 /* Longer rows are left to the library's own kernels. */
 enum { MOST_DIM = 8192 };
 
-/* ---- What there is ---- */
+/* ---- Legal kernels ---- */
 
-/* copy: the bytes as they are; cast: element by element; groups: codes with scales elsewhere;
-   blocks: those of llama.cpp; row: one scale before its codes; pages: element by element, pages of
-   transposed keys. */
+/* copy: the bytes unchanged; cast: element by element; groups: codes, scales in another tensor;
+   blocks: as in llama.cpp; row: a scale, then its codes; pages: pages of transposed keys, element
+   by element. */
 static const char *const kinds[] = {"copy", "cast", "groups", "blocks", "row", "pages", NULL};
 
 enum { COPY, CAST, GROUPS, BLOCKS, ROW, PAGES };
@@ -66,7 +66,7 @@ static int kind_of(const int64_t *value) {
                                                       : CAST;
 }
 
-/* Codes are copied without their scales. */
+/* Whether codes are copied without their scales. */
 static bool is_raw(const int64_t *value) {
     return value[ACTIVATION] == KVMILL_I8 && value[ELEMENT] == KVMILL_I8 && value[SCALE] == 0 &&
            value[GROUP] == 0;

@@ -11,7 +11,7 @@
 #include "score_family.h"
 #include "select_family.h"
 
-/* A name that begins with another's comes before it. */
+/* A name that begins with another family's name comes before it. */
 static const struct family *const families[] = {
     &store_rows_family,  &keep_rows_family,    &write_rows_family,     &read_rows_family,
     &attend_family,      &gather_family,       &scatter_region_family, &scatter_family,

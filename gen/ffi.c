@@ -22,7 +22,7 @@ void handler_name(const struct pack *pack, size_t at, char name[HANDLER_SIZE]) {
 
 /* ---- Types ---- */
 
-/* XLA passes what takes a byte or more; types of six bits it does not know. */
+/* XLA passes elements of a byte or more; it does not know types of six bits. */
 static bool check_shape(const struct spec *spec, const struct tensor_shape *shape,
                         struct error *error) {
     return shape->element.dtype.bits >= 8 ||
@@ -62,7 +62,7 @@ bool check_handlers(const struct pack *pack, struct error *error) {
 
 /* ---- Words of the template ---- */
 
-/* km_axes(NAME, COUNT, «ITEMS») */
+/* Adds km_axes(NAME, COUNT, «ITEMS»). */
 static bool add_axes(struct text *text, const char *name, const struct axes *axes) {
     bool done = text_print(text, "km_axes(«%s», %d, «", name, axes->count);
     for (int i = 0; done && i < axes->count; i++)
@@ -74,7 +74,8 @@ static bool add_type(struct text *text, DLDataType type) {
     return text_print(text, "%d, %d, ", type.code, type.bits);
 }
 
-/* «CODE, BITS, CODE, BITS, SCALE, ZERO POINT, LEAST, MOST»: stored, expressed. */
+/* Adds «CODE, BITS, CODE, BITS, SCALE, ZERO POINT, LEAST, MOST»: the stored, then the expressed
+   type. */
 static bool add_element(struct text *text, const kvmill_element_type *element) {
     static const DLDataType none = {0, 0, 1};
     bool quantized = kvmill_is_quantized(element);
@@ -85,12 +86,12 @@ static bool add_element(struct text *text, const kvmill_element_type *element) {
                       quantized ? element->storage_min : 0, quantized ? element->storage_max : 0);
 }
 
-/* km_listed(«ELEMENT») */
+/* Adds km_listed(«ELEMENT»). */
 static bool add_listed(struct text *text, const kvmill_element_type *element) {
     return text_print(text, "km_listed(") && add_element(text, element) && text_print(text, ")");
 }
 
-/* km_tensor(NAME, TYPE, RANK, «DIMS», «ELEMENT») */
+/* Adds km_tensor(NAME, TYPE, RANK, «DIMS», «ELEMENT»). */
 static bool add_tensor(struct text *text, const char *name, const struct tensor_shape *shape) {
     bool done = text_print(text, "km_tensor(«%s», «", name) && shape_write(shape, text) &&
                 text_print(text, "», %d, «", shape->rank);
@@ -100,7 +101,7 @@ static bool add_tensor(struct text *text, const char *name, const struct tensor_
            text_print(text, ")");
 }
 
-/* NAME_0, NAME_1, ... */
+/* Adds the tensors NAME_0, NAME_1, ... */
 static bool add_tensors(struct text *text, const char *name, const struct tensor_shape *shapes,
                         int count) {
     char numbered[32];
@@ -112,7 +113,7 @@ static bool add_tensors(struct text *text, const char *name, const struct tensor
     return done;
 }
 
-/* Define NAME as the text, and free it. */
+/* Defines NAME as the text, and frees it. */
 static bool define_calls(struct expansion *expansion, const char *name, struct text *calls,
                          bool written) {
     bool done = written && define_text(expansion, name, calls->data ? calls->data : "");
@@ -120,7 +121,7 @@ static bool define_calls(struct expansion *expansion, const char *name, struct t
     return done;
 }
 
-/* The lists of the op, in its description's order. */
+/* Adds the lists of the op, in the order of its description. */
 static bool add_lists(struct text *text, const struct spec *spec, const struct axes *axes) {
     const struct op_struct *part = spec->op->parts[0];
     bool done = true;
@@ -171,7 +172,7 @@ static bool add_scatter_tensors(struct text *text, const struct scatter_problem 
                        problem->has_results ? problem->count : 0);
 }
 
-/* NAME_0, NAME_1, ... by commas */
+/* Adds NAME_0, NAME_1, ..., separated by commas. */
 static bool add_names(struct text *text, const char *name, int count) {
     bool done = true;
     for (int i = 0; done && i < count; i++)
@@ -186,7 +187,7 @@ static bool add_arguments(struct text *text, const struct scatter_problem *probl
     return done;
 }
 
-/* Tensors NAME_0, ... and their elements: km_NAME, km_elements_of_NAME. */
+/* Defines the tensors NAME_0, ... and their elements: km_NAME, km_elements_of_NAME. */
 static bool define_list(struct expansion *expansion, const char *name,
                         const struct tensor_shape *shapes, int count) {
     struct text names = {0}, elements = {0};
@@ -199,7 +200,7 @@ static bool define_list(struct expansion *expansion, const char *name,
            define_calls(expansion, name, &names, add_names(&names, name, count));
 }
 
-/* km_step(NAME, «ELEMENT», «OPERANDS», DIRECTION, TYPE, «BITS») */
+/* Adds km_step(NAME, «ELEMENT», «OPERANDS», DIRECTION, TYPE, «BITS») for each op. */
 static bool add_steps(struct text *text, const struct scatter_problem *problem) {
     bool done = true;
     for (int i = 0; done && i < problem->op_count; i++) {
@@ -233,7 +234,8 @@ static bool define_region(struct expansion *expansion, const struct scatter_prob
            define_calls(expansion, "returned", &returned, add_returned(&returned, problem));
 }
 
-/* What stands in for XLA leaves windows out as XLA does, unless the spec says otherwise. */
+/* Returns what happens to windows out of bounds.  As in XLA, they are skipped unless the spec says
+   otherwise. */
 static const char *outside_of(const struct scatter_problem *problem) {
     return problem->op.window_out_of_bounds ? problem->op.window_out_of_bounds : "skip_window";
 }

@@ -1,4 +1,4 @@
-/* The functions of a pack's header that plan the steps of a flow.  They contain the whole flow as C
+/* The functions in a pack's header that plan the steps of a flow.  They contain the whole flow as C
    data.
 
    SPDX-License-Identifier: Apache-2.0 */
@@ -63,7 +63,7 @@ static bool print_layer(const kvmill_flow *flow, size_t i, struct text *text) {
     return text_print(text, "        %" PRId64 ",\n", flow->layers_skip[i]);
 }
 
-/* km_flow_values(NUMBER, VALUES) */
+/* Adds km_flow_values(NUMBER, VALUES). */
 static bool print_values(const kvmill_flow *flow, struct text *text) {
     bool done = true;
     for (size_t i = 0; done && i < flow->constant_count; i++) {
@@ -106,7 +106,7 @@ static bool print_lists(const kvmill_flow *flow, struct text *text) {
                       print_layer, text);
 }
 
-/* ---- Members that are not in a list ---- */
+/* ---- Members outside lists ---- */
 
 static bool print_number(const char *member, int64_t value, struct text *text) {
     return value == 0 || text_print(text, "km_flow_set(«%s», «%" PRId64 "»)", member, value);
@@ -137,7 +137,7 @@ static bool print_select(const kvmill_flow *flow, struct text *text) {
 
 /* ---- The functions ---- */
 
-/* km_flow_functions(NAME, COMMENT, LISTS, MEMBERS, MEMBERS OF THE ATTENTION) */
+/* Adds km_flow_functions(NAME, COMMENT, LISTS, MEMBERS, MEMBERS OF THE ATTENTION). */
 bool flow_define_plan(const struct spec *spec, struct text *text) {
     const struct spec *attention = &spec->flow->attention;
     const kvmill_flow *flow = flow_of_spec(spec);

@@ -15,14 +15,14 @@ static const struct field fields[] = {
     [PROGRAM] = {"program", "p", NULL, FIELD_BITS},
 };
 
-/* By enum kvmill_flow_part, whose texts begin so. */
+/* In the order of enum kvmill_flow_part; a program's text begins with one of these names. */
 static const char *const variants[] = {"cache", "index", NULL};
 
 static const char *text_of(const struct kernel *kernel) {
     return program_of_number(kernel->value[PROGRAM]);
 }
 
-/* ---- What there is ---- */
+/* ---- Legal kernels ---- */
 
 static bool is_legal(const struct kernel *kernel) {
     const char *text = text_of(kernel);

@@ -26,7 +26,7 @@ static bool selection_words(const kvmill_flow_select *select, struct text *text)
             text_print(text, "; rows of fewer than %" PRId64 " tokens whole", select->dense_below));
 }
 
-/* What approxTopK promises, and what selection gives. */
+/* Says which recall approxTopK asks for; the selection's recall is 1. */
 static bool recall_words(const kvmill_flow *flow, struct text *text) {
     for (size_t i = 0; i < flow->index_count; i++)
         if (strcmp(flow->index[i].op, "approxTopK") == 0)
@@ -58,7 +58,7 @@ bool flow_words(const struct spec *spec, struct text *text) {
            recall_words(flow, text) && union_words(flow, text) && layer_words(flow, text);
 }
 
-/* How many kv heads share a matrix of the field. */
+/* Says how many kv heads share a matrix of the field. */
 static bool sharer_words(const kvmill_flow *flow, size_t i, int64_t kv_heads, struct text *text) {
     int64_t heads = i < flow->field_count && flow->field_heads != NULL ? flow->field_heads[i] : 0;
     return heads == 0 || heads == kv_heads ||

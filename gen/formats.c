@@ -41,7 +41,7 @@ static bool define_codes(struct expansion *expansion, const struct kvmill_format
            define_number(expansion, "is_finite", parts, parts->real.finite);
 }
 
-/* "-127, -104, ..."; nothing where codes are numbers. */
+/* Defines the codes' values as "-127, -104, ..."; empty if the codes themselves are numbers. */
 static bool define_table(struct expansion *expansion, const struct kvmill_format_parts *parts) {
     char text[TABLE_SIZE] = "";
     size_t at = 0;
@@ -51,7 +51,7 @@ static bool define_table(struct expansion *expansion, const struct kvmill_format
     return parts->table == NULL || define_word(expansion, "table", parts, text);
 }
 
-/* Rows in tiles have the codes of a format whose rows lie one after the other. */
+/* Rows in tiles have the codes of the format with the same bits and with rows one after another. */
 static bool define_order(struct expansion *expansion, const struct kvmill_format_parts *parts) {
     int plain = parts->tile > 0     ? kvmill_format_of_bits(parts->bits, KVMILL_SCALES_OF_GROUPS)
                 : parts->transposed ? kvmill_element_of(parts->dtype)
@@ -85,7 +85,8 @@ static bool define_scales(struct expansion *expansion, const struct kvmill_forma
            define_number(expansion, "has_minimum", parts, parts->minimum);
 }
 
-/* The names of all formats, or of those with arithmetic of this file of templates. */
+/* Defines the names of all formats, or of those with arithmetic of their own in this template
+   file. */
 static bool define_names(struct expansion *expansion, const char *name, const char *template) {
     const struct kvmill_format_parts *parts;
     const char *names[KVMILL_MOST_FORMATS + 1] = {NULL};

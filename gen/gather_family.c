@@ -25,7 +25,8 @@ static const struct field gather_fields[] = {
     {"from3", "h", NULL, FIELD_OPTIONAL},       {"to3", "v", NULL, FIELD_OPTIONAL},
 };
 
-/* windows: of a size that is known; pieces: so long that a kernel need not know. */
+/* windows: the size is a constant; pieces: windows so long that the kernel need not know the
+   size. */
 static const char *const variants[] = {"windows", "pieces", NULL};
 
 static bool is_pieces(const struct kernel *kernel) {

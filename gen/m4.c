@@ -33,13 +33,13 @@ const char *m4_program(void) {
     return program_named("KVMILL_M4", KVMILL_M4);
 }
 
-/* Whole paths: m4 would look for a relative name in the current directory first. */
+/* Full paths: m4 would look for a relative name in the current directory first. */
 struct command {
     char paths[MOST_TEMPLATES][1024];
     char *arguments[MOST_TEMPLATES + 8];
 };
 
-/* The file an expansion names; "-" is the definitions. */
+/* Sets the path of a file of an expansion; "-" stands for the definitions. */
 static bool set_path(char path[1024], const char *file, struct error *error) {
     if (strcmp(file, "-") == 0) {
         strcpy(path, file);
@@ -81,13 +81,13 @@ static void trace(const struct command *command, const struct expansion *expansi
     fprintf(stderr, "\n");
 }
 
-/* ---- Running it, with memory files for its three streams ---- */
+/* ---- Running m4, with memory files for its three streams ---- */
 
 static bool read_output(int stream, struct text *text, struct error *error) {
     return memory_stream_read(stream, text, "read the output of", "m4", error);
 }
 
-/* Its output stops where the largest file that is allowed does. */
+/* Whether the output stopped at the limit on file sizes. */
 static bool is_at_limit(int stream) {
     struct rlimit limit;
     struct stat status;
@@ -95,7 +95,7 @@ static bool is_at_limit(int stream) {
            (rlim_t)status.st_size >= limit.rlim_cur;
 }
 
-/* What m4 says is about a template: a bug.  That it cannot go on is not. */
+/* A message of m4 is about a template, so it is a bug; a failure to run is not. */
 static bool complain(const char *program, int status, const int streams[STANDARD_STREAMS],
                      const struct text *messages, struct error *error) {
     if (is_at_limit(streams[1]) || is_at_limit(streams[2]))
@@ -128,13 +128,13 @@ static bool is_word(char c) {
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The word at `at` begins with a prefix of the templates, after any underscores. */
+/* Whether the word at `at`, after any underscores, begins with a prefix of the templates. */
 static bool is_template_word(const char *at) {
     at += strspn(at, "_");
     return strncmp(at, "km_", 3) == 0 || strncmp(at, "m4_", 3) == 0;
 }
 
-/* A word of the templates, or a quote. */
+/* Returns the first word of the templates, or quote, that is left in the text, or NULL. */
 static const char *find_leftover(const char *text) {
     for (const char *at = text; (at = strpbrk(at, "_km\xc2")) != NULL; at++)
         if (((at == text || !is_word(at[-1])) && is_template_word(at)) ||

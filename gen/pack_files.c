@@ -17,7 +17,7 @@
 #include "m4.h"
 #include "places.h"
 
-/* A file of a pack is not empty: a program that prints nothing is not m4. */
+/* Fails if the result is empty: then the program is not m4. */
 static bool expand_file(const struct expansion *expansion, struct text *text, struct error *error) {
     return expand(expansion, text, error) &&
            (text->length > 0 ||
@@ -35,7 +35,7 @@ static bool define_tuning(struct expansion *expansion, const char *tuning) {
     return true;
 }
 
-/* templates/lib/base.m4 keeps it. */
+/* The definitions for templates/lib/base.m4, which keeps constants. */
 static bool define_constant(struct expansion *expansion, const char *name, int64_t value) {
     return value == 0 ||
            text_print(&expansion->definitions, "km_constant(«%s», «%" PRId64 "»)", name, value);
@@ -79,14 +79,14 @@ static void add_kernel_path(struct files *files, const struct family *family, co
     add_path(files, folder, name);
 }
 
-/* An extension adds its words to those of what it extends. */
+/* An extension's words come after those of the instruction set that it extends. */
 static void add_isa(struct files *files, const struct isa *isa) {
     if (isa->extends != NULL)
         add_isa(files, kvmill_isa_extended(isa));
     add_path(files, "isa", isa->name);
 }
 
-/* What their rows have in common, then the files of those that have arithmetic of their own. */
+/* Adds what all formats share, then the file of each format with arithmetic of its own. */
 static void add_formats(struct files *files) {
     const struct kvmill_format_parts *parts;
     add_path(files, "format", "rows");
@@ -103,7 +103,7 @@ static void add_types(struct files *files, const struct kernel *kernel) {
             add_path(files, "format", field_word(&kernel->family->fields[i], kernel->value[i]));
 }
 
-/* Library, definitions, instruction set, its contract, element types, what is left open. */
+/* Lists the library, definitions, the instruction set and its contract, element types, tunables. */
 static void list_files(struct files *files, const struct kernel *kernel) {
     add_path(files, "lib", "base");
     add_path(files, "lib", "tunables");
@@ -166,7 +166,7 @@ static bool add_kernel(const struct kernel *kernel, struct output *output, struc
     return file != NULL && kernel_source(kernel, &file->text, error);
 }
 
-/* ---- The files around them ---- */
+/* ---- The other files of a pack ---- */
 
 static bool define_symbols(struct expansion *expansion, const struct kernel_list *kernels) {
     struct text symbols = {0};
@@ -181,7 +181,7 @@ static bool define_symbols(struct expansion *expansion, const struct kernel_list
     return done;
 }
 
-/* Calls of km_measured_row. */
+/* Defines calls of km_measured_row. */
 static bool define_measured(struct expansion *expansion, const struct measured_list *list) {
     struct text rows = {0};
     char symbol[SYMBOL_SIZE];
@@ -199,7 +199,7 @@ static bool define_measured(struct expansion *expansion, const struct measured_l
     return done;
 }
 
-/* Calls of km_plan_function: the specs that have names. */
+/* Defines calls of km_plan_function, one for each named spec. */
 static bool define_plans(struct expansion *expansion, const struct spec_list *specs) {
     struct text plans = {0};
     bool done = true;
@@ -213,7 +213,7 @@ static bool define_plans(struct expansion *expansion, const struct spec_list *sp
     return done;
 }
 
-/* Calls of km_flow_words. */
+/* Defines calls of km_flow_words. */
 static bool define_flows(struct expansion *expansion, const struct spec_list *specs) {
     struct text flows = {0};
     bool done = true;
@@ -228,7 +228,7 @@ static bool define_flows(struct expansion *expansion, const struct spec_list *sp
     return done;
 }
 
-/* Names of the files that have a handler, by commas. */
+/* Defines the names of the files that have a handler, separated by commas. */
 static bool define_handlers(struct expansion *expansion, const struct pack *pack) {
     struct text names = {0};
     char name[HANDLER_SIZE];
@@ -254,7 +254,7 @@ static bool define_pack(struct expansion *expansion, const struct pack *pack) {
            define_flows(expansion, pack->specs) && define_handlers(expansion, pack);
 }
 
-/* File `suffix` of the pack, or `suffix` itself where it is a whole name, from templates/pack. */
+/* Adds file `name` to the output, expanded from a template. */
 static bool add_file(const struct pack *pack, const char *name, const char *template,
                      struct output *output, struct error *error) {
     struct output_file *file = output_add(output, name, error);
@@ -306,7 +306,7 @@ static bool add_specs(const struct pack *pack, struct output *output, struct err
     return file != NULL && json_write(specs_write(pack->specs), &file->text, error);
 }
 
-/* The header travels with the pack. */
+/* A pack contains a copy of the header. */
 static bool add_kernel_header(struct output *output, struct error *error) {
     char path[1280], block[4096];
     struct output_file *file = output_add(output, "kvmill_kernel.h", error);
@@ -345,7 +345,7 @@ static bool is_in(const struct output *output, const char *name) {
     return false;
 }
 
-/* The name is that of a kernel's source or object that this pack does not have. */
+/* Whether `name` is the source or object of a kernel that is not in this pack. */
 static bool is_stale(const struct output *output, const char *name) {
     char source[SYMBOL_SIZE + 2];
     struct kernel kernel;
@@ -410,7 +410,7 @@ void measured_list_free(struct measured_list *list) {
     *list = (struct measured_list){0};
 }
 
-/* What gcc 12 -O3 makes of a line of C, on average over the kernels of whole models. */
+/* Bytes of code for a line of C: the average of gcc 12 -O3 over the kernels of whole models. */
 enum { LINE_CODE_BYTES = 14 };
 
 int64_t source_code_bytes(const struct text *source) {
@@ -437,7 +437,7 @@ static bool is_identifier(const char *name) {
     return good;
 }
 
-/* Words of the templates would expand, and the files of the library would be shadowed. */
+/* Words of the templates would be expanded, and names of the library's files would shadow them. */
 static bool is_reserved(const char *name) {
     static const char *const ours[] = {
         "kvmill",        "kvmill_attention", "kvmill_core", "kvmill_ffi",       "kvmill_flow",

@@ -17,7 +17,7 @@ static struct {
     bool has_headers;
 } places;
 
-/* The directory of the running program, without a slash at its end; "" where that is not known. */
+/* Finds the directory of the running program, without a final slash; "" if it is unknown. */
 static void find_program(char directory[PLACE_SIZE]) {
     ssize_t length = readlink("/proc/self/exe", directory, PLACE_SIZE - 1);
     directory[length > 0 ? length : 0] = '\0';
@@ -32,7 +32,7 @@ static bool is_below(const char *directory, const char *top) {
            (directory[length] == '/' || directory[length] == '\0');
 }
 
-/* The length of what two paths begin with alike, up to a slash. */
+/* Returns the length of the common start of two paths, up to and including a slash. */
 static size_t common_length(const char *a, const char *b) {
     size_t common = 0;
     for (size_t i = 0; a[i] != '\0' && a[i] == b[i]; i++)
@@ -41,8 +41,9 @@ static size_t common_length(const char *a, const char *b) {
     return common;
 }
 
-/* What was configured as `configured` is as far from the program as it was meant to be; where the
-   program is not in a directory of the name that was meant, it was moved alone. */
+/* Finds an installed directory at the configured distance from the program, so that the whole tree
+   can be moved.  If the program's directory does not have the configured name, the program was
+   moved alone, and the configured directory is used. */
 static void find_place(const char *program, const char *configured, char place[PLACE_SIZE]) {
     size_t common = common_length(KVMILL_BINDIR, configured), length = strlen(program);
     const char *rest = &KVMILL_BINDIR[common];
@@ -71,7 +72,7 @@ static void find_built(void) {
     strcpy(places.packs, KVMILL_BUILDDIR "/generated/kvmill_default");
 }
 
-/* Neither make nor a shell takes a character of it for anything else. */
+/* Whether neither make nor a shell treats any character of the path specially. */
 static bool is_plain(const char *path) {
     return path[strspn(path,
                        "/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+")] ==

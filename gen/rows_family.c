@@ -40,11 +40,11 @@ static const struct field store_fields[] = {
     [UPDATE_ROW] = {"update_stride.row", "ur", NULL, FIELD_CONSTANT},
 };
 
-/* line: all heads and rows of a batch entry in straight-line code; heads: the rows of one head in
-   straight-line code, in a loop of constant length over the heads; run: runs of rows. */
+/* line: straight-line code for all heads and rows of a batch entry.  heads: straight-line code for
+   the rows of one head, in a loop over a constant number of heads.  run: runs of rows. */
 static const char *const store_variants[] = {"line", "heads", "run", NULL};
 
-/* ---- How a shape is best stored ---- */
+/* ---- The best variant of a shape ---- */
 
 int64_t straight_line_units(const struct isa *isa) {
     return kvmill_min(STRAIGHT_LINE_UNITS, STRAIGHT_LINE_LOADS * isa->move_bytes);
@@ -54,8 +54,8 @@ static bool is_short(const struct kernel *kernel, int64_t units) {
     return units > 0 && units <= straight_line_units(kernel->isa);
 }
 
-/* Most rows in straight-line code, by unit: it should stay well below an instruction cache, and
-   rows of nibbles take more instructions. */
+/* The most rows in straight-line code, by unit.  The code should be much smaller than an
+   instruction cache, and rows of nibbles take more instructions. */
 static const int64_t most_rows[] = {256, 64};
 
 /* Whether the rows of `heads` heads can be one stretch of straight-line code. */
@@ -72,7 +72,7 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
     return strcmp(variant, "heads") != 0 || (kernel->value[HEADS] > 0 && is_stretch(kernel, 1));
 }
 
-/* The first that can be: they stand in order of preference. */
+/* Returns the first variant that is possible; the variants are in order of preference. */
 static const char *best_variant(const struct kernel *kernel) {
     int i = 0;
     while (!can_be(kernel, store_variants[i]))
@@ -84,7 +84,7 @@ static int64_t countable(int64_t count) {
     return count > MOST_COUNT ? ANY_COUNT : count;
 }
 
-/* Runs are walked row by row only where rows have gaps; then a short row is straight-line code. */
+/* A run is copied row by row only if its rows have gaps; then a short row is straight-line code. */
 static void open_for_runs(struct kernel *kernel) {
     int64_t *value = kernel->value;
     value[HEADS] = value[ROWS] = ANY_COUNT;
@@ -92,7 +92,7 @@ static void open_for_runs(struct kernel *kernel) {
         value[ROW] = ANY_COUNT;
 }
 
-/* A linear cache has no end that matters to the kernel. */
+/* Returns the kernel that stores.  In a linear cache it need not know the capacity. */
 static struct kernel store_kernel(const struct kvmill_rows_shape *shape, const struct isa *isa) {
     struct kernel kernel = {
         .family = &store_rows_family,
@@ -119,7 +119,7 @@ static struct kernel keep_kernel(const struct kvmill_rows_shape *shape, const st
     };
 }
 
-/* Rows of an odd number of nibbles need to know that number. */
+/* Rows of an odd number of nibbles have kernels only if that number is known. */
 static bool has_kernels(const struct kvmill_rows_shape *shape) {
     return shape->heads != 0 && shape->capacity != 0 && shape->row != 0 &&
            (shape->unit_bits == 8 || (shape->row > 0 && shape->row <= MOST_COUNT));

@@ -6,7 +6,8 @@
 
 #include "m4.h"
 
-/* StableHLO's words, except for complex numbers and for sixteen bytes that are replaced. */
+/* StableHLO's names of element types, except for complex numbers and for 16-byte elements that are
+   replaced. */
 static const char *const elements[] = {"f32", "f64", "f16",  "bf16", "c64",  "c128",  "i1",
                                        "i2",  "i4",  "i8",   "i16",  "i32",  "i64",   "ui2",
                                        "ui4", "ui8", "ui16", "ui32", "ui64", "ui128", NULL};
@@ -23,10 +24,10 @@ static const struct field scatter_fields[] = {
     [ROW] = {"row", "r", NULL, 0},
 };
 
-/* Longer rows are loops: nothing is gained by a length that is known. */
+/* Longer rows are loops: a constant length gains nothing there. */
 enum { MOST_ROW_BYTES = 256 };
 
-/* points: rows of one element, several points at a time; rows: row after row. */
+/* points: rows of one element, several points at a time; rows: one row at a time. */
 static const char *const scatter_variants[] = {"points", "rows", NULL};
 
 DLDataType scatter_type_of(const char *word) {
@@ -41,9 +42,9 @@ static int64_t element_bytes(const struct kernel *kernel) {
     return kvmill_element_bytes(scatter_type_of(elements[kernel->value[ELEMENT]]));
 }
 
-/* ---- What there is ---- */
+/* ---- Legal kernels ---- */
 
-/* Signs are told where they matter. */
+/* Integers are signed only where the sign changes the result: in minimum and maximum. */
 static bool combines(int combiner, DLDataType type) {
     bool is_float = kvmill_kind_of(type) == KVMILL_FLOAT, is_bool = type.code == KVMILL_DL_BOOL;
     bool is_plain = type.code == kDLUInt && type.bits <= 64;

@@ -18,14 +18,14 @@ static const struct field fields[] = {
     [ROW] = {"row", "r", NULL, 0},
 };
 
-/* points: windows of one element; rows: others. */
+/* points: windows of one element; rows: larger windows. */
 static const char *const variants[] = {"points", "rows", NULL};
 
 static const char *region_of(const struct kernel *kernel) {
     return program_of_number(kernel->value[PROGRAM]);
 }
 
-/* ---- What there is ---- */
+/* ---- Legal kernels ---- */
 
 static bool is_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;

@@ -10,7 +10,7 @@
 /* In the order of enum kvmill_score_kind. */
 static const char *const kinds[] = {"none",     "dot",     "bound", "positive",
                                     "weighted", "indexer", NULL};
-/* Over (KVMILL_FOLD_HEADS, KVMILL_FOLD_BLOCKS, both), by enum kvmill_fold. */
+/* By enum kvmill_fold, for each dim to fold: KVMILL_FOLD_HEADS, KVMILL_FOLD_BLOCKS, both. */
 static const char *const folds[] = {"each",     "headmax",   "headmean", "headsum",
                                     "blockmax", "blockmean", "blocksum", "max",
                                     "mean",     "sum",       NULL};
@@ -30,13 +30,13 @@ static const struct field score_fields[] = {
     [FOLD + 1] = {"then", NULL, then, FIELD_OPTIONAL},
 };
 
-/* tiles: the sums of as many pages as a vector has lanes are finished together.  heads: those of
-   many heads of a query, whose scores are folded as they come. */
+/* tiles: finishes the sums of as many pages at a time as a vector has lanes.  heads: folds the
+   scores of a query's heads, which may be many, as they are computed. */
 static const char *const variants[] = {"tiles", "heads", NULL};
 
-/* ---- Which kernels there are ---- */
+/* ---- Legal kernels ---- */
 
-enum { MOST_DIM = 1024, MOST_HEADS = 16, MOST_SCORES = 64 }; /* of a page, but of heads */
+enum { MOST_DIM = 1024, MOST_HEADS = 16, MOST_SCORES = 64 }; /* the last two limit tiles */
 
 static int64_t fold_over(int64_t fold) {
     return fold == 0 ? 0 : (fold - 1) / FOLD_KINDS + 1;
@@ -50,7 +50,8 @@ static bool is_bound(const struct kernel *kernel) {
     return kernel->value[KIND] == KVMILL_SCORE_BOUND;
 }
 
-/* Over what there is more than one of, once; BOUND has one dim. */
+/* Whether each fold is over heads or blocks that exist, and no dim is folded twice.  BOUND has one
+   dim. */
 static bool folds_are_legal(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
     int64_t there =

@@ -7,10 +7,11 @@ enum { SCORE, FIELDS };
 
 static const struct field select_fields[] = {[SCORE] = {"score", NULL, scores, 0}};
 
-/* threshold: the least score that is selected, bit by bit. */
+/* threshold: finds the least score that is selected, bit by bit. */
 static const char *const variants[] = {"threshold", NULL};
 
-/* Counting and packing need vectors of eight words or more; else the portable kernel is as good. */
+/* Counting and packing need vectors of at least eight words; with fewer, the portable kernel is as
+   fast. */
 static bool is_legal(const struct kernel *kernel) {
     return kvmill_isa_plain(kernel->isa) == kernel->isa && kernel->isa->lanes >= 8 &&
            kernel->value[SCORE] == KVMILL_F32;

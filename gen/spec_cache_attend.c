@@ -34,7 +34,7 @@ static bool complete(const struct json_place *place, struct spec *spec, struct e
     return true;
 }
 
-/* Ranges and positions of rows may say what only kernels with a mask can do: both kinds, always. */
+/* Adds kernels with and without a mask: ranges and positions of rows may need a mask. */
 static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                     struct error *error) {
     struct kvmill_cache_geometry geometry;
@@ -66,7 +66,7 @@ static bool define_comment(const struct spec *spec, struct text *text) {
                       kvmill_dtype_name(op->value_T2));
 }
 
-/* km_plan_function(NAME, STRUCT, OP, COMMENT, 0, MEMBERS) */
+/* Adds km_plan_function(NAME, STRUCT, OP, COMMENT, 0, MEMBERS). */
 static bool define_plan(const struct spec *spec, struct text *text) {
     return spec->name[0] == '\0' ||
            (text_print(text, "km_plan_function(«%s», «cache_attend», «cache_attend», «",

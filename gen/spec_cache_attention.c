@@ -1,5 +1,5 @@
-/* PMX cache attention in spec files: KeyValueCache, MultiHeadAttention, MultiHeadCacheAttention,
-   and the same with dynamic batching.
+/* PMX cache attention in spec files: KeyValueCache, MultiHeadAttention and MultiHeadCacheAttention,
+   each also with dynamic batching.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 #include "spec_families.h"
 #include "spec_keys.h"
 
-/* ---- Which op ---- */
+/* ---- The spec's op ---- */
 
-/* Ops of the family: static ones, then those of dynamic batching. */
+/* Ops of the family: the static ones, then their versions with dynamic batching. */
 enum { STATIC_OPS = 3 };
 
 enum kvmill_cache_op attention_op_of(const struct spec *spec) {
@@ -66,7 +66,7 @@ static DLDataType cache_type_of(int64_t quant_bit, const char *format, DLDataTyp
     return element != 0 ? kvmill_format_parts(element)->dtype : T1;
 }
 
-/* V's cache is as K's where nothing is said about it, except that only keys are transposed. */
+/* Gives V's cache the format of K's unless the spec says otherwise.  Only keys are transposed. */
 static void complete_value(kvmill_cache_attention *op) {
     bool same =
         op->value_quant_bit == UNSET_QUANT_BIT && !is_set(op->value_T2) && !op->value_cache_format;
@@ -124,15 +124,15 @@ static bool check(const struct spec *spec, struct error *error) {
     return check_geometry(spec, &geometry, error);
 }
 
-/* KeyValueCache has its sizes from its inputs; and a layer that is not the first is one of the
-   cache's. */
+/* Whether attributes are still open: KeyValueCache takes its sizes from its inputs, and a layer
+   other than the first is a layer of the cache. */
 bool attention_spec_is_open(const struct spec *spec) {
     const kvmill_cache_attention *op = &spec->attention.op;
     return (!has_scores(spec) && (op->head_dim == 0 || op->num_kv_heads == 0)) ||
            (spec->attention.layers_open && op->layer_idx >= op->num_layer);
 }
 
-/* ---- What tensors tell ---- */
+/* ---- Attributes from tensors ---- */
 
 static void learn_dim(const DLTensor *tensor, int back, int64_t *attribute) {
     bool known = tensor->ndim >= back && tensor->shape[tensor->ndim - back] != KVMILL_DYNAMIC;
@@ -140,7 +140,7 @@ static void learn_dim(const DLTensor *tensor, int back, int64_t *attribute) {
         *attribute = tensor->shape[tensor->ndim - back];
 }
 
-/* KeyValueCache has no attributes for what its inputs say. */
+/* KeyValueCache has no attributes for sizes that its inputs have. */
 void attention_learn_heads(struct spec *spec, const DLTensor *key, const DLTensor *value) {
     kvmill_cache_attention *op = &spec->attention.op;
     learn_dim(key, 2, &op->num_kv_heads);
@@ -149,7 +149,7 @@ void attention_learn_heads(struct spec *spec, const DLTensor *key, const DLTenso
         learn_dim(value, 1, &op->value_head_dim);
 }
 
-/* The axis of the layers: first, or after the batch entries or tokens in layout 0. */
+/* The layers' axis is the first; in layout 0 it comes after the batch entries or tokens. */
 void attention_learn_layers(struct spec *spec, const DLTensor *cache) {
     kvmill_cache_attention *op = &spec->attention.op;
     int axis = op->cache_layout == 0;
@@ -170,7 +170,7 @@ static bool read_layers(const struct json_place *place, struct spec *spec, struc
                            sizeof attention->layers, error);
 }
 
-/* attn_mask */
+/* Reads attn_mask. */
 static bool read_own(const struct json_place *place, struct spec *spec,
                      const struct op_member *member, struct error *error) {
     int32_t flag;
@@ -192,7 +192,8 @@ static bool complete(const struct json_place *place, struct spec *spec, struct e
 
 /* ---- Writing ---- */
 
-/* What only a run tells is left out again, and that a view has no format of its own. */
+/* Whether a member is not written: only a run determines its value, or it is the format of a view,
+   which is K's. */
 static bool is_left_out(const struct spec *spec, const struct op_member *member) {
     if (spec->attention.op.value_view && strncmp(member->name, "value_", 6) == 0)
         return kvmill_member_is_zero(member, &spec->attention.op);
@@ -232,7 +233,7 @@ static bool convert_kernels(const struct spec *spec, const struct kvmill_cache_g
     return true;
 }
 
-/* A bias costs time in every score: with masks, there are kernels for calls without one as well. */
+/* With masks, adds kernels for calls without a mask, too: a bias costs time in every score. */
 static bool score_kernels(const struct spec *spec, const struct kvmill_cache_geometry *geometry,
                           const struct isa *isa, struct kernel_list *list, struct error *error) {
     const struct kvmill_attend_shape plain = kvmill_attend_shape_of(geometry, false);
@@ -272,7 +273,7 @@ bool attention_define_comment(const struct spec *spec, struct text *text) {
                                   kvmill_window_of(op->left_window_size), text);
 }
 
-/* km_plan_function(NAME, STRUCT, OP, COMMENT, WHETHER LAYERS ARE COUNTED, MEMBERS) */
+/* Adds km_plan_function(NAME, STRUCT, OP, COMMENT, WHETHER LAYERS ARE COUNTED, MEMBERS). */
 static bool define_plan(const struct spec *spec, struct text *text) {
     static const char *const ops[] = {"key_value_cache", "multi_head_attention",
                                       "multi_head_cache_attention"};

@@ -10,7 +10,7 @@ static bool wants(const struct spec *spec, enum specialise what) {
     return (spec->specialise & what) != 0;
 }
 
-/* The product of some dims; 0 where one is not known. */
+/* Returns the product of some dims, or 0 if one of them is unknown. */
 static int64_t product(const int64_t *dims, int count) {
     int64_t size = 1;
     bool unknown = false;
@@ -21,7 +21,7 @@ static int64_t product(const int64_t *dims, int count) {
     return unknown ? 0 : size;
 }
 
-/* Nobody steps along a dim of one element. */
+/* Returns the stride of a dim, or 0 for a dim of one element: no loop steps along it. */
 static int64_t step_along(const int64_t *dims, int dim, int rank) {
     return dims[dim] == 1 ? 0 : product(dims + dim + 1, rank - dim - 1);
 }
@@ -50,7 +50,7 @@ struct constants rows_constants(const struct spec *spec, const struct kvmill_row
 
 /* ---- Cache attention ---- */
 
-/* What only the cache of a run tells is not known. */
+/* Returns the geometry with the number of layers unknown if only the run's cache determines it. */
 static struct kvmill_cache_geometry known_geometry(const struct spec *spec,
                                                    const struct kvmill_cache_geometry *geometry) {
     struct kvmill_cache_geometry known = *geometry;
@@ -59,7 +59,8 @@ static struct kvmill_cache_geometry known_geometry(const struct spec *spec,
     return known;
 }
 
-/* Bytes between neighbours along a dim of the cache, or of its scales, whose rows have so many. */
+/* Returns the bytes between neighbours along a dim of the cache, or of its scales; `bytes` is the
+   size of a row. */
 static int64_t cache_step(const struct kvmill_cache_geometry *geometry, int dim, int64_t bytes) {
     int64_t dims[KVMILL_MOST_CACHE_DIMS];
     int rank = kvmill_cache_dims(geometry, bytes, dims);
@@ -131,7 +132,7 @@ struct constants attend_constants(const struct spec *spec,
 struct constants onnx_constants(const struct spec *spec,
                                 const struct kvmill_attention_geometry *geometry,
                                 const struct kvmill_attend_shape *shape) {
-    /* New keys lie elsewhere than those of the past. */
+    /* New keys and keys of the past are in different tensors. */
     bool has_past = spec->onnx_attention.tensor[KVMILL_ATTENTION_PAST_KEY].shape != NULL;
     int64_t heads = geometry->packed ? geometry->kv_heads : 1;
     struct constants constants = head_constants(spec, has_past ? 0 : geometry->ratio);

@@ -28,8 +28,8 @@ static void set_default(json_t *object, const char *key, json_t *value) {
         json_decref(value);
 }
 
-/* A spec of its own, of the op that stores into pages and attends; no masks where it does not say
-   so. */
+/* Reads the attention as a spec of its own, of the op that stores into pages and attends.  Masks
+   are off by default. */
 static bool read_attention(const struct json_place *place, struct flow_spec *flow,
                            struct error *error) {
     struct json_place member = json_member(place, "attention");
@@ -54,7 +54,7 @@ static bool read_attention(const struct json_place *place, struct flow_spec *flo
 typedef bool read_item(const struct json_place *place, struct flow_spec *flow, size_t i,
                        struct error *error);
 
-/* Absent: none. */
+/* Reads a list; an absent list is empty. */
 static bool read_list(const struct json_place *place, const char *key, size_t most,
                       struct flow_spec *flow, read_item *item, size_t *count, struct error *error) {
     struct json_place member = json_member(place, key);
@@ -76,7 +76,7 @@ static bool read_list(const struct json_place *place, const char *key, size_t mo
 
 /* ---- Fields and constants ---- */
 
-/* As activations are, where nothing is said. */
+/* Reads an element type; the default is the type of activations. */
 static bool read_dtype(const struct json_place *place, const kvmill_flow *flow, DLDataType *type,
                        struct error *error) {
     const char *words[KVMILL_MOST_FORMATS + 2];
@@ -91,7 +91,7 @@ static bool read_dtype(const struct json_place *place, const kvmill_flow *flow, 
     return member.value == NULL || spec_read_type(&member, words, type, error);
 }
 
-/* Matrices for all kv heads. */
+/* Reads how many kv heads' matrices the field has. */
 static bool read_heads(const struct json_place *place, struct flow_spec *flow, size_t i,
                        struct error *error) {
     struct json_place heads = json_member(place, "heads");
@@ -101,7 +101,7 @@ static bool read_heads(const struct json_place *place, struct flow_spec *flow, s
     return json_get_integer(&heads, INT32_MIN, INT32_MAX, &flow->field_heads[i], error);
 }
 
-/* The field that gets its scales, and whether these are powers of two. */
+/* Reads which field has this field's scales, and whether the scales are powers of two. */
 static bool read_scales(const struct json_place *place, struct flow_spec *flow, size_t i,
                         struct error *error) {
     struct json_place scales = json_member(place, "scales");
@@ -145,7 +145,7 @@ static bool read_float(const struct json_place *place, float *value, struct erro
     return isfinite(*value) || json_fail(error, place, "is %g; accepted: a finite float32", real);
 }
 
-/* One number for all, or a list of them in row-major order. */
+/* Reads one number for all values, or a list of them in row-major order. */
 static bool read_values(const struct json_place *place, size_t count, float *values,
                         struct error *error) {
     bool one = json_is_number(place->value);
@@ -185,7 +185,7 @@ static bool read_constant_shape(const struct json_place *place, const struct flo
     return true;
 }
 
-/* Numbers that come with each step. */
+/* Whether the values come with each step. */
 static bool is_input(const struct json_place *values) {
     const char *word = json_string_value(values->value);
     return word != NULL && strcmp(word, "input") == 0;
@@ -230,7 +230,7 @@ static bool read_count(const struct json_place *place, const char *key, int64_t 
     return member.value == NULL || json_get_integer(&member, INT32_MIN, INT32_MAX, count, error);
 }
 
-/* A count, "all", or a word of dims. */
+/* Reads a count, "all", or a word of dims. */
 static bool read_topk_val(const struct json_place *place, const struct flow_spec *flow, int64_t *k,
                           struct error *error) {
     struct json_place member = json_member(place, "topk_val");
@@ -242,7 +242,7 @@ static bool read_topk_val(const struct json_place *place, const struct flow_spec
                                "is \"%.40s\"; accepted: a count, \"all\", a word of dims", word);
 }
 
-/* Floats would drift: 0.1 of 30 pages is 3 of them. */
+/* Reads a ratio as an exact fraction: floats would be off, and 0.1 of 30 pages is 3 of them. */
 static bool read_ratio(const struct json_place *place, kvmill_flow_select *select,
                        struct error *error) {
     struct json_place member = json_member(place, "topk_ratio");
@@ -281,9 +281,9 @@ static bool read_select(const struct json_place *place, const struct flow_spec *
            flow_read_word(&member, "scope", &select->scope, error);
 }
 
-/* ---- All of it ---- */
+/* ---- The whole flow ---- */
 
-/* A message of ops/flow.c at its place in the file. */
+/* Reports a message of ops/flow.c at its place in the file. */
 static bool say_at(const struct spec *spec, const struct kvmill_flow_place *place,
                    const kvmill_error *reason, struct error *error) {
     const char *slash = spec->where[strlen(spec->where) - 1] == '/' ? "" : "/";
@@ -350,7 +350,7 @@ static void *part(struct spec *spec, int number) {
     return &spec->flow->flow;
 }
 
-/* dims; what depends on other members comes when all are there. */
+/* Reads dims.  complete() reads the members that depend on others. */
 static bool read_own(const struct json_place *place, struct spec *spec,
                      const struct op_member *member, struct error *error) {
     const char *word;
@@ -369,7 +369,7 @@ static bool read_own(const struct json_place *place, struct spec *spec,
     return true;
 }
 
-/* Members depend on each other, in this order. */
+/* Reads members that depend on each other, in this order. */
 static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
     struct flow_spec *flow = spec->flow;
     flow->source = json_incref(place->value);
@@ -381,7 +381,7 @@ static bool complete(const struct json_place *place, struct spec *spec, struct e
 
 /* ---- Writing ---- */
 
-/* Fields, programs and selection are as they were read. */
+/* Writes fields, programs and selection as they were read. */
 static void write_flow(const struct spec *spec, json_t *object) {
     const char *key;
     json_t *value, *attention = json_object();
@@ -410,7 +410,7 @@ void flow_spec_free(const kvmill_flow *flow) {
     free(spec);
 }
 
-/* Those that score and select. */
+/* Adds the kernels that score and select. */
 static bool index_kernels(const struct kvmill_flow_problem *problem, const struct isa *isa,
                           struct kernel_list *list, struct error *error) {
     struct kvmill_flow_atoms atoms;
@@ -424,7 +424,8 @@ static bool index_kernels(const struct kvmill_flow_problem *problem, const struc
            select_kernels(isa, list, error);
 }
 
-/* And those that store and attend, and the flow's programs. */
+/* Adds all kernels: those that store and attend, those of the flow's programs, and
+   index_kernels(). */
 static bool flow_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
                          struct error *error) {
     const struct spec *attention = &spec->flow->attention;

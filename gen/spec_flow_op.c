@@ -23,7 +23,7 @@ int64_t flow_word(const struct flow_spec *flow, const char *text, size_t length)
     return json_integer_value(json_object_get(flow->dims, word));
 }
 
-/* The value of a word, or of a number; 0: it is neither. */
+/* Returns the value of a word or number, or 0 if the text is neither. */
 static int64_t factor_of(const struct flow_spec *flow, const char *text, size_t length) {
     const kvmill_cache_attention *op = flow->flow.attention;
     const struct {
@@ -43,8 +43,8 @@ static int64_t factor_of(const struct flow_spec *flow, const char *text, size_t 
     return is_number ? strtol(text, NULL, 10) : flow_word(flow, text, length);
 }
 
-/* "page_size", "page_size/16", "group*head_dim": from left to right, by divisors alone; 0 when it
-   is no such product. */
+/* Returns the product of "page_size", "page_size/16" or "group*head_dim", computed from left to
+   right; 0 if a word is unknown or a quotient is not an integer. */
 static int64_t dim_of_words(const struct flow_spec *flow, const char *text) {
     int64_t product = 1;
     for (bool divides = false;; divides = *text++ == '/') {
@@ -59,7 +59,7 @@ static int64_t dim_of_words(const struct flow_spec *flow, const char *text) {
     }
 }
 
-/* A number, or a word for one; what is in range ops/flow.c says. */
+/* Reads a number, or a word for one; ops/flow.c checks its range. */
 static bool read_dim(const struct json_place *place, const struct flow_spec *flow, int64_t *dim,
                      struct error *error) {
     const char *text = json_string_value(place->value);
@@ -118,7 +118,7 @@ static bool read_kind(const struct json_place *place, kvmill_flow_op *op,
                      op->op, suggestion);
 }
 
-/* The op's attributes, and what all ops have. */
+/* Checks the keys of an op: its attributes, and those that every op has. */
 static bool check_op_keys(const struct json_place *place, const struct kvmill_flow_kind *kind,
                           struct error *error) {
     static const struct {
@@ -164,7 +164,7 @@ static bool read_dim_bit(const struct json_place *place, uint32_t *dims, struct 
     return true;
 }
 
-/* A dim, or a list of them; an op that knows one alone need not say it. */
+/* Reads a dim, or a list of them; an op with only one possible dim need not have the key. */
 static bool read_op_dims(const struct json_place *place, const struct kvmill_flow_kind *kind,
                          kvmill_flow_op *op, struct error *error) {
     struct json_place member = json_member(place, "dim");
@@ -182,7 +182,7 @@ static bool read_op_dims(const struct json_place *place, const struct kvmill_flo
     return true;
 }
 
-/* What has no value by default is NAN. */
+/* Reads a number; NAN stands for "no default". */
 static bool read_number(const struct json_place *place, const char *key, double otherwise,
                         double *value, struct error *error) {
     struct json_place member = json_member(place, key);

@@ -9,7 +9,7 @@
 
 /* ---- Members of a spec's op ---- */
 
-/* One of them, and where the spec keeps it. */
+/* A member, and where the spec keeps it. */
 struct entry {
     const struct op_struct *part;
     const struct op_member *member;
@@ -19,7 +19,7 @@ struct entry {
 
 enum { MOST_KEYS = 64 };
 
-/* Those that specs of this op may say; their number. */
+/* Lists the members that specs of this op may have; returns their number. */
 static int list_entries(const struct spec *spec, struct entry entries[MOST_KEYS]) {
     struct spec *own = (struct spec *)(uintptr_t)spec;
     const struct spec_family *family = spec_family_of(spec);
@@ -38,7 +38,7 @@ static int list_entries(const struct spec *spec, struct entry entries[MOST_KEYS]
     return count;
 }
 
-/* The tensor of a description that the spec says a shape of; NULL: it does not. */
+/* Returns the tensor that the spec has a shape for, or NULL if it has none. */
 static DLTensor *shape_of(const struct spec *spec, const struct op_tensor *tensor) {
     const struct spec_family *family = spec_family_of(spec);
     bool has = ((tensor->in | tensor->out) & kvmill_op_bit(spec->op)) != 0;
@@ -131,7 +131,7 @@ static bool is_own(const struct op_member *member) {
     return member->kind == OP_OWN || member->kind == OP_POINTER || member->kind == OP_STRUCT;
 }
 
-/* What specs of version 0.1 say in other words. */
+/* Reads a member under its name of version 0.1. */
 static bool read_former(const struct json_place *place, const struct entry *entry, bool given,
                         struct error *error) {
     const struct op_member *member = entry->member;
@@ -211,7 +211,7 @@ static json_t *axes_as_json(const struct axes *axes) {
     return list;
 }
 
-/* NULL for what is not set. */
+/* Returns NULL if the member is not set. */
 static json_t *as_json(const struct spec *spec, const struct entry *entry) {
     const struct op_member *member = entry->member;
     const void *at = kvmill_member_of(member, entry->base);
@@ -235,7 +235,7 @@ static json_t *as_json(const struct spec *spec, const struct entry *entry) {
     }
 }
 
-/* What goes with a flag is written where the flag is set, and all of it. */
+/* Whether to write a member.  Members that belong to a flag are all written if the flag is set. */
 static bool is_written(const struct spec *spec, const struct entry *entry) {
     const struct spec_family *family = spec_family_of(spec);
     const struct op_member *member = entry->member;
@@ -292,7 +292,7 @@ static bool is_defined(const struct spec *spec, const struct entry *entry) {
            !kvmill_member_is_default(entry->member, entry->base);
 }
 
-/* Flags that no spec says, but that keys or the op's name have set. */
+/* Sets flags that are no keys of a spec, but that other keys or the op's name imply. */
 static bool define_implied(const struct op_struct *part, const void *base, struct text *text) {
     bool done = true;
     for (int i = 0; done && i < part->member_count; i++) {

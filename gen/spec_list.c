@@ -85,7 +85,7 @@ struct spec *spec_list_append(struct spec_list *list, struct error *error) {
     return &items[list->count++];
 }
 
-/* A spec whose op is not known yet, or any more, owns nothing. */
+/* A spec owns nothing while it has no op. */
 static void free_spec(struct spec *spec) {
     if (spec->op != NULL && spec_family_of(spec)->free != NULL)
         spec_family_of(spec)->free(spec);

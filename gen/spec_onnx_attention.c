@@ -1,4 +1,4 @@
-/* ONNX Attention in spec files, and TensorScatter and Attention in one: TensorScatterAttention.
+/* ONNX Attention in spec files; and TensorScatterAttention, which is TensorScatter and Attention.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 enum { ALL_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS };
 
-/* Element types that a spec says. */
+/* Element types that a spec can have. */
 enum { Q_TYPE, V_TYPE, MASK_TYPE };
 
 bool is_onnx_attention_step(const struct spec *spec) {
@@ -54,7 +54,7 @@ bool onnx_attention_geometry(const struct spec *spec, struct kvmill_attention_ge
     return status == KVMILL_OK || fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
 }
 
-/* Only the arrays of a run tell the others. */
+/* Whether the spec has all the shapes that it needs; the other shapes come with a run. */
 static bool is_complete(const struct spec *spec) {
     const DLTensor *tensor = spec->onnx_attention.tensor;
     return tensor[KVMILL_ATTENTION_Q].shape && tensor[KVMILL_ATTENTION_K].shape &&
@@ -67,7 +67,7 @@ static bool check(const struct spec *spec, struct error *error) {
     return !is_complete(spec) || onnx_attention_geometry(spec, &geometry, error);
 }
 
-/* ---- What the spec holds ---- */
+/* ---- Contents of the spec ---- */
 
 static void *part(struct spec *spec, int number) {
     struct onnx_attention_spec *onnx = &spec->onnx_attention;
@@ -79,7 +79,7 @@ static DLTensor *tensor(struct spec *spec, int index) {
     return &spec->onnx_attention.tensor[index];
 }
 
-/* In C 0 is the default; who writes it into a file means it. */
+/* In C, 0 is the default; in a file, 0 is an explicit value. */
 static bool check_scale(const struct json_place *place, const kvmill_attention *op,
                         struct error *error) {
     struct json_place member = json_member(place, "scale");
@@ -87,8 +87,8 @@ static bool check_scale(const struct json_place *place, const kvmill_attention *
            json_fail(error, &member, "is 0; accepted: more than 0");
 }
 
-/* Types that are not said: V's is Q's, and so is a mask's whose shape is said; else it is that of a
-   run's mask. */
+/* Sets missing types: V has Q's type, and so has a mask if its shape is given.  Otherwise the
+   mask's type comes with the run. */
 static void complete_types(struct onnx_attention_spec *onnx) {
     DLDataType *types = onnx->types;
     if (types[V_TYPE].bits == 0)
@@ -97,7 +97,7 @@ static void complete_types(struct onnx_attention_spec *onnx) {
         types[MASK_TYPE] = types[Q_TYPE];
 }
 
-/* Tensors have the types that the description names. */
+/* Gives the tensors the types that the description names. */
 static void set_types(struct spec *spec) {
     struct onnx_attention_spec *onnx = &spec->onnx_attention;
     for (int i = 0; i < spec->op->tensor_count; i++) {
@@ -143,7 +143,7 @@ static bool store_kernels(const struct spec *spec, const struct isa *isa, struct
     return true;
 }
 
-/* Padding is left out of rings, which no kernel of TensorScatter does. */
+/* Whether TensorScatter's kernels store the rows.  None of them leaves padding out of rings. */
 static bool stores(const kvmill_attention *op, const struct kvmill_attention_geometry *geometry) {
     return geometry->step && !(geometry->circular && op->nonpad_kv_seqlen != NULL);
 }

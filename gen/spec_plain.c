@@ -12,7 +12,7 @@ enum { MOST_TENSORS = 24 };
 
 struct plain_spec {
     void *part[OP_PARTS];
-    DLTensor tensor[MOST_TENSORS]; /* by index; those that the spec does not say have no shape */
+    DLTensor tensor[MOST_TENSORS]; /* by index; no shape if the spec has none */
 };
 
 static void release(struct spec *spec) {
@@ -52,7 +52,7 @@ static bool check(const struct spec *spec, struct error *error) {
     return true;
 }
 
-/* Tensors have the types that the description names. */
+/* Gives the tensors the types that the description names. */
 static void set_types(struct spec *spec) {
     const struct op *op = spec->op;
     void *const *parts = spec->plain->part;

@@ -19,7 +19,7 @@
 
 /* ---- Tensors ---- */
 
-/* "tensor<2x3xf32>" */
+/* Reads "tensor<2x3xf32>". */
 static bool read_shape(const struct json_place *place, struct tensor_shape *shape,
                        struct error *error) {
     struct mlir_file file = {0};
@@ -45,7 +45,7 @@ static bool read_member_shape(const struct json_place *place, const char *key,
     return read_shape(&member, shape, error);
 }
 
-/* One type, or a list of them. */
+/* Reads one type, or a list of them. */
 static bool read_shapes(const struct json_place *place, const char *key,
                         struct tensor_shape *shapes, int *count, struct error *error) {
     struct json_place member = json_member(place, key);
@@ -65,7 +65,7 @@ static bool read_shapes(const struct json_place *place, const char *key,
     return true;
 }
 
-/* fill_value */
+/* Reads fill_value. */
 static bool read_fill(const struct json_place *place, struct spec *spec,
                       const struct op_member *member, struct error *error) {
     const kvmill_element_type number = {.dtype = kvmill_float64};
@@ -281,7 +281,7 @@ static json_t *write_computation(const struct scatter_problem *problem) {
     return words;
 }
 
-/* Captures that nothing uses are float32. */
+/* Returns the type of a capture; float32 if nothing uses it. */
 static kvmill_element_type capture_element(const struct scatter_problem *problem, int number) {
     for (int k = problem->op_count - 1; k >= 0; k--)
         if (strcmp(problem->ops[k].name, "capture") == 0 &&
@@ -345,7 +345,7 @@ static bool gather_spec_kernels(const struct spec *spec, const struct isa *isa,
     return kvmill_gather_units(&geometry) == 0 || gather_kernels(&geometry.shape, isa, list, error);
 }
 
-/* What a scatter's spec is checked with. */
+/* The results of checking a scatter's spec. */
 struct checked_scatter {
     struct scatter_view view;
     struct kvmill_windows windows;
@@ -358,7 +358,7 @@ static kvmill_status check_again(const struct spec *spec, struct checked_scatter
     return kvmill_scatter_check(&checked->view.op, &checked->windows, &checked->program, reason);
 }
 
-/* false: some input has more than a combiner. */
+/* Whether each input's region is just a combiner. */
 static bool have_combiners(const struct checked_scatter *checked) {
     struct kvmill_scatter_shape shape;
     for (int i = 0; i < (int)checked->view.op.count; i++)
@@ -379,7 +379,7 @@ static bool add_combiners(const struct checked_scatter *checked, const struct is
     return true;
 }
 
-/* One that combines, and where inputs are promoted one that converts them first. */
+/* Adds a kernel that combines, and a kernel that first converts each promoted input. */
 static bool add_region(const struct checked_scatter *checked, const struct isa *isa,
                        struct kernel_list *list, struct error *error) {
     struct kvmill_region_text text;

@@ -45,7 +45,7 @@ static bool check(const struct spec *spec, struct error *error) {
     return true;
 }
 
-/* ---- What the spec holds ---- */
+/* ---- Contents of the spec ---- */
 
 static void *part(struct spec *spec, int number) {
     return number == 0 ? (void *)&spec->scatter.op : &spec->scatter.dtype;

@@ -1,4 +1,4 @@
-/* Checks values of specs, and words the error messages.
+/* Checks values of specs and writes the error messages.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>

@@ -18,7 +18,7 @@ DLTensor tensor_view(const struct tensor_shape *shape) {
                       .shape = (int64_t *)(uintptr_t)shape->dims};
 }
 
-/* The lists of an op's struct, in its description's order. */
+/* Sets the lists in an op's struct, in the order of its description. */
 static void set_lists(const struct op_struct *part, void *op, const struct axes *axes) {
     for (int i = 0; i < part->member_count; i++)
         if (part->members[i].kind == OP_DIMS) {
@@ -107,7 +107,7 @@ static bool write_scalar_type(const kvmill_element_type *element, struct text *t
     return shape_write(&shape, text);
 }
 
-/* "%arg0", "%capture1", "%3" */
+/* Writes "%arg0", "%capture1" or "%3". */
 static bool write_value(const struct scatter_problem *problem, int value, struct text *text) {
     if (value < problem->argument_count)
         return text_print(text, "%%arg%d", value);
@@ -150,7 +150,7 @@ static bool write_constant(const kvmill_region_op *op, struct text *text) {
            write_scalar_type(&op->element, text);
 }
 
-/* In generic form, which says all types. */
+/* Writes a step in generic form, which names all types. */
 static bool write_step(const struct scatter_problem *problem, const kvmill_region_op *op,
                        struct text *text) {
     const struct kvmill_scalar_op *scalar = kvmill_scalar_op_by_name(op->name);

@@ -68,9 +68,9 @@ void kernel_shape_words(const struct kernel *kernel, char words[SYMBOL_SIZE]) {
     }
 }
 
-/* ---- Reading it back ---- */
+/* ---- Reading a symbol ---- */
 
-/* Step over `word` when the text begins with it and the word ends there. */
+/* Steps over `word` if the text begins with it and the word ends there. */
 static bool take_word(const char **text, const char *word) {
     size_t length = strlen(word);
     if (strncmp(*text, word, length) != 0 || isalnum((unsigned char)(*text)[length]))
@@ -128,7 +128,7 @@ static bool take_value(const char **text, const struct field *field, int64_t *va
     return field->prefix ? take_count(text, field->prefix, value) : take_listed(text, field, value);
 }
 
-/* The text stays where a part begins that is not the field's, or where there is no part. */
+/* Takes a field.  Stays in front of a part that is not the field's, and at the end of the parts. */
 static bool take_field(const char **text, const struct field *field, int64_t *value) {
     const char *part = *text;
     if (!take_underscore(&part) || *part == '_')
@@ -140,7 +140,7 @@ static bool take_field(const char **text, const struct field *field, int64_t *va
     return true;
 }
 
-/* One that symbols leave out where it is 0 is 0 where it is left out. */
+/* Takes a field; an optional field that is absent is 0. */
 static bool take_if_there(const char **text, const struct field *field, int64_t *value) {
     const char *before = *text;
     bool optional = (field->flags & FIELD_OPTIONAL) != 0, found = take_field(text, field, value);
@@ -182,7 +182,7 @@ bool next_tunable(const char **tuning, char name[TUNING_SIZE], int64_t *value) {
     return true;
 }
 
-/* Whether the family knows the tunables is the templates' to say. */
+/* Takes the tuning.  Only the templates know whether the family has these tunables. */
 static bool take_tuning(const char **text, struct kernel *kernel) {
     char name[TUNING_SIZE];
     int64_t value;
@@ -242,8 +242,9 @@ static bool kernels_equal(const struct kernel *a, const struct kernel *b) {
            memcmp(a->value, b->value, sizeof a->value) == 0 && strcmp(a->tuning, b->tuning) == 0;
 }
 
-/* After the kernels, in the same memory, is their index: twice as many slots as there is room for
-   kernels, each 1 + a position, or 0.  The room follows from the count: the next power of two. */
+/* The kernels' index follows them in the same memory: twice as many slots as there is room for
+   kernels.  A slot has 1 + a position, or 0.  The room is the next power of two from the count
+   on. */
 enum { LEAST_ROOM = 16 };
 
 static size_t room_for(size_t count) {
@@ -268,7 +269,7 @@ static uint64_t hash(const struct kernel *kernel) {
     return state;
 }
 
-/* The slot of an equal kernel, or the free one for it. */
+/* Returns the slot of an equal kernel, or the free slot for the kernel. */
 static uint32_t *find_slot(const struct kernel *items, size_t room, const struct kernel *kernel) {
     uint32_t *slots = (uint32_t *)(items + room);
     size_t at = hash(kernel) % (2 * room);

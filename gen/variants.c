@@ -7,7 +7,7 @@
 
 #include "pack.h"
 
-/* ---- What the templates say ---- */
+/* ---- Tunables and points of the templates ---- */
 
 static bool add_value(struct tunable *tunable, const char **text) {
     char *end;
@@ -19,7 +19,7 @@ static bool add_value(struct tunable *tunable, const char **text) {
     return true;
 }
 
-/* "NAME PRESET VALUES WHAT" */
+/* Reads "NAME PRESET VALUES WHAT". */
 static bool read_tunable(const char *line, struct tunable_space *space) {
     struct tunable *tunable = &space->tunables[space->count];
     int at = 0;
@@ -42,7 +42,7 @@ bool tuning_add(const struct tunable *tunable, int64_t value, char tuning[TUNING
                             value) < room;
 }
 
-/* "NAME=VALUE ..." of all tunables in order */
+/* Reads "NAME=VALUE ..." of all tunables, in order. */
 static bool read_point(const char *line, struct kernel *point, const struct tunable_space *space) {
     for (int i = 0; i < space->count; i++) {
         const char *equals = strchr(line, '=');
@@ -104,7 +104,7 @@ int64_t tunable_value(const struct tunable *tunable, const struct kernel *point)
     return tunable->preset;
 }
 
-/* ---- What users write ---- */
+/* ---- Tunings of users ---- */
 
 static const struct tunable *find_tunable(const struct tunable_space *space, const char *name) {
     for (int i = 0; i < space->count; i++)
@@ -147,7 +147,7 @@ static bool check_values(const struct kernel *kernel, const struct tunable_space
     return true;
 }
 
-/* A point has one name: tunables in their order, none that is the preset. */
+/* Whether the tuning is a point by its only name: tunables in their order, without presets. */
 static bool is_point(const struct kernel *kernel, const struct tunable_space *space) {
     for (size_t i = 0; i < space->points.count; i++)
         if (strcmp(space->points.items[i].tuning, kernel->tuning) == 0)
@@ -173,7 +173,8 @@ bool tuning_check(const struct kernel *kernel, struct error *error) {
 
 /* ---- Other variants ---- */
 
-/* The list is in the order of isa.c, where extensions come after what they extend. */
+/* Returns the last instruction set with the same plain one: the list has extensions after what they
+   extend. */
 static const struct isa *most_extended(const struct isa *isa, const struct isa_list *isas) {
     const struct isa *most = isa;
     for (int i = 0; i < isas->count; i++)

@@ -7,7 +7,7 @@
 #include "../ops/fail.h"
 #include "reading.h"
 
-/* A flow, and nothing else that a spec may be. */
+/* Reads a flow; refuses any other spec. */
 static bool read_spec(const struct json_place *root, struct spec_list *list, struct error *error) {
     struct json_place member = json_member(root, "op");
     const char *op;
@@ -18,7 +18,7 @@ static bool read_spec(const struct json_place *root, struct spec_list *list, str
     return spec_read(root, list, error) && spec_check(&list->items[0], error);
 }
 
-/* The list's only spec no longer owns its flow. */
+/* Takes the flow away from the only spec of the list. */
 static const kvmill_flow *take_flow(struct spec_list *list) {
     const kvmill_flow *flow = flow_of_spec(&list->items[0]);
     list->items[0].op = NULL;

@@ -7,7 +7,7 @@
 #include "../ops/fail.h"
 #include "reading.h"
 
-/* A region, and what it points to. */
+/* A region with the problem that it points to. */
 struct read_region {
     kvmill_region region; /* first: the caller's pointer is to it */
     struct scatter_problem problem;

@@ -10,12 +10,12 @@
 
 #include "../base/error.h"
 
-/* Numbers have points, whatever the host's language: its thread is in the C locale while a text is
-   read. */
+/* Puts the thread in the C locale while a text is read, so that numbers have decimal points. */
 locale_t reading_begin(void);
 void reading_end(locale_t before);
 
-/* How the reader's failure is told; KVMILL_OK where it is done. */
+/* Returns KVMILL_OK if the text was read, or the status of the reader's failure, with its
+   message. */
 kvmill_status reading_status(bool done, const struct error *reason, kvmill_error *error);
 
 #endif

@@ -5,7 +5,7 @@
 #include "common.h"
 #include "settings.h"
 
-/* The dice of the problem that is opened. */
+/* The dice of the problem that is being opened. */
 static struct dice *dice;
 
 static bool is_long(const struct problem *p) {
@@ -18,12 +18,13 @@ static bool is_plain(const struct problem *p) {
 
 /* ---- Numbers of tensors ---- */
 
-/* bool is whether a key is seen. */
+/* Stores a mask's number; a bool is whether the key is visible. */
 static void put(DLDataType type, unsigned char *at, double value) {
     number_put(type, at, type.code == KVMILL_DL_BOOL ? value == 0 : value);
 }
 
-/* Rows of the last dim are whole; gaps and orders of the others are random, if it is not dense. */
+/* Opens a tensor with contiguous rows of the last dim; unless it is dense, the other dims have
+   random gaps and orders. */
 static void open_strided(struct fenced_tensor *tensor, DLDataType type, int rank,
                          const int64_t *shape, bool dense) {
     int64_t strides[MOST_DIMS], order[MOST_DIMS], step = shape[rank - 1] > 0 ? shape[rank - 1] : 1;
@@ -48,7 +49,7 @@ static bool is_coded(const struct format *format) {
     return oracle_is_blocks(format->type) || oracle_is_integer(format->type);
 }
 
-/* A row, its scales, and the numbers they say. */
+/* Fills a row and its scales, and returns their numbers. */
 static void fill_row(const struct format *format, int64_t dim, unsigned char *row,
                      unsigned char *scales, double *numbers) {
     const struct oracle_side side = format_row(format, dim, row, scales);
@@ -65,7 +66,7 @@ static struct fenced_tensor *use(struct problem *p, int which) {
     return &p->tensor[which];
 }
 
-/* Integers of 32 or 64 bits. */
+/* Makes a tensor of integers of 32 or 64 bits. */
 static void give(struct problem *p, int which, int rank, const int64_t *shape,
                  const int64_t *numbers) {
     struct fenced_tensor *tensor = use(p, which);
@@ -78,7 +79,7 @@ static void give_list(struct problem *p, int which, int64_t count, const int64_t
     give(p, which, 1, &count, numbers);
 }
 
-/* Those of formats lack a prefix. */
+/* Where settings go; names of formats lack a prefix. */
 struct saying {
     kvmill_cache_attend *op;
     const char *prefix;
@@ -125,14 +126,15 @@ static void choose_op(struct problem *p) {
                 op->value_head_dim <= op->key_head_dim && dice_once_in(dice, 3);
 }
 
-/* Rows of a sequence; plain ones around the most positions of a kernel's call, 2048. */
+/* Returns the most rows of a sequence; for plain problems around 2048, the most positions of a
+   kernel's call. */
 static int64_t choose_most(const struct problem *p) {
     if (is_long(p))
         return is_plain(p) ? dice_range(dice, 2046, 2600) : 5000;
     return dice_once_in(dice, 4) ? 300 : 40;
 }
 
-/* Queries and rows of sequences. */
+/* Chooses the queries and rows of sequences. */
 static void choose_sizes(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
     int64_t most = choose_most(p);
@@ -166,7 +168,7 @@ static void choose_sizes(struct problem *p) {
     p->cells = p->place == LENGTHS ? p->rows * o->batch : p->rows;
 }
 
-/* ---- Where rows are ---- */
+/* ---- Places of rows ---- */
 
 static void choose_pages(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
@@ -216,7 +218,7 @@ static void choose_slots(struct problem *p) {
 
 static void choose_ranges(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
-    int64_t longest = dice_once_in(dice, 2) ? p->rows : 3; /* short ones leave gaps */
+    int64_t longest = dice_once_in(dice, 2) ? p->rows : 3; /* short ranges leave gaps */
     o->ranges = take(2 * o->queries, sizeof *o->ranges);
     for (int64_t n = 0; n < o->queries; n++) {
         int64_t first = dice_range(dice, 0, p->rows);
@@ -252,9 +254,10 @@ static void choose_places(struct problem *p) {
     give_list(p, KVMILL_CACHE_ATTEND_LENGTHS, o->batch, lengths);
 }
 
-/* ---- What is added ---- */
+/* ---- Masks and biases ---- */
 
-/* Random numbers; hidden at the ends; blocks of hidden ones; seldom one that is none. */
+/* Fills each row of a mask: random numbers, hidden ends or blocks, and seldom a NaN or an
+   infinity. */
 static void fill_mask(double *mask, int64_t rows, int64_t columns, bool is_bool) {
     for (int64_t r = 0; r < rows; r++) {
         int64_t kind = dice_range(dice, 0, 3), first = dice_range(dice, 0, columns);
@@ -352,13 +355,13 @@ static void choose_key_positions(struct problem *p) {
     give(p, KVMILL_CACHE_ATTEND_KEY_POSITIONS, rank, shape, o->key_positions);
 }
 
-/* NaN, as an element or as a scale, wherever the format has floats. */
+/* Fills with NaN, as elements or as scales, if the format has floats. */
 static void poison(struct fenced_tensor *tensor) {
     for (int64_t i = 0; i < tensor_count(&tensor->dl); i++)
         memset(tensor_element(tensor, i), 0xff, tensor_bytes(&tensor->dl, 1));
 }
 
-/* Long caches repeat their first rows: to fill them all would take longer than to attend. */
+/* A long cache repeats its first rows: filling it would take longer than attending. */
 enum { MOST_DISTINCT = 997 };
 
 static void copy_row(struct fenced_tensor *tensor, int64_t to, int64_t from, int64_t elements) {
@@ -366,7 +369,7 @@ static void copy_row(struct fenced_tensor *tensor, int64_t to, int64_t from, int
            tensor_bytes(&tensor->dl, elements));
 }
 
-/* Row i of K and V, or what row `like` is. */
+/* Fills row i of K and V, or copies row `like`. */
 static void fill_cell(struct problem *p, int64_t i, const int64_t *dims, double **numbers,
                       int64_t like) {
     for (int v = 0; v < 2; v++) {
@@ -393,7 +396,7 @@ static void fill_cell(struct problem *p, int64_t i, const int64_t *dims, double 
     }
 }
 
-/* K's rows, as far as V's shape goes. */
+/* Makes V a view of the first elements of K's rows. */
 static void give_view(struct problem *p, const int64_t *shape) {
     p->view = p->tensor[KVMILL_CACHE_ATTEND_KEY].dl;
     memcpy(p->view_shape, shape, sizeof p->view_shape);
@@ -401,7 +404,7 @@ static void give_view(struct problem *p, const int64_t *shape) {
     p->tensors[KVMILL_CACHE_ATTEND_VALUE] = &p->view;
 }
 
-/* Only rows that are seen are written; the rest stays poison. */
+/* Writes only visible rows; the others stay poison. */
 static void open_caches(struct problem *p) {
     struct oracle_attend *o = &p->oracle;
     int64_t dims[] = {o->dim, o->value_dim}, shape[4];
@@ -462,7 +465,7 @@ void problem_open(struct problem *p, enum problem_kind kind, struct dice *proble
     choose_places(p);
     choose_terms(p);
     choose_key_positions(p);
-    if (oracle_attend_cuts_window(o, p->op.left_window_size)) /* which is refused */
+    if (oracle_attend_cuts_window(o, p->op.left_window_size)) /* plans refuse it */
         p->op.left_window_size = -1;
     o->is_causal = p->op.is_causal, o->window = p->op.left_window_size + 1;
     o->right_window = p->op.right_window_size;

@@ -1,5 +1,5 @@
-/* Random problems of CacheAttend: places, formats, masks, strides and terms; rows that no query
-   sees are poison.
+/* Random problems of CacheAttend: places, formats, masks, strides and terms.  Rows that no query
+   attends to are poison.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_ATTEND_PROBLEM_H
@@ -8,11 +8,11 @@
 #include "elements.h"
 #include "oracle/cache_attend.h"
 
-/* Where rows are. */
+/* Ways to place rows. */
 enum place { LENGTHS, SHARED, RANGES, PAGES, PAGES_OF_HEADS, PAGE_DIM, SLOTS, PLACES };
 
-/* Long: a sequence of many rows.  Plain: rows of each sequence by their lengths, all of which all
-   queries see. */
+/* LONG: a sequence of many rows.  PLAIN: each sequence has the rows that its length says, and every
+   query attends to all of them. */
 enum problem_kind { ANY = 0, LONG = 1, PLAIN = 2, LONG_PLAIN = LONG | PLAIN };
 
 struct problem {
@@ -24,7 +24,7 @@ struct problem {
     enum place place;
     struct format format[2]; /* of keys and values */
     bool ragged;
-    int64_t each, rows, cells; /* queries of a sequence; rows of a cache; of all caches */
+    int64_t each, rows, cells; /* queries of a sequence; rows of a cache; rows of all caches */
     struct oracle_attend oracle;
     struct fenced_tensor tensor[KVMILL_CACHE_ATTEND_TENSORS];
     const DLTensor *tensors[KVMILL_CACHE_ATTEND_TENSORS];

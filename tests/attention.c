@@ -5,7 +5,7 @@
 
 /* ---- Memory ---- */
 
-/* A tensor of noise; its address may be split into data and byte_offset at any place. */
+/* Opens a tensor of noise; its address is divided between data and byte_offset at random. */
 static void open_tensor(struct attention *a, int i, DLDataType dtype, int rank, const int64_t *dims,
                         struct dice *dice) {
     struct fenced_tensor *tensor = &a->tensor[i];
@@ -47,14 +47,14 @@ double attention_get(const struct attention *a, int i, int64_t number) {
 
 /* ---- Contents ---- */
 
-/* NaN, as numbers or as scales in blocks; what says codes alone stays noise. */
+/* Fills with NaN, as numbers or as the scales of blocks; tensors of codes only stay noise. */
 static void poison(struct attention *a, int i) {
     const DLTensor *tensor = &a->tensor[i].dl;
     if (tensor->dtype.code != kDLInt)
         memset(a->dense[i], 0xff, tensor_bytes(tensor, tensor_count(tensor)));
 }
 
-/* Numbers of many sizes, with zeros and ties, row by row. */
+/* Fills with numbers of many sizes, with zeros and ties, row by row. */
 static void fill_activations(struct attention *a, int i, double size, struct dice *dice) {
     int64_t count = tensor_count(&a->tensor[i].dl), kind = 0;
     double factor = 1;
@@ -79,7 +79,7 @@ static void fill_numbers(struct attention *a, int i, int64_t count, const int64_
 /* ---- Lengths ---- */
 
 static void sum_lengths(struct attention *a) {
-    bool none = a->sequences == 0 && !a->op.dynamic_batching; /* dims beside the batch of 0 */
+    bool none = a->sequences == 0 && !a->op.dynamic_batching; /* other dims of a batch of 0 */
     a->longest_tokens = none ? a->tokens[0] : 0;
     a->longest_length = none ? a->start[0] + a->tokens[0] : 0;
     for (int64_t b = 0; b < a->sequences; b++) {
@@ -129,7 +129,7 @@ static void open_lengths(struct attention *a, struct dice *dice) {
 
 /* ---- Places in the cache ---- */
 
-/* Sequences one after the other, in any order, some rows between them. */
+/* Places sequences in random order, some with rows between them. */
 static void place_offsets(struct attention *a, struct dice *dice) {
     int64_t order[MOST_SEQUENCES], starts[MOST_SEQUENCES], next = dice_range(dice, 0, 3);
     dice_order(dice, order, a->sequences);
@@ -157,7 +157,7 @@ static int64_t count_pages(struct attention *a) {
     return count;
 }
 
-/* Sequence b's pages, and -1 after them. */
+/* Writes sequence b's pages to its table, and -1 after them. */
 static void place_pages_of(struct attention *a, int64_t b, const int64_t *page, int64_t offset,
                            int64_t *table) {
     int64_t size = a->op.page_size, length = kept_of(a, b);
@@ -179,8 +179,8 @@ static bool has_split_pages(const struct attention *a) {
     return a->op.dynamic_batching && a->op.cache_layout == 4;
 }
 
-/* Pages anywhere, not even aligned where the layout does not know them; the rows after the last
-   one's used ones need not exist. */
+/* Places pages anywhere, not even aligned if the layout does not know pages.  The unused rows of
+   the last page need not exist. */
 static void place_pages(struct attention *a, struct dice *dice) {
     int64_t count = count_pages(a), next = 0, lists = page_lists(a) + (page_lists(a) == 0);
     int64_t offset = a->whole_pages || has_split_pages(a) ? 0 : dice_range(dice, 0, 3);
@@ -197,7 +197,7 @@ static void place_pages(struct attention *a, struct dice *dice) {
         place_pages_of(a, b, order + next, offset, pages);
         next += pages_of(a, b);
         for (int64_t p = a->start[b] / a->op.page_size; p * a->op.page_size < length_of(a, b); p++)
-            pages[p % a->pages] = first[p % a->pages]; /* all heads' new tokens go there */
+            pages[p % a->pages] = first[p % a->pages]; /* the new tokens of all heads */
         if (may_share(a, b))
             pages[0] = table[0];
     }
@@ -248,7 +248,7 @@ static void open_side(struct attention *a, bool value, struct dice *dice) {
     }
 }
 
-/* llama.cpp's blocks: noise, except for scales and minima. */
+/* Fills llama.cpp's blocks with noise, except for scales and minima. */
 static void fill_blocks(const struct oracle_side *side, int64_t row, struct dice *dice) {
     int64_t bytes = oracle_bytes(side->type, side->dim);
     unsigned char *block = side->data + row * bytes;
@@ -268,7 +268,7 @@ static bool has_floats(const struct oracle_side *side) {
     return side->type <= ORACLE_BF16 || side->type == ORACLE_E4M3 || side->type == ORACLE_E5M2;
 }
 
-/* Wherever the elements of the row lie. */
+/* Fills a row with floats, in any order of elements. */
 static void fill_floats(const struct oracle_side *side, int64_t row, struct dice *dice) {
     int64_t bytes = oracle_bytes(side->type, side->dim);
     unsigned char *numbers = take(bytes, 1);
@@ -291,7 +291,7 @@ static void fill_row(const struct oracle_side *side, int64_t row, struct dice *d
         oracle_put(side->scale_type, side->scale, g, dice_between(dice, 0.2, 1) / code);
 }
 
-/* The rows of older tokens. */
+/* Fills the rows of older tokens. */
 static void fill_past(struct attention *a, bool value, struct dice *dice) {
     struct oracle_attention problem = attention_problem(a);
     const struct oracle_side *side = value ? &problem.value : &problem.key;
@@ -315,7 +315,7 @@ static void open_cache(struct attention *a, struct dice *dice) {
 
 /* ---- Activations ---- */
 
-/* (B, S, heads, dim), or the dynamic (sum, heads, dim). */
+/* Opens (B, S, heads, dim), or the dynamic (sum, heads, dim). */
 static void open_activations(struct attention *a, int i, DLDataType type, const int64_t *starts,
                              int64_t heads, int64_t dim, struct dice *dice) {
     int64_t each = starts == a->kvstarts     ? a->longest_length
@@ -363,7 +363,7 @@ static void fill_mask_rows(struct attention *a, const struct oracle_attention *p
     }
 }
 
-/* What is not a score's is NaN. */
+/* Fills the mask; elements that belong to no score are NaN. */
 static void open_mask(struct attention *a, struct dice *dice) {
     open_mask_tensor(a, dice);
     poison(a, KVMILL_CACHE_ATTENTION_ATTN_MASK);
@@ -420,7 +420,7 @@ static void open_keys(struct attention *a, struct dice *dice) {
 
 /* ---- Open and close ---- */
 
-/* A side's size and type, and what scales it has. */
+/* Describes a side's size, type and scales. */
 static int describe_side(const struct side *side, char *to, size_t size) {
     return snprintf(to, size, " %" PRId64 " type %d group %" PRId64 " scale %d", side->dim,
                     type_of(side), side->quant_bit ? side->group : 0, attention_type(side->T3));
@@ -453,7 +453,7 @@ static void put_into_words(struct attention *a) {
                        a->start[b]);
 }
 
-/* What the op must leave alone. */
+/* Opens a tensor that the op must not access. */
 static void open_idle(struct attention *a, int i, DLDataType type, int64_t count,
                       struct dice *dice) {
     if (count > 0)

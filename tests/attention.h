@@ -13,14 +13,14 @@ enum cache_op { KEY_VALUE_CACHE, MULTI_HEAD_ATTENTION, MULTI_HEAD_CACHE_ATTENTIO
 
 enum { MOST_SEQUENCES = 16, TENSORS = KVMILL_CACHE_ATTENTION_TENSORS };
 
-/* How a tensor may be laid out. */
+/* Layouts of a tensor. */
 enum spread { DENSE, SPREAD };
 
 struct attention {
     /* Inputs of attention_open. */
     enum cache_op which;
     kvmill_cache_attention op;
-    int64_t sequences, tokens[MOST_SEQUENCES], start[MOST_SEQUENCES]; /* static: all the same */
+    int64_t sequences, tokens[MOST_SEQUENCES], start[MOST_SEQUENCES]; /* static: all equal */
     int64_t spare_batch, spare_rows; /* additional batch entries and rows of the cache */
     int64_t rows;                    /* of the cache, if not 0 */
     int64_t decoding, decoding_rank; /* rank of all inputs that are a single number */
@@ -31,7 +31,7 @@ struct attention {
     int64_t ring;           /* slots of each sequence's ring, in whole pages; 0: no ring */
     int64_t lists_of_heads; /* not 0: each kv head attends to pages of its own */
     int64_t query_size;
-    int64_t idle_scale, idle_mask; /* empty tensors, if the op has none; 0: NULL */
+    int64_t idle_scale, idle_mask; /* empty tensors if the op does not take them; 0: NULL */
     bool whole_pages;              /* pages begin at multiples of their size, and all rows exist */
     enum spread spread;
 
@@ -40,7 +40,7 @@ struct attention {
     const DLTensor *given[TENSORS]; /* the arguments of a run; a test may change them */
     unsigned char *dense[TENSORS];  /* the elements without gaps */
     int64_t seqstarts[MOST_SEQUENCES + 1], kvstarts[MOST_SEQUENCES + 1];
-    int64_t keptstarts[MOST_SEQUENCES + 1]; /* of positions that remain in the cache at the end */
+    int64_t keptstarts[MOST_SEQUENCES + 1]; /* of the positions in the cache at the end */
     int64_t longest_tokens, longest_length, longest_kept, pages, capacity;
 
     /* Set by attention_expect. */
@@ -49,11 +49,12 @@ struct attention {
     char words[700];
 };
 
-/* Make tensors with contents; the op, which must be valid, and the lengths must be set. */
+/* Makes tensors with contents, for a valid op and lengths. */
 void attention_open(struct attention *attention, struct dice *dice);
 void attention_close(struct attention *attention);
 
-/* Copy the numbers of a tensor to its dense array and its memory, one by one. */
+/* Set and get an element by its number; attention_set() writes the dense array and the tensor's
+   memory. */
 void attention_set(struct attention *attention, int tensor, int64_t number, double x);
 double attention_get(const struct attention *attention, int tensor, int64_t number);
 
@@ -61,28 +62,28 @@ double attention_get(const struct attention *attention, int tensor, int64_t numb
 void attention_refresh(struct attention *attention, int tensor);
 void attention_refresh_caches(struct attention *attention);
 
-/* The problem over the dense arrays. */
+/* Returns the oracle's problem over the dense arrays. */
 struct oracle_attention attention_problem(const struct attention *attention);
 
-/* Ask the oracle, before the run and after the last change of a tensor. */
+/* Computes the oracle's result, before the run and after the last change of a tensor. */
 void attention_expect(struct attention *attention, struct dice *dice);
 
 kvmill_status attention_plan(const struct attention *attention, const kvmill_plan_options *options,
                              kvmill_plan **plan, kvmill_error *error);
 
-/* Plan, and run in parts like run_in_parts, with traps on writes to inputs.  Returns NULL, with a
-   remark, if either fails. */
+/* Plans, and runs in parts like run_in_parts, with traps on writes to inputs.  Returns NULL after a
+   remark if either fails. */
 kvmill_plan *attention_plan_and_run(const struct attention *attention,
                                     const kvmill_plan_options *options, int threads,
                                     struct dice *dice);
 
-/* Check that all tensors are as the oracle says, and nothing else was written; the second also
- * runs. */
+/* Check that all tensors are equal to the oracle's, and that nothing else was written; the second
+   function also runs the plan. */
 bool attention_is_right(struct attention *attention);
 bool attention_runs_right(struct attention *attention, const kvmill_plan_options *options,
                           int threads, struct dice *dice);
 
-/* "cache", ... */
+/* Returns a tensor's name: "cache", ... */
 const char *attention_tensor_name(int tensor);
 
 /* ---- Properties of an op of cache attention ---- */
@@ -113,14 +114,14 @@ static inline bool has_value_cache(const struct attention *a) {
     return a->op.value_differs && !has_value_view(a);
 }
 
-/* The lists of pages that each sequence has; 0: one, which all heads share. */
+/* Returns how many lists of pages each sequence has; 0 means one list for all heads. */
 static inline int64_t page_lists(const struct attention *a) {
     bool any = a->lists_of_heads && a->op.dynamic_batching && a->op.cache_mode == 1 &&
                a->which == MULTI_HEAD_CACHE_ATTENTION;
     return any ? kv_heads(a) : 0;
 }
 
-/* How many of these positions are still in the cache. */
+/* Returns how many of `length` positions are still in the cache. */
 static inline int64_t in_ring(const struct attention *a, int64_t length) {
     return a->ring > 0 && a->ring < length ? a->ring : length;
 }
@@ -136,7 +137,7 @@ static inline bool is_transposed(const char *format) {
     return format != NULL && strcmp(format, "transposed") == 0;
 }
 
-/* Values are not transposed with the keys. */
+/* Returns the attributes of K or V.  Only keys are transposed. */
 static inline struct side side_of(const struct attention *a, bool value) {
     const kvmill_cache_attention *op = &a->op;
     if (value && has_value_cache(a))
@@ -163,8 +164,7 @@ static inline bool has_tiles(const struct attention *a) {
     return in_tiles(&key) || in_tiles(&value);
 }
 
-/* A number of rows, rounded up to whole tiles if there are any, or to whole pages if they are
- * transposed. */
+/* Rounds a number of rows up to whole tiles, or to whole pages if they are transposed. */
 static inline int64_t whole_tiles(const struct attention *a, int64_t rows) {
     int64_t tile = is_transposed(a->op.cache_format) ? a->op.page_size : has_tiles(a) ? 16 : 1;
     return (rows + tile - 1) / tile * tile;

@@ -1,4 +1,4 @@
-/* What the oracle says of problems of cache attention, and runs of them.
+/* Runs problems of cache attention, and compares them with the oracle.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "attention.h"
@@ -47,7 +47,8 @@ static void set_cache(const struct attention *a, struct oracle_attention *proble
         (const int64_t *)(const void *)a->dense[KVMILL_CACHE_ATTENTION_CACHESTARTS];
 }
 
-/* The inputs of MultiHeadAttention are like a cache of one layer, sequences end to end. */
+/* The inputs of MultiHeadAttention are a cache of one layer in which sequences follow each
+   other. */
 static void set_inputs(const struct attention *a, struct oracle_attention *problem) {
     enum oracle_type type = attention_type(a->op.T1);
     problem->cache = (struct oracle_cache){.dynamic = true,
@@ -119,7 +120,7 @@ struct oracle_attention attention_problem(const struct attention *a) {
     return problem;
 }
 
-/* ---- What to expect ---- */
+/* ---- The expected result ---- */
 
 static uint64_t outputs_of(const struct attention *a) {
     const uint64_t caches = UINT64_C(15) << KVMILL_CACHE_ATTENTION_CACHE,
@@ -140,14 +141,14 @@ static void allocate_result(struct attention *a) {
                                calloc(rows, sizeof(double)), calloc(rows, sizeof(double))};
 }
 
-/* The share of the largest output that kinds of arithmetic may err by; 0: no promise, float32's is
- * derived. */
+/* Returns the error that is promised for an arithmetic, as a share of the largest output; 0: no
+   promise, float32's error is derived. */
 static double promise_of(const char *math) {
     bool near = math != NULL && strcmp(math, "near") == 0;
     return near ? 5e-4 : math != NULL && strcmp(math, "fast") == 0 ? 3e-3 : 0;
 }
 
-/* Scores err no more of theirs than is promised of outputs. */
+/* Sets the promised errors: of outputs by the largest output, of lse by its own size. */
 static void promise(struct attention *a) {
     double share = promise_of(a->op.math), largest = 0;
     int64_t rows = a->seqstarts[a->sequences] * a->op.num_heads, count = rows * value_dim(a);
@@ -159,7 +160,7 @@ static void promise(struct attention *a) {
         a->result.lse_error[i] = share * fmax(3, fabs(a->result.lse[i]));
 }
 
-/* The dense arrays change with the oracle; the tensors keep what they had. */
+/* Computes the oracle's result, which changes the dense arrays; the tensors keep their contents. */
 static void ask_oracle(struct attention *a) {
     struct oracle_attention problem = attention_problem(a);
     if (!has_query(a)) {
@@ -216,7 +217,7 @@ kvmill_plan *attention_plan_and_run(const struct attention *a, const kvmill_plan
 
 /* ---- Judging ---- */
 
-/* Elements that are right though not the same bits are made the same. */
+/* Makes elements that are within their error equal to the expected ones. */
 static bool absorb_close(struct attention *a, int i) {
     const struct fenced_tensor *tensor = &a->tensor[i];
     bool lse = i == KVMILL_CACHE_ATTENTION_LSE;
@@ -230,7 +231,7 @@ static bool absorb_close(struct attention *a, int i) {
     return true;
 }
 
-/* A NaN is as good as any other, where one was written. */
+/* Makes NaNs equal to the expected NaNs: any NaN is right. */
 static void absorb_nans(struct attention *a, int i) {
     struct fenced_tensor *tensor = &a->tensor[i], *expected = &a->expected[i];
     enum oracle_type type = attention_type(tensor->dl.dtype);

@@ -4,7 +4,7 @@
 #include "../defs/op_tables.h"
 #include "settings.h"
 
-/* ---- What is wanted, in words ---- */
+/* ---- Settings ---- */
 
 #define AS(name, member) SETTING_OF(struct attention, name, member)
 #define OF(member)       AS(#member, member)
@@ -21,7 +21,7 @@ static const struct wanted_setting wanted[] = {AS("batch", sequences), AS("mask"
 #undef AS
 #undef OF
 
-/* A number for all sequences, or one for each. */
+/* Sets a number for all sequences, or one for each. */
 static void set_lengths(struct attention *a, int64_t *lengths, const char *value) {
     int count = setting_spread(value, lengths, a->sequences);
     a->sequences = count > 1 ? count : a->sequences;

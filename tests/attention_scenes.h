@@ -12,14 +12,14 @@ enum { S = 1, D = 2, KS = 4, KD = 8, MS = 16, MD = 32, K = KS | KD, M = MS | MD,
 
 #define F16 "T1=float16 T3=float16 "
 
-/* Attributes and other settings in words: "num_heads=6 T1=float16 batch=2 start=7 tokens=3".  start
-   and tokens apply to all sequences, or are lists, whose length is the number of sequences.  mask
-   is the mask's rank, sinks adds sinks, rows are those of the cache.  choose: picks one of several
-   alternatives. */
+/* Reads attributes and other settings: "num_heads=6 T1=float16 batch=2 start=7 tokens=3".  start
+   and tokens apply to all sequences, or are lists with a number for each sequence.  mask is the
+   mask's rank; sinks adds sinks; rows are the cache's rows.  attention_choose() picks one of
+   several alternatives. */
 void attention_say(struct attention *attention, const char *settings);
 void attention_choose(struct attention *attention, const char *settings, struct dice *dice);
 
-/* A sequence of one new token in float32, unless the settings say more. */
+/* Returns a scene: one new token of one sequence in float32, unless the settings say more. */
 struct attention attention_scene(unsigned op, const char *settings);
 
 #endif

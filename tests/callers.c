@@ -110,7 +110,8 @@ static void finish(kvmill_plan *plan, struct answer *answer) {
     kvmill_plan_destroy(plan);
 }
 
-/* kvmill_plan_NAME with what it takes besides, and a plan by it that is described. */
+/* Defines the call of kvmill_plan_NAME with its other arguments; it plans and describes the
+   plan. */
 #define PLAN(NAME, ...)                                                                            \
     static kvmill_status plan_##NAME(const void *op, const kvmill_plan_options *with,              \
                                      kvmill_plan **plan, kvmill_error *error) {                    \
@@ -219,13 +220,13 @@ INIT(flow)
 INIT(flow_layout)
 INIT(flow_limits)
 
-/* A plan function, and the struct it takes. */
+/* A plan function and its struct. */
 #define FUNCTION(NAME, WHAT, GOOD, INIT, ...)                                                      \
     {                                                                                              \
         .name = "kvmill_plan_" #NAME, .what = (WHAT), .good = (GOOD), .call = call_##NAME,         \
         .plan = plan_##NAME, .init = init_##INIT, __VA_ARGS__                                      \
     }
-/* Another call that takes a struct. */
+/* Another function and its struct. */
 #define OTHER(NAME, WHAT, GOOD, CALL, INIT, ...)                                                   \
     {                                                                                              \
         .name = (NAME), .what = (WHAT), .good = (GOOD), .call = (CALL), .init = init_##INIT,       \

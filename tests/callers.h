@@ -14,17 +14,17 @@ struct answer {
     char text[4096]; /* of the plan; or numbers of a layout */
 };
 
-/* A call that takes a struct with a struct_size; everything else that it needs is valid. */
+/* A call that takes a struct with a struct_size.  All its other arguments are valid. */
 struct caller {
     const char *name;            /* the function, and which of its structs */
     const char *what;            /* the struct's name in messages */
-    const struct op *op;         /* the op whose first struct it is; NULL: TensorScatter's; */
-    const struct op_struct *own; /* otherwise, this struct */
+    const struct op *op;         /* the struct is its first; NULL: TensorScatter; */
+    const struct op_struct *own; /* or this is the struct, unless NULL */
     const void *good;
     void (*call)(const void *given, struct answer *answer);
     void (*init)(void *given, size_t size);
     kvmill_status (*plan)(const void *op, const kvmill_plan_options *options, kvmill_plan **plan,
-                          kvmill_error *error); /* where it is a plan function */
+                          kvmill_error *error); /* for plan functions */
     bool may_be_null;
     bool is_result; /* the call fills it */
 };

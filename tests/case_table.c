@@ -53,7 +53,7 @@ static void append(char *text, const char *more, size_t length) {
     text[have + length] = '\0';
 }
 
-/* The number of the word that a call of `at` names; -1 where it is none. */
+/* Returns the number of the word that is called at `at`, or -1. */
 static int word_at(const struct case_table *table, const char *at) {
     for (int i = 0; i < table->count; i++) {
         size_t length = strlen(table->words[i]);
@@ -74,7 +74,7 @@ static void append_word(char *text, const char *body, const char *more, size_t l
         append(text, gap + 3, strlen(gap + 3));
 }
 
-/* The cell with all words replaced, for free(). */
+/* Returns the cell with all words replaced, for free(). */
 static char *expand_cell(const struct case_table *table, const char *cell) {
     char text[LINE] = "";
     while (*cell != '\0') {
@@ -102,7 +102,7 @@ static void define(struct case_table *table, char *const *cells, int count) {
 
 /* ---- Rows ---- */
 
-/* The next line that is no remark; false at the end. */
+/* Reads the next line that is not a comment; returns false at the end. */
 static bool next_line(struct case_table *table) {
     do {
         if (fgets(table->line, sizeof table->line, table->file) == NULL)
@@ -133,7 +133,7 @@ void add_table_test(struct table_test *test) {
     tests = test;
 }
 
-/* By its first cell. */
+/* Runs the test that the first cell names. */
 static void run_row(const struct case_table *table, char *const *cells, int count) {
     struct table_test *test = tests;
     while (test != NULL && (strcmp(test->word, cells[0]) != 0 || count - 1 < test->cells))
@@ -144,7 +144,8 @@ static void run_row(const struct case_table *table, char *const *cells, int coun
     test->runs++;
 }
 
-/* Rows of at least `least` cells to `use`, or, where that is NULL, to the tests of their words. */
+/* Passes rows of at least `least` cells to `use`, or, if that is NULL, to the tests of their
+   words. */
 static void read_rows(const char *name, int least, void (*use)(char *const *cells)) {
     char path[4096], *cells[MOST_CELLS + 1];
     snprintf(path, sizeof path, "%s/tests/tables/%s.tsv", KVMILL_SOURCEDIR, name);
@@ -180,7 +181,7 @@ void run_table(const char *name) {
             bail_out("%s: no row of %s", name, test->word);
 }
 
-/* ---- What cells say ---- */
+/* ---- Reading cells ---- */
 
 int place_of(const char *word, const char *const *words, int count) {
     for (int i = 0; i < count; i++)

@@ -44,8 +44,8 @@ void add_table_test(struct table_test *test);
     _Static_assert(true, "")
 void run_table(const char *name);
 
-/* EACH_ROW(NAME, CELLS) { ... } is also a test of the program: it gets every row of a table whose
-   rows all belong to this test.  For tables that are not tests: calls use (cells) for every row. */
+/* EACH_ROW(NAME, CELLS) { ... } is also a test of the program, for a table with rows of only this
+   test; it gets each row.  For tables without tests, each_row() calls use (cells) for every row. */
 #define EACH_ROW(NAME, CELLS)                                                                      \
     static void row_of_##NAME(char *const *cells);                                                 \
     TEST(NAME) {                                                                                   \
@@ -56,14 +56,14 @@ void each_row(const char *name, int cells, void (*use)(char *const *cells));
 
 /* ---- Reading cells ---- */
 
-/* The index of `word` among `count` words; ends the test if it is not there. */
+/* Returns the index of `word` among `count` words; ends the test if it is not one of them. */
 int place_of(const char *word, const char *const *words, int count);
 
-/* At most `most` numbers, separated by spaces or commas: integers if the base is 16, otherwise also
-   "1/3".  Returns how many. The rest of the array becomes 0. */
+/* Reads at most `most` numbers, separated by spaces or commas: integers if the base is 16,
+   otherwise also "1/3".  Returns how many; the rest of the array becomes 0. */
 int64_t numbers_in(const char *cell, int base, double *numbers, int64_t most);
 
-/* The number after "key=" in a cell, or 0 if there is no such key. */
+/* Returns the number after "key=" in a cell, or 0 without this key. */
 double number_in(const char *cell, const char *key);
 
 #endif

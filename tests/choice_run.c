@@ -1,5 +1,5 @@
-/* For choice.test: run pack `small` at a size, compare with the oracle, and say which kernels
-   attended. Arguments: sequences, new tokens and positions of each.
+/* For choice.test: runs pack `small` at a size, compares with the oracle, and prints which kernels
+   attended.  Arguments: sequences, new tokens of each, positions of each.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <kvmill_kernel.h>
@@ -8,7 +8,7 @@
 
 extern const kvmill_pack kvmill_pack_small;
 
-/* ---- The pack's kernels, which tell that they were called ---- */
+/* ---- The pack's kernels, which record their calls ---- */
 
 enum { MOST_KERNELS = 8, MOST_RECORDS = 16 };
 

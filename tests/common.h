@@ -1,4 +1,4 @@
-/* What all programs need: element types, refusals in words, files.
+/* What all test programs need: element types, checks of refusals, files.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_COMMON_H
@@ -25,18 +25,18 @@ static const DLDataType boolean = {KVMILL_DL_BOOL, 8, 1};
 /* A status by its name, "OK", "E_NULL" or "NULL", ...; ends the program for any other word. */
 kvmill_status status_named(const char *name);
 
-/* The library returned `wanted`, with a message that contains these words (NULL: any). */
+/* Checks that the library returned `wanted`, with a message that contains `words` (NULL: any). */
 __attribute__((format(printf, 5, 6))) bool ok_status(kvmill_status got, kvmill_status wanted,
                                                      const kvmill_error *error, const char *words,
                                                      const char *format, ...);
 
-/* The generator or a tool failed with this exit code; the message begins with `start` (NULL: any)
- * and contains these words. */
+/* Checks that the generator or a tool failed with this exit code, and that the message begins with
+   `start` (NULL: any) and contains `words`. */
 __attribute__((format(printf, 6, 7))) bool ok_failed(bool done, const struct error *error,
                                                      int exit_code, const char *start,
                                                      const char *words, const char *format, ...);
 
-/* The two texts are equal. */
+/* Checks that two texts are equal. */
 __attribute__((format(printf, 3, 4))) bool ok_text(const char *got, const char *wanted,
                                                    const char *format, ...);
 

@@ -84,7 +84,8 @@ static size_t scale_bytes(const struct known *k) {
     return k->scale == KVMILL_F32 ? 4 : 2;
 }
 
-/* Codes and scales are where the definition says: written without the oracle. */
+/* Whether codes and scales have the bytes that the definition says; they are written here without
+   the oracle. */
 static bool codes_are(const struct known *k, const struct known_row *row, int64_t dim) {
     static const unsigned char i1[] = {0x97, 0x04, 0x22, 0xac};
     bool good = strcmp(k->name, "I1") != 0 || memcmp(row->data, i1, sizeof i1) == 0;
@@ -115,7 +116,7 @@ static void set_codes(const struct known *k, const struct known_row *row, int64_
         oracle_put(oracle_of_element(k->element), row->data, i, k->code[i % k->group]);
 }
 
-/* The oracle's judgement is judged, too. */
+/* Whether the kernel writes the known row, and the oracle, too. */
 static bool writes_known(const struct known *k, const struct kvmill_kernel *kernel,
                          const struct known_row *row, int64_t dim) {
     for (int64_t i = 0; i < dim; i++)
@@ -176,7 +177,7 @@ static void test_known_block(const struct known_block *known, const struct kvmil
 
 enum { HALVES = 127, NEIGHBOURS = 3 };
 
-/* Beside one of the halves of codes, where that is below the peak. */
+/* Returns a number next to a half of codes, if that is below the peak. */
 static double around_half(enum oracle_type type, double peak, int number) {
     double scale = fmax(oracle_round(type, peak / 127), oracle_round(type, 1e-5));
     uint32_t bits = oracle_encode(type, (number / NEIGHBOURS + 0.5) * scale);
@@ -193,7 +194,7 @@ static bool is_row_right(const struct kvmill_kernel *kernel, const struct known_
            memcmp(have->scale, want->scale, (size_t)oracle_scale_bytes(&shape->format)) == 0;
 }
 
-/* Elements around all halves of codes, for one largest magnitude in seven. */
+/* Converts elements around all halves of codes, for one largest magnitude in seven. */
 static bool sweeps(const struct kvmill_kernel *kernel) {
     const struct kvmill_convert_shape *shape = kernel->shape;
     enum oracle_type type = oracle_of_element(shape->activation);
@@ -216,7 +217,7 @@ static bool sweeps(const struct kvmill_kernel *kernel) {
     return good;
 }
 
-/* One kernel of each instruction set will do, and the portable one. */
+/* Tests one kernel of each instruction set, and the portable one. */
 static void test_sweep(const struct kvmill_kernel *kernel) {
     enum { MOST_SWEEPS = 24 };
     static char done[MOST_SWEEPS][32];

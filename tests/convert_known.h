@@ -1,4 +1,4 @@
-/* What kernels of converted rows do with numbers that are known.
+/* Tests of kernels that convert rows, with known numbers.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_CONVERT_KNOWN_H
@@ -8,14 +8,14 @@
 
 #include <kvmill_kernel.h>
 
-/* Else it reads. */
+/* Whether the kernel writes rows; otherwise it reads them. */
 bool convert_is_writer(const struct kvmill_kernel *kernel);
 
-/* By its name. */
+/* Returns the element type with this name. */
 int convert_element(const char *name);
 
-/* The rows of the operators' reference and known blocks, where they fit the kernel; elements around
-   all halves of codes, once for each instruction set. */
+/* Tests the kernel, if it fits, with rows of the operators' reference and known blocks; and, once
+   for each instruction set, with elements around all halves of codes. */
 void convert_test_known(const struct kvmill_kernel *kernel);
 
 #endif

@@ -13,8 +13,8 @@ struct crew {
     atomic_llong next;
 };
 
-/* Each thread has a part that no other takes from it.  The counter puts nothing in order: a
-   sanitizer of threads would take what one has done for the past of another's parts. */
+/* Each thread has a first part of its own.  The counter is relaxed, so that it orders no accesses:
+   otherwise a thread sanitizer would miss races between parts. */
 static void work(struct crew *crew, int64_t part) {
     for (; part < crew->parts;
          part = atomic_fetch_add_explicit(&crew->next, 1, memory_order_relaxed))
@@ -23,11 +23,11 @@ static void work(struct crew *crew, int64_t part) {
 
 /* ---- Threads ---- */
 
-/* They stay: a sanitizer of threads maps megabytes for each that starts. */
+/* Threads stay: a thread sanitizer maps megabytes for each new thread. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t begins, ends;
-    struct crew *crew; /* of those that are at work */
+    struct crew *crew; /* of the threads that are running */
     int started, busy;
     bool called[MOST_THREADS];
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -56,7 +56,7 @@ static void start_thread(int64_t number) {
     pthread_detach(thread);
 }
 
-/* The caller's is thread 0. */
+/* Calls the threads; the caller's is thread 0. */
 static void call_threads(struct crew *crew, int threads) {
     pthread_mutex_lock(&pool.lock);
     must(pool.busy == 0, "a crew within a crew");
@@ -77,7 +77,7 @@ static void await_threads(void) {
     pthread_mutex_unlock(&pool.lock);
 }
 
-/* Thread sanitizers see what they are shown. */
+/* KVMILL_TEST_THREADS replaces the number of threads, for thread sanitizers. */
 static int crew_size(int threads) {
     const char *wanted = getenv("KVMILL_TEST_THREADS");
     return wanted != NULL && *wanted != '\0' ? atoi(wanted) : threads;
@@ -89,7 +89,7 @@ void crew_share(int threads, int64_t parts, void (*part)(void *context, int64_t 
     if (threads < 1 || threads > MOST_THREADS)
         bail_out("%d threads; accepted: 1 to %d", threads, (int)MOST_THREADS);
     if (parts < threads)
-        threads = (int)parts; /* the others would have nothing to do */
+        threads = (int)parts; /* more threads would have no parts */
     struct crew crew = {.part = part, .context = context, .parts = parts, .next = threads};
     if (threads > 1)
         call_threads(&crew, threads);
@@ -141,12 +141,12 @@ kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tenso
     return run_counting_parts(plan, tensors, workspace, threads, dice, &most, error);
 }
 
-/* A call that is refused leaves its workspace as it was: the next one has it, where it is as large.
-   To fill megabytes with noise again was most of what tests of refusals took. */
+/* The unchanged workspace of a refused call.  The next call gets it if the size is the same:
+   filling megabytes with noise took most of the time of tests of refusals. */
 static _Thread_local struct fence untouched;
 
-/* ThreadSanitizer sees no ends of blocks, but maps what it notes of their bytes anew for each: with
-   it a thread keeps its room, which may be larger than the plan's. */
+/* ThreadSanitizer does not notice the end of a block, and maps its notes about every block's bytes
+   anew.  With it, a thread keeps its block, which may be larger than the plan's workspace. */
 static struct fence *open_room(struct fence *own, size_t size) {
     struct dice dice = dice_for("workspace");
 #ifdef __SANITIZE_THREAD__

@@ -37,7 +37,7 @@ static int64_t roll_dim(struct scene *scene, int64_t least, int64_t most) {
     return none ? 0 : roll(scene, least, most);
 }
 
-/* A batch, tokens of each sequence, and positions before them. */
+/* Binds a batch, tokens of each sequence, and positions before them. */
 static void bind_call(struct scene *scene, bool dynamic) {
     int64_t batch = scene_bind(scene, "B", roll_dim(scene, 2, 3));
     int64_t tokens = scene_bind(scene, "S", roll_dim(scene, 2, 3));
@@ -168,7 +168,7 @@ static const struct described_tensor write_tensors[] = {
 
 #define ONNX_SETTINGS "{T1=float16 U=float16|T1=float32 U=float32} T2={float16|float32}"
 
-/* Without a past all keys are new ones; those of a step go into a cache that has room. */
+/* Without a past, all keys are new; a step's keys go into a cache that has room for them. */
 static void bind_onnx(struct scene *scene) {
     bool step = scene->op->number == 1;
     int64_t queries = scene_bind(scene, "S", roll_dim(scene, 2, 3));
@@ -217,7 +217,7 @@ static const struct described_tensor scatter_tensors[] = {
 
 #define FLOW_SETTINGS CACHE_SETTINGS " cache_mode=1 page_size=4 num_layer=1 layer_idx=0"
 
-/* Requests of a page each, of which the last token is new. */
+/* Binds requests of one page; the last token of a page is new. */
 static void bind_flow(struct scene *scene) {
     const kvmill_cache_attention *op = &scene->base.cache;
     int64_t batch = roll_dim(scene, 2, 3);
@@ -229,7 +229,7 @@ static void bind_flow(struct scene *scene) {
     bind_rows(scene);
 }
 
-/* Pages are scored by the mean of their keys. */
+/* Plans a flow that scores pages by the mean of their keys. */
 static kvmill_status plan_flow(const struct scene *scene, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
     static const kvmill_flow_op index[] = {
@@ -264,7 +264,7 @@ static const struct described_tensor flow_tensors[] = {
     {.name = NULL},
 };
 
-/* ---- All ---- */
+/* ---- All ops ---- */
 
 #define CASE(NAME, COUNT, WORDS, ROWS, SETTINGS, KIND, PLAN, ...)                                  \
     {                                                                                              \

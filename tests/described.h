@@ -11,7 +11,7 @@
 
 enum { MOST_TENSORS = 32, MOST_TYPES = 3 };
 
-/* What the description leaves open about a tensor; NULL and false: nothing. */
+/* What an op's description does not say about a tensor.  NULL and false: nothing to add. */
 struct described_tensor {
     const char *name;
     const char *shape;        /* in words */
@@ -24,14 +24,14 @@ struct scene;
 
 struct described_case {
     const char *name;       /* of the op */
-    const char *attributes; /* the op whose ranges apply; NULL: its own */
+    const char *attributes; /* the op with the ranges; NULL: its own */
     int count;              /* of tensors in a plan's list */
     bool aligned;           /* tensors are aligned to their elements */
     bool no_kernels;        /* the flow has no fields, so nothing is summarised */
     const char *call_words; /* dims that no attribute determines */
     const struct described_tensor *tensors;
     const char *settings;              /* legal attributes and types, with alternatives */
-    void (*bind)(struct scene *scene); /* the words that follow from them */
+    void (*bind)(struct scene *scene); /* sets words that follow from the settings */
     kvmill_status (*plan)(const struct scene *scene, const kvmill_plan_options *options,
                           kvmill_plan **plan, kvmill_error *error);
 };
@@ -61,55 +61,56 @@ struct scene {
 /* The list ends with a case without a name. */
 extern const struct described_case described_cases[];
 
-/* The case of an op, or NULL; and the op of a case. */
+/* Return the case of an op, or NULL, and the op of a case. */
 const struct described_case *described_case_of(const struct op *op);
 const struct op *described_op(const struct described_case *by);
 
-/* The row of the case for a tensor; an empty row if there is none. */
+/* Returns the case's row for a tensor, or an empty row. */
 const struct described_tensor *described_tensor(const struct scene *scene,
                                                 const struct op_tensor *tensor);
 
 /* ---- Scenes ---- */
 
-/* Legal attributes of the op, which may be changed before the scene is opened. */
+/* Starts a scene with legal attributes of the op, which may be changed before the scene is
+   opened. */
 void scene_start(struct scene *scene, const struct op *op, const struct described_case *by,
                  struct dice *dice);
 
-/* Set an attribute or a type; false if there is none with this name. */
+/* Sets an attribute or a type; returns false if no member has this name. */
 bool scene_apply(void *scene, const struct setting *setting);
 
-/* Give up to three attributes other values that their ranges and words allow. */
+/* Gives up to three attributes other values that their ranges and words allow. */
 void scene_draw_members(struct scene *scene);
 
-/* Make the tensors of a call: the required ones, and on average one in `times` of the optional
- * ones; 0: none of these. */
+/* Makes the tensors of a call: the required ones, and on average one in `times` of the optional
+   ones; 0: only the required ones. */
 void described_open(struct scene *scene, int64_t optional_once_in);
 void described_close(struct scene *scene);
 
-/* If attributes are tensors, they become those of the call, for planning. */
+/* Gives attributes that are tensors the call's tensors, for planning. */
 void scene_set_prototypes(struct scene *scene);
-/* Run with a separate workspace. */
+/* Runs with a separate workspace. */
 kvmill_status scene_run(const struct scene *scene, const kvmill_plan *plan, kvmill_error *error);
 
-/* A hash of all bytes of all tensors; and whether nothing was written outside of them. */
+/* Return a hash of all bytes of all tensors, and whether no byte outside them was written. */
 uint64_t scene_hash(const struct scene *scene);
 bool scene_is_intact(const struct scene *scene);
 
 const struct op_struct *scene_attributes(const struct scene *scene);
 
-/* Set a dim unless it is set already: a test may set it before the scene is opened. */
+/* Sets a dim unless it is set: a test may set it before the scene is opened. */
 int64_t scene_bind(struct scene *scene, const char *word, int64_t value);
 
-/* An integer or a flag. */
+/* Sets an integer or a flag. */
 void scene_set_integer(const struct op_member *member, void *base, int64_t value);
 
-/* A range of the scene's op, if its condition holds; and the largest value that it allows. */
+/* Whether a range of the scene's op applies, and the largest value that it allows. */
 bool scene_range_holds(const struct scene *scene, const struct op_range *range);
 int64_t scene_range_most(const struct scene *scene, const struct op_range *range);
 
 DLDataType scene_type(const struct scene *scene, const struct op_tensor *tensor);
 
-/* The text of a dim's word; NULL if nothing sets it. */
+/* Returns the text of a dim's word, or NULL if nothing sets it. */
 const char *scene_shape(const struct scene *scene, const struct op_tensor *tensor);
 
 #endif

@@ -1,4 +1,4 @@
-/* Scenes: attributes and tensors as descriptions have them.
+/* Scenes: attributes and tensors made from descriptions.
 
    SPDX-License-Identifier: Apache-2.0 */
 
@@ -131,7 +131,7 @@ static bool has_bytes(const int64_t *dims, int rank, bool may_be_empty) {
     return count < NOBODY_HAS && (count > 0 || may_be_empty);
 }
 
-/* NULL where neither the description nor the case says a shape. */
+/* Makes a tensor; returns without one if neither the description nor the case has its shape. */
 static void give(struct scene *scene, const struct op_tensor *tensor) {
     int64_t dims[OP_MOST_RANK];
     int rank = kvmill_op_shape(scene_shape(scene, tensor), 0, scene->words, dims);

@@ -24,7 +24,7 @@ unsigned char *tensor_element(const struct fenced_tensor *tensor, int64_t number
            distance * tensor->dl.dtype.bits / 8;
 }
 
-/* As many elements are one piece of memory. */
+/* Returns how many of the elements are contiguous. */
 static int64_t elements_side_by_side(const struct fenced_tensor *tensor, int64_t count) {
     int last = tensor->dl.ndim - 1;
     if (tensor->dl.strides == NULL)
@@ -105,7 +105,8 @@ struct oracle_side format_row(const struct format *format, int64_t dim, unsigned
                                 .scale = scales};
 }
 
-/* What rounding a result of that size to its type may err: half a unit of the last place. */
+/* Returns the error of rounding a result of this size to its type: half a unit in the last
+   place. */
 static double attention_rounding(DLDataType type, double x) {
     static const double relative[] = {
         [ORACLE_F32] = 0x1p-24, [ORACLE_F16] = 0x1p-11, [ORACLE_BF16] = 0x1p-8};

@@ -9,28 +9,28 @@
 
 int64_t tensor_count(const DLTensor *tensor);
 
-/* The bytes of this many contiguous elements. */
+/* Returns the bytes of `count` contiguous elements. */
 size_t tensor_bytes(const DLTensor *tensor, int64_t count);
 
-/* Element number `number` in row-major order. */
+/* Returns the address of an element by its number in row-major order. */
 unsigned char *tensor_element(const struct fenced_tensor *tensor, int64_t number);
 
-/* Copy from a tensor to an array without gaps, or back. */
+/* Copies a tensor to an array without gaps, or back. */
 void tensor_move(const struct fenced_tensor *tensor, unsigned char *dense, bool gather);
 
-/* Its elements without gaps, to be freed. */
+/* Returns the tensor's elements without gaps, for free(). */
 unsigned char *tensor_gather(const struct fenced_tensor *tensor);
 
-/* The library's type as the oracle's: of numbers of at most 32 bits, int8 and int4. */
+/* Returns the oracle's type for a library's type: numbers of at most 32 bits, int8 and int4. */
 enum oracle_type attention_type(DLDataType type);
 
-/* Numbers of whole bytes: floats, float64 too, integers and bool. */
+/* Read and write numbers of whole bytes: floats and float64, integers, bool. */
 double number_get(DLDataType type, const unsigned char *at);
 void number_put(DLDataType type, unsigned char *at, double x);
 bool number_is_float(DLDataType type);
 
-/* What a cache holds, as its attributes say: a DLPack type of its tensor and scales, if `group` is
-   not 0.  Alternatives of them as settings.h has them, with names that may need a prefix. */
+/* The contents of a cache.  Alternatives in the syntax of settings.h; their names may need a
+   prefix. */
 struct format {
     enum oracle_type type, scale;
     int64_t group;
@@ -43,23 +43,25 @@ struct format {
 #define FORMATS "{" FORMATS_OF_BYTES "|T2=int4 T3=float16 quant_bit=4 quant_group=16}"
 struct format format_of(const char *blocks, DLDataType T2, DLDataType T3, int64_t group);
 
-/* Elements of the tensor that a row has; a row, and its scales, as the oracle's only one. */
+/* Return how many elements of the tensor a row has; and a row and its scales as the only row of an
+   oracle's side. */
 int64_t format_elements(const struct format *format, int64_t dim);
 struct oracle_side format_row(const struct format *format, int64_t dim, unsigned char *row,
                               unsigned char *scales);
 
-/* Whether a result of a type is as wanted, within the error of arithmetic and its own rounding. */
+/* Whether a result is as wanted, within the error of arithmetic and the rounding of its type. */
 bool number_is_close(DLDataType type, double have, double want, double error);
 
-/* All numbers of a tensor, in row-major order, likewise; else one that is not, and `words`. */
+/* Whether all numbers of a tensor, in row-major order, are as wanted within their errors.  If not,
+   prints the first that is not, and `words`. */
 bool tensor_is_close(const struct fenced_tensor *tensor, const double *want, const double *error,
                      const char *name, const char *words);
 
-/* Random row-major strides with gaps; between elements of the last dim only if requested. */
+/* Makes random row-major strides with gaps; between elements of the last dim only if requested. */
 void spread_strides(int rank, const int64_t *dims, bool last_too, int64_t *strides,
                     struct dice *dice);
 
-/* A random number between two numbers. */
+/* Returns a random number between two numbers. */
 double dice_between(struct dice *dice, double least, double most);
 
 #endif

@@ -87,7 +87,7 @@ static size_t page_size(void) {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Bytes left between the buffer and its fence. */
+/* Returns the bytes left between the buffer and its fence. */
 static size_t slack_of(uintptr_t flush, int misalignment, enum fence_side side) {
     if (misalignment == FENCE_FLUSH)
         return 0;
@@ -102,11 +102,11 @@ void fence_repeat(const struct fence *fence, size_t size) {
     }
 }
 
-/* A prime: rows that are alike lie as far apart only where a row is as long. */
+/* A prime, so that rows are equal only if a row has this length. */
 enum { NOISE_PERIOD = 65537 };
 
-/* Much of what tests write is noise: a multiplication a word, and for workspaces of megabytes a
- * copy. */
+/* Fills with noise, one multiplication for each word, and copies for workspaces of megabytes:
+   filling is much of what tests write. */
 static void fill_with_noise(const struct fence *fence, struct dice *dice) {
     uint64_t weyl = dice_bits(dice), bits = 0;
     size_t size = fence->size < NOISE_PERIOD ? fence->size : NOISE_PERIOD;
@@ -127,8 +127,8 @@ static void unmap(unsigned char *pages, size_t size) {
         munmap(pages - page, size + 2 * page);
 }
 
-/* Pages of the last buffers that were closed, between theirs that trap; until they are opened again
-   they trap, too. To map pages anew took a third of some programs' time. */
+/* Keeps the pages of buffers that were closed last, with their pages that trap.  They trap, too,
+   until they are used again.  Mapping new pages took a third of some programs' time. */
 enum { MOST_KEPT = 64, MOST_KEPT_BYTES = 64 << 20 };
 static _Thread_local struct {
     struct {
@@ -172,7 +172,7 @@ static void keep(unsigned char *pages, size_t size) {
     kept.bytes += size;
 }
 
-/* Pages, and one on each side that traps. */
+/* Maps pages, with one that traps on each side. */
 static void map_pages(struct fence *fence, size_t size) {
     size_t page = page_size();
     fence->size = size;
@@ -187,7 +187,7 @@ static void map_pages(struct fence *fence, size_t size) {
     fence->pages = map + page;
 }
 
-/* Canaries around what the caller fills. */
+/* Opens a buffer with canaries around the bytes that the caller fills. */
 static void open_blank(struct fence *fence, size_t size, int misalignment, enum fence_side side) {
     map_pages(fence, size);
     unsigned char *flush =
@@ -235,7 +235,7 @@ bool fence_is_intact(const struct fence *fence, int64_t *where) {
 
 static const char *trap_text;
 
-/* Only what a signal handler may do. */
+/* Ends the run, with only what a signal handler may do. */
 static void on_trap(int number) {
     static const char start[] = "Bail out! memory was touched that is not the problem's: ";
     ssize_t ignored = write(STDOUT_FILENO, start, sizeof start - 1);
@@ -272,7 +272,7 @@ static struct reach reach_of(int rank, const int64_t *shape, const int64_t *stri
 
 static void set_dims(struct fenced_tensor *tensor, int rank, const int64_t *shape,
                      const int64_t *strides) {
-    uint64_t dense = 1; /* a dim of 0 may stand beside any others */
+    uint64_t dense = 1; /* unsigned: it may overflow if another dim is 0 */
     for (int d = rank - 1; d >= 0; d--) {
         tensor->shape[d] = shape[d];
         tensor->strides[d] = strides != NULL ? strides[d] : (int64_t)dense;
@@ -291,7 +291,7 @@ static int random_misalignment(struct dice *dice) {
     return dice_once_in(dice, 2) ? FENCE_FLUSH : (int)dice_range(dice, 0, 63);
 }
 
-/* Without elements yet. */
+/* Opens a tensor whose elements are not set yet. */
 static void open_blank_tensor(struct fenced_tensor *tensor, DLDataType dtype, int rank,
                               const int64_t *shape, const int64_t *strides, int misalignment,
                               struct dice *dice) {

@@ -1,4 +1,5 @@
-/* What the oracles say of a step that appends: the rows of the cache, and the fields of its pages.
+/* What a step that appends must write, by the oracles: the rows of the cache, and the fields of its
+   pages.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow_step.h"
@@ -31,7 +32,7 @@ void flow_step_read_floats(const struct oracle_attention *problem, int v, int64_
 
 /* ---- Fields ---- */
 
-/* Row number `row` of a field from activations, and its scales. */
+/* Writes row `row` of a field from activations, and its scales. */
 static void put_codes(struct flow_pool *pool, int f, int64_t row, const unsigned char *from) {
     const struct flow_step *step = pool->step;
     int scales = oracle_scales_field(&step->flow, (size_t)f);
@@ -51,7 +52,7 @@ static void put_codes(struct flow_pool *pool, int f, int64_t row, const unsigned
     free(codes);
 }
 
-/* Rows of fields that come with a token. */
+/* Writes the rows of fields that come with a token. */
 static void put_new_rows(struct flow_pool *pool, int64_t token, int64_t slot, int64_t head) {
     struct flow_step *step = pool->step;
     int64_t size = flow_step_block_size(step);
@@ -78,14 +79,14 @@ static double *read_block(const struct flow_pool *pool, const struct oracle_atte
     return numbers;
 }
 
-/* Where rows go that the program writes. */
+/* The place of rows that the program writes. */
 struct rows_keeper {
     struct oracle_keeper keeper;
     const struct oracle_attention *problem;
     int64_t slot, rows, head;
 };
 
-/* As append writes them. */
+/* Writes rows as append does, and reads them back. */
 static void keep_rows(const struct oracle_keeper *keeper, int v, double *numbers) {
     const struct rows_keeper *known = (const struct rows_keeper *)(const void *)keeper;
     const struct oracle_side *side = v ? &known->problem->value : &known->problem->key;
@@ -126,7 +127,7 @@ static void summarise(struct flow_pool *pool, const struct oracle_attention *pro
     free(value);
 }
 
-/* Those of the blocks whose last rows are among the tokens'. */
+/* Computes the summaries of the blocks whose last rows are new. */
 static void expect_summaries(struct flow_pool *pool, const int64_t *slot, int64_t tokens) {
     struct flow_step *step = pool->step;
     int64_t size = flow_step_block_size(step);
@@ -140,7 +141,7 @@ static void expect_summaries(struct flow_pool *pool, const int64_t *slot, int64_
     }
 }
 
-/* All tokens of a call one by one. */
+/* Appends all tokens of a call one by one. */
 static void expect_append(struct flow_pool *pool, const int64_t *slot, int64_t tokens) {
     struct flow_step *step = pool->step;
     int64_t size = flow_step_block_size(step);
@@ -156,7 +157,8 @@ static void expect_append(struct flow_pool *pool, const int64_t *slot, int64_t t
 
 /* ---- Judging ---- */
 
-/* Rows are put where they must be into what was there before; leaves all as it was before. */
+/* Computes the rows from the tensors' previous contents, compares them, and restores the
+   tensors. */
 static bool are_rows_right(struct flow_step *step) {
     void *have[CACHES];
     bool right = true;
@@ -171,8 +173,8 @@ static bool are_rows_right(struct flow_step *step) {
     return right;
 }
 
-/* What a field is to hold; then what it does.  Those of Quest are exact, scores as large as the
-   largest. */
+/* Whether a field has the pool's numbers: exactly for Quest, within the error of the largest number
+   for scores. */
 static bool is_field_right(struct flow_pool *pool, int f, bool is_score) {
     const kvmill_flow_field *field = &pool->step->fields[f];
     enum oracle_type type = attention_type(field->dtype);
@@ -198,7 +200,7 @@ bool flow_pool_fields_are_right(struct flow_pool *pool, bool are_scores) {
     return right;
 }
 
-/* The program runs once more, on the rows that it wrote. */
+/* Runs the program once more, on the rows that it wrote. */
 static bool summarises_again(struct flow_pool *pool, const kvmill_plan_options *options,
                              struct dice *dice) {
     struct flow_step *step = pool->step;
@@ -209,8 +211,8 @@ static bool summarises_again(struct flow_pool *pool, const kvmill_plan_options *
            flow_pool_fields_are_right(pool, false);
 }
 
-/* The fields as they were before, from the rows that the cache has now: what append made of them.
- */
+/* Runs the program on the rows of the cache, with the fields' previous contents: the result must be
+   append's. */
 static bool summarises(struct flow_pool *pool, const kvmill_plan_options *options,
                        struct dice *dice) {
     struct flow_step *step = pool->step;
@@ -243,7 +245,7 @@ bool flow_pool_appends(struct flow_pool *pool, const kvmill_plan_options *option
     right = flow_pool_fields_are_right(pool, false) && right;
     right =
         (flow_step_writes_rows(step) ? summarises_again : summarises)(pool, options, dice) && right;
-    right = are_rows_right(step) && right; /* puts all back */
+    right = are_rows_right(step) && right; /* restores all */
     for (size_t f = 0; f < step->flow.field_count; f++) {
         struct fence *fence = &step->tensor[KVMILL_FLOW_FIELDS + f].fence;
         memcpy(fence->data, pool->field[f], fence->size);

@@ -11,7 +11,7 @@ static unsigned char *data_of(const DLTensor *tensor) {
     return (unsigned char *)tensor->data + tensor->byte_offset;
 }
 
-/* Matrix by matrix; to the views, or from them. */
+/* Copies matrix by matrix to the views, or from them. */
 static void move(const struct flow_beside *beside, bool there) {
     for (int i = 0; i < beside->count; i++) {
         const DLTensor *apart = &beside->apart[i], *view = &beside->view[i];

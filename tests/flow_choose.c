@@ -4,7 +4,7 @@
 #include "flow_step.h"
 #include "settings.h"
 
-/* ---- By settings ---- */
+/* ---- Steps from settings ---- */
 
 #define AS(name, member) SETTING_OF(struct flow_step, name, member)
 #define SELECT(member)   AS(#member, select.member)
@@ -59,9 +59,9 @@ void flow_step_set(struct flow_step *step, const char *settings) {
     setting_say(settings, NULL, step, say_one);
 }
 
-/* ---- By dice ---- */
+/* ---- Random steps ---- */
 
-/* What a cache may hold, for which activations and fields. */
+/* Formats of a cache, with the activations and fields that they are combined with. */
 static const char *const formats[] = {
     "T1=float32 T2=float32 T3=float32 field=float32",
     "T1=float16 T2=float16 T3=float16 field=float16",
@@ -88,7 +88,7 @@ static const char all_else[] =
 
 #define ANY(LIST, NUMBER) ((LIST)[(NUMBER) % (int64_t)COUNT(LIST)])
 
-/* V of another size. */
+/* Gives V another size. */
 static void set_value(kvmill_cache_attention *op, int64_t dim) {
     op->value_differs = 1;
     op->value_head_dim = dim;
@@ -99,13 +99,13 @@ static void set_value(kvmill_cache_attention *op, int64_t dim) {
     op->value_cache_format = is_transposed(op->cache_format) ? NULL : op->cache_format;
 }
 
-/* Every other one that can be. */
+/* Whether to transpose keys: every other time that it is possible. */
 static bool wants_transposed(const kvmill_cache_attention *op, int64_t number) {
     bool floats = op->cache_format == NULL && op->quant_bit == 0;
     return floats && op->cache_layout >= 3 && number / 5 % 2 != 0;
 }
 
-/* Blocks are of 32. */
+/* Returns a dim; blocks need multiples of 32. */
 static int64_t dim_for(const kvmill_cache_attention *op, int64_t number) {
     int64_t dim = ANY(dims, number);
     bool blocks = op->cache_format != NULL && !is_transposed(op->cache_format);
@@ -124,7 +124,8 @@ static void choose_attention(kvmill_cache_attention *op, int64_t number, struct 
         set_value(op, dim_for(op, dice_range(dice, 0, 6)));
 }
 
-/* A divisor of the page, in three of six cases, with packs or without; else there is no word. */
+/* Returns a divisor of the page size for three of each six numbers, so that cases with and without
+   packs have blocks; 0 for the others. */
 static int64_t choose_block(int64_t page_size, int64_t number, struct dice *dice) {
     int64_t block = dice_range(dice, 1, page_size);
     while (page_size % block != 0)
@@ -132,7 +133,7 @@ static int64_t choose_block(int64_t page_size, int64_t number, struct dice *dice
     return number / 3 % 2 != 0 ? 0 : page_size > 8 && block < 4 ? 4 : block;
 }
 
-/* Pages' ends, one page, none, and many. */
+/* Returns a length: around the ends of pages, one page, zero, or many pages. */
 static int64_t choose_length(int64_t page_size, struct dice *dice) {
     int64_t most = page_size < 32 ? 24 : 12, pages = dice_range(dice, 2, most);
     switch (dice_range(dice, 0, 5)) {

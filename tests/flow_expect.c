@@ -1,13 +1,13 @@
-/* What the oracles say of a step: its lists, and its output.
+/* What a step must give, by the oracles: its lists, and its output.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../ops/flow.h"
 #include "flow_step.h"
 #include "oracle/flow.h"
 
-/* ---- Which lists ---- */
+/* ---- Lists ---- */
 
-/* What a row is scored with: rows of "q" of a kv head or of a query head; a range of pages. */
+/* The scorer of a row: rows of "q" of a kv head or of a query head, and a range of pages. */
 struct scorer {
     int64_t request, kv_head, first_head, group, first, pages;
 };
@@ -36,7 +36,7 @@ static double *field_of(struct flow_step *step, const struct scorer *scorer, siz
     return numbers;
 }
 
-/* K or V of all rows of the pages; the test's own flows may take them. */
+/* Returns K or V of all rows of the pages; a test's own flow may use them. */
 static double *rows_of(struct flow_step *step, const struct scorer *scorer, int v) {
     const struct oracle_attention problem = attention_problem(&step->attention);
     const struct oracle_side *side = v ? &problem.value : &problem.key;
@@ -50,7 +50,7 @@ static double *rows_of(struct flow_step *step, const struct scorer *scorer, int 
     return numbers;
 }
 
-/* The flow with the numbers of this row. */
+/* Returns the flow with the inputs of this row. */
 static kvmill_flow with_inputs(struct flow_step *step, const struct scorer *scorer,
                                kvmill_flow_constant *constants) {
     kvmill_flow flow = step->flow;
@@ -63,7 +63,7 @@ static kvmill_flow with_inputs(struct flow_step *step, const struct scorer *scor
     return flow;
 }
 
-/* Add the scores of pages; `saved` has what fields become. */
+/* Adds the scores of pages; `saved` gets the new values of fields. */
 static void score(struct flow_step *step, const struct scorer *scorer, double *scores,
                   double *const *saved) {
     double *fields[MOST_STEP_FIELDS], *query = query_of(step, scorer), *rows[2] = {NULL, NULL};
@@ -82,7 +82,7 @@ static void score(struct flow_step *step, const struct scorer *scorer, double *s
     free(query);
 }
 
-/* What comes of a flow's Save; a field that it does not save begins with -infinity. */
+/* Allocates the values of a flow's Save; a field that it does not save is -infinity. */
 static void open_saved(struct flow_step *step, const struct scorer *scorer, double **saved) {
     for (size_t f = 0; f < step->flow.field_count; f++) {
         int64_t count = step->fields[f].rows * step->fields[f].columns;
@@ -106,7 +106,8 @@ static void close_saved(struct flow_step *step, const struct scorer *scorer, dou
     }
 }
 
-/* Row r of a request: the sums over as many kv heads as share it, from the first candidate on. */
+/* Scores row r of a request from the first candidate on: sums over all kv heads that share the
+   row. */
 static void score_row(struct flow_step *step, int64_t request, int64_t r, float *scores,
                       unsigned char *const *fields) {
     int64_t heads = step->attention.op.num_heads, ratio = heads / step->kv_heads;
@@ -130,7 +131,7 @@ static void score_row(struct flow_step *step, int64_t request, int64_t r, float 
     free(own);
 }
 
-/* What a request says itself is in place of what the flow says. */
+/* Returns the selection with the request's own number of pages in place of the flow's. */
 static kvmill_flow_select select_of(const struct flow_step *step, int64_t request) {
     kvmill_flow_select select = step->select;
     if (step->has_topk && step->topk[request] >= 0) {
@@ -147,7 +148,7 @@ static bool is_whole(const struct flow_step *step, int64_t request) {
            oracle_selected(&select, pages) == pages;
 }
 
-/* Some of its pages are selected by score, or scores are saved. */
+/* Whether some of the request's pages are selected by score, or scores are saved. */
 static bool is_scored(const struct flow_step *step, int64_t request) {
     const kvmill_flow_select select = select_of(step, request);
     bool needed = oracle_selected(&select, flow_step_blocks(step, request)) >
@@ -157,7 +158,7 @@ static bool is_scored(const struct flow_step *step, int64_t request) {
     return needed && step->flow.index_count > 0 && !is_whole(step, request);
 }
 
-/* The place of a row's blocks among the scores; how many all rows have. */
+/* Returns where a row's scores begin. */
 static int64_t place_of_row(const struct flow_step *step, int64_t request, int64_t r) {
     int64_t room = flow_step_page_blocks(step);
     return step->indptr[request] * room * step->rows + r * flow_step_pages(step, request) * room;
@@ -219,10 +220,10 @@ void flow_step_put_lists(struct flow_step *step) {
            (size_t)step->starts[rows] * sizeof *step->list);
 }
 
-/* ---- What comes of them ---- */
+/* ---- Outputs ---- */
 
-/* What a query head of a request sees: tokens of the blocks of its list, from the window on.  Their
-   rows of K and V are put into `rows`. */
+/* Sets the keys that a query head of a request attends to: tokens of the blocks of its list, within
+   the window.  `rows` gets their K and V. */
 static int64_t see(struct flow_step *step, const struct oracle_attention *problem, int64_t request,
                    int64_t head, struct oracle_key *keys, double *rows) {
     int64_t heads = problem->heads, size = flow_step_block_size(step), count = 0;
@@ -299,7 +300,7 @@ void flow_step_expect(struct flow_step *step, bool dense) {
 
 /* ---- Judging ---- */
 
-/* As vFlow numbers blocks: by pages, in them by heads. */
+/* Returns the id of a block as vFlow numbers them: by pages, then by heads. */
 static int64_t id_of(struct flow_step *step, int64_t request, int64_t kv_head, int64_t block) {
     int64_t blocks = flow_step_page_blocks(step);
     int64_t page = *flow_step_page(step, request, block / blocks);
@@ -325,7 +326,8 @@ static bool is_list_right(struct flow_step *step, int64_t row) {
     return true;
 }
 
-/* Equal, or as near as float32 sums are; of halves, a unit in the last place. */
+/* Whether the numbers are equal, or differ by at most `error` times the larger size; for float16,
+   `error` is a unit in the last place. */
 static bool is_near(double found, double wanted, double size, double error) {
     return found == wanted || (isnan(found) && isnan(wanted)) ||
            fabs(found - wanted) <= error * fmax(size, fabs(wanted));
@@ -354,7 +356,7 @@ double flow_step_largest(enum oracle_type type, const void *numbers, int64_t cou
     return largest;
 }
 
-/* Those of Quest are exact. */
+/* Whether the scores are right; those of Quest are exact. */
 static bool are_scores_right(struct flow_step *step) {
     int64_t count = count_scores(step);
     return flow_step_are_near(step, "scores", ORACLE_F32, flow_step_data(step, KVMILL_FLOW_SCORES),
@@ -365,7 +367,7 @@ static bool are_scores_right(struct flow_step *step) {
                                                            : 2e-5);
 }
 
-/* A caller who counts before it runs. */
+/* Whether a caller counts the same list lengths before a run. */
 static bool is_count_right(struct flow_step *step) {
     int64_t rows = step->attention.sequences * step->rows;
     int64_t *starts = take(rows + 1, sizeof *starts);

@@ -28,7 +28,7 @@ static const char *text_of(const char *name, size_t length) {
     bail_out("flow_words.tsv has no \"%.*s\"", (int)length, name);
 }
 
-/* "c = Add a b beta=-1>" as JSON; what comes after it. */
+/* Prints "c = Add a b beta=-1>" as JSON; returns the text after it. */
 static const char *put_op(FILE *out, const char *text) {
     char op[256], *rest = op, *word, *output = NULL;
     size_t length = strcspn(text, ">");

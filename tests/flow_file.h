@@ -1,4 +1,4 @@
-/* Flow files for tests: in words of tests/tables/flow_words.tsv, and those that ship.
+/* Flow files for tests: texts with words of tests/tables/flow_words.tsv, and the flows that ship.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_FLOW_FILE_H
@@ -7,27 +7,28 @@
 #include "../gen/flow.h"
 #include "fence.h"
 
-/* The text of a word, to be freed: "$word" in it is another one's, "$*" what is given, "$+" what
-   more is, and "<c = Add a b beta=-1>" an op. */
+/* Returns the text of a word, for free().  In the text, "$word" stands for another word's text,
+   "$*" for `given`, "$+" for `more`, and "<c = Add a b beta=-1>" for an op. */
 char *flow_text(const char *word, const char *given, const char *more);
 
-/* The file that flow_read writes. */
+/* Returns the file that flow_read writes. */
 const char *flow_file(void);
 
-/* Specs of a file with that text. */
+/* Reads the specs of a file with this text. */
 bool flow_read(const char *text, struct spec_list *specs, struct error *error);
 
-/* The flow of a text, or of JSON, whose specs must be good. */
+/* Return the flow of a text, or of JSON; its specs must be valid. */
 const kvmill_flow *flow_open(const char *text, struct spec_list *specs);
 const kvmill_flow *flow_open_json(json_t *json, struct spec_list *specs);
 
-/* Flows that ship, configs/flows/NAME.json, in order, up to NULL; one of them. */
+/* Return the names of the flows that ship (configs/flows/NAME.json), in order, with NULL at the
+   end; and one of these flows. */
 const char *const *flows_shipped(void);
 json_t *flow_json(const char *name);
 
 /* ---- Random flows ---- */
 
-/* To standard output: a spec file with as many flows.  The exit code of a program. */
+/* Prints a spec file with `count` flows to standard output; returns a program's exit code. */
 int print_random_flows(struct dice *dice, int count);
 
 #endif

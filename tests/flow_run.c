@@ -1,4 +1,4 @@
-/* Runs of steps, and what tensors held before them.
+/* Runs of steps, and copies of the tensors before them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow_step.h"
@@ -11,7 +11,7 @@ static void give(struct flow_step *step, int which) {
         step->given[which] = &tensor->dl;
 }
 
-/* All that the step takes, except the tokens of requests, which are one each. */
+/* Gives the step all its tensors, except the numbers of requests' tokens, which are all 1. */
 void flow_step_give(struct flow_step *step, int kind, bool lists) {
     const struct op *op = &kvmill_flow_steps[kind];
     bool scores = kind == OP_FLOW_INDEX || kind == OP_FLOW_DECODE;
@@ -32,7 +32,8 @@ void flow_step_give(struct flow_step *step, int kind, bool lists) {
             give(step, i);
 }
 
-/* As the library has them: nothing between the fields there are and what comes after. */
+/* Orders the tensors as the library does: new rows and inputs come directly after the existing
+   fields. */
 static void order_tensors(const struct flow_step *step, const DLTensor **list) {
     memcpy(list, step->given, sizeof step->given);
     for (int i = FLOW_STEP_EXTRAS; i < FLOW_STEP_MOST; i++)
@@ -49,7 +50,7 @@ bool flow_step_writes_rows(const struct flow_step *step) {
     return false;
 }
 
-/* A test's own flow may save in its fields. */
+/* Returns the outputs of a step; a test's own flow may save in its fields. */
 static uint64_t outputs_of(const struct flow_step *step, int kind) {
     const struct op *op = &kvmill_flow_steps[kind];
     bool keeps_rows = kind == OP_FLOW_SUMMARISE && !flow_step_writes_rows(step);
@@ -109,7 +110,7 @@ bool flow_step_runs(struct flow_step *step, int kind, const kvmill_plan_options 
            tensors_are_intact(step->tensor, FLOW_STEP_MOST, step->attention.words);
 }
 
-/* ---- What was there before ---- */
+/* ---- Copies of tensors ---- */
 
 void *flow_step_copy(struct flow_step *step, int which) {
     const struct fence *fence = &flow_step_tensor(step, which)->fence;

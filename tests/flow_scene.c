@@ -7,8 +7,9 @@
 
 /* ---- Numbers ---- */
 
-/* Many that are equal.  Scenes without strange ones, which sums do not survive, tell more of sums.
-   One draw each: caches of numbers are most of what a scene takes. */
+/* Returns a random number; many numbers are equal.  Scenes without strange numbers are better
+   tests of sums, which strange ones dominate.  It draws once: making caches takes most of a
+   scene's time. */
 static float random_number(struct dice *dice, bool is_strange) {
     static const float strange[] = {0.0f,   -0.0f, 1e-41f, -3e38f,  65520.0f, 1e-30f,   1e30f,
                                     -90.0f, 90.0f, -1e-7f, 3.4e38f, 2049.0f,  INFINITY, NAN};
@@ -21,8 +22,8 @@ static float random_number(struct dice *dice, bool is_strange) {
     return (kind >> 9) % 3 == 0 ? (float)(value % 7) - 3 : ((float)(value % 80001) - 40000) / 8191;
 }
 
-/* To draw all numbers of a cache took most of the time of its tests.  A prime: rows that are alike
-   lie as far apart only where a row is as long. */
+/* Only PERIOD numbers are drawn: drawing all numbers of a cache took most of its tests' time.  A
+   prime, so that rows are equal only if a row has this length. */
 enum { PERIOD = 4099 };
 
 static int64_t drawn(int64_t count) {
@@ -38,7 +39,7 @@ static void fill_floats(struct dice *dice, int element, const struct fence *fenc
     fence_repeat(fence, (size_t)(count * bytes));
 }
 
-/* Codes are any bytes, or small; scales of blocks are floats. */
+/* Fills with codes, any bytes or small ones; scales of blocks are floats. */
 static void fill_codes(struct dice *dice, const struct kvmill_format *format,
                        const struct fence *fence, bool is_strange) {
     enum oracle_type type = oracle_of_element(format->element);
@@ -70,8 +71,7 @@ static bool are_floats_same(struct flow_scene *scene, int element, const unsigne
     return true;
 }
 
-/* ---- A cache: of as many blocks; a row, or a transposed page, that nobody has after each page
- * ---- */
+/* ---- A cache: after each page, it has an unused row, or page if transposed ---- */
 
 static int64_t page_rows(const struct flow_scene *scene) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
@@ -112,7 +112,7 @@ static void open_side(struct flow_scene *scene, int v, bool is_strange, struct d
             together ? heads * scales : scales, together ? scales : slots * scales};
 }
 
-/* As the flow wants them to lie. */
+/* Places fields as the flow's layout says. */
 static void lay_fields(struct flow_scene *scene, int way, struct dice *dice) {
     static const char *const layouts[] = {"apart", "page", "head"};
     const struct kvmill_flow_problem *problem = &scene->problem;
@@ -234,7 +234,7 @@ static float *workspace_of(const struct flow_scene *scene, int way) {
 
 /* ---- Both ways ---- */
 
-/* A row of a transposed page is as many single elements. */
+/* Hides a row; in a transposed page it is single elements. */
 static void hide_row(const struct kvmill_format *format, const struct kvmill_cache_rows *side,
                      int64_t slot, int64_t head) {
     const struct oracle_tiles tiles = oracle_tiles_of(format);
@@ -247,7 +247,7 @@ static void hide_row(const struct kvmill_format *format, const struct kvmill_cac
         memset(rows + slot * side->row_stride, 0xff, (size_t)bytes);
 }
 
-/* Rows that programs write are floats. */
+/* Whether both ways leave the same rows; rows that programs write are floats. */
 static bool are_rows_same(struct flow_scene *scene) {
     for (int v = 0; v < 2; v++) {
         const struct kvmill_format *format =
@@ -267,7 +267,7 @@ static bool are_rows_same(struct flow_scene *scene) {
     return true;
 }
 
-/* Rows that a growing page does not have yet are NaN: no result may depend on them. */
+/* Makes rows that a growing page does not have yet NaN: no result may depend on them. */
 static void hide_rows(const struct flow_scene *scene, int64_t page, int64_t rows) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
     for (int64_t n = 2 * rows; n < 2 * scene->problem.block_size; n++)
@@ -300,7 +300,7 @@ static bool are_scores_same(struct flow_scene *scene, const float *a, const floa
                                        (const unsigned char *)b, pages);
 }
 
-/* Inputs are any numbers. */
+/* Returns random inputs. */
 static const float *inputs(void) {
     static float numbers[1 << 17];
     for (int i = 0; numbers[1] == 0 && i < 1 << 17; i++)
@@ -336,7 +336,7 @@ bool flow_scene_scores_same(struct flow_scene *scene, const struct flow_way way[
     return close_workspaces(scene) && same && are_fields_same(scene);
 }
 
-/* Scores and lists in one go, as the phases of a plan make them. */
+/* Scores and lists in one step, like the phases of a plan. */
 static void list_row(struct flow_scene *scene, const struct flow_way *way, int32_t *list) {
     const struct kvmill_cache_geometry *geometry = &scene->problem.geometry;
     int64_t blocks = scene->problem.page_blocks, pages = scene->pool / blocks;

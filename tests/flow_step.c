@@ -121,7 +121,7 @@ static void open_int64s(struct flow_step *step, int which, int64_t count, const 
     memcpy(flow_step_data(step, which), numbers, (size_t)count * sizeof *numbers);
 }
 
-/* (B, H, dim), or without dim; heads may be apart. */
+/* Opens (B, H, dim), or without dim; heads may have gaps. */
 static void open_rows(struct flow_step *step, int which, DLDataType type, int64_t dim,
                       struct dice *dice) {
     int64_t apart = (dim ? dim : 1) + (dice_once_in(dice, 2) ? dice_range(dice, 0, 3) : 0);
@@ -148,7 +148,7 @@ static void open_scores(struct flow_step *step, struct dice *dice) {
 
 /* ---- Requests ---- */
 
-/* The numbers of pages follow from where the attention's are. */
+/* The ids of pages follow from the places of the attention's pages. */
 int32_t *flow_step_page(struct flow_step *step, int64_t request, int64_t page) {
     return (int32_t *)flow_step_data(step, KVMILL_FLOW_PAGE_IDS) + step->indptr[request] + page;
 }
@@ -196,7 +196,7 @@ static void open_requests(struct flow_step *step, struct dice *dice) {
 
 /* ---- New tokens ---- */
 
-/* Each token to its row, in order; some requests are padding. */
+/* Gives each token its slot, in order; some requests are padding. */
 static void open_slots(struct flow_step *step, struct dice *dice) {
     struct attention *a = &step->attention;
     const struct oracle_attention problem = attention_problem(a);
@@ -234,7 +234,7 @@ unsigned char *flow_step_field(const struct flow_step *step, int i, int64_t bloc
     return (unsigned char *)tensor->data + tensor->byte_offset + number * field->dtype.bits / 8;
 }
 
-/* Scores of a block that are none, or beyond all others. */
+/* Makes scores of a block NaN or infinite. */
 static void spoil(struct flow_step *step, int64_t block, int64_t kv_head, struct dice *dice) {
     static const double rare[] = {NAN, INFINITY, -INFINITY};
     oracle_put(attention_type(step->field_type),
@@ -258,7 +258,8 @@ static void fill_block(struct flow_step *step, int64_t block, struct dice *dice)
     }
 }
 
-/* NaN except for blocks that are scored; all of a flow that is the test's own. */
+/* Opens fields with NaN, except for blocks that are scored; a test's own flow has numbers
+   everywhere. */
 static void open_fields(struct flow_step *step, struct dice *dice) {
     for (size_t i = 0; i < step->flow.field_count; i++) {
         const kvmill_flow_field *field = &step->fields[i];
@@ -274,9 +275,9 @@ static void open_fields(struct flow_step *step, struct dice *dice) {
                 fill_block(step, flow_step_block(step, b, n), dice);
 }
 
-/* ---- Rows of new tokens for fields, inputs ---- */
+/* ---- New rows for fields; inputs ---- */
 
-/* Where those of a field, or a constant, are kept. */
+/* Returns the tensor of a field's new rows, or of a constant. */
 static int rows_tensor(const struct flow_step *step, int field) {
     return FLOW_STEP_EXTRAS +
            __builtin_popcountll((uint64_t)step->flow.appended & ((1ull << field) - 1));
@@ -311,7 +312,7 @@ const float *flow_step_input(struct flow_step *step, size_t constant, int64_t re
            (request * step->kv_heads + h) * known->rows * known->columns;
 }
 
-/* Small multiples of a power of two, so that sums are exact. */
+/* Opens a tensor of small multiples of a power of two, so that sums are exact. */
 static void open_extra(struct flow_step *step, int which, DLDataType type, int rank,
                        const int64_t *shape, double unit, struct dice *dice) {
     struct fenced_tensor *tensor = &step->tensor[which];

@@ -1,6 +1,6 @@
-/* Random flows, in the words of flow_file.h with ' for ": ops are added to a program one by one;
-   what the checks of flows do not let pass is taken back.  What nothing uses at the end is summed
-   up into the score, or meant into a field.
+/* Random flows, in the words of flow_file.h with ' for ": ops are added to a program one by one,
+   and removed again if the checks of flows refuse them.  At the end, unused values are added to the
+   score, or their means are stored in a field.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow_file.h"
@@ -12,7 +12,7 @@
 
 enum { MOST_OPS = 8, MOST_NAMES = 24 };
 
-/* An op that has been accepted, and names it may read, from the inputs on. */
+/* The accepted ops of a program, and the names that they may read, inputs first. */
 struct program {
     char op[MOST_OPS][200];
     int ops;
@@ -37,10 +37,9 @@ struct draft {
     int taps;
 };
 
-/* ---- What is given ---- */
+/* ---- Ops and alternatives from random_flows.tsv ---- */
 
-/* Ops, how many inputs they have, and their attributes, with alternatives, as random_flows.tsv says
-   them. */
+/* An op: how many inputs it has, and its attributes with alternatives, from random_flows.tsv. */
 struct form {
     char op[24], more[200];
     int inputs;
@@ -99,9 +98,9 @@ static void add_op(struct dice *dice, struct program *program, int which) {
     add_name(program, name);
 }
 
-/* ---- The whole ---- */
+/* ---- A whole flow ---- */
 
-/* Fields of one number, a mean of every value that nothing reads. */
+/* Writes the cache program: fields of one number, and a mean of every unused value. */
 static void write_cache(const struct draft *draft, struct text *ops, struct text *fields) {
     static const char *const last[] = {"Max", "Min", "Mean"}, *const types[] = {
                                                                   "float16", "bfloat16", "float32"};
@@ -137,7 +136,7 @@ static void sum_up(struct text *ops, const char *name, int *sums) {
     ++*sums;
 }
 
-/* The sum of all fields, and of what nothing reads. */
+/* Writes the index program: the sum of all fields and unused values. */
 static void write_index(const struct draft *draft, struct text *ops) {
     const struct program *program = &draft->program[INDEX], *cache = &draft->program[CACHE];
     char name[16];
@@ -161,7 +160,7 @@ static void write_index(const struct draft *draft, struct text *ops) {
                sums - 1, draft->unites ? " h second=1" : "");
 }
 
-/* In JSON. */
+/* Returns the flow as JSON. */
 static char *write_spec(const struct draft *draft) {
     struct text fields = {0}, cache = {0}, index = {0}, spec = {0};
     write_cache(draft, &cache, &fields);
@@ -228,13 +227,13 @@ static void begin(struct dice *dice, struct draft *draft) {
     }
 }
 
-/* Whether it divides the page. */
+/* Whether the block size divides the page. */
 static bool is_block(const struct draft *draft) {
     int page = atoi(strstr(draft->attention, "'page_size': ") + strlen("'page_size': "));
     return draft->block_size > 0 && page % draft->block_size == 0;
 }
 
-/* Constants of several numbers need an op of their own. */
+/* Prints a flow; constants of several numbers need an op of their own. */
 static void print_flow(struct dice *dice) {
     struct draft draft;
     begin(dice, &draft);

@@ -1,11 +1,11 @@
-/* A library to be preloaded: the call of that number, of those of one kind, fails.
+/* A library to preload: call NUMBER of a kind fails.
 
-       KVMILL_INJECT=KIND:NUMBER     KIND: memory open write rename sync fork; NUMBER 0: none
-       KVMILL_INJECT_COUNT=FILE      how many there were, and how many blocks of memory are left;
-                                     FILE.places of NUMBER 0: the first of each way to a call
+     KVMILL_INJECT=KIND:NUMBER     KIND: memory open write rename sync fork; NUMBER 0: no failure
+     KVMILL_INJECT_COUNT=FILE      gets the number of calls, and of blocks that were not freed;
+                                   for NUMBER 0, FILE.places gets the first call of each way
 
-   In the process that begins alone, not in its children.  Calls that libc makes of its own are not
-   seen, except for those of malloc.  Blocks count where the command or its library took them.
+   Only the first process counts, not its children.  Calls inside libc are not counted, except to
+   malloc.  Blocks are counted if the command or its library allocated them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
@@ -109,7 +109,7 @@ static struct block {
 static long block_count;
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 
-/* Where the block is, or an empty place where it would be. */
+/* Returns the block's place, or the empty place where it would be. */
 static struct block *place_of(const void *data) {
     size_t at = (uintptr_t)data / 16 * 0x9e3779b97f4a7c15 >> 48;
     while (blocks[at].data != NULL && blocks[at].data != data)
@@ -117,7 +117,8 @@ static struct block *place_of(const void *data) {
     return &blocks[at];
 }
 
-/* What comes after an empty place moves there, so that it is found. */
+/* Removes a block.  Blocks after it that collide move to the empty place, so that they are
+   found. */
 static void remove_block(struct block *place) {
     size_t at = (size_t)(place - blocks);
     block_count--;
@@ -189,7 +190,7 @@ __attribute__((constructor)) static void begin(void) {
             kind_to_fail = (enum kind)kind;
         }
     snprintf(count_file, sizeof count_file, "%s", file);
-    hash_way(); /* it loads a library the first time */
+    hash_way(); /* loads a library the first time */
     unsetenv("KVMILL_INJECT");
     process = getpid();
 }
@@ -270,7 +271,7 @@ void free(void *data) {
 
 /* ---- Files ---- */
 
-/* The next function of that name, or a failure. */
+/* Defines a function that calls the next one of its name, or fails. */
 #define WRAP(KIND, TYPE, FAILURE, NAME, PARAMETERS, ...)                                           \
     TYPE NAME PARAMETERS {                                                                         \
         NEXT(NAME);                                                                                \

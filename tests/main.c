@@ -1,4 +1,4 @@
-/* The main function of test programs that have none of their own.
+/* The main function of test programs without their own.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"

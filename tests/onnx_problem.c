@@ -18,7 +18,7 @@ enum {
     STARTS = KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES
 };
 
-/* ---- What is wanted, in words ---- */
+/* ---- Settings ---- */
 
 #define AS(name, member) SETTING_OF(struct onnx_problem, name, member)
 #define OF(member)       AS(#member, member)
@@ -136,7 +136,7 @@ static void open_numbers(struct onnx_problem *problem, int i, const int64_t *num
         memcpy(tensor_element(&problem->tensor[i], b), &numbers[b], 8);
 }
 
-/* Rows of a present, from one on. */
+/* Opens a view of rows of a present, from `first` on. */
 static void open_view(struct onnx_problem *problem, int i, int present, int64_t first,
                       int64_t rows) {
     struct fenced_tensor *view = &problem->tensor[i];
@@ -189,7 +189,7 @@ static int64_t start_of(const struct onnx_problem *problem, int64_t b) {
     return problem->has_starts ? problem->starts[b] : 0;
 }
 
-/* The op may look at the row. */
+/* Whether the op may read the row. */
 static bool is_valid(const struct onnx_problem *problem, int tensor, int64_t b, int64_t r) {
     int64_t start = start_of(problem, b);
     if (problem->step && (tensor == PAST || tensor == PAST + 1))
@@ -265,9 +265,9 @@ void onnx_close(struct onnx_problem *problem) {
     tensors_close(problem->tensor, ONNX_TENSORS);
 }
 
-/* ---- What the oracle says ---- */
+/* ---- The oracle ---- */
 
-/* Rows [0, rows) of a tensor into `all` rows of each head, from row `at` on. */
+/* Copies rows [0, rows) of a tensor into `all` rows of each head, from row `at` on. */
 static void take_rows(const struct onnx_problem *problem, int tensor, int64_t heads, int64_t rows,
                       int64_t at, int64_t all, double *to) {
     int64_t dim = dim_of(problem, tensor);
@@ -386,7 +386,7 @@ kvmill_status onnx_plan(const struct onnx_problem *problem, const kvmill_plan_op
                          : kvmill_plan_attention(&op, options, plan, error);
 }
 
-/* Y, both presents, QK. */
+/* Returns the outputs: Y, both presents, QK, and the past in place. */
 static uint64_t outputs_of(const struct onnx_problem *problem) {
     return UINT64_C(15) << Y | (problem->in_place ? UINT64_C(3) << PAST : 0);
 }
@@ -402,7 +402,7 @@ kvmill_status onnx_run(const struct onnx_problem *problem, const kvmill_plan *pl
 
 /* ---- Judging ---- */
 
-/* Elements of an output; error NULL: they are exact. */
+/* Whether an output is right; error NULL: its elements are exact. */
 static bool is_output_right(const struct onnx_problem *problem, int tensor, int64_t heads,
                             int64_t rows, int64_t dim, const double *want, const double *error) {
     DLDataType type = problem->given[tensor]->dtype;

@@ -41,7 +41,7 @@ static void put_float(struct text *message, int field, float value) {
     append(message, &value, sizeof value);
 }
 
-/* `inner` is released. */
+/* Adds a message and releases `inner`. */
 static void put_message(struct text *message, int field, struct text *inner) {
     onnx_put_bytes(message, field, inner->length ? inner->data : "", inner->length);
     text_free(inner);
@@ -51,12 +51,12 @@ static void put_message(struct text *message, int field, struct text *inner) {
 
 static const struct type {
     const char *name;
-    int number, bytes; /* of an element, where they can be written */
+    int number, bytes; /* of an element; 0: cannot be written */
 } types[] = {{"float32", 1, 4},   {"uint8", 2, 1},  {"int8", 3, 0}, {"int32", 6, 4},
              {"int64", 7, 8},     {"string", 8, 0}, {"bool", 9, 0}, {"float16", 10, 0},
              {"bfloat16", 16, 0}, {"int4", 22, 0}};
 
-/* By its name, or any other number. */
+/* Returns a type by its name or number. */
 static struct type type_of(const char *word) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcmp(types[i].name, word) == 0)
@@ -79,7 +79,7 @@ static void put_dim(struct text *shape, const char *word) {
     put_message(shape, 1, &dim);
 }
 
-/* ValueInfoProto: NAME TYPE EXTENT ... */
+/* Adds a ValueInfoProto: NAME TYPE EXTENT ... */
 static void put_info(struct text *graph, int field, char **words, int count) {
     struct text info = {0}, type = {0}, tensor = {0}, shape = {0};
     bool typed = strcmp(words[1], "-") != 0, shaped = count < 3 || strcmp(words[2], "-") != 0;
@@ -181,7 +181,7 @@ static int fill_value(struct text *attribute, char *value) {
     return 2;
 }
 
-/* TYPE:NUMBER, without extents */
+/* Fills a tensor of one element, "TYPE:NUMBER", without extents. */
 static int fill_scalar(struct text *attribute, char *value) {
     struct text tensor = {0};
     char *colon = strchr(value, ':');

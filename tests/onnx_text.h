@@ -22,10 +22,10 @@
 
 #include "../base/text.h"
 
-/* The file of that text; bails out where the text is wrong.  Release with text_free. */
+/* Writes the model of a text; bails out if the text is wrong.  Release with text_free. */
 void onnx_write(const char *description, struct text *file);
 
-/* Fields of a message, for files that are not as they should be. */
+/* Append fields of a message, for malformed files. */
 void onnx_put_varint(struct text *message, uint64_t value);
 void onnx_put_number(struct text *message, int field, uint64_t value);
 void onnx_put_bytes(struct text *message, int field, const void *data, size_t length);

@@ -14,8 +14,8 @@ struct test {
 };
 void add_test(struct test *test);
 
-/* TEST(NAME) { ... } defines a test of its program.  Tests run in the order of the file: those that
-   the command line names, or all. */
+/* TEST(NAME) { ... } defines a test of its program.  Tests run in the order of the file: all, or
+   those named on the command line. */
 #define TEST(NAME)                                                                                 \
     static void test_##NAME(void);                                                                 \
     __attribute__((constructor)) static void add_##NAME(void) {                                    \
@@ -24,7 +24,7 @@ void add_test(struct test *test);
     }                                                                                              \
     static void test_##NAME(void)
 
-/* Random numbers of a program. */
+/* Defines the random numbers of a program. */
 #define DICE(WORDS)                                                                                \
     static struct dice dice;                                                                       \
     __attribute__((constructor)) static void take_dice(void) {                                     \
@@ -35,7 +35,7 @@ void add_test(struct test *test);
 /* Runs before the first test, if the program defines it. */
 void before_tests(void);
 
-/* For programs with a main of their own; returns its exit code. */
+/* Runs the tests, for programs with a main of their own; returns its exit code. */
 int run_tests(char **names);
 
 #endif

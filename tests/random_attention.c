@@ -7,7 +7,7 @@
 
 /* ---- Types and formats ---- */
 
-/* V's attributes by the names of K's. */
+/* Sets V's attributes, which have the names of K's in `settings`. */
 static void say_of_values(struct attention *a, const char *settings) {
     char text[96];
     for (struct setting setting; setting_next(&settings, &setting);) {
@@ -16,7 +16,8 @@ static void say_of_values(struct attention *a, const char *settings) {
     }
 }
 
-/* Groups that do not divide a row are all of it; odd rows have no nibbles, short ones no blocks. */
+/* Makes a format valid: a group that does not divide a row becomes the row; odd rows get no
+   nibbles, and rows without whole blocks no blocks. */
 static void mend_format(int64_t dim, int64_t *bits, int64_t *group, DLDataType *T2,
                         const char **blocks) {
     int64_t multiple = *bits == 4 ? 2 : 1;
@@ -74,7 +75,7 @@ static void choose_types(struct attention *a, struct dice *dice) {
     }
 }
 
-/* Whole groups and blocks of K's rows. */
+/* Chooses V as a view of K's rows: whole groups and blocks. */
 static void choose_view(struct attention *a, struct dice *dice) {
     kvmill_cache_attention *op = &a->op;
     int64_t unit = op->cache_format != NULL ? 32 : op->quant_bit != 0 ? op->quant_group : 1;
@@ -100,7 +101,7 @@ static void choose_place(struct attention *a, struct dice *dice) {
     a->spread = dice_once_in(dice, 3) && a->op.cache_layout < 4 ? SPREAD : DENSE;
 }
 
-/* Tiles have rows of a head side by side, and page sizes of whole ones. */
+/* Places tiles: rows of a head are adjacent, and pages are whole tiles. */
 static void set_places_of_tiles(struct attention *a, struct dice *dice) {
     a->op.cache_layout = !a->op.dynamic_batching                          ? 1
                          : a->op.cache_mode == 1 && dice_once_in(dice, 2) ? 4
@@ -109,7 +110,7 @@ static void set_places_of_tiles(struct attention *a, struct dice *dice) {
     a->spread = DENSE;
 }
 
-/* Pages of one head's rows. */
+/* Places transposed pages, which have rows of one head. */
 static void set_places_of_transposed(struct attention *a, int64_t page_size, struct dice *dice) {
     a->op.dynamic_batching = a->op.cache_mode = 1;
     a->op.cache_layout = PICK(dice, 3, 4);
@@ -125,7 +126,7 @@ static bool can_be_tiles(int64_t dim, int64_t bits, int64_t group) {
     return bits > 0 && dim % (128 / bits) == 0 && group % (32 / bits) == 0;
 }
 
-/* What can be in tiles is, now and then. */
+/* Sometimes chooses tiles, if the cache can have them. */
 static void choose_order(struct attention *a, struct dice *dice) {
     kvmill_cache_attention *op = &a->op;
     int64_t value_dim = op->value_head_dim ? op->value_head_dim : op->head_dim;
@@ -204,7 +205,7 @@ static int64_t choose_start(enum kind kind, struct dice *dice) {
     return PICK(dice, 1, 2, 15, 16, 40, 127, 130, 260);
 }
 
-/* Multiplications of the oracle. */
+/* Returns the multiplications of the oracle. */
 static int64_t work_of(const struct attention *a) {
     int64_t heads = a->which == KEY_VALUE_CACHE ? a->op.num_kv_heads : a->op.num_heads, sum = 0;
     for (int64_t b = 0; b < a->sequences; b++)
@@ -217,7 +218,7 @@ static bool is_affordable(const struct attention *a) {
     return work_of(a) <= most;
 }
 
-/* Smaller until the oracle is done in a moment. */
+/* Makes the problem smaller until the oracle is fast. */
 static void make_affordable(struct attention *a) {
     while (a->sequences > 1 && !is_affordable(a))
         a->sequences--;
@@ -265,9 +266,9 @@ void random_attention(struct attention *a, enum kind kind, struct dice *dice) {
     random_lengths(a, kind, dice);
 }
 
-/* ---- What kernels are for ---- */
+/* ---- Problems for kernels ---- */
 
-/* By the number of an element. */
+/* Names of types by the number of the element. */
 static const char *const type_names[] = {[0] = "float32",
                                          [KVMILL_F32] = "float32",
                                          [KVMILL_F16] = "float16",
@@ -304,7 +305,7 @@ static bool is_same_format(const struct kvmill_format *a, const struct kvmill_fo
            a->quant_group == b->quant_group;
 }
 
-/* What V has where K is transposed. */
+/* Returns the format of V for a transposed K. */
 static struct kvmill_format without_pages(const struct kvmill_format *format) {
     struct kvmill_format plain = *format;
     if (oracle_is_transposed(format)) {
@@ -332,7 +333,8 @@ static void set_formats(struct attention *a, int activation, const struct kvmill
     say_of_values(a, text);
 }
 
-/* As many query heads as one call takes at one token, or fewer at more tokens. */
+/* Chooses heads and tokens: a call's rows are the query heads of one token, or fewer heads of more
+   tokens. */
 static void fill_rows(struct attention *a, int64_t rows, struct dice *dice) {
     bool decode = rows <= 71 && dice_once_in(dice, 2);
     int64_t ratio = decode ? rows : PICK(dice, 1, 2, 3, 4, 5, 7, 8);

@@ -8,22 +8,22 @@
 
 #include "attention.h"
 
-/* What lengths are like. */
+/* Kinds of lengths. */
 enum kind { DECODE, CHUNK, PREFILL, MIXED, LONG, KINDS };
 extern const char *const random_kinds[KINDS];
 
-/* One of some integers. */
+/* Returns one of some integers. */
 #define PICK(dice, ...)                                                                            \
     ((const int64_t[]){                                                                            \
         __VA_ARGS__}[dice_range(dice, 0, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t) - 1)])
 
-/* A problem whose oracle is done in a moment. */
+/* Makes a problem that the oracle computes quickly. */
 void random_attention(struct attention *attention, enum kind kind, struct dice *dice);
 
-/* One that the kernel is for: KVMILL_ATTEND, KVMILL_WRITE_ROWS or KVMILL_READ_ROWS. */
+/* Makes a problem for the kernel: KVMILL_ATTEND, KVMILL_WRITE_ROWS or KVMILL_READ_ROWS. */
 void random_fit(struct attention *attention, const struct kvmill_kernel *kernel, struct dice *dice);
 
-/* Other lengths. */
+/* Draws other lengths. */
 void random_lengths(struct attention *attention, enum kind kind, struct dice *dice);
 
 #endif

@@ -1,5 +1,5 @@
-/* What doc/recipes.md makes of a family: kernel NORMS of 64 elements is chosen where it fits, and
-   it and the portable one compute norms.
+/* Tests the family that doc/recipes.md makes: kernel NORMS of 64 elements is chosen if it fits, and
+   both this kernel and the portable one compute norms.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -28,7 +28,7 @@ static const struct kvmill_kernel *chosen(int64_t dim) {
     return kvmill_select_kernel(&search, &wanted).by_size.kernel;
 }
 
-/* Rows 1 to 7 alone are asked for. */
+/* Calls the kernel for rows 1 to 7 only. */
 static int computes(const struct kvmill_kernel *kernel) {
     float x[ROWS * DIM], norms[ROWS] = {-1, [ROWS - 1] = -1};
     for (int i = 0; i < ROWS * DIM; i++)

@@ -10,7 +10,7 @@ enum { TYPES = sizeof types / sizeof *types };
 
 /* ---- Random ones ---- */
 
-/* What an op takes: letters of b(ools), i, u, f; and how many. */
+/* An op: the kinds of types that it takes, by letters b(ool), i, u, f; and how many operands. */
 struct op {
     const char *name, *kinds;
     int operands;
@@ -35,7 +35,7 @@ struct draft {
 };
 
 static const char *draw(struct dice *dice) {
-    /* Floats as often as all others. */
+    /* Floats as often as all other types. */
     return types[dice_once_in(dice, 2) ? dice_range(dice, 0, 3) : dice_range(dice, 0, TYPES - 1)];
 }
 
@@ -52,7 +52,7 @@ static int add_value(struct draft *draft, const char *type, const char *prefix) 
     return value;
 }
 
-/* A value of the type, the newest more often; -1: there is none. */
+/* Returns a value of the type, preferably a new one, or -1. */
 static int pick(struct draft *draft, const char *type) {
     int found = -1;
     for (int value = draft->values - 1; value >= 0; value--)
@@ -61,20 +61,20 @@ static int pick(struct draft *draft, const char *type) {
     return found;
 }
 
-/* "%a, %b" */
+/* Prints "%a, %b". */
 static void print_values(const struct draft *draft, const int *values, int count) {
     for (int i = 0; i < count; i++)
         printf("%s%%%s", i ? ", " : "", draft->name[values[i]]);
 }
 
-/* "tensor<f32>, tensor<i1>", each in such quotes and of such a shape. */
+/* Prints "tensor<f32>, tensor<i1>", each with this quote and shape. */
 static void print_tensors(const char *quote, const char *shape, const char *const *types_of,
                           int count) {
     for (int i = 0; i < count; i++)
         printf("%s%stensor<%s%s>%s", i ? ", " : "", quote, shape, types_of[i], quote);
 }
 
-/* "%v3 = \"stablehlo.add\"(%a, %b) ATTRIBUTES : (...) -> ..." */
+/* Prints "%v3 = \"stablehlo.add\"(%a, %b) ATTRIBUTES : (...) -> ...". */
 static void print_step(struct draft *draft, const char *name, const char *attributes,
                        const char *result, const int *operands, int count) {
     const char *operand_types[3];
@@ -146,7 +146,7 @@ static void print_constant(struct draft *draft) {
     add_value(draft, type, "v");
 }
 
-/* From outside: nothing is printed. */
+/* Adds a capture; prints nothing. */
 static void take_capture(struct draft *draft) {
     if (draft->captures == 3)
         return;
@@ -162,7 +162,7 @@ static void print_random(struct draft *draft) {
     (which < sizeof prints / sizeof *prints ? prints[which] : print_op)(draft);
 }
 
-/* The last value as one of that type. */
+/* Converts the last value to the type. */
 static int print_result(struct draft *draft, const char *type) {
     int last = draft->values - 1;
     if (draft->type[last] != type)
@@ -182,7 +182,7 @@ static void print_return(struct draft *draft, const char *const *results, int sl
     print_tensors("", "", results, slots);
 }
 
-/* Arguments, then steps. */
+/* Prints arguments, then steps. */
 static void print_region(struct draft *draft, const char *const *results, int slots) {
     printf("\"update_computation\": \"^bb0(");
     for (int i = 0; i < 2 * slots; i++) {
@@ -196,7 +196,7 @@ static void print_region(struct draft *draft, const char *const *results, int sl
     printf("\"");
 }
 
-/* A type that may become the result's. */
+/* Returns a type that can be promoted to the result's. */
 static const char *narrower(struct dice *dice, const char *result) {
     static const char *const promotions[][2] = {
         {"f16", "f32"}, {"bf16", "f32"}, {"f32", "f64"}, {"bf16", "f64"}, {"i8", "i32"},
@@ -247,7 +247,7 @@ void print_random_regions(struct dice *dice, int count) {
     printf("]}\n");
 }
 
-/* ---- Read back ---- */
+/* ---- Reading back ---- */
 
 static kvmill_element_type type_of(const char *word) {
     kvmill_element_type type = {.dtype = {0}};
@@ -256,7 +256,7 @@ static kvmill_element_type type_of(const char *word) {
     return type;
 }
 
-/* "r0", "u0" and "w0" are arguments, "v0" steps. */
+/* Returns a value's number: "r0", "u0" and "w0" are arguments, "v0" is a step. */
 static int32_t value_of(const struct read_region *it, const char *word) {
     int number = atoi(word + 1);
     return word[0] == 'r' ? number : word[0] == 'v' ? 2 * it->slots + number : it->slots + number;
@@ -278,7 +278,7 @@ static void read_number(kvmill_region_op *op, struct read_region *it, const char
         it->capture[op->value[0]] = op->element;
 }
 
-/* "v1 compare_LT i1 f32 r0 u0"; what begins with w is implied by the types. */
+/* Reads "v1 compare_LT i1 f32 r0 u0"; the types imply steps that begin with w. */
 static void read_step(struct read_region *it, char *words) {
     char *rest = words, *word = strtok_r(rest, " ", &rest);
     kvmill_region_op *op = &it->ops[it->region.op_count];

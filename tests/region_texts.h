@@ -1,5 +1,5 @@
-/* Random regions as spec files, for kernels to be made of; and regions read back from what kernels
-   say.
+/* Random regions as spec files, for making kernels; and regions read back from the programs of
+   kernels.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_REGION_TEXTS_H
@@ -8,10 +8,10 @@
 #include "../ops/region.h"
 #include "fence.h"
 
-/* To standard output: a spec file with as many scatters, each with a region of its own. */
+/* Prints a spec file with `count` scatters to standard output; each has its own region. */
 void print_random_regions(struct dice *dice, int count);
 
-/* A region, and what its scatter has; points into itself. */
+/* A region, and the types of its scatter; points into itself. */
 struct read_region {
     kvmill_region region;
     int slots;
@@ -23,7 +23,7 @@ struct read_region {
     char words[8192];
 };
 
-/* The region of a kernel's program.  Any other text ends the test. */
+/* Reads the region of a kernel's program; any other text ends the test. */
 void read_region(const char *program, struct read_region *it);
 
 #endif

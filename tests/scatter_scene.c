@@ -24,7 +24,7 @@ static void open_tensor(struct scene *scene, int i, DLDataType dtype, const stru
     scene->given[i] = &scene->tensor[i].dl;
 }
 
-/* Where the words "past=", "update=", "starts=", "present=" or those of strides go. */
+/* Reads "past=", "update=", "starts=", "present=" or their strides. */
 static bool take_dims(struct dims *dims, const struct setting *setting) {
     static const char *const names[] = {"past", "update", "starts", "present"};
     for (int i = 0; i < SCATTER_TENSORS; i++) {
@@ -50,7 +50,7 @@ static void open_indices(struct scene *scene, const struct dims *dims) {
         memcpy(tensor_element(&scene->tensor[INDICES], b), &dims->dims[b], 8);
 }
 
-/* Words without a value, and others of one. */
+/* Reads words without a value, and the other words with one. */
 static bool take_word(struct scene *scene, const struct setting *setting) {
     if (strcmp(setting->name, "axis") == 0)
         scene->axis = setting_integer(setting->value);
@@ -118,7 +118,7 @@ kvmill_status scene_plan_as_given(const struct scene *scene, const kvmill_plan_o
     return kvmill_plan_tensor_scatter(&op, options, plan, error);
 }
 
-/* Without data, some of its dims open. */
+/* A tensor without data; some of its dims may be open. */
 struct prototype {
     DLTensor dl;
     int64_t shape[MOST_DIMS];
@@ -166,7 +166,7 @@ void scene_expect(const struct scene *scene, struct fenced_tensor *expected) {
                           scene->given[UPDATE], scene->given[INDICES], &expected->dl);
 }
 
-/* The output is as expected, all else as before. */
+/* Whether the output is as expected, and everything else unchanged. */
 static bool is_right(const struct scene *scene, const struct fenced_tensor *before,
                      const struct fenced_tensor *expected) {
     int64_t where;
@@ -177,7 +177,7 @@ static bool is_right(const struct scene *scene, const struct fenced_tensor *befo
            tensors_are_kept(scene->tensor, before, SCATTER_TENSORS, output_bit(scene), "a scatter");
 }
 
-/* ---- Running it in every way there is ---- */
+/* ---- Running a scene in every possible way ---- */
 
 kvmill_status scene_run_way(const struct scene *scene, int way, const kvmill_plan *plan,
                             kvmill_error *error) {
@@ -214,7 +214,7 @@ bool scene_run_ways(struct scene *scene, const kvmill_plan *plan,
     return good;
 }
 
-/* With and without packs; closes the scene and what is expected of it. */
+/* Runs with and without packs; closes the scene and its expected output. */
 static void run_expecting(struct scene *scene, struct fenced_tensor *expected, const char *name) {
     bool good = true;
     fence_explain_traps(name);

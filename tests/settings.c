@@ -51,7 +51,7 @@ DLDataType setting_type(const char *value) {
     return (DLDataType){(uint8_t)code, (uint8_t)bits, (uint16_t)lanes};
 }
 
-/* Attributes keep a pointer to their word: the last few live on. */
+/* Returns a copy of a word: attributes keep a pointer to it.  The last 64 copies are valid. */
 static const char *keep(const char *word) {
     static char kept[64][16];
     static int last;
@@ -123,7 +123,7 @@ int setting_spread(const char *value, int64_t *integers, int64_t count) {
 
 /* ---- Alternatives ---- */
 
-/* Where an alternative ends: at a bar or a brace that is not inside another one. */
+/* Returns the end of an alternative: a bar or brace that is not inside another brace. */
 static const char *end_of(const char *at) {
     for (int depth = 0; depth > 0 || (*at != '|' && *at != '}'); at++) {
         must(*at != '\0', "a brace is missing");
@@ -193,7 +193,7 @@ void setting_fill(const struct op_struct *part, void *base, const char *settings
     setting_say(settings, dice, &(struct filled){part, base}, fill_one);
 }
 
-/* ---- Tensors that are not as they were ---- */
+/* ---- Changed tensors ---- */
 
 void bent_from(struct bent *bent, const DLTensor *good) {
     bent->dl = *good;
@@ -207,7 +207,7 @@ static void fill(int64_t *list, const char *value) {
         list[d] = setting_integer(value);
 }
 
-/* Whatever has no value. */
+/* Applies a change without a value. */
 static bool bent_so(struct bent *bent, const char *word) {
     if (strcmp(word, "more") == 0)
         bent->dl.ndim++;

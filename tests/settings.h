@@ -1,4 +1,4 @@
-/* Attributes of ops in words: "num_heads=6 T1=float16 softcap=nan", by the ops' descriptions; and
+/* Attributes of ops in words, by the ops' descriptions: "num_heads=6 T1=float16 softcap=nan"; and
    changes to tensors.
 
    SPDX-License-Identifier: Apache-2.0 */
@@ -13,37 +13,38 @@ struct setting {
     char name[48], value[192];
 };
 
-/* The next word of a text, which moves on; false at its end. */
+/* Reads the next word and moves `text` past it; returns false at the end. */
 bool setting_next(const char **text, struct setting *setting);
 
-/* The integers of a value, "7,0,12"; "max" and "min" are those of int64_t.  Returns how many. */
+/* Read the integers of a value, "7,0,12"; "max" and "min" are those of int64_t.  Returns how
+   many. */
 int setting_integers(const char *value, int64_t *integers, int most);
 int64_t setting_integer(const char *value);
 
-/* An element type; "none" is no type, and "code.bits.lanes" one without a name. */
+/* Returns an element type.  "none" is no type; "code.bits.lanes" is for types without a name. */
 DLDataType setting_type(const char *value);
 
-/* Set the attribute with this name; false if there is none.  "-" is ignored. */
+/* Sets the attribute with this name; returns false if it does not exist.  "-" is ignored. */
 bool setting_apply(const struct setting *setting, const struct op_struct *part, void *base);
 
-/* Settings may have alternatives in braces, "T1={float32|float16}", which may be nested; `pick`
- * chooses one of this many. */
+/* Chooses among alternatives in braces, "T1={float32|float16}", which may be nested: `pick` returns
+   the index of one. */
 void setting_choose(const char *settings, int64_t (*pick)(void *context, int64_t alternatives),
                     void *context, char *chosen, size_t size);
 
 /* A `pick` that chooses at random. */
 int64_t setting_roll(void *dice, int64_t alternatives);
 
-/* Pass all settings of a text to `say`, with alternatives chosen at random; one that it does not
- * know ends the program. */
+/* Passes all settings of a text to `say`, with alternatives chosen at random; a setting that it
+   does not know ends the program. */
 void setting_say(const char *settings, struct dice *dice, void *to,
                  bool (*say)(void *to, const struct setting *setting));
 
-/* The same for attributes only; others get their defaults. */
+/* Sets attributes from a text; the others get their defaults. */
 void setting_fill(const struct op_struct *part, void *base, const char *settings,
                   struct dice *dice);
 
-/* Attributes that are tensors become those of a call, which has `count` tensors. */
+/* Gives attributes that are tensors the tensors of a call, which has `count` of them. */
 void setting_tensors(const struct op *op, void *base, const DLTensor *const *tensors, int count);
 
 /* A member of a struct that settings can set; the last entry has no name. */
@@ -60,10 +61,10 @@ struct wanted_setting {
     {name, offsetof(base, member), SETTING_KIND(((base *)NULL)->member)}
 /* clang-format on */
 
-/* How many values the setting has; -1: no member has this name. */
+/* Sets the member; returns how many values the setting has, or -1 if no member has this name. */
 int setting_want(const struct setting *setting, const struct wanted_setting *wanted, void *base);
 
-/* One integer for all, or a list; returns how many values there are. */
+/* Reads one integer for all, or a list; returns how many values were given. */
 int setting_spread(const char *value, int64_t *integers, int64_t count);
 
 /* ---- Changes to tensors ---- */
@@ -73,11 +74,12 @@ struct bent {
     int64_t shape[MOST_DIMS + 1], strides[MOST_DIMS + 1];
 };
 
-/* An unchanged tensor. */
+/* Copies a tensor without changes. */
 void bent_from(struct bent *bent, const DLTensor *good);
 
-/* rank, type, shape, strides, offset (of bytes), .N (a dim); dims, stride: of all axes; "more", a
-   dim; "empty", "device", "no-data", "no-shape".  False: it is another word. */
+/* Applies a change: rank, type, shape, strides, offset (of bytes), .N (a dim); dims, stride: of all
+   axes; "more", one more dim; "empty", "device", "no-data", "no-shape".  Returns false for any
+   other word. */
 bool bent_by(struct bent *bent, const char *word, const char *value);
 
 #endif

@@ -23,7 +23,8 @@ struct sweep_key made_key(int which) {
                               .flops = which % 3 == 1 ? 4e9 : 0};
 }
 
-/* Time over that of the default: valleys in the logarithm of the tile and in the strip. */
+/* Returns the time relative to the default's: valleys in the logarithm of the tile and in the
+   strip. */
 static double slowness(int tile, int strip, int path) {
     double t = log2(tile) - 3, s = strip - 4;
     return (1 + 0.05 * t * t + 0.03 * s * s + 0.1 * (1 - path)) / 1.42 / 1.0563380281690140;

@@ -1,5 +1,5 @@
-/* What the public interface promises beside results: texts, names, the choice of kernels and the
-   caps on it.
+/* Promises of the public interface besides results: texts, names, the choice of kernels and caps on
+   it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "case_table.h"
@@ -29,7 +29,8 @@ static kvmill_plan_options all_packs(const char *isa) {
 
 enum { TEXT_SIZE = 1024 };
 
-/* What the plan says of itself, until the next call; "" and a remark where there is none. */
+/* Returns the plan's description, valid until the next call; "" after a remark if planning
+   fails. */
 static const char *describe(const char *settings, const kvmill_plan_options *options) {
     kvmill_plan *plan;
     kvmill_error error;
@@ -47,7 +48,7 @@ static bool says(const char *text, const char *words) {
     return found;
 }
 
-/* A shape that configs/specs/test.json has kernels for: 3 heads, 2 rows of 7 bytes. */
+/* A shape that the kernels of configs/specs/test.json fit: 3 heads, 2 rows of 7 bytes. */
 static const char usual[] = "dtype=uint8 past=2,3,9,7 update=2,3,2,7 starts=0,0";
 
 /* ---- Texts ---- */
@@ -93,7 +94,7 @@ TEST(describe) {
     kvmill_plan_destroy(plan);
 }
 
-/* Shapes of any rank in a message of 256 bytes. */
+/* Messages of 256 bytes show shapes of any rank. */
 TEST(long_texts) {
     int64_t dims[64];
     kvmill_error error;
@@ -116,7 +117,7 @@ TEST(long_texts) {
 
 /* ---- Instruction sets ---- */
 
-/* Each is better than those before it that are there. */
+/* Whether each instruction set is better than the existing ones before it. */
 static bool in_order(const char *const *names) {
     int last = -1;
     for (; *names != NULL; names++) {
@@ -142,7 +143,8 @@ TEST(isas) {
     ok(!kvmill_isa_usable("neon") || !kvmill_isa_usable("avx2"), "no CPU is two at a time");
 }
 
-/* Packs are built for the instruction sets that configure was told. */
+/* Whether the pack stores with an instruction set: a pack has only those that configure was
+   given. */
 static bool stores_with(const kvmill_pack *pack, const char *isa) {
     for (uint32_t i = 0; i < pack->count; i++)
         if (pack->kernels[i]->family == KVMILL_STORE_ROWS &&
@@ -151,7 +153,7 @@ static bool stores_with(const kvmill_pack *pack, const char *isa) {
     return false;
 }
 
-/* The best usable instruction set that `cap` allows, of those that the pack has kernels for. */
+/* Returns the best usable instruction set up to `cap` that the pack has kernels for. */
 static const char *best_isa(const kvmill_pack *pack, const char *cap) {
     const char *best = "scalar", *name;
     for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL && i <= isa_rank(cap); i++)
@@ -160,7 +162,8 @@ static const char *best_isa(const kvmill_pack *pack, const char *cap) {
     return best;
 }
 
-/* Rows of 7 are the tests' pack's; the default pack may have more instruction sets. */
+/* Whether the plan uses the tests' pack for rows of 7; the default pack may have more instruction
+   sets. */
 static bool uses_best(const char *text, const char *cap) {
     char store[64], keep[64];
     snprintf(store, sizeof store, "d7_linear__%s_", best_isa(&kvmill_pack_kvmill_test, cap));
@@ -168,7 +171,7 @@ static bool uses_best(const char *text, const char *cap) {
     return says(text, store) && says(text, keep);
 }
 
-/* KVMILL_ISA of the environment this test was started in caps everything else. */
+/* KVMILL_ISA when this test was started; it caps everything else. */
 static char outer_cap[32];
 
 static const char *lower(const char *a, const char *b) {
@@ -241,7 +244,7 @@ ROWS(portable, 4) {
     ok(good && says(text, "kvmill_store_rows__portable"), "portable: %s", cells[0]);
 }
 
-/* Kernels of one family, told apart by their symbols. */
+/* A kernel of one family; only the symbol distinguishes it. */
 static void run_nothing(const void *problem, int64_t first, int64_t last) {
     (void)problem;
     (void)first;
@@ -275,7 +278,7 @@ static const struct kvmill_kernel *made_kernel(const char *symbol) {
     bail_out("no kernel %s", symbol);
 }
 
-/* WHAT TAKEN KERNEL...: the choice out of a pack of these kernels. */
+/* WHAT TAKEN KERNEL...: chooses from a pack of these kernels. */
 ROWS(choice, 3) {
     const struct kvmill_kernel *list[4];
     kvmill_pack pack = {.abi = KVMILL_KERNEL_ABI, .name = "mine", .kernels = list};

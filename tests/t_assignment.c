@@ -1,4 +1,4 @@
-/* Which candidates a kernel needs for its problems, from sweeps that nobody measured.
+/* Which candidates a kernel needs for its problems, from invented sweeps.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tune/assignment.h"
@@ -19,7 +19,7 @@ static struct sweep_key key_of(const char *spec, const char *problem, int thread
     return key;
 }
 
-/* A candidate that is `speed` times as fast as the default; samples differ by half a per cent. */
+/* Adds a candidate that is `speed` times as fast as the default; samples differ by 0.5 %. */
 static void add(const struct sweep_key *key, const char *candidate, double speed, int64_t code,
                 int count) {
     double samples[SAMPLES], baseline[SAMPLES];
@@ -61,7 +61,7 @@ static void forget(void) {
     sweeps_free(&sweeps);
 }
 
-/* "PROBLEM A B C TAKEN" each: speeds of three candidates, and what is taken for it. */
+/* Each cell is "PROBLEM A B C TAKEN": the speeds of three candidates, and the chosen one. */
 ROWS(takes, 2) {
     char problems[MOST_CELLS][16], taken[MOST_CELLS][16];
     int count = 0;

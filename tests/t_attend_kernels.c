@@ -1,6 +1,5 @@
-/* Every kernel of every linked pack that attends, on a case of its own: against attention in double
-   precision, and once more with rows after the last one that have no numbers, where they are and
-   elsewhere.
+/* Tests every kernel of every linked pack that attends: with a case of its own against attention in
+   double precision; and again with next rows that are NaN, in the same memory and elsewhere.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
@@ -23,11 +22,11 @@ enum {
 struct rows {
     struct oracle_side side;
     int64_t stride, scale_stride;
-    struct fence data, scale;                 /* side by side, for the oracle */
-    struct fence data_of_call, scale_of_call; /* as far apart as the kernel wants them */
+    struct fence data, scale;                 /* contiguous, for the oracle */
+    struct fence data_of_call, scale_of_call; /* with the kernel's strides */
 };
 
-/* Rows of so many bytes, further apart; what is between them has no numbers. */
+/* Copies rows to `apart` with a larger stride; the gaps are NaN. */
 static void spread(const struct fence *rows, int64_t bytes, int64_t stride, struct fence *apart,
                    struct dice *dice) {
     int64_t count = bytes > 0 ? (int64_t)rows->size / bytes : 0;
@@ -38,7 +37,7 @@ static void spread(const struct fence *rows, int64_t bytes, int64_t stride, stru
         memcpy(apart->data + i * stride, rows->data + i * bytes, (size_t)bytes);
 }
 
-/* The first scale of some rows is negative, with its sign in the last byte. */
+/* Makes the first scale of some rows negative, with its sign in the last byte. */
 static void turn_signs(struct rows *rows, int64_t scale_bytes, int64_t count, struct dice *dice) {
     for (int64_t i = 0; i < count && scale_bytes > 0; i++)
         if (dice_once_in(dice, 3))
@@ -85,7 +84,7 @@ struct problem {
     double scale;
     struct rows key, value;
     struct fence query, output, workspace;
-    struct fence elsewhere; /* no rows */
+    struct fence elsewhere; /* memory without rows */
     struct kvmill_query_row row[MOST_CONSTANT_ROWS];
 };
 
@@ -128,8 +127,8 @@ static void close_problem(struct problem *p) {
         fence_close(fences[i]);
 }
 
-/* What the next call reads: so many rows, of the same addresses or, where kernels may fetch but not
-   read, of others; if it has no key there, they are the same, too. */
+/* What the next call reads: `rows` rows, at the same addresses or `elsewhere`, which kernels may
+   prefetch but not load; without keys, it has the same addresses, too. */
 struct next {
     int64_t rows;
     bool elsewhere, no_key;
@@ -192,7 +191,7 @@ static void expect_row(const struct problem *p, int64_t r, double *want) {
     }
 }
 
-/* What the kinds of arithmetic err at most, of the largest output. */
+/* The largest error of each kind of arithmetic, as a share of the largest output. */
 static const double bound_of_math[] = {
     [KVMILL_MATH_F32] = 2e-5, [KVMILL_MATH_NEAR] = 5e-4, [KVMILL_MATH_FAST] = 3e-3};
 
@@ -219,7 +218,7 @@ static bool row_is_right(const struct problem *p, int64_t r) {
 static const struct next nexts[] = {
     {AFTER, false, false}, {0, true, false}, {AFTER, true, false}, {AFTER, true, true}};
 
-/* The same bits, whatever the next call reads. */
+/* Whether the bits are the same for any next call. */
 static bool repeats(const struct kvmill_kernel *kernel, const struct problem *p, struct next next) {
     unsigned char *before = malloc(p->output.size);
     memcpy(before, p->output.data, p->output.size);

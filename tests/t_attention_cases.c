@@ -1,5 +1,5 @@
-/* The acceptance cases and the checklist of the cache attention reference, item by item; those of
-   quantising are t_convert's.  What is refused is in tests/tables/refusals/.
+/* The acceptance cases and the checklist of the cache attention reference, item by item.  t_convert
+   has those about quantising, tests/tables/refusals/ those about refusals.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "attention_scenes.h"
@@ -24,9 +24,9 @@ enum {
 
 static const char ops[] = "SsKkMm"; /* in the order of their bits */
 
-/* The opened scene with and without packs, on one thread and on some, against the oracle; leaves
-   the outputs of the last run.  Slow runs take two of these four for one scene, the others for the
-   next. */
+/* Runs the opened scene with and without packs, on one thread and on several, and compares with the
+   oracle; keeps the outputs of the last run.  Slow runs take two of these four for each scene, in
+   turn. */
 static bool attention_runs(struct attention *a) {
     static int scenes;
     bool good = true, crossed = scenes++ % 2 != 0;
@@ -43,7 +43,7 @@ static bool attention_runs(struct attention *a) {
 
 /* ---- Parameters, item by item: each value in each op that has it ---- */
 
-/* Which combination is wanted, and how many there are so far. */
+/* The number of the wanted combination, and how many exist so far. */
 struct combination {
     int64_t number, count;
 };
@@ -55,7 +55,7 @@ static int64_t pick(void *context, int64_t alternatives) {
     return picked;
 }
 
-/* One of the combinations; how many there are. */
+/* Chooses one of the combinations; returns how many exist. */
 static int64_t choose(const char *settings, int64_t number, char chosen[256]) {
     struct combination combination = {number, 1};
     setting_choose(settings, pick, &combination, chosen, 256);
@@ -75,7 +75,8 @@ static bool agrees(unsigned op, const char *settings) {
     return good;
 }
 
-/* ROW: name, ops, settings.  Slow runs take one combination in each op, another in the next one. */
+/* ROW: name, ops, settings.  Slow runs take one combination in each op, a different one each
+   time. */
 EACH_ROW(cache_attention, 3) {
     char chosen[256];
     bool good = true;
@@ -117,7 +118,7 @@ static int tensor_named(const char *name, size_t length) {
     bail_out("there is no tensor %s", name);
 }
 
-/* "query[3]=0.5,1/3": numbers from that one on; "query[*]=0": all of them. */
+/* Sets numbers: "query[3]=0.5,1/3" from index 3 on, "query[*]=0" all of them. */
 static void set_numbers(struct attention *a, const char *said) {
     double numbers[MOST];
     for (struct setting setting; setting_next(&said, &setting);) {
@@ -139,7 +140,7 @@ static int64_t count_nan(const struct attention *a, int tensor) {
     return count;
 }
 
-/* "lse[nan]=3": so many of it are NaN. */
+/* Whether a tensor has these numbers; "lse[nan]=3": 3 of them are NaN. */
 static bool has_numbers(const struct attention *a, const char *said, double tolerance) {
     double numbers[MOST];
     bool good = true;
@@ -177,7 +178,7 @@ TEST(pages) {
     for (int64_t i = 0; i < 4; i++)
         attention_set(&a, STARTS, i / 2 * a.pages + i % 2, (double)table[i]);
     for (int64_t i = 0; i < a.capacity * 8; i++)
-        attention_set(&a, CACHE, i, (double)(i / 8)); /* every row knows its number */
+        attention_set(&a, CACHE, i, (double)(i / 8)); /* every row has its number */
     for (int64_t i = 0; i < 12; i++)
         attention_set(&a, NEW_KEY, i, (double)stored[i / 4]);
     good = good && attention_runs(&a);
@@ -191,8 +192,8 @@ TEST(pages) {
 
 /* ---- ALiBi ---- */
 
-/* Exponents of 2, a slope for each head: query 0 over two positions, lse = log (1 + exp (-slope)).
- */
+/* Exponents of 2 with a slope for each head: for query 0 over two positions, lse = log (1 + exp
+   (-slope)). */
 ROWS(slopes, 1) {
     struct attention a =
         attention_scene(MS, "head_dim=4 start=1 is_alibi=1 partial=1 query_size=0");
@@ -211,7 +212,7 @@ ROWS(slopes, 1) {
 
 /* ---- Attention ---- */
 
-/* The scene of M1: position 0 holds K = 0 and V = e0. */
+/* Opens the scene of M1: position 0 has K = 0 and V = e0. */
 static void open_attention(struct attention *a, const char *settings) {
     double ln2 = log(2), row[8] = {0};
     *a = attention_scene(S, "num_heads=2 num_kv_heads=1 num_layer=2 layer_idx=1 head_dim=4 start=1 "
@@ -250,7 +251,7 @@ ROWS(attention, 4) {
 
 TABLE(attention_cases);
 
-/* ---- What a plan says ---- */
+/* ---- Descriptions of plans ---- */
 
 #define SIX_HEADS "num_heads=6 num_kv_heads=2 num_layer=2 layer_idx=1 head_dim=16 batch=2 start=7 "
 

@@ -1,6 +1,6 @@
 /* What `kvmill bench` and `kvmill tune` measure: arithmetic of attention, limits, the pool of
-   threads; of each op which sizes a spec has, how much there is to do, and that kernels that are
-   wrong are found.  With a race that takes no time.
+   threads; for each op, the sizes of a spec and the work; and that wrong kernels are found.  The
+   race here takes no time.
 
    SPDX-License-Identifier: Apache-2.0 */
 #define kvmill_run_on run_or_fail
@@ -44,7 +44,7 @@ kvmill_status run_or_fail(const kvmill_plan *plan, kvmill_pool *pool,
     return KVMILL_E_STRIDE;
 }
 
-/* Each contender at so many slots; the n-th takes n seconds. */
+/* A race in which each contender has race_slots slots, and the n-th takes n seconds. */
 static int race_slots = 2;
 
 void timer_race(struct contender *contenders, int count, double seconds) {
@@ -82,7 +82,7 @@ TEST(pool) {
 
 /* ---- Memory ---- */
 
-/* The line of VmFlags of the mapping that has the address. */
+/* Whether the VmFlags of the address's mapping ask for huge pages. */
 static bool is_advised_huge(const void *address) {
     char line[512];
     uintptr_t begin, end;
@@ -173,7 +173,7 @@ static double or_else(const char *words, const char *key, double otherwise) {
     return number != 0 ? number : otherwise;
 }
 
-/* llama-3.1-8b's, with what the words say: the format first. */
+/* Returns the geometry of llama-3.1-8b with the changes in `words`, the format first. */
 static struct kvmill_cache_geometry geometry_of(const char *words) {
     static const char *const formats[] = {"float16", "int8", "int4"};
     static const int elements[] = {KVMILL_F16, KVMILL_I8, KVMILL_I4};
@@ -194,7 +194,7 @@ static struct kvmill_cache_geometry geometry_of(const char *words) {
     return g;
 }
 
-/* Sequences, tokens, positions. */
+/* Reads sequences, tokens, positions. */
 static struct run_size size_of(const char *cell) {
     double of[3];
     numbers_in(cell, 10, of, 3);
@@ -214,7 +214,7 @@ ROWS(arithmetic, 5) {
        cells[4], cells[3]);
 }
 
-/* NAME GEOMETRY ISA TOKENS BAR; of no tokens: decode. */
+/* NAME GEOMETRY ISA TOKENS BAR; 0 tokens: decode. */
 ROWS(bar, 5) {
     const struct kvmill_cache_geometry g = geometry_of(cells[1]);
     int tokens = atoi(cells[3]);
@@ -273,7 +273,7 @@ ROWS(work, 8) {
     spec_list_free(&list);
 }
 
-/* The number of results; -1 after a failure. */
+/* Returns the number of results, or -1 after a failure. */
 static int bench(const char *text, int threads) {
     static const kvmill_pack none = {.abi = KVMILL_KERNEL_ABI, .name = "none"};
     const struct scene_setting setting = {&none, threads, false, SMALL_ROTATION};
@@ -303,7 +303,7 @@ ROWS(case, 5) {
         diag("%d results: %s", count, words);
 }
 
-/* NAME SPEC RESULTS BYTES: of TensorScatter, at all slots; bytes are those of the first result. */
+/* NAME SPEC RESULTS BYTES: a TensorScatter at all slots; bytes are the first result's. */
 ROWS(rows, 3) {
     race_slots = 64;
     int count = bench(cells[1], 1);
@@ -336,7 +336,7 @@ TEST(failing_runs) {
     runs_to_fail = 0;
 }
 
-/* A pack can only choose by the size of a call among winners of problems that have sizes. */
+/* The winners of problems have sizes, so that a pack can choose by the size of a call. */
 TEST(sizes_of_problems) {
     for (const struct tune_problem *problem = tune_problems; problem->words != NULL; problem++) {
         struct kvmill_call_size size;
@@ -347,9 +347,9 @@ TEST(sizes_of_problems) {
     }
 }
 
-/* ---- What results say ---- */
+/* ---- The work of results ---- */
 
-/* NAME SPEC RESULTS, and what each has to do, "bytes=4096", "operations=512": no more of either. */
+/* NAME SPEC RESULTS, and the work of each: "bytes=4096", "operations=512", "bar=0.5". */
 ROWS(results, 4) {
     if (getenv("KVMILL_TEST_SLOW") != NULL)
         return;
@@ -365,9 +365,10 @@ ROWS(results, 4) {
     ok(right, "%s: what each result has to do", cells[0]);
 }
 
-/* ---- Kernels that are wrong ---- */
+/* ---- Wrong kernels ---- */
 
-/* Two query heads on a kv head, keys and values of 32 float16; its outputs are zero. */
+/* A kernel for two query heads on a kv head, with keys and values of 32 float16; its outputs are
+   zero. */
 static void attend_to_nothing(const void *problem, int64_t first, int64_t last) {
     const struct kvmill_attend *attend = problem;
     (void)first, (void)last;
@@ -405,7 +406,7 @@ static const struct kvmill_kernel bad_write = {
     .run = write_nothing,
 };
 
-/* With a pack of that kernel alone. */
+/* Checks with a pack of only this kernel. */
 static bool check(const char *text, const struct kvmill_kernel *kernel, enum scene_step step,
                   struct run_size size) {
     struct one_kernel one;

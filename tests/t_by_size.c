@@ -1,5 +1,5 @@
-/* The nearest of several sizes, and which kernel a call of cache attention takes
-   where a pack has several that do the same: kernels that tell they were called.
+/* The nearest of several sizes, and the kernel that a call of cache attention takes if a pack has
+   several for the same problem.  The kernels here record their calls.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/core/by_size.h"
@@ -8,7 +8,7 @@
 
 DICE("sizes");
 
-/* ---- Kernels that tell they were called ---- */
+/* ---- Kernels that record their calls ---- */
 
 enum {
     SMALL,
@@ -26,7 +26,7 @@ enum {
 
 static bool called[KERNELS];
 
-/* They use all of their workspace, and see nothing. */
+/* Uses all of the workspace, and sees no keys. */
 static void attend(int number, const struct kvmill_attend *problem) {
     called[number] = true;
     memset(problem->workspace, 0, (size_t)problem->shape->workspace);
@@ -90,7 +90,7 @@ static const struct kvmill_kernel *const list[KERNELS] = {&kernels[0], &kernels[
 
 static const struct kvmill_kernel stranger = {.abi = KVMILL_KERNEL_ABI, .isa = "strange"};
 
-/* Two of these choices are of no kernel here. */
+/* Two of these records belong to a kernel of another pack. */
 static const struct kvmill_measured measured[] = {
     {&stranger, "decode 1 on 64", 0, {1, 1, 64}},
     {&kernels[SMALL], "decode 1 on 64", 1, {1, 1, 64}},
@@ -120,7 +120,7 @@ static bool is_nearest(int64_t batch, int64_t tokens, int64_t positions, int num
     return kvmill_nearest_kernel(&by_size, &size) == &kernels[number];
 }
 
-/* Where a problem does not say positions, they count neither for it nor against it. */
+/* A problem without positions is judged by the rest of its size. */
 TEST(unsaid) {
     const struct kvmill_measured two[] = {{&kernels[WRITE_ONE], "store 1 rows", 0, {1, 1, 0}},
                                           {&kernels[WRITE_MANY], "read 8 on 64", 0, {1, 8, 64}}};
@@ -131,7 +131,7 @@ TEST(unsaid) {
        "a size of any positions");
 }
 
-/* Kernels of older packs end before that. */
+/* The kernels of older packs end before that member. */
 TEST(constants) {
     struct kvmill_kernel kernel = {.abi = 6, .constant_count = 1};
     bool older = kvmill_has_constants(&kernel);
@@ -176,7 +176,7 @@ static void run(struct attention a, const kvmill_pack *with, int threads) {
     attention_close(&a);
 }
 
-/* It alone was called, among kernels of its family. */
+/* Whether only this kernel of its family was called. */
 static bool calls_only(int number) {
     bool good = true;
     for (int i = 0; i < KERNELS; i++)
@@ -210,7 +210,7 @@ TEST(calls) {
     ok(takes(a, &pack, LONG), "  count by their mean");
 }
 
-/* One row of each of so many sequences. */
+/* Updates one row of each of `batch` sequences. */
 static bool updates_with(int64_t batch, bool is_prepared, int number) {
     static float cache[64 * 4 * DIM], rows[64 * DIM];
     int64_t dims[] = {batch, 1, 4, DIM}, row_dims[] = {batch, 1, 1, DIM};

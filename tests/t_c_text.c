@@ -1,4 +1,4 @@
-/* The text of generated kernels: what is folded, what goes, how lines are laid out.
+/* The text of generated kernels: folding, pruning, layout.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../gen/c_text.h"

@@ -1,5 +1,5 @@
-/* CacheAttend against its oracle: problems at random, portable and with packs; the same bits at any
-   number of threads, and for rows that are named in other ways.
+/* CacheAttend against its oracle: random problems, portable and with packs.  The bits are the same
+   for any number of threads, and for rows that are given in other ways.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "attend_problem.h"
@@ -34,7 +34,7 @@ static bool judge(const struct problem *p) {
     return good;
 }
 
-/* The same bits on any number of threads, for tensors that say the same. */
+/* Whether the bits are the same on any number of threads, for tensors with the same meaning. */
 static bool repeats(const struct problem *p, const kvmill_plan *plan,
                     const DLTensor *const *given) {
     struct fenced_tensor again[2];
@@ -107,9 +107,9 @@ TEST(problems) {
     try_many(is_slow_run() ? few_cases(4) : 24, LONG);
 }
 
-/* ---- Rows by other names ---- */
+/* ---- The same rows in other ways ---- */
 
-/* A plain problem whose caches are one, or whose rows are named in another way. */
+/* Ways of a plain problem: both caches in one tensor, or rows given differently. */
 enum way { BY_PAGES, BY_PAGES_OF_HEADS, BY_DIM_OF_PAGES, BY_SLOTS, BY_RANGES, BY_MASK, WAYS };
 enum { MOST = 10500, MOST_OWNERS = 12 };
 
@@ -129,7 +129,7 @@ static void give(struct retold *r, int which, DLDataType type, void *data, int r
     r->given[which] = &r->tensor[which];
 }
 
-/* A list of rows for each sequence, or for each kv head. */
+/* Makes a list of rows for each sequence, or for each kv head. */
 static void set_numbers(struct retold *r, const struct oracle_attend *o, int64_t rows,
                         int64_t owners) {
     must(owners <= MOST_OWNERS && owners * rows <= MOST, "too many rows");
@@ -145,7 +145,7 @@ static void set_numbers(struct retold *r, const struct oracle_attend *o, int64_t
             r->ranges[n][1] = o->lengths[b * o->kv_heads];
 }
 
-/* Pages, where there are any, are of one row. */
+/* Joins the caches in one tensor; its pages, if any, have one row. */
 static void join_caches(struct retold *r, const struct problem *p, bool paged) {
     for (int i = KVMILL_CACHE_ATTEND_KEY; i <= KVMILL_CACHE_ATTEND_VALUE_SCALE; i++) {
         const DLTensor *own = p->tensors[i];
@@ -200,7 +200,7 @@ static bool is_same_by(const struct problem *p, enum way way) {
     return good;
 }
 
-/* Counts for each way the problems that it gives other bits of. */
+/* Counts, for each way, the problems with other bits. */
 static void compare(enum problem_kind kind, int differ[WAYS]) {
     static struct problem p;
     problem_open(&p, kind, &dice);

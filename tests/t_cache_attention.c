@@ -1,6 +1,7 @@
 /* Cache attention through the public interface against the oracle: random geometry of every kind,
-   portable and with packs, and every kernel of every linked pack at every instruction set that the
-   machine has; caches and scales bit for bit, attention within what its arithmetic may err.
+   portable and with packs, and every kernel of every linked pack at every instruction set of the
+   machine.  Caches and scales must be equal bit for bit, attention within the error of its
+   arithmetic.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "attention_scenes.h"
@@ -9,7 +10,7 @@
 #include "random_attention.h"
 #include "walk.h"
 
-/* What became of the cases, to be sure that every way was gone. */
+/* Counts of the kinds of cases, to check that each kind occurred. */
 static struct {
     int64_t cases, empty, paged, masked, spread, threads[9];
     int64_t rings, wrapped, turns,
@@ -44,7 +45,7 @@ static void count_case(const struct attention *a) {
     seen.spread += a->spread == SPREAD;
 }
 
-/* Planned for as many threads as it runs on, or for others. */
+/* Returns options with the number of threads of the run, or another one. */
 static kvmill_plan_options options_for(kvmill_plan_options options, int threads,
                                        struct dice *dice) {
     options.threads = dice_once_in(dice, 4) ? (int)dice_range(dice, 1, 8) : threads;
@@ -63,7 +64,7 @@ static bool runs_the_same(struct attention *a, const kvmill_plan_options *option
     return good;
 }
 
-/* Against the oracle on some threads, then the same bits on others. */
+/* Compares a run on some threads with the oracle, then runs on others bit for bit. */
 static bool run_case(struct attention *a, const kvmill_plan_options *options, bool all_threads,
                      struct dice *dice) {
     static const int counts[] = {0, 1, 2, 3, 8};
@@ -73,7 +74,7 @@ static bool run_case(struct attention *a, const kvmill_plan_options *options, bo
     int threads = counts[dice_range(dice, 0, 4)];
     kvmill_plan_options some = options_for(*options, threads, dice);
     bool good = attention_runs_right(a, &some, threads, dice);
-    tensors_keep(a->expected, a->tensor, TENSORS, dice); /* to the bit, of the other runs */
+    tensors_keep(a->expected, a->tensor, TENSORS, dice); /* for the other runs, bit for bit */
     for (int i = 0; good && i < 5; i++)
         good = !(all_threads || i == other) || runs_the_same(a, options, counts[i], dice);
     if (!good)
@@ -130,7 +131,7 @@ static bool is_selected(const struct attention *a, const struct kvmill_kernel *k
     return selected;
 }
 
-/* Slow runs take every kernel of small packs, a few of large ones. */
+/* Slow runs take every kernel of small packs, and a few of large packs. */
 enum { SMALL_PACKS = 200 };
 
 static int cases_of_kernel(struct dice *dice) {
@@ -168,7 +169,7 @@ TEST(packs) {
     }
 }
 
-/* Random cases seldom have the formats of a pack's kernels: take them from one. */
+/* Chooses the kernel whose formats a case takes: random ones seldom have kernels. */
 static const struct kvmill_kernel *choose_kernel(struct dice *dice) {
     for (int tries = 0; tries < 1000; tries++) {
         const kvmill_pack *pack = packs[dice_range(dice, 0, PACKS - 1)];
@@ -199,11 +200,11 @@ TEST(mixed_kernels) {
         skip_test("no kernel for cache attention is linked");
 }
 
-/* ---- Partial results: that attention gives them is the oracle's ---- */
+/* ---- Partial results, which the oracle judges in other tests ---- */
 
 enum { ROWS = 3, DIM = 10, SLICES = 3 };
 
-/* Slices count by the exponentials of their lse; empty ones are 0, and -infinity. */
+/* Slices have the exponentials of their lse as weights; an empty slice is 0 with lse -infinity. */
 static bool merge_slices(struct dice *dice) {
     float output[SLICES][ROWS * DIM], lse[SLICES][ROWS];
     const float *const outputs[] = {output[0], output[1], output[2]};
@@ -236,7 +237,7 @@ TEST(merge) {
     ok(good, "partial results over slices of the keys merge to the whole");
 }
 
-/* ---- All of it ---- */
+/* ---- All cases ---- */
 
 TEST(coverage) {
     bool slow = is_slow_run();

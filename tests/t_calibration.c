@@ -1,4 +1,4 @@
-/* What differs by processor: texts of calibrations, and that plans take what they say.
+/* Calibrations of processors: their texts, and that plans use them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/attend/attend_plan.h"
@@ -32,7 +32,7 @@ TEST(print_and_parse) {
     ok(parses(text, true, &read, why) && are_equal(&other, &read), "  and so are other numbers");
 }
 
-/* No part of a text and no text with another letter is one. */
+/* A part of a text, or a text with another letter, is not a calibration. */
 TEST(change_texts) {
     char text[CALIBRATION_SIZE], why[CALIBRATION_WHY];
     struct calibration read;
@@ -50,7 +50,7 @@ TEST(change_texts) {
     ok(changed, "a text with another letter is refused, wherever that is");
 }
 
-/* NAME FROM TO ANY WORDS: a text that is changed, of any processor; here: this one. */
+/* NAME FROM TO ANY WORDS: a changed text, of any processor or of this one. */
 ROWS(refused, 5) {
     char text[CALIBRATION_SIZE], bent[2 * CALIBRATION_SIZE], why[CALIBRATION_WHY] = "";
     char processor[PROCESSOR_SIZE];

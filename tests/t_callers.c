@@ -1,6 +1,6 @@
-/* NULL and nonsense from callers: every public function with every pointer NULL in turn.  Structs
-   of older and of newer programs, for every function that takes one: what is missing has its
-   default, what is unknown must be zeros; nothing beyond struct_size is read or written.
+/* NULL and invalid arguments: every public function with every pointer NULL in turn.  Structs of
+   older and newer programs, for every function that takes one: a missing member has its default, an
+   unknown one must be zeros; nothing beyond struct_size is read or written.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include "common.h"
 
 DICE("callers");
-static char doing[256]; /* for whoever reads of a trap */
+static char doing[256]; /* printed if a trap ends the test */
 static kvmill_error error;
 
 /* ---- Plan functions ---- */
@@ -68,7 +68,7 @@ static bool is_pointer(enum op_kind kind) {
     return kind == OP_TENSOR || kind == OP_WORD || kind == OP_POINTER || kind == OP_DIMS;
 }
 
-/* The items of a list, of which a NULL one may be meant only by a count of 0. */
+/* Sets each pointer of the struct to NULL in turn; NULL items of a list must have a count of 0. */
 static void take_pointers(const struct caller *caller) {
     const struct op_struct *part = caller_part(caller);
     unsigned char *bent = malloc(part->size);
@@ -106,14 +106,14 @@ static void tell(const struct answer *answer) {
          answer->text);
 }
 
-/* ---- Calls with structs that end where nobody may read on ---- */
+/* ---- Calls with structs that end where memory ends ---- */
 
 static void set_size(unsigned char *at, size_t size) {
     memcpy(at, &size, sizeof size);
 }
 
-/* `size` bytes of the good struct, zeros after them except byte `odd`, as a struct of struct_size
-   `told`. */
+/* Calls with `size` bytes of the good struct, zeros after them except byte `odd`, and `told` as
+   struct_size. */
 static struct answer call_with(const struct caller *caller, size_t size, size_t told, size_t odd) {
     struct fence fence;
     size_t known = caller_part(caller)->size;
@@ -128,7 +128,7 @@ static struct answer call_with(const struct caller *caller, size_t size, size_t 
     return answer;
 }
 
-/* The good struct with defaults from `size` on: what an older program means. */
+/* Calls with the good struct and defaults from `size` on, as an older program means it. */
 static struct answer call_with_defaults(const struct caller *caller, size_t size) {
     size_t known = caller_part(caller)->size;
     unsigned char *whole = calloc(1, known);
@@ -188,7 +188,7 @@ static bool takes_newer(const struct caller *caller) {
     return good;
 }
 
-/* ---- Sizes of no struct ---- */
+/* ---- Invalid sizes ---- */
 
 static bool refuses_sizes(const struct caller *caller) {
     const size_t sizes[] = {0,        1,           WORD - 1, WORD + 1,
@@ -244,7 +244,7 @@ static bool sets_defaults(const struct caller *caller) {
     return good && none[0] == 77 && none[1] == 77;
 }
 
-/* A layout says as much as there is room for. */
+/* A layout has as many members as the caller has room for. */
 TEST(layout) {
     kvmill_flow_layout whole = {.struct_size = sizeof whole};
     struct {

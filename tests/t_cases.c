@@ -1,6 +1,6 @@
-/* The case table of the TensorScatter reference, row by row, and its vectors: what is accepted and
-   gives which bytes; most of it in tests/tables/tensor_scatter.tsv and scatter_bytes.tsv.  What is
-   refused is in tests/tables/refusals/.
+/* The case table of the TensorScatter reference, row by row, and its vectors: which calls are
+   accepted, and the bytes of their results.  Most rows are in tests/tables/tensor_scatter.tsv and
+   scatter_bytes.tsv, refusals in tests/tables/refusals/.
 
    SPDX-License-Identifier: Apache-2.0 */
 
@@ -20,7 +20,7 @@ static kvmill_error error;
 
 #define USUAL "past=2,3,5,4 update=2,3,2,4 starts=1,3 "
 
-/* Each in place, too, and planned with open dims, unless there are strides. */
+/* Runs each row also in place, and with a plan for open dims unless it has strides. */
 EACH_ROW(tensor_scatter, 2) {
     static const char *const ways[] = {"", " in-place", " open", " open in-place"};
     char name[128], settings[256];
@@ -35,7 +35,7 @@ EACH_ROW(tensor_scatter, 2) {
 
 /* ---- Known bytes ---- */
 
-/* Numbers of a type, or bits in hexadecimal; nibbles in bytes. */
+/* Writes numbers of a type, or bits in hexadecimal; nibbles are given by bytes. */
 static void put_numbers(DLDataType type, unsigned char *at, size_t size, const char *cell) {
     double numbers[64];
     bool bits = strncmp(cell, "0x", 2) == 0;
@@ -62,7 +62,7 @@ ROWS(gives, 5) {
 
 TABLE(scatter_bytes);
 
-/* ---- Rows 25 to 28: whose memory it is ---- */
+/* ---- Rows 25 to 28: overlapping memory ---- */
 
 static void move_into(struct fenced_tensor *tensor, const struct fenced_tensor *host,
                       int64_t offset) {
@@ -70,7 +70,7 @@ static void move_into(struct fenced_tensor *tensor, const struct fenced_tensor *
     tensor->dl.byte_offset = 0;
 }
 
-/* Planned as the scene is, run with another present_cache, once. */
+/* Plans as the scene says, and runs once with another present_cache. */
 static bool runs_with(struct scene *scene, const DLTensor *other) {
     struct fenced_tensor expected;
     scene_expect(scene, &expected);
@@ -112,7 +112,7 @@ static void test_misalignment(void) {
     tensor_close(&pool);
 }
 
-/* All four in one piece of memory, in this order and without a gap. */
+/* Puts all four tensors in one piece of memory, in this order and without gaps. */
 static void test_neighbours(const int *order) {
     struct scene scene;
     struct fenced_tensor pool;
@@ -181,7 +181,7 @@ TEST(packs) {
 
 /* ---- Overflow ---- */
 
-/* Strides of prototypes that leave a dim open are looked at by a run; a plan only folds them. */
+/* A run checks the strides of prototypes with an open dim; a plan only folds them. */
 TEST(open_huge_strides) {
     int64_t open[] = {-1, 2, 3, 5, 4}, rows[] = {-1, 2, 3, 2, 4}, batch[] = {2, 2, 3, 5, 4};
     int64_t strides[] = {INT64_MAX, INT64_MIN, INT64_MAX / 2, 4, 1};
@@ -202,7 +202,7 @@ TEST(open_huge_strides) {
     kvmill_plan_destroy(plan);
 }
 
-/* The most bytes there may be: still a valid plan, whatever its size in bits. */
+/* The largest possible number of bytes is a valid plan, although its size in bits overflows. */
 TEST(largest) {
     int64_t dims[] = {1, 1, PTRDIFF_MAX / 16};
     DLTensor longest = {.ndim = 3, .dtype = {kDLComplex, 128, 1}, .shape = dims};
@@ -215,7 +215,7 @@ TEST(largest) {
 
 /* ---- Plans that know less than runs ---- */
 
-/* Strides a plan did not see: no matter to the portable kernels, too much for a pack's. */
+/* Strides that a plan did not know are fine for portable kernels, and refused for a pack's. */
 TEST(unplanned_strides) {
     for (int use_packs = 0; use_packs < 2; use_packs++) {
         struct scene scene;
@@ -235,7 +235,7 @@ TEST(unplanned_strides) {
     }
 }
 
-/* write_indices alone told the batch: another one is refused. */
+/* Only write_indices had the batch; a run with another batch is refused. */
 TEST(told_batch) {
     struct scene scene, seven;
     scene_open(&scene, USUAL, &dice);

@@ -1,5 +1,5 @@
-/* The readers of models, config.json and GGUF headers: the shipped configs, the rules of model
-   classes, and bad input.
+/* The readers of models, config.json and GGUF headers: the shipped configs, rules of model classes,
+   and invalid input.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <glob.h>
@@ -16,7 +16,7 @@ static const char *file(void) {
     return scratch_path("config.json");
 }
 
-/* What a reader made of the file. */
+/* The result of reading a file. */
 struct reading {
     bool done;
     struct model model;
@@ -42,7 +42,7 @@ static void close_reading(struct reading *reading) {
     text_free(&reading->notes);
 }
 
-/* Words are in the notes; NULL: there are none. */
+/* Checks that the notes contain `words`; NULL: no notes. */
 static void expect_notes(struct text *notes, const char *words) {
     if (!ok((notes->data == NULL) == (words == NULL) &&
                 (words == NULL || strstr(notes->data, words) != NULL),
@@ -51,7 +51,7 @@ static void expect_notes(struct text *notes, const char *words) {
     text_free(notes);
 }
 
-/* ---- A model in words: runs of equal layers, "3*sliding 8:4 64+64 w128 s0.125" ---- */
+/* ---- A model as text: runs of equal layers, "3*sliding 8:4 64+64 w128 s0.125" ---- */
 
 static bool same_layer(const struct layer *a, const struct layer *b) {
     return a->kind == b->kind && a->query_heads == b->query_heads && a->kv_heads == b->kv_heads &&
@@ -76,7 +76,7 @@ static void print_run(struct text *text, const struct layer *layer, int count) {
                layer->merges ? " merges" : "");
 }
 
-/* For text_free. */
+/* Returns the model as text, for text_free. */
 static struct text describe(const struct model *model) {
     struct text text = {0};
     for (int i = 0, end; i < model->layer_count; i = end) {
@@ -115,7 +115,7 @@ static int count_sliding(const struct model *model, int64_t *window, double *sof
     return count;
 }
 
-/* The row of expected.tsv that this model would have. */
+/* Returns the row of expected.tsv for this model. */
 static const char *row_of(const char *file, const struct model *model) {
     static char row[512];
     char full_row[64] = "-\t-\t-";
@@ -171,7 +171,7 @@ TEST(shipped) {
 
 /* ---- Rules and refusals ---- */
 
-/* NAME TEXT MODEL NOTES: a fourth cell is in the notes; without it there are none. */
+/* NAME TEXT MODEL NOTES: the fourth cell is in the notes; without it, there must be no notes. */
 static void expect_model(struct reading reading, char *const *cells) {
     struct text text = reading.done ? describe(&reading.model) : (struct text){NULL, 0};
     ok_text(reading.done ? text.data : reading.error.text, cells[2], "%s", cells[0]);
@@ -184,7 +184,7 @@ ROWS(model, 3) {
     expect_model(read_text(cells[1]), cells);
 }
 
-/* Nothing may be held after a failure.  `words` ends with NULL. */
+/* Checks a failure, after which nothing may be allocated.  `words` ends with NULL. */
 static void expect_failure(struct reading reading, const char *const *words, const char *name) {
     bool good = !reading.done && reading.model.layers == NULL;
     for (; !reading.done && *words != NULL; words++)
@@ -202,14 +202,14 @@ ROWS(refused, 2) {
 
 TABLE(config);
 
-/* What no JSON is t_specs has. */
+/* t_specs tests files that are no JSON. */
 TEST(no_file) {
     static const char *const words[] = {"cannot read: No such file", NULL};
     remove(file());
     expect_failure(read_with(model_read), words, words[0]);
 }
 
-/* ---- Every key of every shipped config, replaced by what does not belong there ---- */
+/* ---- Every key of every shipped config, replaced by wrong values ---- */
 
 static const char intruders[] =
     "[null, true, false, -1, 0, 1.5, 1e300, 4611686018427387904, \"full_attention\", [], {}, "
@@ -295,7 +295,7 @@ ROWS(refused_gguf, 2) {
     expect_failure(read_gguf(cells[0]), (const char *const *)cells + 1, cells[0]);
 }
 
-/* It is refused, if it is, in these words. */
+/* Whether the header is refused in these words; unless `always`, it may also be read. */
 static bool is_refused(const struct text *bytes, size_t size, bool always, const char *words) {
     struct reading reading = read_gguf_bytes(bytes, size);
     bool told = reading.error.exit_code == EXIT_USER && strstr(reading.error.text, words) != NULL;
@@ -304,7 +304,7 @@ static bool is_refused(const struct text *bytes, size_t size, bool always, const
     return right;
 }
 
-/* Every header that is cut is refused with the byte where it ends. */
+/* Every truncated header is refused, with the byte where it ends. */
 ROWS(cut_gguf, 1) {
     struct text bytes;
     int wrong = 0;
@@ -315,7 +315,7 @@ ROWS(cut_gguf, 1) {
     text_free(&bytes);
 }
 
-/* A byte at a time becomes each of a few others. */
+/* Each byte in turn becomes each of a few others. */
 ROWS(bent_gguf, 1) {
     static const char others[] = {0, 1, 9, 0x7F, (char)0x80, (char)0xFF};
     struct text bytes;

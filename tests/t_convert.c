@@ -1,5 +1,5 @@
 /* Every kernel of every linked pack that writes or reads converted rows, and the portable ones, to
-   the bit: random problems in fenced buffers, and the numbers that the operators' reference gives.
+   the bit: random problems in fenced buffers, and the operators' reference numbers.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/portable/portable.h"
@@ -54,7 +54,7 @@ static double largest_of(enum oracle_type type) {
     return type == ORACLE_F16 ? 65504 : type == ORACLE_F32 ? 0x1.fffffep127 : 0x1.fep127;
 }
 
-/* Halves of codes, exactly or a little beside, for the scale that `peak` gives. */
+/* Returns a half of a code, exactly or nearly, for the scale of `peak`. */
 static double near_half(enum oracle_type type, double peak, int most, struct dice *dice) {
     double scale = fmax(oracle_round(type, peak / most), oracle_round(type, 1e-5));
     double half = (double)dice_range(dice, -most, most - 1) + 0.5;
@@ -64,7 +64,7 @@ static double near_half(enum oracle_type type, double peak, int most, struct dic
     return half * scale * (1 + beside);
 }
 
-/* Halfway between two neighbours of a shorter type. */
+/* Returns a number halfway between two neighbours of a shorter type. */
 static double any_midpoint(struct dice *dice) {
     static const enum oracle_type types[] = {ORACLE_F16, ORACLE_BF16, ORACLE_E4M3, ORACLE_E5M2};
     enum oracle_type type = types[dice_range(dice, 0, 3)];
@@ -73,7 +73,7 @@ static double any_midpoint(struct dice *dice) {
     return isfinite(x) ? x : 0;
 }
 
-/* Every kind of group there is; each element by its own dice. */
+/* Fills a group, of any kind; each element has its own dice. */
 static void fill_group(enum oracle_type type, unsigned char *row, int64_t begin, int64_t count,
                        int most, struct dice *dice) {
     int kind = (int)dice_range(dice, 0, 10);
@@ -120,7 +120,7 @@ static int numbers_of_block(int element) {
     return oracle_has_minimum(oracle_of_element(element)) ? 2 : 1;
 }
 
-/* Scales and numbers of a cache: now and then such as no writer leaves. */
+/* Fills scales and numbers of a cache; some are numbers that a writer never stores. */
 static void fill_floats(enum oracle_type type, unsigned char *array, int64_t count,
                         struct dice *dice) {
     for (int64_t i = 0; i < count; i++) {
@@ -156,9 +156,9 @@ struct problem {
     const struct kvmill_kernel *kernel;
     const struct kvmill_convert_shape *shape;
     struct kvmill_convert convert;
-    struct oracle_tiles tiles; /* of data, whose rows are side by side then */
+    struct oracle_tiles tiles; /* of data; then its rows are adjacent */
     int64_t tokens, slot[MOST_TOKENS];
-    bool whole; /* rows fill tiles and lines, except that two of them are elsewhere */
+    bool whole; /* rows fill tiles and lines, except two that are elsewhere */
     struct fenced_tensor grid[GRIDS], expected[GRIDS];
     char words[512];
 };
@@ -167,7 +167,7 @@ static int64_t round_up(int64_t x, int64_t to) {
     return (x + to - 1) / to * to;
 }
 
-/* From one row and one head to the next. */
+/* Returns the bytes from one row to the next; head_step, from one head to the next. */
 static int64_t row_step(const struct problem *problem, int grid) {
     return problem->grid[grid].strides[0];
 }
@@ -176,7 +176,7 @@ static int64_t head_step(const struct problem *problem, int grid) {
     return problem->grid[grid].strides[1];
 }
 
-/* With the steps that the kernel has as constants. */
+/* Opens a tensor with the strides that are constants in the kernel. */
 static void open_grid(struct problem *problem, int grid, const int64_t shape[3], bool aligned,
                       const char *row_name, const char *head_name, struct dice *dice) {
     int64_t rows = shape[0], heads = shape[1], bytes = shape[2];
@@ -233,7 +233,7 @@ static void describe_problem(struct problem *problem) {
              (int)((uintptr_t)convert->cache.scale % 64));
 }
 
-/* As many heads as rows of a cache have room for, where the kernel says how far all are apart. */
+/* Returns the most heads in a row of a cache, if the kernel has their strides as constants. */
 static int64_t most_heads(const struct kvmill_kernel *kernel) {
     int64_t head = constant_of(kernel, "cache.head_stride", 1);
     int64_t most = constant_of(kernel, "cache.row_stride", 4 * head) / head;
@@ -299,7 +299,7 @@ static void fill_problem(struct problem *problem, struct dice *dice) {
     tensors_keep(problem->expected, problem->grid, GRIDS, dice);
 }
 
-/* The row's bytes are taken from the tile and put back. */
+/* Takes the row's bytes from the tile, and puts them back. */
 static void expect_row_of_tile(struct problem *problem, int64_t t, int64_t h, unsigned char *row,
                                unsigned char *scales) {
     const struct fenced_tensor *cache = &problem->expected[DATA];
@@ -361,7 +361,7 @@ static void protect_inputs(const struct problem *problem, bool read_only) {
 
 /* ---- Judging ---- */
 
-/* What is not a number has many bit patterns, and machines choose different ones. */
+/* Makes all NaNs equal: a NaN has many bit patterns, and machines choose different ones. */
 static void unify(int element, unsigned char *row, int64_t dim) {
     enum oracle_type type = oracle_of_element(element);
     int64_t count = oracle_block(type, dim), step = oracle_bytes(type, count);
@@ -431,7 +431,7 @@ TEST(packs) {
             test_kernel(kernel, 80);
 }
 
-/* It has no shape of its own. */
+/* Tests the portable kernel, which has no shape of its own. */
 static void test_portable(const struct kvmill_kernel *portable,
                           const struct kvmill_convert_shape *shape) {
     const struct kvmill_format *format = &shape->format;

@@ -1,16 +1,16 @@
-/* Kernels that copy long runs do so by one place in turn, by several, and through the caches: the
-   library chooses by size and processor, so here all are called on any.  Every kernel of the linked
-   packs that keeps rows of whole bytes.
+/* Kernels copy long runs from one place, from several in turn, and through the caches.  The library
+   chooses by size and processor, so this test calls all kinds on any size.  Tests every kernel of
+   the linked packs that keeps rows of whole bytes.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
 #include "packs.h"
 #include "walk.h"
 
-/* Some pages of a run are left when four were copied at a time. */
+/* Not a multiple of 4, so that some pages are left when four are copied at a time. */
 enum { ROWS = 100, LEAST_ROW = 200, MOST_ROW = 420, SLOTS_WRITTEN = 3 };
 
-/* All slots but those that new rows take, which stay as they were. */
+/* Copies all slots except those of new rows, which must stay unchanged. */
 static bool copies(const struct kvmill_kernel *kernel, int64_t stream, struct dice *dice) {
     int64_t row = dice_range(dice, LEAST_ROW, MOST_ROW), where;
     kvmill_index start = dice_range(dice, 0, ROWS - SLOTS_WRITTEN);

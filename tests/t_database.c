@@ -1,4 +1,4 @@
-/* The tuning database: what goes in comes out, whoever is killed or in the way.
+/* The tuning database: what is stored is read again, even if a process is killed or several write.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
@@ -50,7 +50,7 @@ static void change(const char *sql) {
     sqlite3_close(handle);
 }
 
-/* A new database with so many sweeps, in one file. */
+/* Makes a database with `count` sweeps, in one file. */
 static void fill(int count) {
     struct sweeps sweeps = make_sweeps(count);
     remove_database();
@@ -61,7 +61,7 @@ static void fill(int count) {
     change("PRAGMA journal_mode = DELETE");
 }
 
-/* Both are freed. */
+/* Compares two texts and frees them. */
 static void expect_same(char *got, char *wanted, const char *name) {
     ok_text(got, wanted, "%s", name);
     free(got);
@@ -120,7 +120,7 @@ TEST(removal) {
     sweeps_free(&sweeps);
 }
 
-/* ---- Files that are no database of ours ---- */
+/* ---- Files that are not databases of this program ---- */
 
 static void expect_unusable(enum database_use use, const char *words, const char *name) {
     struct sweeps sweeps = {0};
@@ -172,8 +172,8 @@ TEST(foreign) {
     expect_unusable(DATABASE_CREATE, "of another program", "another program's database");
 }
 
-/* Cut anywhere or with a page of zeros anywhere, it is refused or gives results that were in it:
-   nothing crashes, nothing is made up. */
+/* A database that is cut anywhere, or has a page of zeros anywhere, is refused or gives results
+   that were in it: no crash, and no invented results. */
 TEST(damage) {
     int refused = 0, different = 0, cases = 0;
     size_t length;
@@ -202,7 +202,7 @@ TEST(damage) {
     free(whole);
 }
 
-/* ---- Made to do harm ---- */
+/* ---- Malicious databases ---- */
 
 enum { PAGE = 4096, LEVELS = 15, CHILDREN = 400 };
 
@@ -211,7 +211,7 @@ static void put(char *at, int bytes, unsigned value) {
         at[i] = (char)value;
 }
 
-/* An inner page of a table, all of whose children are one page. */
+/* Makes an inner page of a table; all its children are one page. */
 static void make_inner(char *page, unsigned child) {
     enum { HEAD = 12, CELL = 5, ROW = 1 };
     memset(page, 0, PAGE);
@@ -250,7 +250,7 @@ TEST(unknown_format) {
     free(data);
 }
 
-/* What a terminal would obey is shown in hexadecimal. */
+/* Control characters of terminals are shown in hexadecimal. */
 TEST(control_characters) {
     char shown[64];
     text_show("\x1b[2J\xc2\x9b"
@@ -261,7 +261,7 @@ TEST(control_characters) {
     ok_text(shown, "abc", "and cut where they do not fit");
 }
 
-/* A table that is 400 times itself, fifteen times over. */
+/* A table that is 400 times itself, fifteen levels deep. */
 TEST(endless) {
     struct sweeps sweeps = {0};
     size_t length;
@@ -291,7 +291,7 @@ TEST(endless) {
     free(data);
 }
 
-/* ---- Others, and the system ---- */
+/* ---- Other processes and the system ---- */
 
 static pid_t start(void (*work)(int), int argument) {
     fflush(stdout);
@@ -313,7 +313,7 @@ static int wait_for(pid_t child) {
     return status;
 }
 
-/* One result after the other, until killed or done, a byte for each into standard output. */
+/* Writes results one by one, until killed or done, and a byte for each to standard output. */
 static void write_results(int which) {
     struct sweeps sweeps = {0};
     make_sweep(&sweeps, which, 0.01);
@@ -328,7 +328,7 @@ static void write_results(int which) {
         _exit(2);
 }
 
-/* Closed when all writers are there, so that they begin together. */
+/* Closed when all writers have started, so that they begin together. */
 static int gate[2];
 
 static void write_quietly(int which) {
@@ -376,7 +376,7 @@ static void write_to(int file) {
     write_results(0);
 }
 
-/* What the writer has said to be stored is there; at most the one under way is, too. */
+/* The database has the results that the writer has reported, and at most one more. */
 TEST(kill) {
     const int rounds = is_slow_run() ? 4 : 12;
     int wrong = 0, inner = 0;

@@ -1,5 +1,6 @@
-/* What every op promises, by its description: legal calls run or are refused by a name; attributes
-   outside their ranges and tensors that are not as described are refused, and nothing is written.
+/* What every op promises by its description: legal calls run, or are refused with a name in the
+   message.  Attributes outside their ranges and tensors that do not fit the description are
+   refused, and nothing is written.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
@@ -15,9 +16,9 @@ enum { DRAWS = 150, ROUNDS = 6, DRAWS_OF_TENSORS = 40 };
 static const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 1};
 
 DICE("described");
-static char doing[256]; /* for whoever reads of a trap */
+static char doing[256]; /* printed if a trap ends the test */
 
-/* What was done with an op, and how much of it went wrong. */
+/* Counts of the calls of an op, and of the wrong results. */
 struct counts {
     int accepted, refused, ranges, faults, surplus, prototypes, wrong;
 };
@@ -58,7 +59,7 @@ static bool names_member(const struct op *op, const char *message) {
     return false;
 }
 
-/* After the words of the validator that may come before a name. */
+/* Whether the message begins with the name, after words that the validator may put before it. */
 static bool is_about(const char *message, const char *name) {
     static const char *const before[] = {"attention: ",     "the data of ",  "the last dim of ",
                                          "the strides of ", "the shape of ", "the byte_offset of "};
@@ -144,13 +145,13 @@ static void test_ranges(const struct op *op, const struct described_case *by,
     }
 }
 
-/* ---- Tensors that are not as described ---- */
+/* ---- Tensors that do not fit the description ---- */
 
 struct bend {
     char words[40];          /* of tests/settings.h */
-    kvmill_status status[2]; /* one of them; 0: any */
+    kvmill_status status[2]; /* either is right; 0: any */
     bool any;                /* the message may be about another tensor of the call */
-    bool of_runs;            /* plans do not look at it */
+    bool of_runs;            /* plans do not check it */
 };
 
 static struct bend bends[32];
@@ -172,7 +173,7 @@ static const struct bend absence = {"NULL", {KVMILL_E_NULL}, false, false},
                          first_extent = {"a first extent less", {KVMILL_OK}, true, false},
                          surplus = {"too many", {KVMILL_E_SHAPE}, false, false};
 
-/* A tensor of a call that somebody bent, or took away. */
+/* A tensor of a call that is changed or taken away. */
 struct bending {
     struct scene *scene;
     const kvmill_plan *plan;
@@ -186,7 +187,7 @@ static void bend_by(struct bent *bent, const DLTensor *good, const char *words) 
         must(bent_by(bent, setting.name, setting.value), setting.name);
 }
 
-/* Some bends change nothing of a tensor of one element, or of rank 0. */
+/* Whether a change has an effect: some have none for a tensor of one element or of rank 0. */
 static bool has_effect(const DLTensor *good, const char *words) {
     bool needs_rank = strncmp(words, "dims", 4) == 0 || strcmp(words, "no-shape") == 0;
     bool needs_elements = strncmp(words, "stride", 6) == 0;
@@ -198,7 +199,7 @@ static bool is_expected(const struct bend *bend, kvmill_status status) {
     return status != KVMILL_OK && (any || status == bend->status[0] || status == bend->status[1]);
 }
 
-/* Refused, and no byte is another. */
+/* Expects a refusal, and that no byte has changed. */
 static void expect_refusal(struct bending *bent, const DLTensor *given, const struct bend *bend,
                            struct counts *counts) {
     struct scene *scene = bent->scene;
@@ -217,7 +218,7 @@ static void expect_refusal(struct bending *bent, const DLTensor *given, const st
         wrong(counts, doing, scene->op->name, status, &error);
 }
 
-/* Whether a dim is one that attributes say. */
+/* Whether attributes determine a dim. */
 static bool is_of_attributes(const struct scene *scene, const char *shape, int d) {
     char word[32];
     for (; d > 0; d--)
@@ -234,7 +235,7 @@ static bool is_of_attributes(const struct scene *scene, const char *shape, int d
     return true;
 }
 
-/* No other tensor of the call has the first dim of a shape: any extent fits. */
+/* Whether no other tensor of the call shares the first dim of a shape, so that any extent fits. */
 static bool is_alone(const struct bending *bent, const char *shape) {
     char word[16];
     snprintf(word, sizeof word, "%.*s", (int)strcspn(shape, " "), shape);
@@ -248,8 +249,8 @@ static bool is_alone(const struct bending *bent, const char *shape) {
     return true;
 }
 
-/* One element less of what attributes say; and of a dim that the tensors of a call share: some of
-   them do not fit then. */
+/* Shortens dims by one: those that attributes determine, and a first dim that several tensors
+   share, because then some of them do not fit. */
 static void bend_extents(struct bending *bent, struct counts *counts) {
     const char *shape = scene_shape(bent->scene, bent->tensor);
     const DLTensor *good = bent->scene->tensors[bent->tensor->index];
@@ -264,7 +265,7 @@ static void bend_extents(struct bending *bent, struct counts *counts) {
     }
 }
 
-/* A plan that knows of an output has it in every run. */
+/* Whether every run needs the output because the plan knows it. */
 static bool is_demanded(const struct bending *bent) {
     const struct op *op = bent->scene->op;
     const struct op_member *planned = kvmill_op_member(op->parts[0], bent->tensor->name);
@@ -330,7 +331,7 @@ static void bend_prototype(struct scene *scene, const struct op_member *member,
     kvmill_plan_destroy(plan);
 }
 
-/* A run looks at data, devices and offsets. */
+/* Changes prototypes in turn.  Only a run checks data, devices and offsets. */
 static void bend_prototypes(struct scene *scene, struct counts *counts) {
     const struct op_struct *part = scene_attributes(scene);
     for (int i = 0; i < part->member_count; i++) {
@@ -346,7 +347,7 @@ static void bend_prototypes(struct scene *scene, struct counts *counts) {
 
 /* ---- Workspaces and calls ---- */
 
-static unsigned char byte[128] __attribute__((aligned(64))); /* of a workspace that nobody uses */
+static unsigned char byte[128] __attribute__((aligned(64))); /* of a workspace that is not used */
 
 static void test_workspace(const struct scene *scene, const kvmill_plan *plan) {
     kvmill_call call;
@@ -396,7 +397,7 @@ static void test_parts(const struct scene *scene, const kvmill_plan *plan) {
     free(workspace);
 }
 
-/* A call that works, with optional tensors as far as some draw of them goes together. */
+/* Opens a valid call, with a random set of optional tensors that are allowed together. */
 static kvmill_plan *open_good(struct scene *scene, const struct op *op,
                               const struct described_case *by) {
     kvmill_error error = {""};
@@ -450,7 +451,7 @@ static void test_op(const struct op *op) {
        counts.prototypes, counts.surplus);
 }
 
-/* Where shapes follow from attributes alone, the description has no words. */
+/* Whether the description has words; an op whose shapes follow from attributes alone has none. */
 static bool has_words(const struct op *op) {
     for (int i = 0; i < op->tensor_count; i++)
         if (op->tensors[i].shape != NULL)

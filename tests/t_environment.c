@@ -1,4 +1,4 @@
-/* What is said of machines, on trees of files that look like /proc and /sys.
+/* Descriptions of machines, tested on trees of files that look like /proc and /sys.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include "common.h"
 #include "sweeps.h"
 
-/* With the folders that it is in. */
+/* Writes a file, and makes the folders of its path. */
 static void put(const char *path, const char *text) {
     char whole[256];
     snprintf(whole, sizeof whole, "%s", path);
@@ -61,7 +61,7 @@ ROWS(fit, 1) {
     ok(environment_remarks(&environment, atoi(cells[0]), remarks) == 0, "nothing to remark on");
 }
 
-/* A remark with such words on so many threads; "no note": there is none. */
+/* A number of threads, and a remark with these words; "no note": the remark must not be there. */
 ROWS(remark, 3) {
     static const char *const names[] = {"note", "warning", "unfit"};
     static const enum grade grades[] = {GRADE_NOTE, GRADE_WARNING, GRADE_UNFIT};
@@ -75,7 +75,7 @@ ROWS(remark, 3) {
     ok(found == wanted, "%s threads: %s: %s", cells[0], cells[1], cells[2]);
 }
 
-/* ---- Which results fit ---- */
+/* ---- Results of this machine or of another ---- */
 
 TABLE(environments);
 

@@ -1,4 +1,4 @@
-/* Extents of cache rows, which kernels walk, against the rows one by one.
+/* Extents of cache rows, which kernels walk, compared with single rows.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/attend/pages.h"
@@ -25,7 +25,8 @@ static void set_pages(struct attend_pages *pages) {
     pages->rows = pages->size + dice_range(&dice, 0, 3);
 }
 
-/* The rows of a list one by one; -1 where an extent is empty or there are more than `count`. */
+/* Lists the rows of extents one by one; returns -1 if an extent is empty or there are more than
+   `count` rows. */
 static int64_t rows_of(const struct kvmill_extent *list, const struct kvmill_extent *end,
                        int64_t *rows) {
     int64_t count = 0;
@@ -60,7 +61,8 @@ static bool follows_pages(void) {
            memcmp(have, want, (size_t)count * sizeof *want) == 0;
 }
 
-/* Every position once, those of a stream ascending, and `wanted` are the first of all. */
+/* Whether each position comes once, those of a stream in ascending order, and the `wanted`
+   positions are the first of all. */
 static bool takes_turns(void) {
     const struct attend_pages pages = one_page(0);
     struct kvmill_extent list[MOST + 1];

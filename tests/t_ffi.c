@@ -1,4 +1,4 @@
-/* Handlers for XLA's FFI, called as XLA calls them, by frames made here.
+/* Handlers for XLA's FFI, called as XLA calls them, with frames made here.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "elements.h"
 #include "plans.h"
 
-/* Those of configs/specs/handlers.json. */
+/* The handlers of configs/specs/handlers.json. */
 typedef kvmill_ffi_error *handler(kvmill_ffi_frame *frame);
 handler kvmill_handlers_ffi_lookup, kvmill_handlers_ffi_filled, kvmill_handlers_ffi_windows,
     kvmill_handlers_ffi_elements, kvmill_handlers_ffi_pair, kvmill_handlers_ffi_promoted,
@@ -37,7 +37,7 @@ static void destroy_error(kvmill_ffi_destroy_args *args) {
     args->error->code = 0;
 }
 
-/* That of early versions, without threads. */
+/* The interface of early versions, without threads. */
 static const kvmill_ffi_api api = {.struct_size = 88, .error_create = create_error};
 
 enum { MOST = 12 };
@@ -49,7 +49,7 @@ struct call {
     int32_t types[MOST];
     kvmill_ffi_frame frame;
 };
-static struct call call; /* what most tests make */
+static struct call call; /* the call of most tests */
 
 static void begin(struct call *call) {
     memset(call, 0, sizeof *call);
@@ -84,7 +84,7 @@ static void add_buffer(struct call *call, const char *type, int rank, bool is_re
     (is_result ? call->results : call->arguments)[list->size++] = &call->buffers[at];
 }
 
-/* A call in words, "F32[6,4] S32[3,1] -> F32[3,4]", and the data of each buffer. */
+/* Makes a call from words, "F32[6,4] S32[3,1] -> F32[3,4]", and the data of each buffer. */
 static void make_call(struct call *call, const char *words, void *const *data) {
     char type[8];
     bool is_result = false;
@@ -106,7 +106,7 @@ static bool succeeds(handler *run) {
     return error == NULL;
 }
 
-/* ---- What a handler says of itself ---- */
+/* ---- Metadata ---- */
 
 TEST(metadata) {
     kvmill_ffi_metadata metadata = {.struct_size = sizeof metadata, .traits = 77};
@@ -166,8 +166,8 @@ static void put_numbers(int32_t xla_type, unsigned char *to, const char *cell) {
         number_put(type, to + i * type.bits / 8, numbers[i]);
 }
 
-/* NAME HANDLER CALL, and the numbers of each buffer, those that a result shall have; after "@N"
-   where it is in the memory of argument N. */
+/* NAME HANDLER CALL, and the numbers of each buffer; for a result, the expected numbers, and "@N"
+   before them if it is in the memory of argument N. */
 ROWS(call, 4) {
     static const char *const names[] = {"lookup", "filled",   "windows", "elements",
                                         "pair",   "promoted", "nothing", "7"};
@@ -202,7 +202,7 @@ TABLE(ffi);
 
 #define AT(PLACE) &call.PLACE, sizeof call.PLACE
 
-/* What a good call has at a place becomes that value. */
+/* Each row changes the value at one place of a valid call. */
 static const struct {
     void *place;
     size_t size;
@@ -312,8 +312,7 @@ TEST(threads) {
     kvmill_plan_destroy(shared_op.plan);
 }
 
-/* ---- XLA's threads: a large gather, and tasks that run at once, on threads, later or never ----
- */
+/* ---- XLA's threads: a large gather; tasks run at once, on threads, later or never ---- */
 
 enum { ROWS = 256, COLUMNS = 4096, MOST_TASKS = 1024 };
 

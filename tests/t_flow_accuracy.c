@@ -1,5 +1,6 @@
-/* What is said of a selection's accuracy (bench/flow_accuracy.h), by hand and by what must hold of
-   any masses; and that the keys it is measured on (bench/flow_keys.h) have something to find.
+/* Measures of a selection's accuracy (bench/flow_accuracy.h), compared with numbers computed by
+   hand and with properties of all masses.  Also tests that the keys for measuring
+   (bench/flow_keys.h) make selection worthwhile.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../bench/flow_accuracy.h"
@@ -14,9 +15,9 @@ static struct page_list list_of(const int32_t *pages, int64_t count) {
     return (struct page_list){pages, count};
 }
 
-/* ---- By hand ---- */
+/* ---- Small examples ---- */
 
-/* Two heads, five tokens in three pages, the last of them half full. */
+/* Two heads, and five tokens in three pages; the last page is half full. */
 static double mass[] = {0.1, 0.2, 0.3, 0.1, 0.3, 0.05, 0.05, 0.1, 0.1, 0.7};
 static const struct masses three = {5, 2, 2, mass};
 
@@ -86,7 +87,7 @@ static void fill(struct dice *dice, const struct masses *masses) {
     }
 }
 
-/* The first, the last, and any between them. */
+/* Selects the first pages, the last ones, and random ones between them. */
 static void draw(struct dice *dice, int32_t *list, int64_t count) {
     int64_t order[PAGES - BOS - EOS], used = 0;
     bool chosen[PAGES] = {false};
@@ -160,7 +161,7 @@ static struct masses masses_of(const struct flow_keys *keys, int kv_head, int64_
     return masses;
 }
 
-/* What is found is worth finding: on average twice what the last pages have. */
+/* The best pages have on average twice the mass of the last pages. */
 TEST(keys) {
     struct flow_keys keys;
     int32_t best[SELECTED], last[SELECTED];

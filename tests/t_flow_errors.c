@@ -1,5 +1,5 @@
-/* What the plans of sparse flows and their runs refuse of fields, every overlap, names and counts;
-   nothing is written then.  All else is in tests/tables/refusals/flow.tsv.
+/* Refusals by plans of sparse flows and their runs, after which nothing may be written: fields,
+   every overlap, names and counts.  The other refusals are in tests/tables/refusals/flow.tsv.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
@@ -22,8 +22,8 @@ static const char *name_of(int which) {
 
 /* ---- A valid step ---- */
 
-/* Requests of 8, 3, 3 and 0 pages, the first with 9 new tokens, the third with 5, in rows 32 to 40
-   and 16 to 20. */
+/* Opens requests of 8, 3, 3 and 0 pages.  The first has 9 new tokens in rows 32 to 40, the third 5
+   in rows 16 to 20. */
 static void open_step(const char *more) {
     char settings[256];
     snprintf(settings, sizeof settings,
@@ -46,7 +46,7 @@ static bool is_accepted(int kind) {
     return flow_step_runs(&step, kind, &options, 0, &dice);
 }
 
-/* The run that step.given is for; what a test has changed in memory stays as it is. */
+/* Whether a run of step.given is refused; changes of memory by the test stay. */
 static bool is_refused(int kind, const char *status, const char *what) {
     const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 2};
     kvmill_error error;
@@ -61,7 +61,7 @@ static bool is_refused(int kind, const char *status, const char *what) {
     return refused;
 }
 
-/* Tensors of the next run that are changed. */
+/* The changed tensors of the next run. */
 static struct bent bent[FLOW_STEP_TENSORS];
 
 static struct bent *bend(int which) {
@@ -72,7 +72,8 @@ static struct bent *bend(int which) {
     return b;
 }
 
-/* Index does not look at caches that its program does not read. */
+/* Whether the step accesses a tensor: index does not access caches that its program does not
+   read. */
 static bool is_looked_at(int kind, int which) {
     bool is_cache =
         which >= KVMILL_CACHE_ATTENTION_CACHE && which <= KVMILL_CACHE_ATTENTION_VALUE_SCALE;
@@ -119,7 +120,7 @@ static bool is_output(int kind, int which) {
            (is_list && kind != OP_FLOW_ATTEND);
 }
 
-/* The smaller of the two in the memory of the other. */
+/* Puts the smaller of the two tensors in the memory of the other, and expects a refusal. */
 static bool overlap_is_refused(int kind, int output, int other) {
     char what[128];
     bool is_smaller =
@@ -134,7 +135,7 @@ static bool overlap_is_refused(int kind, int output, int other) {
     return is_refused(kind, "KVMILL_E_ALIAS", what);
 }
 
-/* Where both would do, the message is of the first output. */
+/* If both tensors are outputs, the message is about the first. */
 static void test_step(int kind) {
     bool refused = true;
     int pairs = 0;
@@ -156,7 +157,7 @@ TEST(overlaps) {
 
 /* ---- Names and counts ---- */
 
-/* A field may not have the name of a tensor that callers pass. */
+/* A field must not have the name of a tensor that callers pass. */
 TEST(names) {
     kvmill_error error;
     char words[96];
@@ -171,7 +172,7 @@ TEST(names) {
     ok(kvmill_flow_describe(&step.flow, NULL, &error) == KVMILL_OK, "with its own");
 }
 
-/* What a caller counts with before it runs. */
+/* A caller counts before a run. */
 TEST(count) {
     const kvmill_flow_select select = step.flow.select;
     int64_t lengths[] = {5, 900}, topk[] = {-1, 3}, starts[2 * 4 + 1] = {7},
@@ -199,7 +200,8 @@ TEST(count) {
     step.flow.select = select;
 }
 
-/* Four to a page: pages that a field has not all blocks of, scores without the room of the last. */
+/* Four blocks to a page: a field without all blocks of a page, scores without room for the last
+   block. */
 TEST(blocks) {
     flow_step_close(&step);
     open_step("block_size=4");
@@ -219,9 +221,9 @@ TEST(blocks) {
     flow_step_close(&step);
 }
 
-/* ---- Fields that are adjacent ---- */
+/* ---- Adjacent fields ---- */
 
-/* What is wrong with the second field, or, IN_ORDER, with the first. */
+/* What is wrong with the second field, or, for IN_ORDER, with the first. */
 static const struct wrong {
     const char *what, *message;
     kvmill_status status;
@@ -248,14 +250,14 @@ static void bend_views(struct flow_beside *beside, const struct wrong *wrong) {
     else if (wrong->how == DIM)
         beside->dims[1][wrong->dim]--;
     else if (wrong->how == STRIDE)
-        strides[wrong->dim] += wrong->by, strides[1] *= inner ? 2 : 1; /* no two in one place */
+        strides[wrong->dim] += wrong->by, strides[1] *= inner ? 2 : 1; /* no overlap of elements */
     else if (wrong->how == APART)
         beside->view[1] = beside->apart[1];
     else
         beside->view[0].strides = NULL;
 }
 
-/* A run on views that lie as `layout` says, after they were bent; NULL: they are not. */
+/* Runs with views that have the layout `layout`, changed by `wrong` unless it is NULL. */
 static kvmill_status run_on_views(const char *layout, int kind, const struct wrong *wrong,
                                   kvmill_error *error) {
     struct flow_beside beside;
@@ -291,7 +293,7 @@ static void test_layout(const char *layout) {
     flow_step_close(&step);
 }
 
-/* A flow whose fields are apart does not take views. */
+/* A flow with separate fields does not take views. */
 TEST(views) {
     kvmill_error error;
     test_layout("page");

@@ -1,11 +1,11 @@
-/* Exponential and logarithm of flows against the C library's in double precision.
+/* Exponential and logarithm of flows, compared with the C library's in double precision.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/flow/flow_math.h"
 #include "case_table.h"
 
-/* Steps between floats at the size of `wanted` that `found` is off; what has no size must be equal.
- */
+/* Returns how many floats of the size of `wanted` are between both; if `wanted` has no size, they
+   must be equal. */
 static double distance(float found, double wanted) {
     float nearest = (float)wanted;
     int exponent;
@@ -17,7 +17,7 @@ static double distance(float found, double wanted) {
     return fabs(found - wanted) / ldexp(1, exponent - 24 < -149 ? -149 : exponent - 24);
 }
 
-/* Every so many'th float of all, NaN and infinities too. */
+/* Tests every step-th float, with NaN and infinities. */
 static void test_all(const char *name, float function(float), double wanted(double)) {
     const uint32_t step = is_slow_run() ? 65537 : 577;
     double worst = 0;

@@ -1,14 +1,15 @@
-/* What must not matter to a step of a sparse flow: where pages lie, in which order requests come,
-   who else asks the same, what is in pages that no list has; and scopes that mean the same.
+/* Changes that must not matter to a step of a sparse flow: other places of pages, another order of
+   requests, equal requests, other contents of pages that are in no list; and scopes with the same
+   meaning.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
 #include "flow_step.h"
 #include "packs.h"
 
-/* ---- What a run gives ---- */
+/* ---- Results of a run ---- */
 
-/* Lists and output of decode; the latter without gaps. */
+/* Lists and output of decode; the output without gaps. */
 struct decoded {
     int64_t *starts;
     int32_t *list;
@@ -38,7 +39,7 @@ static void decoded_close(struct decoded *decoded) {
     free(decoded->output);
 }
 
-/* Request a of one is request b of the other. */
+/* Whether request a of one run has the results of request b of the other. */
 static bool is_same_request(const struct flow_step *step, const struct decoded *x, int64_t a,
                             const struct decoded *y, int64_t b) {
     bool same =
@@ -64,7 +65,7 @@ struct part {
 
 enum { PARTS = 4 };
 
-/* Part 0 is K's, 1 V's, 2 and 3 are their scales; no bytes where there are none. */
+/* Returns part 0 (K), 1 (V), 2 or 3 (their scales); without bytes if it does not exist. */
 static struct part part_of(const struct oracle_attention *problem, int which, int64_t slot,
                            int64_t head) {
     const struct oracle_side *side = which % 2 ? &problem->value : &problem->key;
@@ -86,9 +87,9 @@ static void put_part(const struct part *part, const unsigned char *bytes) {
     oracle_put_row(&part->tiles, part->array, part->row, part->bytes, bytes);
 }
 
-/* ---- Pages elsewhere ---- */
+/* ---- Pages in other places ---- */
 
-/* Rows of slots become those of others: page p will be where place[p] says. */
+/* Moves rows so that page p is at place[p]. */
 static void move_part(const struct flow_step *step, const struct oracle_attention *problem,
                       int which, int64_t head, const int64_t *place) {
     int64_t size = step->attention.op.page_size, slots = step->limits.cache_pages * size;
@@ -130,7 +131,7 @@ static void move_all(struct flow_step *step, struct dice *dice) {
     free(place);
 }
 
-/* ---- Blocks that no list has ---- */
+/* ---- Blocks that are in no list ---- */
 
 static bool is_listed(const struct flow_step *step, const struct decoded *decoded, int64_t request,
                       int64_t kv_head, int64_t block) {
@@ -146,8 +147,8 @@ static bool is_listed(const struct flow_step *step, const struct decoded *decode
     return false;
 }
 
-/* All ones: NaN in floats, in scales, and in the scales of blocks.  How many blocks of heads were.
- */
+/* Fills blocks that are in no list with ones: NaN in floats, in scales, and in the scales of
+   blocks. Returns how many blocks of kv heads it filled. */
 static int poison_rest(struct flow_step *step, const struct decoded *decoded) {
     const struct oracle_attention problem = attention_problem(&step->attention);
     int64_t size = flow_step_block_size(step);
@@ -172,7 +173,7 @@ static int poison_rest(struct flow_step *step, const struct decoded *decoded) {
 
 /* ---- Requests in another order ---- */
 
-/* Request order[b] becomes request b; several may be the same one. */
+/* Makes request order[b] request b; several may be the same. */
 static void order_requests(struct flow_step *step, const int64_t *order) {
     const struct fenced_tensor *query = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_QUERY);
     size_t bytes = bytes_of_request(query);
@@ -198,8 +199,8 @@ static void order_requests(struct flow_step *step, const int64_t *order) {
 
 enum { MOVED, POISONED, ORDERED, ALIKE, TESTS };
 
-/* What must not matter; request order[b] becomes request b.  Alike: the shortest in place of all,
-   whose lists there is room for. */
+/* Makes a change that must not matter; request order[b] becomes request b.  ALIKE: all become the
+   shortest, since the lists have room for it. */
 static void change(struct flow_step *step, int test, const struct decoded *decoded,
                    int64_t order[MOST_SEQUENCES], int *poisoned, struct dice *dice) {
     int64_t least = 0;
@@ -257,9 +258,9 @@ TEST(moves) {
     ok(poisoned > count, "%d blocks held NaN", poisoned);
 }
 
-/* ---- Scopes that mean the same ---- */
+/* ---- Scopes with the same meaning ---- */
 
-/* The same step with either scope: the same lists, and the same bits. */
+/* Whether the same step has the same lists and bits with both scopes. */
 static bool is_same_with(const char *const scopes[2], int64_t heads, int64_t kv_heads, int64_t n) {
     struct decoded decoded[2];
     struct flow_step step;
@@ -283,7 +284,7 @@ static bool is_same_with(const char *const scopes[2], int64_t heads, int64_t kv_
     return same;
 }
 
-/* With a query head to each kv head, or with one kv head. */
+/* Tests one query head for each kv head, and one kv head. */
 TEST(scopes) {
     static const struct {
         int64_t heads, kv_heads;

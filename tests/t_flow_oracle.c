@@ -1,4 +1,4 @@
-/* The reference interpreter of flows, op by op, against numbers that were worked out by hand.
+/* The reference interpreter of flows, op by op, compared with numbers computed by hand.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "case_table.h"
@@ -9,13 +9,13 @@
 
 enum { MOST = 24 };
 
-/* A matrix for each page; rows 0: there is none. */
+/* A matrix for each page; rows 0: absent. */
 struct given {
     int64_t pages, rows, columns;
     double numbers[MOST];
 };
 
-/* "2x1x2: 1 2 3 4", or "-". */
+/* Reads "2x1x2: 1 2 3 4", or "-". */
 static struct given read_given(const char *cell) {
     struct given given = {0};
     int pages, rows, columns, length = 0;
@@ -79,7 +79,7 @@ EACH_ROW(oracle_ops, 5) {
 
 /* ---- Fields ---- */
 
-/* What an op's result becomes in a field: TYPE OP X WANTED. */
+/* TYPE OP X WANTED: a result of an op, and the number that a field stores. */
 EACH_ROW(oracle_rounding, 4) {
     DLDataType type = strcmp(cells[0], "bf16") == 0  ? bf16
                       : strcmp(cells[0], "f16") == 0 ? f16
@@ -89,7 +89,7 @@ EACH_ROW(oracle_rounding, 4) {
        cells[0], cells[3]);
 }
 
-/* A page of three rows of two, of which two are there. */
+/* A page of three rows of two numbers; two rows exist. */
 TEST(summary) {
     const kvmill_cache_attention attention = {.head_dim = 2, .page_size = 3};
     const kvmill_flow_field fields[] = {{"m", 1, 2, f32}, {"h", 1, 2, bf16}, {"z", 1, 1, f32}};
@@ -114,7 +114,7 @@ TEST(summary) {
     ok(m[0] == 104 / 3.0f && m[1] == 110 / 3.0f && h[0] == 1000, "and of all three");
 }
 
-/* r becomes r / 2 + x, for three steps. */
+/* The state r becomes r / 2 + x, for three steps. */
 TEST(state) {
     const kvmill_cache_attention attention = {.head_dim = 1, .page_size = 1};
     const kvmill_flow_field fields[] = {{"r", 1, 1, f32}};

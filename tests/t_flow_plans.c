@@ -1,8 +1,7 @@
-/* Index, attend and decode of sparse flows over caches of every type, shape and layout: lists and
-   sums against the oracles; decode is attend along the lists of index, to the bit, whatever runs it
-   in whatever order; what the budget covers has the bits of dense attention.  Then what is at the
-   ends: pages of one token, no requests, no tokens, long rows, any lists; and how long it takes to
-   begin.
+/* Index, attend and decode of sparse flows over caches of every type, shape and layout.  Lists and
+   sums are compared with the oracles.  Decode has the bits of index and then attend, on any threads
+   in any order; requests within the budget have the bits of dense attention.  Also special cases:
+   pages of one token, no requests, no tokens, long rows, any lists; and the time to begin.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
@@ -13,15 +12,15 @@
 #include "packs.h"
 #include "walk.h"
 
-/* A step, and what it is planned with. */
+/* A step and its plan's options. */
 struct run {
     struct flow_step step;
     kvmill_plan_options options;
     struct dice dice;
-    int *whole; /* requests of which all pages are listed, so far */
+    int *whole; /* how many requests had all pages in their lists, so far */
 };
 
-/* ---- What is right ---- */
+/* ---- Checks ---- */
 
 static bool indexes(struct run *run) {
     struct flow_step *step = &run->step;
@@ -43,7 +42,7 @@ static bool decodes(struct run *run) {
            flow_step_lists_are_right(step) && flow_step_output_is_right(step);
 }
 
-/* The output of a run as that of another: nothing but what is written is left. */
+/* Whether a run has the output of another run, and writes nothing else. */
 static bool runs_to(struct run *run, int kind, const kvmill_plan_options *options, int threads,
                     const unsigned char *output) {
     flow_step_restore(&run->step);
@@ -51,7 +50,7 @@ static bool runs_to(struct run *run, int kind, const kvmill_plan_options *option
            flow_step_has_bytes(&run->step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, output);
 }
 
-/* Without the lists, and along them as index gave them: the bits of decode. */
+/* Whether decode without lists, and attend with the lists of index, have the bits of decode. */
 static bool attends_likewise(struct run *run) {
     struct flow_step *step = &run->step;
     unsigned char *output = flow_step_copy(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
@@ -66,7 +65,7 @@ static bool attends_likewise(struct run *run) {
     return same;
 }
 
-/* Any order, more and fewer threads than there is room for. */
+/* Runs in any order, on more and on fewer threads than planned. */
 static bool threads_agree(struct run *run) {
     static const int counts[][2] = {{1, 1}, {2, 8}, {3, 2}, {2, 2}, {1, 3}, {8, 8}};
     bool same = true;
@@ -87,7 +86,7 @@ static bool is_whole(const struct flow_step *step, int64_t request) {
     return starts[1] - starts[0] == flow_step_blocks(step, request);
 }
 
-/* Dense attention is right, and a request that is whole has its bits. */
+/* Whether dense attention is right, and requests with all pages have its bits. */
 static bool dense_agrees(struct run *run) {
     struct flow_step *step = &run->step;
     const struct fenced_tensor *output = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
@@ -118,7 +117,7 @@ static const struct {
               {"dense attention is right, and has the bits of rows that are whole", dense_agrees}};
 enum { CHECKS = COUNT(checks) };
 
-/* So many of the checks of a step that is wanted; whether it passed all of them. */
+/* Runs the first `count` checks on a step; returns whether all passed. */
 static bool check(struct run *run, int count, bool passed[CHECKS]) {
     bool all = true;
     flow_step_open(&run->step, &run->dice);
@@ -184,10 +183,10 @@ EACH_ROW(flow_scenes, 3) {
     ok(check(&run, strstr(cells[2], "long") ? 3 : CHECKS, passed), "%s", cells[0]);
 }
 
-/* ---- Lists of a caller's own ---- */
+/* ---- A caller's own lists ---- */
 
-/* Any pages in any order, some of them again, more for one head than for another, or none; the last
-   one of the request at the end. */
+/* Makes lists of any pages in any order, with repetitions, of different lengths for each head, or
+   empty; the request's last page is at the end. */
 static void choose_lists(struct flow_step *step, struct dice *dice) {
     int64_t next = 0;
     for (int64_t row = 0; row < step->attention.sequences * step->rows; row++) {
@@ -236,7 +235,7 @@ static kvmill_plan *plan_of(const struct flow_step *step, int kind) {
     return plan;
 }
 
-/* Constants are the plan's own: the caller's may go. */
+/* A plan copies constants: the caller's may be freed. */
 TEST(constants) {
     static const kvmill_flow_op ops[] = {
         {.op = "Multiply", .inputs = {"q", "kmax"}, .output = "a"},
@@ -270,7 +269,7 @@ TEST(constants) {
     flow_step_close(&step);
 }
 
-/* What is said of a plan is what it runs. */
+/* A plan's description says what it runs. */
 TEST(words) {
     static const struct {
         const char *const words;
@@ -303,7 +302,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Seconds that beginning takes, the least of many times. */
+/* Returns the least seconds that beginning a run takes, of many measurements. */
 static double time_begin(const kvmill_plan *plan, struct flow_step *step) {
     void *workspace = aligned_alloc(64, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64);
     double best = 1;
@@ -320,7 +319,7 @@ static double time_begin(const kvmill_plan *plan, struct flow_step *step) {
     return best;
 }
 
-/* A generous limit: 20 microseconds; what it is on an idle machine is said. */
+/* Allows 20 microseconds, a generous limit, and prints the time. */
 TEST(time) {
     static const int kinds[] = {OP_FLOW_INDEX, OP_FLOW_ATTEND, OP_FLOW_DECODE};
     static const char *const names[] = {"index", "attend along lists", "decode"};

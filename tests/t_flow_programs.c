@@ -1,8 +1,8 @@
-/* Kernels of flows against the interpreter, bit for bit: those that run programs, every one of the
-   linked packs whose flow is in a spec file of the tests or in configs/flows; and all that a flow's
-   index program is run with, at each instruction set, random flows too, against its ops one by one.
-   KVMILL_PROGRAMS names a library to take kernels of programs from, those of the flows in
-   KVMILL_PROGRAMS_SPECS.  t_flow_programs COUNT prints specs of as many random flows instead.
+/* Kernels of flows, compared with the interpreter bit for bit.  Kernels that run programs: all of
+   the linked packs with flows in the tests' spec files or in configs/flows.  Kernels of a flow's
+   index program: at each instruction set, also for random flows, compared with running op by op.
+   KVMILL_PROGRAMS names a library with more kernels of programs, for the flows in
+   KVMILL_PROGRAMS_SPECS.  t_flow_programs COUNT prints specs of COUNT random flows instead.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
@@ -110,7 +110,7 @@ static const struct kvmill_kernel *find(const char *symbol) {
     return kernel != NULL ? kernel : find_in(&kvmill_pack_kvmill_default, symbol);
 }
 
-/* Those that have been tried; a program may be that of many flows. */
+/* The kernels that have been tried; several flows may have the same program. */
 static const struct kvmill_kernel *tried[4096];
 static int tried_count;
 
@@ -157,7 +157,7 @@ static void count_scores(const struct flow_scene *scene, const struct flow_kerne
         seen.scores += strstr(kernels->score[i].by_size.kernel->symbol, "portable") == NULL;
 }
 
-/* With what a plan would take, and op by op. */
+/* Whether the kernels that a plan takes give the same as op by op. */
 static bool is_same_with(struct flow_scene *scene, const struct kernel_search *search,
                          struct dice *dice) {
     const struct flow_schedule *fused = &scene->schedule[KVMILL_INDEX_PROGRAM];
@@ -228,8 +228,8 @@ static void try_library(const char *path) {
 
 /* ---- Random flows ---- */
 
-/* Dots or bounds, with what is done to them: folds, and something that is none in between.  The
-   query is whole, some of its channels, or its mean.  Alternatives are in braces. */
+/* Dots or bounds, then folds, possibly with another op in between.  The query is whole, some of its
+   channels, or its mean.  Alternatives are in braces. */
 #define DOT(Q) "<x = GeMM " Q " c>, "
 #define BOUND(Q)                                                                                   \
     "<above = Kron " Q " c dim=1>, <below = Kron " Q " d dim=1>, <most = Maximum above below>, "   \

@@ -1,4 +1,4 @@
-/* Flow files: those that ship, what is refused and in which words, and what a flow keeps.
+/* Flow files: the shipped ones, refusals and their words, and the members of a flow.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/dtype.h"
@@ -9,9 +9,9 @@
 #include "flow_file.h"
 #include "settings.h"
 
-/* ---- What ships ---- */
+/* ---- Shipped flows ---- */
 
-/* "33/16". */
+/* Whether the fraction is `wanted`, "33/16". */
 static bool is_fraction(kvmill_fraction fraction, const char *wanted) {
     char text[64];
     snprintf(text, sizeof text, "%" PRId64 "/%" PRId64, fraction.numerator, fraction.denominator);
@@ -33,7 +33,7 @@ static void test_found_atoms(const struct kvmill_flow_problem *problem, int atom
 
 static int shipped; /* rows so far */
 
-/* Read, checked, and written as it is read. */
+/* Reads and checks a flow, writes it and reads it again. */
 ROWS(shipped, 8) {
     struct spec_list specs, again = {0};
     struct kvmill_flow_problem problem;
@@ -79,7 +79,7 @@ TEST(all_shipped) {
 
 /* ---- Atoms ---- */
 
-/* "bound of 0 1, 4 x 1, channels 8 to 128, Max of heads"; NONE: nothing. */
+/* Returns an atom in words: "bound of 0 1, 4 x 1, channels 8 to 128, Max of heads"; NONE: "". */
 static const char *words_of(const struct kvmill_flow_atom *atom) {
     static const char *const overs[] = {"", "heads", "blocks", "all"};
     static char text[200];
@@ -100,7 +100,7 @@ static const char *words_of(const struct kvmill_flow_atom *atom) {
     return text;
 }
 
-/* What an op of the index program gives, or selects by. */
+/* Checks the atom of an op's result in the index program, or of what it selects by. */
 static void test_atom(const kvmill_flow *flow, int op, const char *wanted, const char *name) {
     struct kvmill_flow_problem problem;
     struct kvmill_flow_atom atom;
@@ -131,7 +131,8 @@ ROWS(folds, 3) {
 
 /* ---- Refusals ---- */
 
-/* "fine" in place of a place: what is refused elsewhere is refused for what is wrong alone. */
+/* "fine" instead of a place: the file is valid, so that the other rows are refused only for their
+   own error. */
 EACH_ROW(flow_refusals, 5) {
     struct spec_list specs;
     struct error error;
@@ -147,7 +148,7 @@ EACH_ROW(flow_refusals, 5) {
     free(text);
 }
 
-/* ---- What is read whole ---- */
+/* ---- Members ---- */
 
 static bool is_skipped(const kvmill_flow *flow, int64_t layer) {
     kvmill_cache_attention attention = *flow->attention;
@@ -181,7 +182,7 @@ TEST(whole) {
 
 /* ---- Fields and ratios ---- */
 
-/* ATTENTION MORE WANTED: fields in their order, then K and V. */
+/* ATTENTION MORE WANTED: fields in order, then K and V. */
 ROWS(listed, 3) {
     struct spec_list specs;
     struct text words = {0};
@@ -197,7 +198,7 @@ ROWS(listed, 3) {
     free(text);
 }
 
-/* The layout of a flow that was checked; fields of one element type. */
+/* Returns the layout of a checked flow with fields of one element type. */
 static kvmill_flow_layout layout_of(int64_t page, int64_t dim, int element, int fields,
                                     int64_t rows, int64_t columns) {
     static struct kvmill_flow_problem problem;
@@ -225,7 +226,7 @@ ROWS(ratio, 7) {
        "the ratio of %s is %s, in elements of two bytes as in bytes", cells[0], cells[6]);
 }
 
-/* The bytes of vFlow's second version. */
+/* The sizes in bytes of vFlow's second version. */
 TEST(bytes) {
     kvmill_flow_layout layout = layout_of(16, 128, KVMILL_I8, 2, 1, 128);
     ok(is_fraction(layout.ratio_bytes, "9/4") && is_fraction(layout.ratio_fields, "1/4") &&
@@ -236,7 +237,7 @@ TEST(bytes) {
 
 /* ---- The library's check ---- */
 
-/* A flow of the caller's own, and what may become of it. */
+/* A caller's own flow, and room for its layout. */
 struct own {
     kvmill_cache_attention attention;
     kvmill_flow_field fields[2];

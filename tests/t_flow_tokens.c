@@ -1,6 +1,6 @@
-/* New tokens of sparse flows: appended in any chunks, where others were, they leave the rows and
-   the summaries that the oracles say, and no other byte changes; several tokens at a time attend
-   with the bits of MultiHeadCacheAttention.
+/* New tokens of sparse flows.  Appending in any chunks, over older tokens, too, leaves the oracles'
+   rows and summaries, and changes no other byte; several tokens at a time attend with the bits of
+   MultiHeadCacheAttention.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
@@ -9,7 +9,7 @@
 
 /* ---- Cases ---- */
 
-/* Some of each request's tokens are new. */
+/* Opens case `number`; some tokens of each request are new. */
 static void open_case(struct flow_step *step, int64_t number, struct dice *dice) {
     struct attention *a = &step->attention;
     flow_step_choose(step, number, dice);
@@ -25,7 +25,7 @@ static void open_case(struct flow_step *step, int64_t number, struct dice *dice)
 
 /* ---- Appending ---- */
 
-/* What the rows of the pages of requests hold was there before. */
+/* Counts the rows of requests' pages that exist before the new tokens. */
 static void count_old_rows(struct flow_pool *pool) {
     struct flow_step *step = pool->step;
     int64_t size = flow_step_block_size(step);
@@ -34,7 +34,7 @@ static void count_old_rows(struct flow_pool *pool) {
             pool->rows[flow_step_block(step, b, t / size)] = t % size + 1;
 }
 
-/* Rows that are there from the page's first on, as far as its blocks are whole. */
+/* Returns how many rows a page has from its first on, without gaps. */
 static int64_t rows_of_page(const struct flow_pool *pool, int64_t page) {
     int64_t size = flow_step_block_size(pool->step), blocks = flow_step_page_blocks(pool->step);
     int64_t rows = 0;
@@ -43,7 +43,8 @@ static int64_t rows_of_page(const struct flow_pool *pool, int64_t page) {
     return rows;
 }
 
-/* Tokens to any pages, each continued, or begun anew somewhere before its end; some go nowhere. */
+/* Chooses slots in any pages: each page is continued, or begun anew before its end; some tokens
+   have no slot. */
 static void choose_slots(struct flow_pool *pool, int64_t *slot, int64_t tokens, struct dice *dice) {
     int64_t size = pool->step->attention.op.page_size, done = 0;
     int64_t pages = pool->step->limits.cache_pages;
@@ -80,14 +81,14 @@ static bool appends(struct flow_step *step, const kvmill_plan_options *options, 
 
 /* ---- Several tokens at a time ---- */
 
-/* It leaves the new tokens in the cache, where the flow finds them, and in `expected` the bits of
-   its outputs. */
+/* Runs dense attention.  The cache keeps its new tokens, for the flow, and `expected` its outputs'
+   bits. */
 static bool runs_dense(struct attention *a, const kvmill_plan_options *options, struct dice *dice) {
     attention_expect(a, dice);
     return attention_runs_right(a, options, 0, dice);
 }
 
-/* The same tensors as MultiHeadCacheAttention's, with what was in its outputs before. */
+/* Attends with the tensors of MultiHeadCacheAttention; its outputs have their previous contents. */
 static bool prefills(struct flow_step *step, const kvmill_plan_options *options,
                      struct dice *dice) {
     enum { OUTPUT = KVMILL_CACHE_ATTENTION_ATTN_OUTPUT, OUTPUTS = 2 };

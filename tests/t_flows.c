@@ -1,5 +1,5 @@
-/* Flows against the oracle, by their steps: those that ship with several caches, sizes of pages and
-   heads, and every op.
+/* Flows against the oracle, step by step: the shipped flows with several caches, page sizes and
+   head sizes, and every op.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/flow/flow.h"
@@ -31,7 +31,7 @@ TEST(rows) {
     ok(right, "pages of rows, and what the last one has");
 }
 
-/* Ids of pages and heads that 32 bits do not count. */
+/* Ids of pages and heads that do not fit 32 bits. */
 TEST(many_ids) {
     struct kvmill_flow_problem problem = {
         .budget = {1, 1, 1, 0, 0, 0, 0}, .block_size = 4, .page_blocks = 1};
@@ -47,7 +47,7 @@ TEST(many_ids) {
 
 /* ---- Steps of a flow ---- */
 
-/* Eighths: dots of a few are exact in float32, means of sixteen are in float16. */
+/* Fills tokens with eighths: dots of a few are exact in float32, means of sixteen in float16. */
 static void fill_tokens(struct flow_step *step, struct dice *dice) {
     const int64_t tokens = step->attention.seqstarts[step->attention.sequences];
     const int64_t dims[] = {step->attention.op.head_dim, step->value_dim};
@@ -62,7 +62,8 @@ static void fill_tokens(struct flow_step *step, struct dice *dice) {
     }
 }
 
-/* The scores that Union takes then: it tells those of its first input. */
+/* Gets the second scores of Union: swaps its inputs, because a run returns the scores of the first
+   input. */
 static bool takes_second(struct flow_step *step, const kvmill_plan_options *options,
                          struct dice *dice) {
     const kvmill_flow kept = step->flow;
@@ -81,7 +82,7 @@ static bool takes_second(struct flow_step *step, const kvmill_plan_options *opti
     return right;
 }
 
-/* Index, then decode twice, for what is saved. */
+/* Runs index, then decode twice, because of saved fields. */
 static bool steps_are_right(struct flow_step *step, struct flow_pool *pool,
                             const kvmill_plan_options *options, struct dice *dice) {
     bool right = takes_second(step, options, dice);
@@ -100,8 +101,8 @@ static bool steps_are_right(struct flow_step *step, struct flow_pool *pool,
 
 /* ---- Rows that append quantises ---- */
 
-/* Nothing, less than the least magnitude, what is not finite, what fills all codes of a type, and
-   what is too large for it. */
+/* Returns 0, a number below the least magnitude, one that is not finite, one that needs all codes
+   of a type, or one that is too large for it. */
 static double strange_number(int64_t row, struct dice *dice) {
     static const double all[] = {0, 3e-6, 1, 1, 448, 127, 57344, 1e4};
     static const double rare[] = {NAN, INFINITY, -INFINITY};
@@ -132,7 +133,7 @@ static void test_codes(struct flow_step *step, struct flow_pool *pool,
 
 /* ---- A flow ---- */
 
-/* Summaries of tokens, scores, lists, outputs; then pages are used again. */
+/* Tests summaries of tokens, scores, lists and outputs; then uses the pages again. */
 static void test_flow(const kvmill_flow *given, const kvmill_flow_select *select, const char *name,
                       int number) {
     const kvmill_plan_options *options = &two_threads[number % 3 != 0];
@@ -147,7 +148,7 @@ static void test_flow(const kvmill_flow *given, const kvmill_flow_select *select
     step.attention.tokens[1] = dice_range(&dice, 1, size);
     for (int b = 2; b < 4; b++)
         step.attention.tokens[b] = dice_range(&dice, 2 * size, (size < 32 ? 9 : 5) * size);
-    step.attention.tokens[3] |= 1; /* the last page is not whole, mostly */
+    step.attention.tokens[3] |= 1; /* so that the last page is mostly not full */
     flow_step_open(&step, &dice);
     fill_tokens(&step, &dice);
     flow_pool_open(&step, &pool);
@@ -167,7 +168,7 @@ static void test_json(json_t *json, const char *name, int number) {
     json_decref(json);
 }
 
-/* ---- Flows that ship ---- */
+/* ---- Shipped flows ---- */
 
 static bool has_save(const json_t *json) {
     char *text = json_dumps(json, 0);
@@ -176,7 +177,7 @@ static bool has_save(const json_t *json) {
     return has;
 }
 
-/* With few pages kept, so that some are scored. */
+/* Returns a flow with few reserved pages, so that some are scored. */
 static json_t *flow_on(const char *name, const char *attention, const char *scope, int s) {
     json_t *json = flow_json(name), *select = json_object_get(json, "select"),
            *own = json_loads(attention, 0, NULL);
@@ -192,7 +193,7 @@ static json_t *flow_on(const char *name, const char *attention, const char *scop
     return json;
 }
 
-/* A cache for some of the flows, with scopes that their state allows. */
+/* A cache for some of the flows, with the scopes that their state allows. */
 EACH_ROW(flow_caches, 2) {
     static const char *const scopes[] = {"kv_head", "query_head", "request"};
     static int s;
@@ -212,7 +213,7 @@ EACH_ROW(flow_caches, 2) {
     s++;
 }
 
-/* Page sizes, head sizes and group sizes, odd ones too; one of each at least once. */
+/* Page sizes, head sizes and group sizes, odd ones, too; each at least once. */
 TEST(grid) {
     static const char *const flows[] = {"block_sparse", "gqa_quest", "quest_growing",
                                         "centered_block_sparse"};
@@ -234,9 +235,9 @@ TEST(grid) {
     }
 }
 
-/* ---- Flows that mean the same ---- */
+/* ---- Flows with the same meaning ---- */
 
-/* Index on tokens that only `number` decides. */
+/* Opens a step with tokens that depend only on `number`, and runs index. */
 static bool open_listed(struct flow_step *step, const kvmill_flow *flow, int64_t number) {
     struct flow_pool pool;
     struct dice dice = dice_for("the same lists");
@@ -328,7 +329,7 @@ EACH_ROW(flow_ops, 4) {
     free(text);
 }
 
-/* No op of the library is left out; Load and Save are those of flows that ship. */
+/* Every op of the library is tested; Load and Save are tested by shipped flows. */
 TEST(every_op) {
     for (int code = 0; code < KVMILL_FLOW_CODES; code++) {
         char words[64];

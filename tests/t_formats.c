@@ -1,6 +1,6 @@
-/* Formats of cache rows: what follows from their parts, against what is known of each; formats that
-   there are none of yet; the pages that list them.  Floats of 4 to 16 bits: what every code means,
-   by a definition of its own, and that numbers are rounded to the nearest, ties to even.
+/* Formats of cache rows: what follows from their parts, compared with known numbers; formats that
+   do not exist yet; the pages that list them.  Floats of 4 to 16 bits: the meaning of every code,
+   by a separate definition, and rounding to nearest, ties to even.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
@@ -17,8 +17,8 @@
 
 static int known; /* rows so far */
 
-/* NAME WORD DTYPE ROW GROUP MULTIPLE: bytes of a row of 64 elements, elements that share a scale,
-   and those that a row must be a multiple of; formats in their order. */
+/* NAME WORD DTYPE ROW GROUP MULTIPLE, in the order of the formats: bytes of a row of 64 elements,
+   elements that share a scale, and the multiple that a row must be. */
 ROWS(known, 6) {
     const struct kvmill_format_parts *parts = kvmill_format_parts(++known);
     bool scaled = parts != NULL && parts->scales == KVMILL_SCALES_OF_GROUPS;
@@ -29,7 +29,7 @@ ROWS(known, 6) {
     ok(strcmp(parts->name, cells[0]) == 0 && strcmp(parts->word, cells[1]) == 0 &&
            strcmp(kvmill_dtype_name(parts->dtype), cells[2]) == 0 &&
            (kvmill_format_of_word(cells[1], KVMILL_ANY_SCALES) == known ||
-            parts->tile == KVMILL_VALUE_TILE), /* those of keys have the same word */
+            parts->tile == KVMILL_VALUE_TILE), /* keys in tiles have the same word */
        "%s: its words", cells[0]);
     ok(kvmill_format_row_bytes(&row) == atoi(cells[3]) &&
            kvmill_format_scale_bytes(&row) == (scaled ? 64 / group * 2 : 0) &&
@@ -44,7 +44,7 @@ static int element_of(const char *name) {
     return KVMILL_MOST_FORMATS;
 }
 
-/* ELEMENT DIM SCALE GROUP LEGAL: what rows there can be. */
+/* ELEMENT DIM SCALE GROUP LEGAL: whether rows can have this format. */
 ROWS(row, 5) {
     const struct kvmill_format format = {element_of(cells[0]), atoi(cells[1]), element_of(cells[2]),
                                          atoi(cells[3])};
@@ -88,7 +88,7 @@ static int numbers_of(const struct kvmill_format_parts *parts) {
     return parts->block > 0 ? parts->block : 64;
 }
 
-/* Codes that differ from their neighbours in every bit. */
+/* Sets codes that differ from their neighbours in every bit. */
 static void set_codes(const struct kvmill_format_parts *parts, int *codes) {
     int least = parts->code == KVMILL_CODE_UNSIGNED ? 0 : -(1 << (parts->bits - 1));
     for (int i = 0; i < numbers_of(parts); i++)
@@ -135,7 +135,7 @@ TEST(all_codes) {
 
 /* ---- Floats of 4 to 16 bits ---- */
 
-/* What the largest exponent holds. */
+/* The meaning of the codes with the largest exponent. */
 enum ending {
     INFINITIES_AND_NANS,
     ONE_NAN, /* all bits set; everything else are numbers */
@@ -147,8 +147,8 @@ struct float_type {
     const char *name;
     int exponent_bits, mantissa_bits, bias;
     enum ending ending;
-    bool saturates; /* what is too large becomes the largest number */
-    /* NULL: those of regions, by the name. */
+    bool saturates; /* larger numbers become the largest one */
+    /* NULL: the functions of regions, by the name. */
     float (*read)(uint32_t bits);
     uint32_t (*round)(float value);
 };
@@ -211,7 +211,7 @@ static uint32_t sign_of(const struct float_type *f) {
     return 1u << (f->exponent_bits + f->mantissa_bits);
 }
 
-/* By the book; NaN for what is not a number. */
+/* Returns the number of a code by definition, or NaN if the code is not a number. */
 static double number_of(const struct float_type *f, uint32_t code) {
     uint32_t sign = sign_of(f), magnitude = code & (sign - 1);
     int exponent = (int)(magnitude >> f->mantissa_bits), last = (1 << f->exponent_bits) - 1;
@@ -227,7 +227,7 @@ static double number_of(const struct float_type *f, uint32_t code) {
     return code & sign ? -value : value;
 }
 
-/* The number that it is, and back; NaN stays NaN, a quiet one where it is a float. */
+/* Whether a code is read as its number and written back; NaN stays NaN, a quiet one in float. */
 static bool is_read(const struct float_type *f, uint32_t code) {
     double number = number_of(f, code), have = read_code(f, code);
     if (isnan(number))
@@ -237,14 +237,16 @@ static bool is_read(const struct float_type *f, uint32_t code) {
     return have == number && signbit(have) == signbit(number) && back;
 }
 
-/* Not to a zero that the type has not. */
+/* Whether both signs of a value become this magnitude, except a zero that the type does not
+   have. */
 static bool becomes(const struct float_type *f, double value, uint32_t magnitude) {
     bool has_sign = f->ending != NAN_FOR_MINUS_ZERO || magnitude != 0;
     return round_number(f, value) == magnitude &&
            (!has_sign || round_number(f, -value) == (magnitude | sign_of(f)));
 }
 
-/* Halfway between neighbours: to even; a hair beside it: to the nearer. */
+/* Whether a number halfway between neighbours is rounded to even, and the floats next to it to the
+   nearer neighbour. */
 static bool is_nearest(const struct float_type *f, uint32_t magnitude) {
     float half = (float)((number_of(f, magnitude) + number_of(f, magnitude + 1)) / 2);
     return becomes(f, half, magnitude + magnitude % 2) &&
@@ -252,7 +254,7 @@ static bool is_nearest(const struct float_type *f, uint32_t magnitude) {
            becomes(f, nextafterf(half, INFINITY), magnitude + 1);
 }
 
-/* What is too large; ties with infinity are not below it. */
+/* Whether numbers that are too large are rounded correctly. */
 static bool ends_well(const struct float_type *f, uint32_t last) {
     double largest = number_of(f, last), large = f->exponent_bits == 8 ? 1e60 : 1e30;
     double above = largest + (largest - number_of(f, last - 1)) / 2;
@@ -291,7 +293,7 @@ TEST(floats) {
         test_float(&float_types[i]);
 }
 
-/* ---- What is finite, without branches ---- */
+/* ---- Conversions without branches ---- */
 
 static bool is_same_float(float a, float b) {
     return kvmill_bits_of_float(a) == kvmill_bits_of_float(b);
@@ -314,7 +316,7 @@ static bool becomes_same(struct kvmill_float_parts parts, float x) {
            kvmill_bits_of_finite(parts, -x) == kvmill_bits_of_number(parts, -x);
 }
 
-/* Numbers, and those around what is half way to the next. */
+/* Returns how many numbers, and floats around the halves between them, are rounded wrongly. */
 static int misrounded(struct kvmill_float_parts parts) {
     int wrong = 0;
     uint32_t last = kvmill_first_not_finite(parts) - 1;
@@ -345,7 +347,7 @@ TEST(powers) {
        "f8E8M0FNU: powers of two, and NaN");
 }
 
-/* By integers alone, to nearest even: valgrind's conversion rounds twice. */
+/* Converts with integers only, to nearest even: valgrind's conversion rounds twice. */
 static float float_of(int64_t value) {
     int shift = 0;
     while (value >> shift >= 1 << 24)
@@ -357,8 +359,7 @@ static float float_of(int64_t value) {
     return ldexpf((float)kept, shift);
 }
 
-/* 64-bit integers as floats are rounded once: halfway cases of float32 with a last bit beside them.
- */
+/* 64-bit integers are rounded to float only once: halves of float32, and integers next to them. */
 TEST(integers) {
     const kvmill_element_type from = {.dtype = i64}, to = {.dtype = f32};
     struct dice dice = dice_for("integers");
@@ -376,7 +377,7 @@ TEST(integers) {
 
 /* ---- Pages ---- */
 
-/* A word of its own; quotes of man pages end with a letter. */
+/* Whether the text has the whole word; in man pages, the letters of a quote may precede it. */
 static bool is_in(const char *text, const char *word) {
     for (const char *at = text; (at = strstr(at, word)) != NULL; at++) {
         char after = at[strlen(word)];

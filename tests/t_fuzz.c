@@ -1,4 +1,5 @@
-/* The fuzzers' targets on all that was ever found, and on seeds that were cut.
+/* The fuzzers' targets on all seeds, which have everything that fuzzing has found, and on truncated
+   seeds.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <glob.h>
@@ -9,14 +10,14 @@
 
 enum { CUTS = 4, SECONDS = 60 };
 
-static char now[256]; /* what runs, for when it ends the process */
+static char now[256]; /* printed if a target ends the process */
 
-/* In memory of its own, so that a sanitizer sees where it ends. */
+/* Runs a target on a copy of exactly this size, so that a sanitizer sees reads beyond it. */
 static void run(const struct fuzz_target *target, const char *seed, size_t size) {
     unsigned char *own = malloc(size + 1);
     must(own != NULL, "no memory");
     memcpy(own, seed, size);
-    int out = dup(STDOUT_FILENO); /* what commands say is no result of a test */
+    int out = dup(STDOUT_FILENO); /* output of commands is not a result of a test */
     dup2(STDERR_FILENO, STDOUT_FILENO);
     alarm(SECONDS);
     target->run(own, size);
@@ -59,7 +60,7 @@ static void test_target(const struct fuzz_target *target) {
     ok(runs > 0, "%s: %d runs", target->name, runs);
 }
 
-/* t_fuzz TARGET FILE... -- those alone. */
+/* t_fuzz TARGET FILE... -- runs only these files. */
 static int replay_files(char **words) {
     const struct fuzz_target *target = fuzz_target_of(words[1]);
     for (char **file = words + 2; target != NULL && *file != NULL; file++)

@@ -1,5 +1,5 @@
-/* The limit of reading that `kvmill bench` holds kernels against: no loop of this file reads faster
-   by more than noise.
+/* The limit of reading that `kvmill bench` compares kernels with: no loop here may read faster by
+   more than noise.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../base/timer.h"
@@ -11,7 +11,7 @@ static const size_t piece = 64 << 20;
 
 typedef uint64_t two_words __attribute__((vector_size(16), may_alias));
 
-/* Lines of `streams` parts in turn. */
+/* Sums up lines of `streams` parts in turn. */
 static uint64_t sum_up(const char *from, size_t streams, size_t ahead) {
     two_words a = {0}, b = {0}, c = {0}, d = {0};
     size_t part = piece / streams;
@@ -44,7 +44,8 @@ static double seconds_of_limit(const char *from, int kind, kvmill_pool *pool) {
     return timer_now() - start;
 }
 
-/* The fastest of each, in turn, of pieces that the caches do not hold. */
+/* Returns the fastest loop's time relative to the limit's.  Both take turns on pieces that the
+   caches do not have. */
 static double share_of_best(const char *memory, kvmill_pool *pool) {
     double loops = 1e9, limit = 1e9;
     int at = 0;

@@ -1,5 +1,5 @@
-/* The macro library and the program that drives it: loops, checks, straight-line moves, leftovers,
-   and what is said when m4 or a template is missing.
+/* The macro library and the code that runs m4: loops, checks, straight-line moves, leftovers, and
+   messages about a missing m4 or template.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "case_table.h"
 #include "common.h"
 
-/* ---- A template directory of our own: the library is the real one, test.m4 is ours ---- */
+/* ---- A template directory of the test: test.m4 is its own, the library is the real one ---- */
 
 static const char *template_path(const char *name) {
     return scratch_path("templates/%s", name);
@@ -35,7 +35,7 @@ static void make_folder(void) {
 
 static struct error error; /* of the last expansion */
 
-/* Files of templates/ that spaces part. */
+/* Lists files of templates/, separated by spaces. */
 static struct expansion list_files(char *files) {
     struct expansion expansion = {.definitions = {NULL, 0}};
     int count = 0;
@@ -44,7 +44,7 @@ static struct expansion list_files(char *files) {
     return expansion;
 }
 
-/* The expansion with this test.m4, or NULL.  Good until the next call. */
+/* Returns the expansion with this test.m4, valid until the next call, or NULL. */
 static const char *expand_with(struct expansion *expansion, const char *template) {
     static struct text result;
     text_free(&result);
@@ -66,7 +66,7 @@ static const char *expand_text(const char *template) {
     return expand_files("lib/base.m4 lib/words.m4 - test.m4", template);
 }
 
-/* ---- What expands to what ---- */
+/* ---- Expansions ---- */
 
 ROWS(expands, 2) {
     const char *text = expand_text(cells[1]);
@@ -86,7 +86,7 @@ ROWS(fails_with, 5) {
 
 TABLE(m4);
 
-/* Long loops neither end early nor overflow a stack. */
+/* Long loops are complete and do not overflow a stack. */
 TEST(long_loop) {
     const char *text = expand_text("km_each(«I», 1, 20000, 1, «x»)");
     ok(text != NULL && strspn(text, "x") == 20000 && text[20000] == '\0', "km_each 20000 times");
@@ -122,8 +122,8 @@ enum { MOST_BYTES = 300 };
 /* Moves read back from "step_W(t + AT, f + AT);" lines. */
 struct moves {
     int count;
-    bool right;    /* inside, source and target alike */
-    bool complete; /* every byte */
+    bool right;    /* inside, at the same place in source and target */
+    bool complete; /* each byte is moved */
 };
 
 static struct moves read_moves(const char *text, int bytes, const char **end) {
@@ -143,7 +143,8 @@ static struct moves read_moves(const char *text, int bytes, const char **end) {
     return moves;
 }
 
-/* The widest step that fits covers most; no sequence of moves inside [0, bytes) is shorter. */
+/* Returns the least number of moves: the widest step that fits comes first, and no sequence of
+   moves inside [0, bytes) is shorter. */
 static int fewest_moves(const char *widths, int bytes) {
     for (const char *at = widths; *at != '\0'; at += strspn(at, ", ")) {
         int width = (int)strtol(at, (char **)&at, 10);
@@ -153,7 +154,7 @@ static int fewest_moves(const char *widths, int bytes) {
     return 0;
 }
 
-/* One line of the expansion: "N: moves". */
+/* Checks one line of the expansion, "N: moves". */
 static bool check_line(const char **text, int bytes, const char *widths) {
     int number, length;
     if (sscanf(*text, " row %d:%n", &number, &length) != 1 || number != bytes) {
@@ -175,7 +176,7 @@ static void print_isa(struct text *files, const struct isa *isa) {
     text_print(files, "isa/%s.m4 ", isa->name);
 }
 
-/* With the files of an instruction set, those that it extends first, and `last`. */
+/* Expands with the files of an instruction set, extended ones first, and `last`. */
 static const char *expand_isa(const struct isa *isa, const char *last, const char *template) {
     struct text files = {0};
     text_print(&files, "lib/base.m4 lib/words.m4 lib/vocabulary.m4 - ");
@@ -237,7 +238,7 @@ static void expect_nothing(const char *text, const char *name, const char *what)
     ok_text(text ? text : error.text, "", "isa/%s.m4 %s", name, what);
 }
 
-/* A width without its word would be found only by the shapes that need it. */
+/* Checks that each width has its word: otherwise only shapes that need the width would fail. */
 static void test_isa(const struct isa *isa) {
     expect_nothing(expand_isa(isa, "isa/contract.m4 lib/kernel.m4", ""), isa->name,
                    "fulfils the contract and emits nothing");
@@ -247,7 +248,8 @@ static void test_isa(const struct isa *isa) {
                    isa->name, "has a word for every width");
 }
 
-/* Every word that isa/contract.m4 lists in «quotes» after km_need_all. */
+/* Checks every word that isa/contract.m4 lists in «quotes» after km_need_all; returns their
+   number. */
 static int test_contract_words(void) {
     static const char before[] = ", «";
     char *text = read_bytes(source_path("templates/isa/contract.m4"), NULL), word[32];
@@ -274,7 +276,7 @@ TEST(contract) {
 
 /* ---- The environment ---- */
 
-/* What is said where a variable leads nowhere. */
+/* Checks the message for a variable with a path that does not exist. */
 static void lead_nowhere(const char *variable, const char *words, const char *name) {
     setenv(variable, "/nonexistent", 1);
     ok_failed(expand_text("text") != NULL, &error, EXIT_ENVIRONMENT, NULL, words, "%s", name);
@@ -290,7 +292,8 @@ TEST(environment) {
     ok_text(expand_text("text"), "text", "an empty KVMILL_M4 is none");
 }
 
-/* Killed, out of memory, not GNU m4: it says nothing, so the message has to. */
+/* m4 fails without a message if it is killed, out of memory or not GNU m4, so the error must
+   explain. */
 TEST(silent_m4) {
     setenv("KVMILL_M4", "false", 1);
     bool done = expand_text("text") != NULL;
@@ -299,7 +302,7 @@ TEST(silent_m4) {
     unsetenv("KVMILL_M4");
 }
 
-/* m4 looks in the current directory before anywhere else. */
+/* m4 looks in the current directory first. */
 TEST(decoy) {
     char here[1024];
     if (getcwd(here, sizeof here) == NULL || chdir(scratch_folder()) != 0)

@@ -1,5 +1,5 @@
-/* Plans by name: that of every op is the plan that its own function makes, for attributes and
-   tensors that its description allows; and what is refused of names and values.
+/* Plans by name: each op's plan is the one that its own function makes, for attributes and tensors
+   that its description allows.  Also refusals of names and values.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
@@ -14,16 +14,16 @@ enum { DRAWS = 60, MOST_ATTRIBUTES = 64 };
 static const kvmill_plan_options options = {.struct_size = sizeof options, .threads = 1};
 
 DICE("named");
-static char doing[256]; /* for whoever reads of a trap */
+static char doing[256]; /* printed if a trap ends the test */
 static kvmill_error error;
 static kvmill_named_tensor_place place;
 
-/* An op by its names. */
+/* An op as names and values. */
 struct named {
     kvmill_named_attribute attributes[MOST_ATTRIBUTES];
     kvmill_named_tensor tensors[MOST_TENSORS];
     size_t attribute_count, tensor_count;
-    bool differs; /* it has a type of 0, which names cannot say */
+    bool differs; /* it has a type of 0, which has no name */
 };
 
 /* ---- The scene's op ---- */
@@ -40,14 +40,14 @@ static bool is_told(const struct scene *scene, const struct op_member *member) {
     return false;
 }
 
-/* Whether a flag says that it counts. */
+/* Whether a flag says that the member is used. */
 static bool is_with(const struct op_struct *part, const struct op_member *member,
                     const void *base) {
     return member->with != NULL &&
            kvmill_member_value(kvmill_op_member(part, member->with), base) != 0;
 }
 
-/* Whether the member has to be named: types that tensors tell now and then are not. */
+/* Whether the member must be named.  A type that a tensor has is named only sometimes. */
 static bool is_named(struct scene *scene, const struct op_struct *part,
                      const struct op_member *member, const void *base) {
     if ((member->ops & kvmill_op_bit(scene->op)) == 0 || member->kind == OP_TENSOR ||
@@ -171,7 +171,7 @@ static kvmill_named_attribute attribute_of(const struct setting *setting) {
     return attribute;
 }
 
-/* OP SETTINGS STATUS WORDS TENSORS: those that are given, all alike. */
+/* OP SETTINGS STATUS WORDS TENSORS: the tensors of the call, all equal. */
 ROWS(refused, 4) {
     struct setting settings[8], given[2];
     struct named named = {.differs = false};

@@ -1,4 +1,5 @@
-/* Names: a kernel's symbol and back, words near to mistyped ones, lists of instruction sets.
+/* Names: a kernel's symbol, written and read back; suggestions for mistyped words; lists of
+   instruction sets.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
@@ -7,7 +8,7 @@
 #include "case_table.h"
 #include "common.h"
 
-static struct error error; /* of what failed last */
+static struct error error; /* of the last failure */
 
 /* ---- Every legal kernel: written, read back, the same ---- */
 
@@ -15,7 +16,7 @@ static const struct isa *isa_named(const char *name) {
     return kvmill_isa_by_name(name, strlen(name));
 }
 
-/* What each count field goes through; enough digits to catch a narrow integer. */
+/* The values of each count field, with enough digits to detect a narrow integer. */
 static const int64_t counts[] = {ANY_COUNT, 0, 1, 7, 128, INT32_MAX};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
@@ -30,7 +31,7 @@ static bool same_kernel(const struct kernel *a, const struct kernel *b) {
     return same;
 }
 
-/* A legal kernel is read back as it was; an illegal one is the user's error. */
+/* A legal kernel is read back unchanged; an illegal one is a user's error. */
 static bool round_trips(const struct kernel *kernel, bool legal) {
     char symbol[SYMBOL_SIZE], again[SYMBOL_SIZE];
     struct kernel parsed;
@@ -58,8 +59,8 @@ static int values_of(const struct field *field) {
     return field->prefix ? COUNTS : count;
 }
 
-/* Where few combinations of fields are legal: most kernels that are tried differ from one of these
-   in up to three. */
+/* Examples of legal kernels, for families with few legal combinations: most random kernels differ
+   from an example in up to three fields. */
 static struct kernel examples[32];
 static size_t example_count;
 
@@ -78,7 +79,7 @@ static void change_field(struct kernel *kernel, int field, struct dice *dice) {
         kernel->value[field] = 0;
 }
 
-/* An example of the family, or a kernel of any fields. */
+/* Returns an example of the family, or a kernel with random fields. */
 static struct kernel draw_start(const struct family *family, struct dice *dice) {
     struct kernel kernel = {.family = family};
     size_t first = (size_t)dice_range(dice, 0, (int64_t)example_count - 1);
@@ -105,7 +106,7 @@ static void walk_family(const struct family *family, const struct isa_list *isas
     }
 }
 
-/* It has no kernels where no instruction set has vectors. */
+/* Whether the family needs vectors, and no instruction set here has them. */
 static bool is_of_vectors(const struct family *family) {
     for (const struct isa *isa = kvmill_isas; isa->name != NULL; isa++)
         if (isa->lanes >= 8)
@@ -151,12 +152,12 @@ TEST(shape_words) {
        "its fields by name");
 }
 
-/* ---- Symbols that are none ---- */
+/* ---- Invalid symbols ---- */
 
 #define GOOD "kvmill_store_rows_u8_h8_mn_s1_d256_linear__scalar_line"
 
-/* The symbol's exact bytes, then a word that no message may show: nothing after the end is read.
- */
+/* Refuses a symbol.  A canary follows its exact bytes, and must not be in the message: nothing
+   after the end is read. */
 static bool refuse(const char *symbol) {
     static const char canary[] = "CANARY, after the symbol's end";
     struct kernel kernel;
@@ -191,7 +192,8 @@ ROWS(near, 2) {
     ok_text(nearest ? nearest : "nothing", cells[1], "near to \"%s\": %s", cells[0], cells[1]);
 }
 
-/* The first of two that are as near: the suggestion does not depend on chance. */
+/* The first of two words that are equally near is suggested, so that suggestions are
+   reproducible. */
 TEST(nearest) {
     static const char *const words[] = {"int4", "int8", NULL};
     static const char *const nothing[] = {NULL};
@@ -236,7 +238,7 @@ TEST(isa_lists) {
         test_isa_list("aarch64", "scalar,neon");
 }
 
-/* LIST BECOMES, where there are such */
+/* LIST BECOMES, if these instruction sets exist */
 ROWS(isas, 2) {
     if (strstr(cells[1], "avx") != NULL &&
         (isa_named("avx2") == NULL || isa_named("avx512") == NULL))
@@ -283,7 +285,7 @@ TEST(kernel_lists) {
     ok(list.items == NULL && list.count == 0, "and can be freed");
 }
 
-/* Every kernel twice: the time must grow with the number, not with its square. */
+/* Adds every kernel twice: the time must grow with their number, not with its square. */
 TEST(long_kernel_list) {
     enum { MANY = 60000 };
     struct kernel kernel;

@@ -17,7 +17,7 @@ static const DLDataType mask_types[] = {
     {kDLUInt, 64, 1}};
 enum { TYPES = sizeof types / sizeof *types, MASK_TYPES = sizeof mask_types / sizeof *mask_types };
 
-/* What the cases were, so that none of it is missed. */
+/* Counts of the kinds of cases, to check that each kind occurred. */
 static struct {
     int64_t cases, packs, types[TYPES], masks[MASK_TYPES], ranks[5], modes[4], past, nonpad,
         windows;
@@ -37,7 +37,7 @@ static void choose_types(struct onnx_problem *problem, struct dice *dice) {
     seen.types[T1]++;
 }
 
-/* Heads and dims that the packs of the tests have kernels for, and others. */
+/* Chooses heads and dims that the tests' packs have kernels for, and others. */
 static void choose_heads(struct onnx_problem *problem, struct dice *dice) {
     onnx_say(problem,
              "{{heads=6 kv_heads=2 dim=24 value_dim=10|heads=4 kv_heads=4 dim=7 value_dim=7|"
@@ -106,7 +106,7 @@ static void choose_attention(struct onnx_problem *problem, struct dice *dice) {
     problem->qk = dice_once_in(dice, 4);
     if (problem->qk)
         seen.modes[problem->op.qk_matmul_output_mode]++;
-    /* What is padding is copied as it is, and may be anything: NaN. */
+    /* Padding is copied, too, and may be NaN. */
     if (dice_once_in(dice, 2))
         choose_mask(problem, dice);
 }
@@ -145,7 +145,7 @@ static bool run_once(struct onnx_problem *problem, const kvmill_plan *plan, int 
     return status == KVMILL_OK && onnx_is_right(problem);
 }
 
-/* The same bytes again, in other parts and threads. */
+/* Repeats the run with other parts and threads; the bytes must be the same. */
 static bool repeat(struct onnx_problem *problem, const kvmill_plan *plan, struct dice *dice) {
     struct fenced_tensor *y = &problem->tensor[KVMILL_ATTENTION_Y];
     unsigned char *first = malloc(y->fence.size + 1);

@@ -1,5 +1,5 @@
-/* ONNX Attention and TensorScatterAttention, case by case: who sees what, what was decided where
-   the standard leaves it open, tensors in place.  What is refused is in tests/tables/refusals/.
+/* ONNX Attention and TensorScatterAttention, case by case: which keys a query attends to, decisions
+   that the standard leaves open, tensors in place.  Refusals are in tests/tables/refusals/.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "case_table.h"
@@ -9,7 +9,7 @@
 
 DICE("ONNX Attention, case by case");
 
-/* Plan with packs or without, and run. */
+/* Plans with or without packs, and runs. */
 static bool run(struct onnx_problem *problem, bool portable, int threads) {
     kvmill_plan *plan;
     kvmill_error error;
@@ -22,13 +22,13 @@ static bool run(struct onnx_problem *problem, bool portable, int threads) {
     return status == KVMILL_OK;
 }
 
-/* ---- Who sees what ---- */
+/* ---- Visible keys ---- */
 
 static int64_t start_of(const struct onnx_problem *problem) {
     return problem->has_starts ? problem->starts[0] : 0;
 }
 
-/* The position of a row of a step's cache. */
+/* Returns the position of a row of a step's cache. */
 static int64_t position_of(const struct onnx_problem *problem, int64_t slot) {
     int64_t start = start_of(problem);
     bool turns = problem->circular && slot < start;
@@ -45,7 +45,8 @@ static void set_rows(struct onnx_problem *problem, int tensor, int64_t rows, int
     }
 }
 
-/* Keys of zeros have the same weight, and value j is 2^j: so Y says which keys a query sees. */
+/* Returns the expected Y for visible keys.  Keys are zeros, so they have the same weight, and value
+   j is 2^j: Y shows which keys a query attends to. */
 static double expected(const char *seen) {
     double sum = 0, count = 0;
     for (; *seen >= '0' && *seen <= '9'; seen++, count++)
@@ -53,7 +54,7 @@ static double expected(const char *seen) {
     return count == 0 ? 0 : sum / count;
 }
 
-/* NAME SETTINGS SEEN: a word for each query, of the keys that it sees. */
+/* NAME SETTINGS SEEN: a word for each query, the keys that it attends to. */
 static bool is_view(char *const *cell, bool portable) {
     struct onnx_problem problem = onnx_problem("heads=2 kv_heads=1 dim=3 value_dim=1 U=bool");
     const char *seen = cell[2];
@@ -87,14 +88,14 @@ ROWS(view, 3) {
 
 #define SOME "batch=2 heads=6 kv_heads=2 queries=3 dim=24 value_dim=10 keys=9 opset=25 U=bool "
 
-/* With Q, K and V of that type. */
+/* Returns a problem with this type of Q, K and V. */
 static struct onnx_problem some_problem(const char *type, const char *settings) {
     char text[256];
     snprintf(text, sizeof text, SOME "T1=%s T2=%s %s", type, type, settings);
     return onnx_problem(text);
 }
 
-/* A mask of [queries, keys] that hides all keys from query 1. */
+/* Opens a problem with a mask of [queries, keys] that hides all keys from query 1. */
 static void open_masked(struct onnx_problem *problem, const char *U, double hidden) {
     problem->U = setting_type(U);
     problem->mask_rank = 2;
@@ -105,7 +106,7 @@ static void open_masked(struct onnx_problem *problem, const char *U, double hidd
         onnx_put_mask(problem, n, n / problem->mask_dims[1] == 1 ? hidden : strcmp(U, "bool") == 0);
 }
 
-/* All that the query has, or what is finite. */
+/* Whether each number of a query's Y is as wanted. */
 static bool is_row(const struct onnx_problem *problem, int64_t query, const char *wanted) {
     bool good = true;
     for (int64_t n = 0; n < problem->batch * problem->heads * problem->value_dim; n++) {
@@ -139,7 +140,7 @@ ROWS(masked, 7) {
 
 TABLE(onnx_views);
 
-/* 1 + 2^-11 + 2^-40 is nearer to 1 + 2^-10 than to 1, but a float32 between them is not. */
+/* 1 + 2^-11 + 2^-40 is nearer to 1 + 2^-10 than to 1; a float32 in between would be a tie. */
 TEST(rounding) {
     struct onnx_problem problem = some_problem("float16", "qk=1 qk_matmul_output_mode=2");
     open_masked(&problem, "float64", 1 + 0x1p-11 + 0x1p-40);
@@ -184,7 +185,7 @@ static void set_number(struct onnx_problem *problem, int i, int64_t b, int64_t v
     memcpy(problem->before[i].fence.data + (at - tensor->fence.data), &value, 8);
 }
 
-/* A start is a position modulo the ring; far ones are none else.  The oracle is told near ones. */
+/* A start is a position modulo the ring, however large.  The oracle gets small starts. */
 TEST(far_starts) {
     static const char *const rows[] = {"opset=24 is_causal=1", "opset=24 is_causal=1",
                                        "opset=25 is_causal=1 left=2", "opset=25"};

@@ -1,6 +1,6 @@
-/* The reader of ONNX models: specs of every op, what is left alone, what is refused and in which
-   words; and files that are no models: mutations, truncations, nesting, tiny ones that would be
-   huge.
+/* The reader of ONNX models: specs of every op, nodes that it leaves alone, refusals and their
+   words. Also files that are not models: mutations, truncations, nesting, and tiny files that claim
+   to be huge.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 #include "onnx_text.h"
 #include "settings.h"
 
-/* A file in memory, whose name reads it from its beginning each time. */
+/* A file in memory; each open of its name reads it from the beginning. */
 static int descriptor;
 static char file_name[64];
 
@@ -24,7 +24,7 @@ static void write_file(const void *data, size_t length) {
 
 static struct { int64_t read, refused, specs, constants; } seen;
 
-/* Elements of constants are all there, or it is known that they are not. */
+/* Copies all constants whose elements are known to be complete. */
 static void copy_constants(void) {
     struct onnx_model model;
     struct error error;
@@ -42,7 +42,7 @@ static void copy_constants(void) {
     onnx_free(&model);
 }
 
-/* What a reading of bytes came to. */
+/* The result of reading. */
 struct result {
     bool done;
     struct spec_list specs;
@@ -63,7 +63,7 @@ static void read_model(const char *description, struct result *result) {
     text_free(&file);
 }
 
-/* A message has a file and says what is accepted. */
+/* Whether a message names a file and says what is accepted. */
 static bool says_enough(const char *message) {
     return strncmp(message, file_name, strlen(file_name)) == 0 &&
            strstr(message, "accepted") != NULL;
@@ -119,7 +119,7 @@ ROWS(refused, 3) {
 
 TABLE(onnx_models);
 
-/* ---- Files that are no models ---- */
+/* ---- Files that are not models ---- */
 
 static bool reads_or_refuses(const void *data, size_t length) {
     struct result result;
@@ -134,8 +134,8 @@ static bool reads_or_refuses(const void *data, size_t length) {
     return told;
 }
 
-/* Texts of tests/tables/onnx_random.tsv: all there is in models; alternatives of which few make
-   sense. */
+/* Texts of tests/tables/onnx_random.tsv: `rich` has everything that can be in models;
+   `alternatives` makes models that mostly make no sense. */
 static char *rich, *alternatives;
 
 static void keep_text(char *const *cells) {
@@ -148,7 +148,8 @@ void before_tests(void) {
     snprintf(file_name, sizeof file_name, "/proc/self/fd/%d", descriptor);
 }
 
-/* Bits, bytes that are the ends of lengths and numbers, spans that go or come twice, an end. */
+/* Changes bits, puts bytes that are extremes of lengths and numbers, removes or repeats spans, or
+   truncates. */
 static size_t mutate(struct dice *dice, unsigned char *data, size_t length, size_t room) {
     static const unsigned char ends[] = {0, 1, 0x7F, 0x80, 0xFF, 0xFE, 2, 10, 0x12, 0x1A};
     size_t at = (size_t)dice_range(dice, 0, (int64_t)length - 1);
@@ -174,7 +175,7 @@ static size_t mutate(struct dice *dice, unsigned char *data, size_t length, size
     }
 }
 
-/* Rounds, or as many seconds of them as KVMILL_ONNX_SECONDS says. */
+/* Whether to go on: for `rounds` rounds, or for KVMILL_ONNX_SECONDS. */
 static bool goes_on(int64_t round, int64_t rounds, time_t begin) {
     const char *seconds = getenv("KVMILL_ONNX_SECONDS");
     return seconds ? time(NULL) - begin < strtol(seconds, NULL, 10) : round < rounds;
@@ -236,8 +237,7 @@ static void check_refused(const struct text *file, const char *words, const char
     spec_list_free(&result.specs);
 }
 
-/* A graph in an attribute of a node in a graph ..: each level is a few bytes around the one inside.
- */
+/* A graph in an attribute of a node in a graph, and so on: each level adds a few bytes. */
 static void check_nesting(int levels) {
     static const int fields[] = {1, 5, 6}; /* node, attribute, graph */
     size_t room = (size_t)levels * 32, at = room, length = 0;
@@ -258,7 +258,7 @@ static void check_nesting(int levels) {
     free(bytes);
 }
 
-/* Two bytes a node: the key of a graph's first field, and no length. */
+/* Nodes of two bytes, the key of a graph's field and a length of 0: many are refused. */
 static void check_tiny_nodes(size_t count) {
     struct text file = {0};
     unsigned char *nodes = calloc(count, 2);
@@ -271,7 +271,7 @@ static void check_tiny_nodes(size_t count) {
     free(nodes);
 }
 
-/* An attribute of many numbers, a byte each, is what it is. */
+/* An attribute of many numbers, each in one byte, is accepted. */
 static void check_long_list(size_t count) {
     struct text attribute = {0}, node = {0}, graph = {0}, file = {0};
     unsigned char *numbers = calloc(count, 1);

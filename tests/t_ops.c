@@ -1,4 +1,4 @@
-/* Descriptions of ops: that they are whole, and what they say where the header says it in words.
+/* Descriptions of ops: they are complete, and agree with the header's words.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/dtype.h"
@@ -17,7 +17,7 @@ static const struct op_member *member_at(const struct op_struct *part, size_t of
     return NULL;
 }
 
-/* Every byte is a member's, or is there to align the next one to 8. */
+/* Whether every byte belongs to a member, or aligns the next one to 8. */
 static bool is_whole(const struct op_struct *part) {
     size_t at = 0;
     while (at < part->size) {
@@ -118,9 +118,9 @@ TEST(tensors) {
         test_op_tensors(&kvmill_flow_steps[i]);
 }
 
-/* ---- Some of what they say, written from the header ---- */
+/* ---- Some properties, taken from the header's words ---- */
 
-/* OP SETTINGS TENSOR PRESENCE WHY: of a cache attention; the type of what must be given. */
+/* OP SETTINGS TENSOR PRESENCE WHY: a tensor of a cache attention; for a required one, its type. */
 ROWS(tensor, 5) {
     static const char *const words[] = {
         [OP_ABSENT] = "absent", [OP_OPTIONAL] = "optional", [OP_IGNORED] = "ignored"};
@@ -138,7 +138,7 @@ ROWS(tensor, 5) {
 
 TABLE(ops);
 
-/* Caches may be of every type that rows can have, whichever op reads them. */
+/* A cache may have every type that rows can have, for every op that reads it. */
 TEST(row_types) {
     for (int i = 0; kvmill_ops[i] != NULL; i++) {
         const struct op_struct *part = kvmill_ops[i]->parts[0];

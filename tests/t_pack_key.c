@@ -1,5 +1,4 @@
-/* What a compiled pack is kept under: the files, the compiler and its flags; the CPU where these
-   depend on it.
+/* The key of a compiled pack: files, compiler and flags; the CPU, if these depend on it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <sys/stat.h>
@@ -9,7 +8,7 @@
 
 static struct error error;
 
-/* Of FIPS 180-4, and the lengths around a block. */
+/* Hashes of FIPS 180-4, and of lengths around a block. */
 TEST(hash) {
     static const struct {
         const char *data;
@@ -38,7 +37,7 @@ static void key_of(const struct output *output, char key[SHA256_TEXT]) {
     must(pack_key(output, scratch_folder(), key, &error), error.text);
 }
 
-/* Whether the key changes from one CPU to the other. */
+/* Whether the key differs between two CPUs. */
 static bool depends(const struct output *output, const char *a, const char *b) {
     char first[SHA256_TEXT], second[SHA256_TEXT];
     write_text(scratch_path("proc/cpuinfo"), a);
@@ -65,7 +64,7 @@ static void test_cpu(const struct output *output) {
     ok(!depends(output, cpu, other), "other flags: it is not");
 }
 
-/* Whether a change of one of them changes the key. */
+/* Whether a change of any file changes the key. */
 static void test_files(struct output *output) {
     char before[SHA256_TEXT], after[SHA256_TEXT];
     key_of(output, before);

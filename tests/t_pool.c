@@ -1,5 +1,5 @@
-/* Pools: every part once, seats, pinning, signals, sleep, fork; refusals; and runs on a pool, which
-   have the bits of runs alone on as many threads as they are worth.
+/* Pools: each part runs once; seats, pinning, signals, sleep, fork; refusals.  Runs on a pool have
+   the bits of runs alone with the number of threads that pays.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
@@ -36,7 +36,7 @@ static void count_part(void *context, int64_t index) {
     atomic_fetch_add(&counts[index], 1);
 }
 
-/* Every part once in each of the loops, of all lengths. */
+/* Whether each part runs once in each of the loops, of all lengths. */
 static bool loops_are_whole(kvmill_pool *pool, int loops) {
     static atomic_int counts[PARTS];
     bool whole = true;
@@ -66,7 +66,7 @@ TEST(loops) {
     kvmill_pool_destroy(NULL);
 }
 
-/* ---- Who runs parts ---- */
+/* ---- Threads that run parts ---- */
 
 struct team {
     kvmill_pool *pool;
@@ -74,7 +74,7 @@ struct team {
     int wanted;
 };
 
-/* All that are wanted meet; whoever comes too many is seen. */
+/* Waits until all wanted threads have come, and counts them: too many are noticed. */
 static void meet(void *context, int64_t index) {
     struct team *team = context;
     (void)index;
@@ -101,7 +101,7 @@ TEST(seats) {
     kvmill_pool_destroy(pool);
 }
 
-/* The part of a loop on a busy pool. */
+/* Runs a loop in a part of a loop: the pool is busy. */
 static void loop_again(void *context, int64_t index) {
     struct team *team = context;
     atomic_int counts[3] = {0};
@@ -119,7 +119,8 @@ TEST(busy) {
     kvmill_pool_destroy(team.pool);
 }
 
-/* Helpers, which are not the caller, are where they belong, and leave signals alone. */
+/* Helpers, which are not the caller's thread, by processor; and how many are not on one processor
+   (wrong), or do not block signals (loud). */
 struct places {
     pthread_t caller;
     atomic_int there, wrong, loud;
@@ -167,7 +168,7 @@ TEST(pinned) {
     kvmill_pool_destroy(pool);
 }
 
-/* A process that may use one processor has one thread. */
+/* A process that may use only one processor has one thread. */
 TEST(count) {
     cpu_set_t all, one;
     struct processors processors;
@@ -185,7 +186,7 @@ TEST(count) {
     kvmill_pool_destroy(pool);
 }
 
-/* ---- Sleep, and the end ---- */
+/* ---- Sleep and end ---- */
 
 static double processor_seconds(void) {
     struct timespec time;
@@ -258,7 +259,7 @@ TEST(refusals) {
 #define SANITIZED false
 #endif
 
-/* Stacks are memory. */
+/* A thread's stack needs memory. */
 TEST(no_threads) {
     struct rlimit before, little = {64 << 20, 64 << 20};
     if (SANITIZED || is_slow_run()) {
@@ -277,7 +278,7 @@ TEST(no_threads) {
 
 /* ---- Runs ---- */
 
-/* A layer over so many positions that decodes. */
+/* Returns a decoding layer over this many positions. */
 static struct attention layer(int64_t positions) {
     struct attention a =
         attention_scene(S, F16 "T2=float16 num_heads=8 num_kv_heads=4 head_dim=32 query_size=2");
@@ -336,7 +337,7 @@ static bool is_same(const struct user *user, const struct user *other) {
                            &other->a.tensor[KVMILL_CACHE_ATTENTION_ATTN_OUTPUT], &where);
 }
 
-/* Two that run at the same time, and one that runs alone. */
+/* Two users run at the same time, and one runs alone. */
 static void run_users(int64_t positions, int planned, int pool_threads, int worth) {
     static struct user users[3];
     const struct dice start = dice;

@@ -1,11 +1,12 @@
-/* What kernels compute in place of divisions when they quantise, for every operand that can matter:
-   doc/design/quantising.md. KVMILL_ALL_QUOTIENTS=1 tries all scales of float32, not one in 61.
+/* The products that kernels compute instead of quotients when they quantise, for every operand that
+   can matter: see doc/design/quantising.md.  KVMILL_ALL_QUOTIENTS=1 tries all scales of float32
+   instead of one in 61.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/core/numbers.h"
 #include "program.h"
 
-/* To the nearest float with `drop` bits less; ties to even. */
+/* Rounds to the nearest float with `drop` bits less, ties to even. */
 static float shortened(float x, int drop) {
     uint32_t u = kvmill_bits_of_float(x), last = u >> drop & 1;
     return kvmill_float_of_bits((u + (1u << (drop - 1)) - 1 + last) & ~((1u << drop) - 1));
@@ -17,7 +18,8 @@ static int nearest(float x) {
 
 /* ---- Float16 (13 bits less) and bfloat16 (16 bits less) ---- */
 
-/* Half of the last place is added and what comes after it dropped: quotients are no ties. */
+/* Rounds by adding half of the last place and dropping the bits after it: quotients are never
+   ties. */
 static float short_product(float x, float scale, int drop) {
     return kvmill_float_of_bits((kvmill_bits_of_float(x * (1 / scale)) + (1u << (drop - 1))) &
                                 ~((1u << drop) - 1));
@@ -33,13 +35,13 @@ static void test_short_quotients(int drop, const char *type) {
        tried);
 }
 
-/* As the type; float16 has no exponent below 2^-14. */
+/* Rounds to the type; float16 has no exponent below 2^-14. */
 static float as_type(float x, int drop) {
     return drop == 13 && x < 0x1p-14f ? (x + 0.5f) - 0.5f : shortened(x, drop);
 }
 
-/* Shares of a largest magnitude, by the largest code; smaller ones have the least scale.
- */
+/* Tests the largest magnitude divided by the largest code; smaller magnitudes have the least
+   scale. */
 static void test_shares(int drop, float most, const char *type) {
     const uint32_t end = kvmill_bits_of_float(drop == 13 ? 65536.f : INFINITY), step = 1u << drop;
     int wrong = 0, tried = 0;
@@ -61,14 +63,15 @@ static int corrected_code(float x, float scale, float inverse) {
     return nearest(fmaf(fmaf(-q, scale, x), inverse, q));
 }
 
-/* How many of the two floats beside `x` have codes that are not those of their quotients. */
+/* Returns how many of the two floats next to `x` have codes that differ from their quotients'
+   codes. */
 static int wrong_beside(double x, float scale, float inverse) {
     float near = (float)x, other = nextafterf(near, (double)near < x ? INFINITY : -INFINITY);
     return (corrected_code(near, scale, inverse) != nearest(near / scale)) +
            (corrected_code(other, scale, inverse) != nearest(other / scale));
 }
 
-/* Where quotients begin or end to be rounded to code + 1/2: half a last place from it. */
+/* Tests numbers half a last place from code + 1/2, where the rounding of quotients changes. */
 static void test_codes(int step) {
     long wrong = 0, tried = 0;
     for (int twice = 1; twice < 256; twice += 2) {

@@ -1,6 +1,7 @@
-/* Calls of every op: parts in any order on several threads, and one plan in several threads at a
-   time, with kernels of packs; sanitizers of threads see races, and one thread gives the same bits.
-   And tensors without elements, whose strides nobody steps along: they may be any.
+/* Calls of every op with kernels of packs: parts in any order on several threads, and one plan on
+   several threads at a time.  Sanitizers of threads find races, and the bits must be those of one
+   thread.  Also tensors without elements, which may have any strides because no loop steps along
+   them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
@@ -12,7 +13,7 @@
 enum { CALLS = 64, USERS = 8 };
 
 DICE("races");
-static char doing[256]; /* for whoever reads of a trap */
+static char doing[256]; /* printed if a trap ends the test */
 
 struct counts {
     int runs, packs, wrong, users;
@@ -31,7 +32,7 @@ static kvmill_plan *plan_call(struct scene *scene, const struct described_case *
     return plan;
 }
 
-/* Whether a call is done at all; then it writes the same again, in whatever parts. */
+/* Whether a call succeeds at all; then other parts must write the same again. */
 static bool runs(const kvmill_plan *plan, const struct scene *scene, struct counts *counts) {
     if (run_with_workspace(plan, scene->tensors, USERS, &dice, NULL) != KVMILL_OK)
         return false;
@@ -43,7 +44,7 @@ static bool runs(const kvmill_plan *plan, const struct scene *scene, struct coun
     return true;
 }
 
-/* Copies of one call, each with memory and dice of its own. */
+/* Copies of a call, each with its own memory and dice. */
 struct user {
     struct scene scene;
     struct dice dice;
@@ -82,11 +83,11 @@ static void share_plan(struct user *users, const struct described_case *by, int 
 static void test_threads(const struct described_case *by) {
     static struct user users[USERS];
     static struct scene scene;
-    bool fits = getenv("KVMILL_TEST_THREADS") != NULL; /* then packs are made for these calls */
+    bool fits = getenv("KVMILL_TEST_THREADS") != NULL; /* then the packs are made for these calls */
     struct counts counts = {0};
     int calls = fits ? CALLS : few_cases(CALLS);
     for (int i = 0; i < calls; i++)
-        if (i % 9 == 0) { /* an even one, then an odd one */
+        if (i % 9 == 0) { /* an even number, then an odd one */
             share_plan(users, by, i, &counts);
         } else {
             kvmill_plan *plan = plan_call(&scene, by, i);
@@ -126,7 +127,8 @@ static int bend_empty(struct scene *scene) {
     return count;
 }
 
-/* A sanitizer sees what is wrong; most calls are done, the others refused with a reason. */
+/* Tests tensors without elements: a sanitizer sees errors; most calls succeed, the others are
+   refused with a reason. */
 static void test_empty(const struct described_case *by) {
     static struct scene scene;
     int done = 0, silent = 0, calls = few_cases(CALLS);

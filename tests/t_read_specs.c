@@ -1,5 +1,5 @@
-/* libkvmill_specs through its header alone: flow files, regions and element types become what the
-   library takes, and what is wrong with a text is told with its place.
+/* libkvmill_specs through its header only: flow files, regions and element types become the
+   library's structs, and errors in a text are reported with their place.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <glob.h>
@@ -10,12 +10,13 @@
 #include "common.h"
 #include "plans.h"
 
-/* What was read last, and why not. */
+/* The last result, and the error. */
 static const kvmill_flow *flow;
 static const kvmill_region *region;
 static kvmill_error error;
 
-/* A text of which no byte but its own is there, for valgrind and sanitizers. */
+/* Returns a copy of exactly the text's bytes, so that valgrind and sanitizers see reads beyond
+   it. */
 static char *exactly(const char *text, size_t *length) {
     *length = strlen(text);
     return memcpy(malloc(*length + !*length), text, *length);
@@ -31,7 +32,7 @@ static kvmill_status read_flow(const char *text, const kvmill_flow **read, kvmil
     return status;
 }
 
-/* A flow that has one of everything; its dims follow from attention and words. */
+/* A flow with every member; its dims follow from attention and words. */
 static char *whole;
 
 void before_tests(void) {
@@ -214,7 +215,7 @@ TEST(nul) {
 
 /* ---- Element types ---- */
 
-/* What is refused leaves it as it was. */
+/* A refused text leaves it unchanged. */
 static kvmill_element_type element = {.scale = 3};
 
 ROWS(element, 1) {
@@ -242,7 +243,7 @@ TEST(elements) {
 
 /* ---- Hosts ---- */
 
-/* In a language in which 0.25 is written 0,25. */
+/* Reads numbers in a language that writes 0.25 as 0,25. */
 TEST(language) {
     static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "nl_NL.UTF-8"};
     const char *chosen = NULL;

@@ -1,24 +1,24 @@
-/* What calls are refused, with which status and in which words, and that a refusal changes no byte
-   of any tensor: rows of tests/tables/refusals/, about the calls that t_described makes.
+/* Refusals of calls, with their status and words; a refusal must change no byte of any tensor.  The
+   rows are in tests/tables/refusals/, the calls are those of t_described.
 
    A row that names a call has columns: its name, "call", an op or the name of a call that it
-   varies, settings.  Others: calls, when it is refused, the status, what is changed, the
+   varies, settings.  Other rows have: calls, when the call is refused, the status, the change, the
    message, in which "..." stands for any text.  Settings and changes are words:
 
      num_heads=6            an attribute
      B=2                    a dim of the call, in capital letters
      cache:is=C,L,KV        the tensor's shape, in such dims;  :given  :none  :first=S  :step=4
      cache:type=int8        its type;  :shape=2,3  :.2=5 (a dim)  :[3]=7 (a number)
-     cache:null             there is none;  :surplus, and the words of tests/settings.h
-     cache:at=query+16      its data is that of another tensor, 16 bytes further
-     batch=2                of steps of flows: a limit, as are pages and cache_pages
-     kernels=store,plain    options.least_isa is scalar, and so is the only pack: kernels with such
-   symbols
+     cache:null             no tensor;  :surplus, and the words of tests/settings.h
+     cache:at=query+16      its data is another tensor's, 16 bytes further
+     batch=2                a limit of a flow's step; also pages and cache_pages
+     kernels=store,plain    options.least_isa is scalar, and the only pack is scalar: kernels with
+                            these words in their symbols
 
-   When: "plan" is refused, for tensors as they are; "run", of a plan for the call as it was;
-   "open", of a plan that leaves dims open; "rows", of one that leaves the first dim and the last
-   but one open; "bare", of one that is not told of outputs which a run must have; "fine": no
-   refusal.
+   When: "plan": the plan is refused, for the tensors themselves.  "run": the run is refused, of a
+   plan for the unchanged call; "open": of a plan with open dims; "rows": of a plan with the first
+   dim and the last but one open; "bare": of a plan without outputs that a run must have.  "fine":
+   not refused.
 
    SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
@@ -69,7 +69,7 @@ static void define_call(const char *name, const char *of, const char *settings) 
          "a call says too much");
 }
 
-/* ---- A scene that is changed ---- */
+/* ---- A changed scene ---- */
 
 struct bend {
     struct scene scene;
@@ -99,7 +99,7 @@ static struct described_tensor *row_of(struct bend *bend, const char *name) {
     return row;
 }
 
-/* It says what a tensor will be, before there is one. */
+/* Whether the word describes a tensor before it is made. */
 static bool is_foreseen(const char *what) {
     char word[40];
     snprintf(word, sizeof word, " %s ", what);
@@ -127,7 +127,7 @@ static const struct op_tensor *tensor_of(const struct scene *scene, const char *
     bail_out("%s has no tensor %s", scene->op->name, name);
 }
 
-/* A copy of what the call has there. */
+/* Returns a changeable copy of the call's tensor. */
 static struct bent *changed_of(struct bend *bend, const char *name) {
     int i = tensor_of(&bend->scene, name)->index;
     struct bent *changed = &bend->changed[i];
@@ -156,8 +156,8 @@ static void move_data(struct bend *bend, struct bent *changed, const char *value
     changed->dl.byte_offset = other->byte_offset;
 }
 
-/* Other strides may reach further than the tensor's memory, which could be that of another one: it
-   gets memory of its own, which nobody may read or write. */
+/* Moves the data to memory that may not be accessed: other strides could reach another tensor's
+   memory. */
 static void set_apart(struct bent *changed) {
     enum { FAR = 1 << 20 };
     static char *apart;
@@ -168,7 +168,7 @@ static void set_apart(struct bent *changed) {
     changed->dl.byte_offset = 0;
 }
 
-/* Where the call has none. */
+/* Gives a tensor that the call does not have. */
 static void give_surplus(struct bend *bend, const struct op_tensor *tensor) {
     static double data[2];
     struct bent *changed = &bend->changed[tensor->index];
@@ -208,8 +208,8 @@ static void set_dim(struct bend *bend, const struct setting *setting) {
     dim->value = value;
 }
 
-/* "cache:type" parts into "cache" and "type", "cache.2" into "cache" and ".2"; false: it is about
-   no tensor. */
+/* Splits "cache:type" into "cache" and "type", "cache.2" into "cache" and ".2"; returns false if it
+   is not about a tensor. */
 static bool split(struct setting *setting, char what[32]) {
     char *at = strpbrk(setting->name, ":.[");
     if (at == NULL)
@@ -219,7 +219,7 @@ static bool split(struct setting *setting, char what[32]) {
     return true;
 }
 
-/* Settings before tensors are there; of changes only those that say what they will be. */
+/* Applies settings before tensors are made; of a change, only words that describe new tensors. */
 static void apply_before(struct bend *bend, const char *text, bool attributes) {
     char what[32];
     for (struct setting setting; setting_next(&text, &setting);)
@@ -245,7 +245,7 @@ static void apply_after(struct bend *bend, const char *text) {
         }
 }
 
-/* The call with all that a change says of tensors to come. */
+/* Opens the call with everything that the change says about new tensors. */
 static void bend_open(struct bend *bend, const struct call *call, const char *change,
                       struct dice *dice) {
     const struct described_case *by = described_case_of(call->op);
@@ -261,7 +261,7 @@ static void bend_open(struct bend *bend, const struct call *call, const char *ch
     described_open(&bend->scene, 0);
 }
 
-/* ---- What comes of it ---- */
+/* ---- Outcomes ---- */
 
 struct outcome {
     kvmill_status status;
@@ -278,7 +278,7 @@ static kvmill_plan *plan(struct scene *scene, const kvmill_plan_options *options
     return plan;
 }
 
-/* What a plan is told of a tensor; NULL: nothing. */
+/* Returns the prototype that a plan gets for a tensor, or NULL. */
 static const DLTensor *told_of(const struct scene *scene, int i, const char *when,
                                struct bent *told) {
     const DLTensor *given = scene->tensors[i];
@@ -296,7 +296,7 @@ static const DLTensor *told_of(const struct scene *scene, int i, const char *whe
     return &told->dl;
 }
 
-/* A plan for tensors like these, of which it is told less. */
+/* Plans with prototypes that have less than the tensors. */
 static kvmill_plan *plan_told(struct scene *scene, const char *when,
                               const kvmill_plan_options *options, struct outcome *outcome) {
     static struct bent told[MOST_TENSORS];
@@ -316,7 +316,7 @@ static void run_part(void *data, int64_t parts, void (*part)(void *context, int6
         part(context, parts);
 }
 
-/* By the function of that number. */
+/* Runs by function `way`: kvmill_run, kvmill_begin or kvmill_run_parallel. */
 static kvmill_status run(const struct scene *scene, const kvmill_plan *plan, int way,
                          kvmill_error *error) {
     size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
@@ -340,7 +340,8 @@ struct row {
     kvmill_status status;
 };
 
-/* Pieces of the wanted text in this order; the whole text where there is no "...". */
+/* Whether the text has the pieces of `wanted` in this order; without "...", it must be the whole
+   text. */
 static bool matches(const char *text, const char *wanted) {
     const char *gap = strstr(wanted, "...");
     size_t length = gap ? (size_t)(gap - wanted) : strlen(wanted);
@@ -401,7 +402,7 @@ static bool is_so(const struct row *row, const kvmill_plan_options *options, str
     return good;
 }
 
-/* Any of the words, which commas part, is in it. */
+/* Whether the symbol contains one of the words, which are separated by commas. */
 static bool has_word(const char *symbol, struct setting setting) {
     for (char *rest = setting.value, *word; (word = strsep(&rest, ",")) != NULL;)
         if (strstr(symbol, word) != NULL)
@@ -409,8 +410,8 @@ static bool has_word(const char *symbol, struct setting setting) {
     return false;
 }
 
-/* Portable kernels will not do, and the packs have only those that the change says; NULL where it
-   says nothing. */
+/* Returns options with a pack of only the kernels that the change names, without portable ones;
+   NULL if it names none. */
 static const kvmill_plan_options *options_said(const char *change) {
     static const struct kvmill_kernel *kernels[4096];
     static kvmill_pack chosen = {.abi = KVMILL_KERNEL_ABI, .name = "chosen", .kernels = kernels};

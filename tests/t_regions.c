@@ -1,6 +1,6 @@
-/* Kernels that scatter by a region against the portable one, bit for bit: every kernel of the
-   linked packs, or of the one that KVMILL_REGIONS_PACK names, on random numbers, sizes and strides.
-   t_regions COUNT prints specs of as many random regions instead.
+/* Kernels that scatter by a region, compared with the portable one bit for bit: every kernel of the
+   linked packs, or of the pack that KVMILL_REGIONS_PACK names, on random numbers, sizes and
+   strides. t_regions COUNT prints specs of COUNT random regions instead.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../ops/element.h"
@@ -19,7 +19,7 @@
 
 /* ---- Numbers ---- */
 
-/* Any bits, or numbers that ops and conversions treat in their own ways. */
+/* Returns random bits, or a number that ops and conversions treat specially. */
 static uint64_t random_number(struct dice *dice, DLDataType type) {
     static const double edges[] = {0,     1,      -1,         0.5,   2.5,
                                    3.5,   -0.5,   127.5,      32768, -2147483648.,
@@ -30,14 +30,14 @@ static uint64_t random_number(struct dice *dice, DLDataType type) {
         return bits & 1;
     if (kvmill_kind_of(type) == KVMILL_FLOAT && !dice_once_in(dice, 4)) {
         double value = (double)dice_range(dice, -4000, 4000) / 16;
-        if (dice_once_in(dice, 3)) /* many that are equal */
+        if (dice_once_in(dice, 3)) /* many equal numbers */
             value = (double)dice_range(dice, 0, 2);
         if (dice_once_in(dice, 3))
             value = edges[dice_range(dice, 0, sizeof edges / sizeof *edges - 1)];
         return kvmill_bits_of(type, dice_once_in(dice, 2) ? value : -value);
     }
     if (kvmill_kind_of(type) != KVMILL_FLOAT && !dice_once_in(dice, 3))
-        bits = (uint64_t)(dice_once_in(dice, 5) ? type.bits /* a shift by all */
+        bits = (uint64_t)(dice_once_in(dice, 5) ? type.bits /* a shift by all bits */
                                                 : dice_range(dice, -9, 70));
     return type.bits >= 64 ? bits : bits & (((uint64_t)1 << type.bits) - 1);
 }
@@ -50,7 +50,7 @@ static void fill(struct dice *dice, const struct fenced_tensor *tensor) {
                             tensor->fence.data + at);
 }
 
-/* Valgrind 3.19 makes +0 of a fused product of zeros, whatever their signs. */
+/* Valgrind 3.19 computes +0 for a fused product of zeros with any signs. */
 static bool is_zero_of_valgrind(DLDataType type, const unsigned char *x, const unsigned char *y) {
 #if __has_include(<valgrind/valgrind.h>)
     return RUNNING_ON_VALGRIND && kvmill_kind_of(type) == KVMILL_FLOAT &&
@@ -93,8 +93,8 @@ struct problem {
     kvmill_scatter op;
 };
 
-/* [points] or [points, row] into [dim] * components or [dim] * components, row; now and then as
-   much as is shared among parts. */
+/* Chooses the sizes of [points] or [points, row] into [dim] * components or [dim] * components,
+   row; sometimes so large that threads share the run. */
 static void choose_sizes(struct dice *dice, struct geometry *g,
                          const struct kvmill_scatter_region_shape *shape) {
     bool large = dice_once_in(dice, 4);
@@ -108,7 +108,7 @@ static void choose_sizes(struct dice *dice, struct geometry *g,
         g->dims[d] = dice_range(dice, 1, 7);
         g->map[d] = g->dropped[d] = d;
     }
-    if (g->rank == 0 && g->windows == 0) /* somewhere to scatter to */
+    if (g->rank == 0 && g->windows == 0) /* scatters need an element */
         g->dims[g->rank++] = 1;
     g->droppeds = g->rank;
     g->indices_dims[0] = g->windowed_dims[0] =
@@ -130,7 +130,7 @@ static void choose_indices(struct dice *dice, struct problem *it) {
     }
 }
 
-/* Tensors of the plan's run: results are those that the portable kernel gets, or the other ones. */
+/* Lists the tensors of a run: `which` is the portable kernel's results or the other ones. */
 static void list_tensors(struct problem *it, int which) {
     int at = 0, slots = it->region.slots;
     for (int i = 0; i < slots; i++)
@@ -176,7 +176,7 @@ static void open_slot(struct dice *dice, struct problem *it, int i) {
     it->results[i] = &result[i].dl;
 }
 
-/* A type for captures that the region does not use: what nobody reads. */
+/* Returns a capture's type; any type if the region does not use it. */
 static kvmill_element_type capture_type(const struct problem *it, int i) {
     static const kvmill_element_type f32 = {.dtype = {kDLFloat, 32, 1}};
     return it->region.capture[i].dtype.bits ? it->region.capture[i] : f32;
@@ -221,9 +221,9 @@ static void set_op(struct dice *dice, struct problem *it) {
     seen.in_place += it->in_place;
 }
 
-/* ---- Both ways ---- */
+/* ---- The portable kernel and the tested one ---- */
 
-/* `symbol`: what the plan must take. */
+/* Plans and runs; the plan must take the kernel `symbol`. */
 static bool run(struct dice *dice, struct problem *it, const kvmill_plan_options *options,
                 const char *symbol) {
     kvmill_plan *plan;
@@ -267,9 +267,10 @@ static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
     free(it);
 }
 
-/* ---- Which plans take a kernel ---- */
+/* ---- Plans that take a kernel ---- */
 
-/* Another program with the same symbol is not its own: texts are compared, not their numbers. */
+/* A kernel does not fit another program with the same symbol: plans compare texts, not their
+   hashes. */
 static void test_other_program(const struct kvmill_kernel *kernel) {
     struct kvmill_scatter_region_shape shape =
         *(const struct kvmill_scatter_region_shape *)kernel->shape;
@@ -291,8 +292,8 @@ static void test_other_program(const struct kvmill_kernel *kernel) {
 
 /* ---- Regions as text ---- */
 
-/* NAME PROGRAM UPDATE TEXT: what becomes of a region, for updates of that type; or why no
-kernel computes it. */
+/* NAME PROGRAM UPDATE TEXT: the text of a region for updates of this type, or why it has no
+   kernel. */
 static void expect_text(char *const *cells, bool is_made) {
     static struct read_region given;
     struct kvmill_program program;
@@ -316,7 +317,7 @@ ROWS(no_kernel, 4) {
 
 TABLE(region_texts);
 
-/* ---- All of it ---- */
+/* ---- All kernels ---- */
 
 static const struct kvmill_kernel *walk_pack(const kvmill_pack *pack, int cases) {
     const struct kvmill_kernel *found = NULL;
@@ -330,7 +331,8 @@ static const struct kvmill_kernel *walk_pack(const kvmill_pack *pack, int cases)
     return found;
 }
 
-/* Few cases need not have a phase of several parts, except where threads are to share it. */
+/* Checks that each kind of case occurred.  With few cases, phases of several parts are only
+   required if threads share them. */
 static void check_seen(bool is_few) {
     ok(seen.in_place > 0, "%lld cases in place", (long long)seen.in_place);
     ok(seen.strided > 0, "%lld strides", (long long)seen.strided);

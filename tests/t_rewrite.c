@@ -1,5 +1,5 @@
-/* StableHLO text rewritten without batching dims: random gathers and scatters whose programs check
-   what the oracle says, run before and after; and what is written and refused.
+/* StableHLO text rewritten without batching dims: random gathers and scatters in programs that
+   check the oracle's result, run before and after; and texts that are rewritten or refused.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/op_tables.h"
@@ -20,7 +20,7 @@ static void print_types(FILE *stream, const DLTensor *const *tensors, int count)
     }
 }
 
-/* dense<"0x.."> : type */
+/* Prints dense<"0x.."> : type. */
 static void print_literal(FILE *stream, const struct pair *pair) {
     int64_t bytes = pair->count * pair->bytes;
     fprintf(stream, "dense<%s", bytes ? "\"0x" : "");
@@ -51,11 +51,11 @@ static void make_batched(struct dice *dice, bool gathers, struct geometry *g) {
 }
 
 static DLDataType index_type(struct dice *dice) {
-    bool narrow = dice_once_in(dice, 4); /* -2 to 1: fewer than most batches */
+    bool narrow = dice_once_in(dice, 4); /* -2 to 1: fewer numbers than most batches have */
     return narrow ? (DLDataType){kDLInt, 2, 1} : random_index_type(dice);
 }
 
-/* A promise in all the ways of writing it; it is not true, and nobody relies on it. */
+/* Returns a promise in one of the ways of writing it; it is false, and nothing relies on it. */
 static const char *random_promise(struct dice *dice) {
     static const char *const words[] = {"", ", indices_are_sorted", ", indices_are_sorted = true",
                                         ", indices_are_sorted = false"};
@@ -87,8 +87,8 @@ static void print_gather(FILE *stream, struct dice *dice) {
     close_gathering(&it);
 }
 
-/* The first input becomes three times itself plus its update, so that the order of updates shows;
-   the second becomes its update plus the first input as it was. */
+/* The first result is three times the input plus its update, so that the order of updates matters;
+   the second is its update plus the previous first input. */
 static const char region[] = "({\n"
                              "    ^bb0(%a: tensor<i32>, %b: tensor<i32>, %x: tensor<i32>, "
                              "%y: tensor<i32>):\n"
@@ -156,7 +156,7 @@ static void print_programs(FILE *stream) {
 
 /* ---- Running ---- */
 
-/* Checks that passed, or -1. */
+/* Returns the number of checks that passed, or -1. */
 static int run_text(const char *name, const struct text *text) {
     struct mlir_file file = {0};
     struct error error = {0};

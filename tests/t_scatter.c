@@ -1,6 +1,6 @@
-/* TensorScatter through the public interface against the oracle, bit for bit: random geometry,
-   every type, portable and with packs, every kernel of the linked packs, serially, in shuffled
-   parts and on threads.
+/* TensorScatter through the public interface, compared with the oracle bit for bit: random
+   geometry, every type, portable and with packs, every kernel of the linked packs; serially, in
+   shuffled parts and on threads.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
@@ -19,7 +19,7 @@ static const char *const types[] = {
     "string",         "string128",  "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
     "float8e5m2fnuz", "float8e8m0", "int4",         "uint4",          "float4e2m1"};
 
-/* What became of the cases, to be sure that every way was gone. */
+/* Counts of the kinds of cases, to check that each kind occurred. */
 static struct {
     int64_t taken, cases, stored_by_packs, kept_by_packs, strided, dynamic, in_place, many_parts,
         wrapped, negative;
@@ -32,7 +32,7 @@ struct geometry {
     int bits, rank, axis;
     bool circular, floored;
     const kvmill_plan_options *options;
-    const char *symbol; /* of a kernel that plans should take */
+    const char *symbol; /* of the kernel that plans must take */
     int64_t cache[MOST_DIMS], update[MOST_DIMS];
     char words[1024]; /* settings of the scene */
 };
@@ -57,7 +57,8 @@ static void choose_shape(struct geometry *g, struct dice *dice) {
         dice_once_in(dice, 6) ? capacity : dice_range(dice, 0, capacity < 5 ? capacity : 5);
 }
 
-/* Large enough for several parts; every second time in one slab, which then is cut itself. */
+/* Makes the problem large enough for several parts; every second time with one slab, which is then
+   divided. */
 static void enlarge(struct geometry *g, struct dice *dice) {
     bool one_slab = dice_once_in(dice, 2);
     int64_t bytes = one_slab ? 600000 : 450000, others = 1;
@@ -73,13 +74,13 @@ static void enlarge(struct geometry *g, struct dice *dice) {
     g->update[g->axis] = dice_range(dice, 1, capacity);
 }
 
-/* ---- Shapes that a kernel of a pack was made for ---- */
+/* ---- Shapes for a kernel of a pack ---- */
 
 static int64_t field_or(int64_t field, int64_t choice) {
     return field == KVMILL_ANY ? choice : field;
 }
 
-/* Split a count over dims [from, to). */
+/* Splits a count over dims [from, to). */
 static void factorize(int64_t *dims, int from, int to, int64_t count, struct dice *dice) {
     for (int d = from; d < to; d++) {
         int64_t factor = d + 1 == to ? count : dice_range(dice, 1, 4);
@@ -90,13 +91,13 @@ static void factorize(int64_t *dims, int from, int to, int64_t count, struct dic
     }
 }
 
-/* Units of a row, where a kernel takes any. */
+/* Returns the units of a row for a kernel that takes any row. */
 static int64_t any_units(const struct geometry *g, int unit_bits, struct dice *dice) {
     static const int64_t elements[] = {1, 2, 3, 5, 7, 16, 31, 64, 65, 127, 160, 255, 257};
     return elements[dice_range(dice, 0, COUNT(elements) - 1)] * g->bits / unit_bits;
 }
 
-/* False where no tensor of this type folds to the kernel's shape, or none of that size. */
+/* Chooses a shape for the kernel; returns false if no tensor of this type and size fits. */
 static bool fit_kernel(struct geometry *g, const struct kvmill_kernel *kernel, int64_t bytes,
                        struct dice *dice) {
     const struct kvmill_rows_shape *shape = kernel->shape;
@@ -126,7 +127,7 @@ static bool fit_kernel(struct geometry *g, const struct kvmill_kernel *kernel, i
     return true;
 }
 
-/* ---- In words ---- */
+/* ---- Settings in words ---- */
 
 __attribute__((format(printf, 2, 3))) static void say(struct geometry *g, const char *format, ...) {
     size_t at = strlen(g->words);
@@ -143,7 +144,8 @@ static void say_list(struct geometry *g, const char *name, const int64_t *list, 
 
 enum layout { ROW_MAJOR, EXPLICIT, GAPS, BATCH_BACKWARDS, PERMUTED, REPEATED, LAYOUTS };
 
-/* Dims from the innermost to the outermost, each at least as far apart as what it holds. */
+/* Lays out dims from the innermost to the outermost, each with a stride of at least its
+   contents. */
 static void lay_out(enum layout layout, int rank, const int64_t *dims, int64_t *strides,
                     struct dice *dice) {
     int64_t order[MOST_DIMS], step = 1;
@@ -160,11 +162,11 @@ static void lay_out(enum layout layout, int rank, const int64_t *dims, int64_t *
         strides[d] = backwards ? -step : step;
         step *= dims[d] + !dims[d];
         if (layout == REPEATED && dice_once_in(dice, 2))
-            strides[d] = 0; /* as broadcasting leaves it */
+            strides[d] = 0; /* as after broadcasting */
     }
 }
 
-/* Sources may hold the same element many times; 4-bit tensors have no strides to speak of. */
+/* Sources may have the same element at many places; 4-bit tensors have no interesting strides. */
 static void say_tensor(struct geometry *g, const char *name, const int64_t *dims, bool source,
                        struct dice *dice) {
     int64_t strides[MOST_DIMS];
@@ -305,8 +307,8 @@ static void test_type(const char *type, bool use_packs) {
     ok(good, "%s: random geometry", words);
 }
 
-/* Rows of an odd number of nibbles begin in either half of a byte, in the source and in the target
-   independently: every combination of odd and even counts and starts. */
+/* Rows of an odd number of nibbles begin in either half of a byte, independently in source and
+   target. Runs one combination of odd and even counts and starts. */
 static bool run_parities(int64_t parities, bool use_packs, struct dice *dice) {
     struct geometry g = geometry_of("int4", use_packs);
     const int64_t dims[] = {1 + (parities >> 2 & 1), 2 + (parities >> 3 & 1),
@@ -343,8 +345,8 @@ static void test_small_nibbles(bool use_packs) {
 
 /* ---- Every kernel of the packs ---- */
 
-/* Some are large enough to be stored around the caches, one of a kernel that keeps to be kept so.
- */
+/* Runs a case of a kernel.  Some are large enough for stores around the caches; a kernel that keeps
+   rows gets one. */
 static bool run_kernel_case(const struct kvmill_kernel *kernel, const kvmill_plan_options *options,
                             int number, struct dice *dice) {
     bool huge = number == 0 && kernel->family == KVMILL_KEEP_ROWS && !is_slow_run();
@@ -388,8 +390,8 @@ TEST(kernels) {
 
 /* ---- Parts that may run at the same time ---- */
 
-/* Count, for each byte of present, the parts that write it: past is all ones, update all zeros and
-   present neither, so that whoever touches a nibble changes it. */
+/* Counts, for each byte of present, the parts that write it; returns the most.  past is all ones,
+   update all zeros, and present neither, so that every store to a nibble changes it. */
 static unsigned char most_writers(const struct scene *scene, const kvmill_plan *plan) {
     const struct fence *output =
         &scene->tensor[scene->given[PRESENT] == scene->given[PAST] ? PAST : PRESENT].fence;
@@ -416,8 +418,8 @@ static unsigned char most_writers(const struct scene *scene, const kvmill_plan *
     return most;
 }
 
-/* No byte has two writers, also where slabs of an odd number of nibbles meet: so no order and no
-   race of the parts can matter. */
+/* Checks that no byte has two writers, also where slabs of an odd number of nibbles meet: then
+   neither the order nor races of parts can matter. */
 static void test_parts_are_apart(const char *type, bool use_packs, bool in_place) {
     struct dice dice = dice_for("apart");
     struct scene scene;

@@ -1,5 +1,5 @@
-/* Kernels that score and select pages, of all linked packs and the portable ones, against sums in
-   the order that kvmill_kernel.h says and against sorting: to the bit.
+/* Kernels that score and select pages, of all linked packs and the portable ones: bit for bit the
+   sums in the order that kvmill_kernel.h says, and the result of sorting.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 #include "packs.h"
 #include "walk.h"
 
-/* ---- What is right ---- */
+/* ---- Expected scores ---- */
 
 static float add_lanes(float lane[16]) {
     for (int apart = 8; apart > 0; apart /= 2)
@@ -23,7 +23,7 @@ static int fields_of(const struct kvmill_score_shape *shape) {
     return shape->kind == KVMILL_SCORE_BOUND ? 2 : 1;
 }
 
-/* What becomes of the sum of a head's products. */
+/* Returns the score for the sum of a head's products. */
 static float expected_score(const struct kvmill_score_pages *p, int64_t head, float sum) {
     int32_t kind = p->shape->kind;
     if ((kind == KVMILL_SCORE_POSITIVE || kind == KVMILL_SCORE_INDEXER) && !(sum > 0))
@@ -37,7 +37,7 @@ static float expected_sum(const struct kvmill_score_pages *p, int64_t page, int6
     const struct kvmill_score_shape *shape = p->shape;
     float lane[16] = {0};
     for (int64_t i = 0; i < shape->dim; i++) {
-        volatile float term[2]; /* no product may become one with the sum */
+        volatile float term[2]; /* so that no product is fused with the sum */
         for (int f = 0; f < fields_of(shape); f++)
             term[f] = p->query[head * shape->dim + i] *
                       kvmill_load_float(shape->element, p->field[f] + page * p->stride,
@@ -48,7 +48,7 @@ static float expected_sum(const struct kvmill_score_pages *p, int64_t page, int6
     return expected_score(p, head, add_lanes(lane));
 }
 
-/* `count` scores, `step` apart. */
+/* Folds `count` scores with stride `step`. */
 static float expected_fold(int32_t by, const float *score, int64_t count, int64_t step,
                            bool lanes) {
     float largest = score[0], lane[16] = {0};
@@ -61,7 +61,7 @@ static float expected_fold(int32_t by, const float *score, int64_t count, int64_
     return by == KVMILL_FOLD_MAX ? largest : by == KVMILL_FOLD_SUM ? sum : sum / (float)count;
 }
 
-/* Scores of a page, [rows, columns]; which are left. */
+/* Computes the scores of a page, [rows, columns]; returns how many are left after folding. */
 static int64_t expected_page(const struct kvmill_score_pages *p, int64_t page, float *score) {
     const struct kvmill_score_shape *shape = p->shape;
     bool dot = shape->kind != KVMILL_SCORE_BOUND;
@@ -87,7 +87,7 @@ static int64_t expected_page(const struct kvmill_score_pages *p, int64_t page, f
     return rows * columns;
 }
 
-/* ---- Fields of which only the pages that are listed can be read ---- */
+/* ---- Fields in which only listed pages can be read ---- */
 
 enum { TRAP = 4096 };
 
@@ -96,7 +96,7 @@ struct field {
     size_t size;
 };
 
-/* A page lies at the end, or at the begin, of what it has for itself. */
+/* Makes a pool of pages, each at the end or at the beginning of its own memory. */
 static int64_t field_open(struct field *field, int64_t pool, int64_t bytes, bool at_end) {
     int64_t room = (bytes + TRAP - 1) / TRAP * TRAP, stride = room + TRAP;
     field->size = (size_t)(pool * stride + TRAP);
@@ -133,13 +133,13 @@ static void fill_page(unsigned char *page, int element, int64_t count, struct di
         kvmill_store_float(element, page, i, random_number(dice, strange));
 }
 
-/* One channel of all rows. */
+/* Sets one channel of all rows. */
 static void put_column(unsigned char *rows, int element, int64_t count, int64_t dim, float number) {
     for (int64_t r = 0; r < count; r++)
         kvmill_store_float(element, rows, r * dim + 5 % dim, number);
 }
 
-/* So many of four bytes, which end or begin where memory does. */
+/* Returns `count` numbers of four bytes that end or begin where memory does. */
 static void *open_numbers(struct fence *fence, int64_t count, bool at_end, struct dice *dice) {
     fence_open(fence, (size_t)count * 4, FENCE_FLUSH, at_end ? FENCE_ABOVE : FENCE_BELOW, dice);
     return fence->data;
@@ -185,7 +185,7 @@ static void open_fields(struct scene *scene, struct dice *dice, int strange) {
     }
 }
 
-/* Numbers of so few bits that products may be exact; and zeros. */
+/* Shortens numbers to few bits, so that products may be exact; some become zero. */
 static void shorten(unsigned char *query, int64_t count, int element, struct dice *dice) {
     for (int64_t i = 0; i < count; i++) {
         float number = kvmill_round_as(element, kvmill_load_float(KVMILL_F32, query, i));
@@ -204,7 +204,7 @@ static void open_query(struct scene *scene, struct dice *dice, int strange) {
         put_column(scene->query.data, KVMILL_F32, shape->heads, shape->dim, 0);
 }
 
-/* NULL where there are none. */
+/* Opens weights, or NULL for a kind without weights. */
 static void open_weight(struct scene *scene, struct dice *dice, int strange) {
     bool has = scene->problem.shape->kind >= KVMILL_SCORE_WEIGHTED;
     int64_t count = has ? scene->problem.shape->heads : 0;
@@ -241,12 +241,12 @@ static void scene_close(struct scene *scene) {
     free(scene->listed);
 }
 
-/* To the bit, but that a NaN may be any. */
+/* Whether the bits are equal; any NaN equals any other. */
 static bool same(float a, float b) {
     return (a != a && b != b) || kvmill_bits_of_float(a) == kvmill_bits_of_float(b);
 }
 
-/* Runs of pages in any order; what is not theirs stays. */
+/* Runs the pages in two runs in any order; scores of other pages must stay. */
 static bool are_runs_right(struct scene *scene, const struct kvmill_kernel *kernel,
                            struct dice *dice) {
     const struct kvmill_score_pages *p = &scene->problem;
@@ -364,8 +364,8 @@ static bool are_random_selections_right(const struct kvmill_kernel *kernel, stru
 
 enum { DECIDED = 5000, ALIKE = 7, SIGNS = ALIKE, RISES, FALLS, SAMPLED, DECISIONS };
 
-/* One score for all, whichever; zeros of both signs; a rising row, a falling one; and one in which
-   a sample of them is above all others. */
+/* Returns a score of a row: the same for all pages; zeros of both signs; a rising row; a falling
+   one; or one in which a sample of the pages is above all others. */
 static float decided_score(int kind, int64_t i) {
     static const float alike[ALIKE] = {NAN, INFINITY, -INFINITY, -1e30f, 0.0f, -0.0f, 1};
     int64_t n = (i * 256 + DECIDED - 1) / DECIDED;
@@ -425,7 +425,7 @@ TEST(packs) {
         test_kernel(kernel);
 }
 
-/* Shapes that no pack needs to have. */
+/* Shapes that no pack needs to contain. */
 TEST(portable) {
     static const int32_t elements[] = {KVMILL_F32, KVMILL_F16, KVMILL_BF16, KVMILL_E4M3,
                                        KVMILL_E5M2};

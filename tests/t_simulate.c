@@ -30,7 +30,7 @@ static void expect_refusal(const char *text, const char *words) {
     sweeps_free(&sweeps);
 }
 
-/* The first line that begins with `line` becomes `instead`, or goes where that is empty. */
+/* Replaces the first line that begins with `line` by `instead`, or removes it if that is empty. */
 static char *replace(const char *text, const char *line, const char *instead) {
     char start[64];
     snprintf(start, sizeof start, "\n%s", line);
@@ -60,7 +60,7 @@ TEST(no_texts) {
     expect_refusal("kvmill-tune 2\n", "accepted: \"kvmill-tune 1\"");
 }
 
-/* Wherever a text is cut, it is refused. */
+/* A text is refused wherever it is cut. */
 TEST(cuts) {
     struct sweeps sweeps = make_sweeps(1);
     char *text = sweeps_text(&sweeps);
@@ -108,7 +108,7 @@ TEST(ranking) {
     sweeps_free(&sweeps);
 }
 
-/* A candidate's result with the most samples counts, the latest where several have as many. */
+/* The result with the most samples counts for a candidate; of several with as many, the latest. */
 TEST(standing) {
     static const struct {
         int samples, hour;
@@ -148,7 +148,7 @@ TEST(space) {
     ok(sweep_space_at(space, &(struct point){{5, 4, 0}}) == NULL, "what was not measured has none");
 }
 
-/* The default, then all others in order, until one is near enough. */
+/* Counts questions: the default, then all others in order, until one is fast enough. */
 static int64_t count_until(double within) {
     const struct space *s = sweep_space_of(space);
     struct point point, preset = space_default(s);
@@ -208,9 +208,9 @@ TEST(comparison) {
        random.misses);
 }
 
-/* ---- Going on ---- */
+/* ---- Resuming ---- */
 
-/* Questions until the end, all answered with failures; -1 for an error. */
+/* Counts questions until the end, all answered with failures; returns -1 after an error. */
 static int64_t count_questions(const struct space *given, const struct sweep *sweep, int samples,
                                struct resumption *resumption) {
     struct question question;
@@ -254,7 +254,7 @@ TEST(resume) {
     ok(resumption.known == 20 && resumption.strange == 38, "what is not in the space is counted");
 }
 
-/* Samples of a full measurement: one more than there are. */
+/* A full measurement needs one sample more than these sweeps have. */
 TEST(few_samples) {
     struct sweeps noisy = {0}, quiet = {0};
     struct resumption resumption;
@@ -303,7 +303,7 @@ void before_tests(void) {
          error.text);
 }
 
-/* For sanitizers, which see what is left. */
+/* Frees everything, for sanitizers that report leaks. */
 TEST(end) {
     sweep_space_close(space);
     ranking_free(&ranking);

@@ -1,4 +1,4 @@
-/* Search spaces: legal points, neighbours, their text; and the text of problems.
+/* Search spaces: legal points, neighbours, their text; and problems as text.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tune/problem.h"
@@ -7,7 +7,7 @@
 #include "case_table.h"
 #include "common.h"
 
-static struct error error; /* of what failed last */
+static struct error error; /* of the last failure */
 
 static const int64_t tiles[] = {1, 2, 4, 8}, strips[] = {1, 2, 3};
 static const char *const paths[] = {"float", "half", "codes"};
@@ -17,7 +17,7 @@ static const struct parameter parameters[] = {
     {.name = "path", .words = paths, .count = 3},
 };
 
-/* Codes go with all but tiles of 4; the context is the most that tile times strip may be. */
+/* Codes fit all tiles except 4; the context is the most that tile times strip may be. */
 static bool fits(const struct space *space, const struct point *point) {
     int64_t tile = tiles[point->at[0]], strip = strips[point->at[1]];
     if (strcmp(paths[point->at[2]], "codes") == 0 && tile == 4)
@@ -36,7 +36,8 @@ TEST(counts) {
         seen++;
         illegal += !fits(&space, &point);
     }
-    /* Nine of twelve pairs of tile and strip are small enough; two of tile 4 are not for codes. */
+    /* Nine of twelve pairs of tile and strip are small enough; two with tile 4 are not for
+       codes. */
     ok(seen == 25 && illegal == 0, "25 legal points, seen %d", seen);
     ok(space_count(&space, 1000) == 25 && space_count(&space, 7) == 7, "counting stops at a bound");
     ok(space_count(&free_space, 1000) == 36, "without a constraint all combinations are legal");
@@ -136,7 +137,7 @@ TEST(bad_spaces) {
     ok(!space_check(&(struct space){parameters, 0, NULL, NULL}, &error), "no parameter");
 }
 
-/* ---- Problems in words, and the sizes they stand for ---- */
+/* ---- Problems as text, and their sizes ---- */
 
 ROWS(problem, 4) {
     struct kvmill_call_size size = {-1, -1, -1};

@@ -1,6 +1,6 @@
-/* Every kernel of the linked packs that has numbers of its problems as constants, beside those that
-   have none: a plan takes it for problems with these numbers, and for no others, and results are
-   those of the oracle.
+/* Every kernel of the linked packs that has numbers of its problem as constants, together with the
+   general kernels.  A plan takes it for problems with these numbers and for no others, and results
+   are the oracle's.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
@@ -15,14 +15,14 @@
 enum { MOST_KERNELS = 8192 };
 
 static const struct kvmill_kernel *watched;
-static _Atomic int64_t runs; /* some ways to run are on threads */
+static _Atomic int64_t runs; /* atomic: some ways to run use threads */
 
 static void watch(const void *problem, int64_t first, int64_t last) {
     runs++;
     watched->run(problem, first, last);
 }
 
-/* What a plan gets: the general kernels of its pack, and this one. */
+/* The pack of a plan: this kernel, which is watched, and the general kernels of its family. */
 static struct {
     const struct kvmill_kernel *list[MOST_KERNELS];
     struct kvmill_kernel special;
@@ -51,7 +51,7 @@ static void set_up(const kvmill_pack *pack, const struct kvmill_kernel *kernel) 
 
 /* ---- TensorScatter ---- */
 
-/* Three batch entries of the cache that the kernel is for, with `more` slots. */
+/* Describes a scatter with three batch entries of the kernel's cache, with `more` slots. */
 static void say_scatter(const struct kvmill_kernel *kernel, int64_t more, char words[256]) {
     const struct kvmill_rows_shape *shape = kernel->shape;
     int64_t row = constant_of(kernel, "present_stride.row", 0);
@@ -64,7 +64,7 @@ static void say_scatter(const struct kvmill_kernel *kernel, int64_t more, char w
              shape->heads, rows, row, shape->circular ? capacity - 1 : capacity - rows);
 }
 
-/* The update is the one that the kernel is for, or the cache has one more slot. */
+/* Whether a scatter is right, with the kernel's problem or with one more slot in the cache. */
 static bool scatter_is_right(const struct kvmill_kernel *kernel, bool same, struct dice *dice) {
     struct scene scene;
     struct fenced_tensor expected;
@@ -87,7 +87,7 @@ static bool is_attend(const struct kvmill_kernel *kernel) {
     return kernel->family == KVMILL_ATTEND;
 }
 
-/* K's row: its kv heads are side by side in the layout that specs of the tests have. */
+/* Returns the kv heads in a row of K: they are adjacent in the layout of the tests' specs. */
 static int64_t kv_heads_of(const struct kvmill_kernel *kernel) {
     const struct kvmill_attend_shape *attend = kernel->shape;
     const struct kvmill_convert_shape *convert = kernel->shape;
@@ -105,7 +105,7 @@ static bool has_layout(const struct attention *a) {
            a->spread == DENSE && a->ring == 0 && a->mask_rank == 0;
 }
 
-/* The problem has the kernel's numbers, or another of them. */
+/* Whether the problem has the kernel's numbers; if not `same`, one number differs. */
 static bool is_wanted(const struct attention *a, const struct kvmill_kernel *kernel, bool same) {
     int64_t heads = kv_heads_of(kernel), rows = constant_of(kernel, "rows", 0);
     const struct kvmill_attend_shape *shape = kernel->shape;
@@ -149,7 +149,8 @@ static bool is_right(const struct kvmill_kernel *kernel, bool same, struct dice 
     return right && (runs > 0) == same;
 }
 
-/* A call may have any number of rows, so that few problems have those of a large tile. */
+/* Whether random problems fit the kernel: a call may have any number of rows, so few have those of
+   a large tile. */
 static bool has_problems(const struct kvmill_kernel *kernel) {
     return !is_attend(kernel) || ((const struct kvmill_attend_shape *)kernel->shape)->rows <= 32;
 }

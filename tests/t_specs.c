@@ -1,4 +1,4 @@
-/* Spec files: what is read, what is refused and in which words, and the kernels specs fold to.
+/* Spec files: reading, refusals and their words, and the kernels of specs.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/dtype.h"
@@ -6,7 +6,7 @@
 #include "case_table.h"
 #include "common.h"
 
-/* What was read last, and why not. */
+/* The last specs that were read, and the error. */
 static struct spec_list specs;
 static struct error error;
 
@@ -53,7 +53,7 @@ TEST(unreadable) {
        "refused: a directory, by its path: %s", error.text);
 }
 
-/* `start`, letters as many as there is room for, `end`. */
+/* Checks the refusal of `start`, letters up to the size, and `end`. */
 static void expect_long_refusal(size_t size, const char *start, char letter, const char *end,
                                 const char *what) {
     char *text = malloc(size + 1);
@@ -137,7 +137,7 @@ ROWS(again, 2) {
     expect_same_again(cells[0]);
 }
 
-/* What is read from a spec that leaves things out. */
+/* The members of a spec that leaves some out. */
 ROWS(implied, 3) {
     must(read_text(cells[0]), error.text);
     json_t *object = spec_write(&specs.items[0]);
@@ -147,9 +147,9 @@ ROWS(implied, 3) {
     json_decref(object);
 }
 
-/* ---- Folding to kernels ---- */
+/* ---- Kernels of specs ---- */
 
-/* Without their prefixes. */
+/* Symbols without their prefixes. */
 static struct text symbols;
 
 static void join_symbols(const struct kernel_list *kernels) {
@@ -160,7 +160,7 @@ static void join_symbols(const struct kernel_list *kernels) {
     }
 }
 
-/* The kernels of the specs in file `text` for `isas`. */
+/* Folds the specs of file `text` to kernels for `isas`. */
 static bool fold(const char *text, const char *isas) {
     struct isa_list list;
     struct kernel_list kernels = {0};
@@ -181,7 +181,7 @@ static bool is_there(const char *isa) {
     return there;
 }
 
-/* Every symbol that folding writes can be read: `kvmill list` depends on it. */
+/* Every symbol of folded kernels can be parsed: `kvmill list` depends on it. */
 static void expect_symbols(const char *text) {
     char *state;
     struct kernel kernel;
@@ -237,7 +237,7 @@ static bool specs_of(const char *name, const struct cache_choice *choice) {
     return done;
 }
 
-/* `lines` ends with NULL. */
+/* Checks the specs; `lines` ends with NULL. */
 static void expect_specs(const char *name, const char *const *lines) {
     size_t count = 0;
     for (; lines[count] != NULL && count < specs.count; count++) {
@@ -254,7 +254,7 @@ static const struct kvmill_format_parts *cache_type(const char *word) {
     return kvmill_format_parts(kvmill_format_of_word(word, KVMILL_ANY_SCALES));
 }
 
-/* CELLS: name, layout and perhaps the type of the cache, specs. */
+/* CELLS: name, layout and possibly the type of the cache, specs. */
 ROWS(model, 3) {
     struct cache_choice choice = {.layout = atoi(cells[1])};
     const char *type = strchr(cells[1], ' ');
@@ -271,7 +271,8 @@ static bool specs_of_layers(struct model model, int layout) {
     return specs_of_model(&model, &choice, &specs, &error);
 }
 
-/* No shipped model has keys and values of different sizes outside a latent cache: ours has. */
+/* No shipped model has keys and values of different sizes outside a latent cache; this invented one
+   has. */
 ROWS(different_parts, 6) {
     const struct layer layer = {
         .kind = LAYER_FULL, .query_heads = 16, .kv_heads = 4, .key_dim = 192, .value_dim = 128};
@@ -290,8 +291,8 @@ TEST(no_cache) {
               "refused: a model without a cache");
 }
 
-/* MODEL's cache of a layout and type, as so many specs, whose text has the words; the tensors of
-   a scatter have its type. */
+/* MODEL's cache with a layout and a type: the number of its specs, and words in their text.  A
+   scatter's tensors have the type. */
 ROWS(cache, 7) {
     const struct cache_choice choice = {.layout = atoi(cells[2]),
                                         .type = cache_type(cells[3]),
@@ -318,7 +319,7 @@ ROWS(misfit, 4) {
               cells[0], cells[3]);
 }
 
-/* Facts of a model that its attention needs. */
+/* Facts of a model that attention needs. */
 TEST(model_facts) {
     const struct layer layer = {.kind = LAYER_FULL,
                                 .query_heads = 71,

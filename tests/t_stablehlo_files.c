@@ -1,7 +1,7 @@
-/* Case files of the StableHLO project: chunks that its verifier accepts or rejects, by the
-   constraint that the function's name tells.  Files: $KVMILL_STABLEHLO_CASES/tests/..., else those
-   in tests/stablehlo.  And text that is no program: truncations, deep nesting, huge types; it is
-   refused with a place and what is accepted, or read.  Mutations are those of tests/fuzz.
+/* Case files of the StableHLO project: functions that its verifier accepts, or rejects by the
+   constraint in the function's name.  Files are in $KVMILL_STABLEHLO_CASES/tests/..., otherwise in
+   tests/stablehlo.  Also text that is not a program: truncations, deep nesting, huge types; it is
+   read, or refused with a place and what is accepted.  tests/fuzz has mutations.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../gen/stablehlo.h"
@@ -10,7 +10,7 @@
 
 /* ---- Chunks ---- */
 
-/* The first op of ours in a function and below. */
+/* Returns the first gather or scatter in a block, or below it. */
 static const struct mlir_op *find_op(const struct mlir_block *block) {
     for (const struct mlir_op *op = block->first; op != NULL; op = op->next)
         if (is_mlir_gather(op) || is_mlir_scatter(op))
@@ -27,7 +27,7 @@ static bool verify_op(const struct mlir_file *file, const struct mlir_function *
     return scatter_of_mlir(file, function, op, &scatter, error);
 }
 
-/* *ops: how many of ours there were. */
+/* Reads and checks a text; *ops becomes the number of its gathers and scatters. */
 static bool verify(const char *name, const char *text, size_t length, int *ops,
                    struct error *error) {
     struct mlir_file file;
@@ -43,7 +43,7 @@ static bool verify(const char *name, const char *text, size_t length, int *ops,
     return done;
 }
 
-/* Some constraint of "@scatter_c6_c23" is the one that the message names. */
+/* Whether the message names a constraint of "@scatter_c6_c23". */
 static bool names_constraint(const char *function, const char *message) {
     const char *end = function + strcspn(function, "(");
     for (const char *at = strstr(function, "_c"); at != NULL && at < end;
@@ -113,7 +113,7 @@ static int check_file(const char *path) {
 }
 
 TEST(files) {
-    /* The last one is the project's own alone. */
+    /* The last one is only in the project. */
     static const char *const files[] = {"verify_scatter.mlir", "verify_gather.mlir",
                                         "ops_stablehlo.mlir"};
     const char *cases = getenv("KVMILL_STABLEHLO_CASES");
@@ -127,11 +127,11 @@ TEST(files) {
     ok(checked >= 137, "%d chunks were checked", checked);
 }
 
-/* ---- Text that is no program ---- */
+/* ---- Text that is not a program ---- */
 
 static struct { int64_t read, refused; } seen;
 
-/* A message has a place and says what is accepted. */
+/* Whether a message has a place and says what is accepted. */
 static bool says_enough(const char *message) {
     int line, column;
     return sscanf(message, "text:%d:%d: ", &line, &column) == 2 && line > 0 && column > 0 &&
@@ -152,7 +152,7 @@ static bool reads_or_refuses(const char *text, size_t length) {
     return true;
 }
 
-/* Read as it is, and cut anywhere. */
+/* Reads a file whole, and cut anywhere. */
 ROWS(file, 1) {
     size_t length, step = is_slow_run() ? 211 : 37;
     char *text = read_bytes(source_path("tests/%s", cells[0]), &length);
@@ -164,7 +164,7 @@ ROWS(file, 1) {
     free(text);
 }
 
-/* `before`, `open` many times, `close` as often. */
+/* Checks `before`, then `open` many times and `close` as often. */
 static void check_nesting(const char *before, const char *open, const char *close, int times) {
     size_t length = strlen(before),
            size = strlen(before) + (size_t)times * (strlen(open) + strlen(close));
@@ -201,7 +201,7 @@ ROWS(nested, 3) {
     check_nesting(cells[0], cells[1], cells[2], 100000);
 }
 
-/* A gather or scatter that is refused, except by constraints. */
+/* A gather or scatter that is refused for another reason than a constraint. */
 ROWS(op, 2) {
     struct error error = {0};
     int ops;

@@ -1,4 +1,4 @@
-/* Medians, their intervals, and the choice of a winner.
+/* Medians, their intervals, and the choice of winners.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
@@ -8,7 +8,7 @@
 #include "../tune/statistics.h"
 #include "case_table.h"
 
-/* Summarises the samples `count` to 1; it is one of `compared` that are compared. */
+/* Summarises the samples `count` to 1, as one of `compared` candidates. */
 static struct summary summary_of(int count, int compared) {
     double samples[301];
     struct summary summary;
@@ -18,7 +18,7 @@ static struct summary summary_of(int count, int compared) {
     return summary;
 }
 
-/* COUNT RANK: the k-th least sample at which the interval begins. */
+/* COUNT RANK: the interval begins at the RANK-th least sample. */
 ROWS(interval, 2) {
     int n = atoi(cells[0]), rank = atoi(cells[1]);
     const struct summary summary = summary_of(n, 1);
@@ -53,7 +53,7 @@ static void sleep_a_while(void *calls, int64_t k) {
     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
-/* As far as a race knows, who sleeps waits for a processor. */
+/* A race takes a sleeper for one that waits for a processor. */
 TEST(race) {
     int calls = 0;
     struct contender sleeper = {.run = sleep_a_while, .context = &calls};
@@ -62,7 +62,7 @@ TEST(race) {
     ok(calls == 1 + 3 * 7, "  and was taken three times, %d calls", calls);
 }
 
-/* How often the interval has the median of what samples are drawn from; skewed, with outliers. */
+/* Counts how often the interval contains the median of a skewed distribution with outliers. */
 TEST(coverage) {
     enum { ROUNDS = 4000, SAMPLES = 15 };
     uint64_t random = 42;
@@ -83,7 +83,7 @@ TEST(coverage) {
 TEST(ratio) {
     double baseline[20], samples[20];
     struct summary ratio, first, second;
-    for (int i = 0; i < 20; i++) { /* drift by a factor of 2, the ratio within 1 % of 1.1 */
+    for (int i = 0; i < 20; i++) { /* drift by a factor of 2; the ratio is within 1 % of 1.1 */
         baseline[i] = 1 + i / 20.0;
         samples[i] = baseline[i] / (1.1 + 0.01 * (i % 3 - 1));
     }
@@ -141,7 +141,7 @@ TEST(choice) {
     ok(!strcmp(winner(wide, 2), "b"), "a noisy winner has a wider band");
 }
 
-/* In any order, and with equal medians. */
+/* The order of candidates does not matter, even if medians are equal. */
 TEST(order) {
     struct contender_result all[8];
     uint64_t random = 5;
@@ -162,7 +162,7 @@ TEST(order) {
     ok(differences == 0, "the winner does not depend on the order");
 }
 
-/* Candidates as fast as the default: hardly ever may one be taken for faster. */
+/* Candidates as fast as the default are almost never taken for faster. */
 TEST(false_winners) {
     enum { ROUNDS = 200, CANDIDATES = 20, SAMPLES = 15 };
     uint64_t random = 9;

@@ -1,4 +1,4 @@
-/* Search strategies on made-up costs, with a clock of the test's own.
+/* Search strategies on invented costs, with the test's own clock.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tune/random.h"
@@ -18,7 +18,7 @@ static bool below_diagonal(const struct space *space, const struct point *point)
 
 static const struct space space = {parameters, 3, below_diagonal, NULL};
 
-/* A bowl around (9, 8, "c") with ripples that make local optima. */
+/* A bowl around (9, 8, "c"), with ripples that make local optima. */
 static double cost_of(const struct point *point) {
     double x = point->at[0] - 8.0, y = point->at[1] - 7.0;
     return 100 + x * x + y * y + 9 * (2 - point->at[2]) +
@@ -33,10 +33,10 @@ static double best_cost(void) {
     return best;
 }
 
-/* ---- A search to its end ---- */
+/* ---- A complete search ---- */
 
 struct run {
-    uint64_t trace; /* of all questions in order */
+    uint64_t trace; /* hash of all questions in order */
     int64_t asked;
     bool default_first, repeated, illegal;
     double best;
@@ -95,7 +95,7 @@ static struct run search_with(const char *strategy, uint64_t seed, int64_t evalu
     return run;
 }
 
-/* ---- What holds of every strategy ---- */
+/* ---- Properties of every strategy ---- */
 
 static void test_strategy(const char *strategy) {
     struct run run = search_with(strategy, 1, 0, 0, false),
@@ -121,8 +121,8 @@ static void test_strategy(const char *strategy) {
        strategy);
 }
 
-/* Half of what an earlier search found is told first; the end is the same, and nothing is asked
- * twice. */
+/* Resumes with half of an earlier search's results: the search ends the same, and asks nothing
+   twice. */
 static void test_resume(const char *strategy) {
     struct run whole = search_with(strategy, 3, 0, 0, false), first = {0}, second = {0};
     struct search *search = open_search(strategy, 3, 0, 0, &first),
@@ -141,7 +141,7 @@ static void test_resume(const char *strategy) {
     search_close(resumed);
 }
 
-/* Questions that are told late, in any order, are waited for. */
+/* A search waits for results that come late and in any order. */
 static void test_batches(const char *strategy) {
     struct run run = {0};
     struct search *search = open_search(strategy, 2, 0, 0, &run);
@@ -182,7 +182,7 @@ TEST(strategies) {
     }
 }
 
-/* ---- What holds of some ---- */
+/* ---- Properties of some strategies ---- */
 
 TEST(exhaustive) {
     struct run run = search_with("exhaustive", 0, 0, 0, false);
@@ -204,7 +204,7 @@ TEST(frugality) {
        "halving asks %d times, mostly for few samples", (int)halving.asked);
 }
 
-/* Spent before it began, and spent while questions are under way. */
+/* The budget is spent before the search began, or while questions are open. */
 TEST(spent) {
     struct run run = {0};
     struct question question, late;
@@ -230,7 +230,7 @@ TEST(spent) {
     search_close(search);
 }
 
-/* Costs of the test's own; returns the cost of what greedy finds. */
+/* Searches by greedy with the test's own costs; returns the best cost. */
 static double climb(double (*cost)(const struct point *), uint64_t seed, int64_t *asked) {
     struct run run = {0};
     struct question question;
@@ -249,7 +249,7 @@ static double flat(const struct point *point) {
     return 1;
 }
 
-/* A wide valley around the default, a deeper one of some points at the other end. */
+/* A wide valley around the default, and a deeper, small one at the other end. */
 static double two_valleys(const struct point *point) {
     double near = abs(point->at[0] - 1) + abs(point->at[1] - 2);
     double far = abs(point->at[0] - 10) + abs(point->at[1] - 6);
@@ -266,7 +266,8 @@ TEST(landscapes) {
     ok(found >= 15, "greedy finds a second valley from %d of 20 seeds", found);
 }
 
-/* A lucky few samples do not beat a full measurement, and more than full is not more. */
+/* A few lucky samples do not beat a full measurement, and more samples than full do not count
+   more. */
 TEST(best) {
     static const struct {
         struct point point;

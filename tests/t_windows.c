@@ -1,5 +1,5 @@
-/* stablehlo.gather and stablehlo.scatter through the public interface against two oracles, bit for
-   bit: random geometry, index types, strides, combiners; serially and in shuffled parts.
+/* stablehlo.gather and stablehlo.scatter through the public interface, compared with two oracles
+   bit for bit: random geometry, index types, strides, combiners; serially and in shuffled parts.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/op_tables.h"
@@ -13,9 +13,9 @@
 
 /* ---- Kernels made for random gathers ---- */
 
-/* One run tells their specs, to the file KVMILL_WINDOWS_SPECS, a later one, from the same seed,
-   takes the pack that was made of these, KVMILL_WINDOWS_PACK, a library's path or "linked";
-   tests/windows.test says so. */
+/* One run writes the specs of its gathers to the file KVMILL_WINDOWS_SPECS.  A later run with the
+   same seed takes the pack made from them, KVMILL_WINDOWS_PACK: the path of a library, or "linked".
+   See tests/windows.test. */
 
 static void print_gather(FILE *stream, const kvmill_gather *op) {
     fprintf(stream, "{\"op\": \"stablehlo.gather\", \"operand\": \"");
@@ -42,10 +42,10 @@ enum { MOST_KERNELS = 1000 };
 static int64_t counted;
 static bool taken[MOST_KERNELS];
 
-/* Where it is linked: static programs cannot load. */
+/* The linked pack: static programs cannot load one. */
 extern const kvmill_pack kvmill_pack_windows __attribute__((weak));
 
-/* Options with the pack; NULL: there is none. */
+/* Returns options with the pack, or NULL without one. */
 static const kvmill_plan_options *made_kernels(void) {
     static const kvmill_pack *made[1];
     static const kvmill_plan_options options = {
@@ -133,8 +133,8 @@ static bool gathers_right(struct dice *dice, bool large) {
     return right;
 }
 
-/* ---- Long windows, which kernels copy from several places in turn, bring into the caches ahead,
-   store around them, or cut into pieces ---- */
+/* ---- Long windows: kernels copy from several places in turn, prefetch, store around the caches,
+   or divide windows into pieces ---- */
 
 /* operand [batch, rows, elements + 3], start_indices [batch, count, 2], windows of 1 x elements. */
 struct long_gather {
@@ -160,7 +160,7 @@ static struct geometry long_geometry(const struct long_gather *by) {
                              .ivd = 2};
 }
 
-/* Mostly inside; else anywhere, also where only 64 bits reach. */
+/* Fills indices, mostly inside; some are anywhere, also beyond 32 bits. */
 static void fill_long_indices(struct dice *dice, const struct long_gather *by,
                               struct pair *indices) {
     for (int64_t i = 0; i < indices->count; i++) {
@@ -220,7 +220,7 @@ static bool joints_scatter_right(struct dice *dice, bool large) {
 
 /* ---- Kernels of packs ---- */
 
-/* A type that the kernel takes for its own. */
+/* Returns an element type that the kernel takes. */
 static DLDataType type_for(struct dice *dice, const struct kvmill_scatter_shape *shape) {
     DLDataType type = {(uint8_t)shape->element_code, (uint8_t)shape->element_bits, 1};
     bool ordered =
@@ -234,7 +234,7 @@ static DLDataType type_for(struct dice *dice, const struct kvmill_scatter_shape 
     return type;
 }
 
-/* Plans of this geometry take the kernel, if there is no other. */
+/* Whether plans of this geometry take the kernel if it is the only one. */
 static bool is_taken(struct scattering *it, const kvmill_plan_options *options,
                      const struct kvmill_kernel *kernel) {
     DLTensor input = dense_tensor(it->combiner.type, it->g.rank, it->g.dims, NULL);
@@ -268,8 +268,8 @@ static bool kernel_scatters_right(struct dice *dice, const struct kvmill_kernel 
     return scatters_so(dice, &it, options);
 }
 
-/* Columns that follow each other except for jumps back, ahead and out, and some that are left out.
- */
+/* Fills indices with consecutive columns, with jumps back, ahead and out of bounds; some points are
+   skipped. */
 static void fill_repeated(struct dice *dice, struct scattering *it) {
     struct pair *indices = &it->indices;
     int64_t value = 0, outside = -1, run = dice_range(dice, 4, 100);
@@ -322,11 +322,11 @@ static void walk_kernels(int cases) {
     ok(kernels > 0, "%d kernels that scatter", kernels);
 }
 
-/* ---- Indices that are promised to be unique ---- */
+/* ---- Indices that the caller promises to be unique ---- */
 
 enum { MANY = 200000 };
 
-/* Parts of the run that adds to each element once, in any order; -1 where it is wrong. */
+/* Returns the most parts of a run that adds to each element once, or -1 if the result is wrong. */
 static int64_t parts_of_points(struct dice *dice, bool unique) {
     struct scattering it = {.combiner = {f32, ADD},
                             .index_type = i64,
@@ -348,9 +348,9 @@ TEST(unique) {
        "points in %" PRId64 " parts, and in %" PRId64 " where indices are unique", few, many);
 }
 
-/* ---- Sums that are as far from one number as from the next ---- */
+/* ---- Sums halfway between two numbers ---- */
 
-/* A row of 1 and the number after it, of both signs, to which half of their distance is added. */
+/* Adds half the distance of neighbours to a row of 1 and the number after it, of both signs. */
 static bool ties_are_right(struct dice *dice, DLDataType type, int64_t elements) {
     uint16_t one = type.code == kDLBfloat ? 0x3f80 : 0x3c00, sign = 0x8000;
     uint16_t half = type.code == kDLBfloat ? 0x3b80 : 0x1000;
@@ -380,7 +380,7 @@ TEST(ties) {
            "ties in rows of %" PRId64, elements);
 }
 
-/* ---- All of it ---- */
+/* ---- All tests ---- */
 
 static void walk(const char *name, bool (*is_right)(struct dice *, bool), int cases, bool large) {
     int wrong = 0;
@@ -440,8 +440,8 @@ TEST(seen) {
         {"several inputs, a kernel each", seen.slot_kernels},
         {"several inputs in several parts", seen.region_parts - 1},
     };
-    int rare = 2; /* the last ones, which a slow run hardly has */
-    if (windows_cases(0) != 0 || made_kernels() != NULL) /* a few need not be of all kinds */
+    int rare = 2; /* the last ones, which a slow run may not have */
+    if (windows_cases(0) != 0 || made_kernels() != NULL) /* a few cases need not be of all kinds */
         return;
     for (size_t i = 0; i < COUNT(ways) - (is_slow_run() ? rare : 0); i++)
         ok(ways[i].count > 0, "cases with %s: %" PRId64, ways[i].name, ways[i].count);

@@ -1,5 +1,5 @@
-/* What plans of gather and scatter refuse, with which status and words; and that nothing was
-   written then.
+/* Refusals by plans of gather and scatter, with their status and words; nothing may be written
+   then.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/op_tables.h"
@@ -12,7 +12,7 @@ static const int64_t axis_0[] = {0}, size_1[] = {1};
 static int64_t three[] = {3}, two_one[] = {2, 1}, two[] = {2};
 static const kvmill_dims axes = {axis_0, 1}, sizes = {size_1, 1};
 
-/* ---- Calls that are good: two elements of three; additions to two inputs; a region ---- */
+/* ---- Valid calls: two elements of three; additions to two inputs; a region ---- */
 
 static float operand_data[3] = {1, 2, 3}, result_data[2] = {8, 9};
 static int32_t index_data[2] = {2, 0};
@@ -77,7 +77,7 @@ static void make_good(void) {
     };
 }
 
-/* ---- What is changed, in words ---- */
+/* ---- Changes in words ---- */
 
 /* Codes have 8 bits, the tensors 32. */
 static const kvmill_element_type codes[2] = {
@@ -85,7 +85,8 @@ static const kvmill_element_type codes[2] = {
     {{kDLInt, 8, 1}, {kDLFloat, 32, 1}, 0.5, 0, -128, 127},
 };
 
-/* What settings do not know: the one integer of a list, a size, a pointer to codes or to a word. */
+/* Sets members that settings do not know: the only integer of a list, a size, a pointer to codes or
+   to a word. */
 static void set_member(const struct op_member *member, void *op, const char *value) {
     static int64_t item;
     static char word[32];
@@ -174,7 +175,7 @@ ROWS(run_scatter, 3) {
     kvmill_plan_destroy(plan);
 }
 
-/* OP TYPE OPERANDS DIRECTION OPS STATUS WORDS: a region of float32 whose op that is; a capture's
+/* OP TYPE OPERANDS DIRECTION OPS STATUS WORDS: a region of float32 with this op; a capture's
    operand is its number. */
 ROWS(region, 7) {
     static const kvmill_element_type arguments[] = {{.dtype = {kDLFloat, 32, 1}},

@@ -1,5 +1,5 @@
-/* WriteRows: random problems against the oracle, byte for byte, and what is between rows and after
-   them; slots of -1 and slots that come twice, on any number of threads.
+/* WriteRows: random problems, compared with the oracle byte for byte, also between and after rows.
+   Some slots are -1, or occur twice; on any number of threads.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
@@ -36,7 +36,8 @@ static void fill_rows(const struct problem *p) {
                    ldexp(dice_between(&dice, -2, 2), (int)(i / p->op.head_dim % 9) - 4));
 }
 
-/* Ascending, where they are `apart`; else any, so that some come twice, or are none. */
+/* Fills slots in ascending order if `apart`; otherwise at random, so that some occur twice or are
+   -1. */
 static void fill_slots(const struct problem *p, bool apart) {
     const struct fenced_tensor *slots = &p->tensor[KVMILL_WRITE_ROWS_SLOTS];
     for (int64_t n = 0; n < p->rows; n++)
@@ -76,7 +77,7 @@ static void close_problem(struct problem *p) {
     tensors_close(p->tensor, KVMILL_WRITE_ROWS_TENSORS);
 }
 
-/* ---- What is right ---- */
+/* ---- Checks ---- */
 
 static int64_t slot_of(const struct problem *p, int64_t n) {
     const struct fenced_tensor *slots = &p->tensor[KVMILL_WRITE_ROWS_SLOTS];
@@ -152,7 +153,8 @@ TEST(problems) {
     ok(parts > 1, "  some of them in parts");
 }
 
-/* One element of each: kernels have code of their own for rows that are not finite. */
+/* Spoils one element of each row that is replaced: kernels treat rows that are not finite
+   separately. */
 static void spoil_replaced_rows(const struct problem *p) {
     const struct fenced_tensor *rows = &p->tensor[KVMILL_WRITE_ROWS_ROWS];
     for (int64_t n = 0; n < p->rows; n++) {
@@ -163,7 +165,7 @@ static void spoil_replaced_rows(const struct problem *p) {
     }
 }
 
-/* The same row for all slots but one: the last of the tokens that name it. */
+/* Many rows share 7 slots: each slot keeps the last of its rows. */
 TEST(twice) {
     int wrong = 0;
     int64_t parts = 0;

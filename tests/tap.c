@@ -5,7 +5,7 @@
 
 static int tests, failures;
 
-/* One line on standard output, at once: a crash must not swallow what was said before it. */
+/* Prints one line on standard output and flushes it, so that a crash loses nothing. */
 static void say(const char *start, const char *format, va_list arguments) {
     fputs(start, stdout);
     vprintf(format, arguments);

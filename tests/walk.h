@@ -1,4 +1,4 @@
-/* Walks the kernels of packs: which of them can run here, and the random numbers of each.
+/* Walks the kernels of packs: which kernels can run here, and random numbers for each.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_WALK_H
@@ -8,23 +8,24 @@
 
 #include "fence.h"
 
-/* The index in kvmill_isa_name; -1 if there is none with this name. */
+/* Returns the index in kvmill_isa_name, or -1 for an unknown name. */
 int isa_rank(const char *isa);
 
-/* Whether this CPU has it, and KVMILL_ISA does not exclude it. */
+/* Whether this CPU has the instruction set, and KVMILL_ISA does not exclude it. */
 bool isa_is_allowed(const char *isa);
 
-/* The first half of a kernel's symbol says what it computes; kernels that compute the same get the
- * same problems. */
+/* Returns random numbers by the first half of the kernel's symbol, which says what it computes:
+   kernels that compute the same get the same problems. */
 struct dice dice_for_kernel(const struct kvmill_kernel *kernel);
 
-/* A number of its problems that the kernel has as a constant, or `otherwise`. */
+/* Returns a number of its problems that is a constant in the kernel, or `otherwise`. */
 int64_t constant_of(const struct kvmill_kernel *kernel, const char *name, int64_t otherwise);
 
-/* Record that it ran a case: a line in the file that KVMILL_RAN names, for tests/kernels_ran.sh. */
+/* Records that the kernel ran a case: a line in the file that KVMILL_RAN names, for
+   tests/kernels_ran.sh. */
 void kernel_ran(const struct kvmill_kernel *kernel);
 
-/* Options with a pack that has only this kernel; valid as long as `one`. */
+/* Options with a pack of only this kernel; valid as long as `one`. */
 struct one_kernel {
     const struct kvmill_kernel *kernel;
     kvmill_pack pack;

@@ -20,7 +20,7 @@ static int64_t random_extent(struct dice *dice, bool large) {
 
 static void choose_axes(struct dice *dice, bool large, bool gathers, struct geometry *g) {
     g->rank = (int)dice_range(dice, large ? 2 : 0, 5);
-    bool paired = !large || dice_once_in(dice, 3); /* else parts have to look at indices */
+    bool paired = !large || dice_once_in(dice, 3); /* otherwise parts have to read indices */
     for (int d = 0; d < g->rank; d++) {
         enum role role = dice_once_in(dice, 2) ? WINDOW : (enum role)dice_range(dice, 0, 2);
         if (role == BATCHING && !paired)
@@ -51,7 +51,7 @@ static bool is_in(const int64_t *list, int count, int64_t item) {
     return false;
 }
 
-/* Large ones: mostly all axes. */
+/* Chooses the axes of index vectors; large problems mostly use all axes. */
 static void choose_map(struct dice *dice, bool large, struct geometry *g) {
     int64_t order[MOST_DIMS];
     dice_order(dice, order, g->rank);
@@ -122,7 +122,7 @@ static int64_t product(const int64_t *dims, int rank) {
     return count;
 }
 
-/* Large enough to be split into parts, and not so large that the oracles take long. */
+/* Whether the problem can be divided into parts, and is small enough for the oracles. */
 static bool has_right_size(const struct geometry *g, bool large) {
     int64_t count = product(g->windowed_dims, g->windowed_rank);
     return product(g->dims, g->rank) < 1 << 20 && count < 300000 && (!large || count > 40000);
@@ -161,7 +161,7 @@ struct geometry geometry_along(int rank, const int64_t *dims, int axis, int64_t 
 
 /* ---- Tensors ---- */
 
-/* Axes in another order of memory, and gaps. */
+/* Chooses strides: axes in another order of memory, with gaps. */
 static void choose_strides(struct dice *dice, int rank, const int64_t *dims, int64_t *strides) {
     int64_t order[MOST_DIMS], step = dice_range(dice, 1, 2);
     dice_order(dice, order, rank);
@@ -178,7 +178,7 @@ static DLDataType bytes_of(DLDataType type) {
 void open_elements(struct dice *dice, DLDataType type, int rank, const int64_t *dims, bool is_dense,
                    struct fenced_tensor *tensor) {
     int64_t strides[MOST_DIMS];
-    /* Kernels are for dense ones. */
+    /* Kernels need dense tensors. */
     bool strided = !is_dense && dice_once_in(dice, windows_cases(0) ? 8 : 3);
     choose_strides(dice, rank, dims, strides);
     tensor_open(tensor, bytes_of(type), rank, dims, strided ? strides : NULL, dice);
@@ -194,7 +194,7 @@ void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims
     open_elements(dice, type, rank, dims, is_dense, &pair->fenced);
 }
 
-/* Every element, whatever its type, as its bytes. */
+/* Copies every element, of any type, as its bytes. */
 static void move_pair(const struct pair *pair, unsigned char *dense, bool gather) {
     struct fenced_tensor bytes = pair->fenced;
     bytes.dl.dtype = bytes_of(bytes.dl.dtype);
@@ -263,7 +263,7 @@ void fill_indices(struct dice *dice, const struct geometry *g, DLDataType type,
             value = ends[dice_range(dice, 0, 4)];
             seen.extreme++;
         }
-        if (type.bits < 64) /* what lies beyond the type's bits is not looked at */
+        if (type.bits < 64) /* bits beyond the type's are ignored */
             value &= ((uint64_t)1 << type.bits) - 1;
         memcpy(indices->dense + i * indices->bytes, &value, (size_t)indices->bytes);
     }
@@ -375,7 +375,7 @@ void close_gathering(struct gathering *it) {
     close_pair(&it->result);
 }
 
-/* ---- What the environment says ---- */
+/* ---- The environment ---- */
 
 int windows_cases(int usual) {
     const char *cases = getenv("KVMILL_WINDOWS_CASES");

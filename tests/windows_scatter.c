@@ -28,12 +28,12 @@ static struct combiner choose_combiner(struct dice *dice) {
     return combiner;
 }
 
-/* ---- Several inputs: a region makes each of what the others were before ---- */
+/* ---- Several inputs: each result depends on the other inputs' previous values ---- */
 
 static const float factor = 0.75f;
 
-/* The sum takes the other's update; where the update was larger the second follows; the third is
- * scaled. */
+/* The sum adds the other's update; the second follows where the update was larger; the third is
+   scaled. */
 static void combine_three(void *context, unsigned char *const *accumulators,
                           const unsigned char *const *updates) {
     int32_t sum, largest;
@@ -55,7 +55,7 @@ static void combine_three(void *context, unsigned char *const *accumulators,
     memcpy(accumulators[2], &scaled, sizeof scaled);
 }
 
-/* The same as StableHLO has it.  Values: six arguments, then ops. */
+/* The same region as StableHLO ops.  Values: six arguments, then ops. */
 static const kvmill_element_type three_types[] = {
     {.dtype = {kDLInt, 32, 1}}, {.dtype = {kDLInt, 8, 1}}, {.dtype = {kDLFloat, 32, 1}},
     {.dtype = {kDLInt, 32, 1}}, {.dtype = {kDLInt, 8, 1}}, {.dtype = {kDLFloat, 32, 1}}};
@@ -78,7 +78,7 @@ static const kvmill_region three_region = {.arguments = three_types,
                                            .results = three_returned,
                                            .capture_count = 1};
 
-/* Bytes are replaced, nibbles are multiplied: each has a kernel. */
+/* Replaces bytes and multiplies nibbles: each has a kernel. */
 static void combine_two(void *context, unsigned char *const *accumulators,
                         const unsigned char *const *updates) {
     static const struct combiner of_bytes = {{kDLInt, 8, 1}, REPLACE},
@@ -101,7 +101,8 @@ static const kvmill_region two_region = {
 const struct joint joints[JOINTS] = {{3, &three_region, combine_three},
                                      {2, &two_region, combine_two}};
 
-/* All of its significand's bits are in use, so that sums of two are often ties. */
+/* Returns a number that uses all bits of its significand, so that sums of two numbers are often
+   ties. */
 static double random_half(struct dice *dice, DLDataType type) {
     int bits = type.code == kDLBfloat ? 8 : 11;
     int64_t significand = dice_range(dice, INT64_C(1) << (bits - 1), (INT64_C(1) << bits) - 1);
@@ -109,7 +110,7 @@ static double random_half(struct dice *dice, DLDataType type) {
     return dice_once_in(dice, 2) ? value : -value;
 }
 
-/* Numbers of moderate size, so that sums are not all infinite; and now and then any bits. */
+/* Fills with numbers of moderate size, so that sums are mostly finite; sometimes with any bits. */
 static void random_numbers(struct dice *dice, DLDataType type, struct pair *pair) {
     bool is_float = (type.code == kDLFloat || type.code == kDLBfloat) && type.bits >= 16;
     random_bytes(dice, pair);

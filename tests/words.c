@@ -1,6 +1,6 @@
-/* words -- every word of the vocabulary as an instruction set has it, beside its meaning in plain
-   C: on random arguments, and on those where such functions go wrong.  tests/words.c.m4 makes what
-   this calls.  Writes a line of TAP for each word, or for the one that is named.
+/* words -- compares every word of an instruction set with its meaning in plain C, on random and on
+   difficult arguments.  tests/words.c.m4 makes the functions that this program calls.  Prints a
+   line of TAP for each word, or for the named word.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "words.h"
@@ -36,7 +36,7 @@ static float edge_float(void) {
     return kvmill_float_of_bits(edges[below(sizeof edges / sizeof *edges)]);
 }
 
-/* Halfway between two numbers of `bits` bits less, or next to that. */
+/* Returns a number halfway between two numbers of `bits` bits less, or next to that. */
 static float tie(int bits) {
     uint32_t u = (uint32_t)dice_bits(&dice) & 0xbfffffff, half = 1u << (bits - 1);
     u = (u & ~(2 * half - 1)) | half;
@@ -64,12 +64,12 @@ int32_t some_word(void) {
                        : (int32_t)dice_bits(&dice);
 }
 
-/* All halves come, one after the other. */
+/* Returns all halves, one after the other. */
 static uint16_t some_half(int i, int lanes) {
     return (uint16_t)(round_number * lanes + i);
 }
 
-/* ---- Arguments that may not be just any ---- */
+/* ---- Arguments with conditions ---- */
 
 float moderate_float(void) {
     return ldexpf((float)(below(2000001) - 1000000), -20);
@@ -79,13 +79,13 @@ static float exponent(void) {
     return below(50) == 0 ? NAN : (float)(below(240001) - 120000) / 1000;
 }
 
-/* Also what makes 0. */
+/* Returns an exponent, also exponents with result 0. */
 float any_exponent(void) {
     static const float least[] = {-127, -200, -INFINITY};
     return below(10) == 0 ? least[below(3)] : exponent();
 }
 
-/* Zeros have either sign. */
+/* Returns a number that does not round to zero: rounded zeros may have either sign. */
 float beyond_half(void) {
     float x = exponent();
     return fabsf(x) <= 0.5f ? 1 : x;
@@ -96,7 +96,7 @@ float near_integer(void) {
     return below(2) ? x : nextafterf(x, below(2) ? INFINITY : -INFINITY);
 }
 
-/* A number of a type with so many bits less. */
+/* Returns x in a type with `bits` bits less. */
 static float shortened(float x, int bits) {
     return kvmill_float_of_bits(kvmill_bits_of_float(x) & ~((1u << bits) - 1));
 }
@@ -111,7 +111,8 @@ void make_quotient(union value *v, int i, int bits) {
 
 /* ---- A case ---- */
 
-/* What is read ends where memory does; what is written has guards on both sides. */
+/* Arrays that are read end at a page that traps; arrays that are written have guards on both
+   sides. */
 struct scene {
     struct fence read[4];
     unsigned char written[2][WRITTEN] __attribute__((aligned(64)));
@@ -197,7 +198,7 @@ static void make_case(const struct word *word, union value *v, struct scene *sce
         make_written(scene);
 }
 
-/* Vectors at a time are stored where they are aligned; of others that cannot matter. */
+/* Stores of whole vectors are aligned; for the others it does not matter. */
 static void call(const struct word *word, union value *v, unsigned char *written) {
     int at = strncmp(word->name, "stream_", 7) == 0 || strchr(word->parameters, 'a')
                  ? 128
@@ -252,7 +253,7 @@ static bool same_result(const struct word *word, const union value *got, const u
     return true;
 }
 
-/* Whether one is positive: truths differ in what they are. */
+/* Makes a truth value 0 or 1: only the sign of these words' results counts. */
 static void make_truth(const struct word *word, union value *v) {
     if (strcmp(word->name, "any_from") == 0)
         v[0].words[0] = v[0].words[0] != 0;
@@ -283,7 +284,7 @@ static void show(const struct word *word, const union value *got, const union va
     }
 }
 
-/* All halves come where there are any. */
+/* Returns the number of rounds; words of halves get all halves. */
 static int rounds_of(const struct word *word) {
     bool has_halves = strpbrk(word->parameters, "khx") != NULL || word->read_bits == 16;
     return has_halves ? 65536 / lanes_of_isa : writes(word) ? WRITTEN_ROUNDS : ROUNDS;
@@ -317,7 +318,7 @@ int main(int count, char **name) {
         bool good;
         if (count > 1 && strcmp(name[1], words_meant[i].name) != 0)
             continue;
-        diag("%s", words_meant[i].name); /* a word may crash */
+        diag("%s", words_meant[i].name); /* printed first: a word may crash */
         int cases = cases_of(&words_of_isa[i], &words_meant[i], &scene, &good);
         ok(good && cases > 0 && lanes_of_isa == lanes_meant, "%s: %d cases", words_meant[i].name,
            cases);

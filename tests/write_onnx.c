@@ -1,4 +1,4 @@
-/* write_onnx < DESCRIPTION > FILE.onnx: a model from lines of text, as onnx_text.h has them; for
+/* write_onnx < DESCRIPTION > FILE.onnx: writes a model from lines of text, by onnx_text.h, for
    scripts.
 
    SPDX-License-Identifier: Apache-2.0 */

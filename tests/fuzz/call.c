@@ -88,11 +88,11 @@ int64_t bend_number(struct dice *dice) {
     return ends[dice_range(dice, 0, sizeof ends / sizeof *ends - 1)];
 }
 
-/* ---- What a tensor says of its memory ---- */
+/* ---- The memory that a tensor describes ---- */
 
 enum reach { INSIDE, OUTSIDE, ABSURD };
 
-static const long double absurd = PTRDIFF_MAX; /* bytes that nobody has */
+static const long double absurd = PTRDIFF_MAX; /* more bytes than exist */
 
 static bool is_empty(const DLTensor *dl) {
     for (int d = 0; d < dl->ndim; d++)
@@ -101,7 +101,8 @@ static bool is_empty(const DLTensor *dl) {
     return false;
 }
 
-/* Only of tensors whose lists can be read. Some ops take a byte for elements of fewer bits. */
+/* Returns whether a tensor's elements are in `size` bytes; its lists must be readable.  Some ops
+   take a byte for elements of fewer bits. */
 static enum reach reach_of(const DLTensor *dl, size_t size) {
     long double low = 0, high = 0, dense = 1,
                 bits = dl->dtype.bits < 8 ? 8 : dl->dtype.bits * dl->dtype.lanes;
@@ -182,7 +183,7 @@ static void copy(struct fenced_tensor *to, const struct fenced_tensor *from) {
     to->dl.strides = from->dl.strides != NULL ? to->strides : NULL;
 }
 
-/* Dims that there was no word of are 1. */
+/* Sets unused dims to 1. */
 static void complete(struct fenced_tensor *bent, int rank) {
     for (int d = rank; d < MOST_DIMS; d++)
         bent->shape[d] = bent->strides[d] = 1;

@@ -1,5 +1,5 @@
-/* Plans and runs of every op that has a description, by a caller who means no good: attributes,
-   tensors and indices of any values, in memory between pages that trap. Kernels are those of packs.
+/* Plans and runs every op that has a description, as a hostile caller: attributes, tensors and
+   indices of any values, in memory between pages that trap.  Kernels are those of packs.
 
    SPDX-License-Identifier: Apache-2.0 */
 

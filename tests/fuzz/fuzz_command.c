@@ -1,5 +1,5 @@
-/* The command line: a word a line. It works in a directory of its own, with one file of each kind,
-   and has neither m4 nor make.
+/* The command line, a word on each line.  The command runs in its own directory with one file of
+   each kind, and has neither m4 nor make.
 
    SPDX-License-Identifier: Apache-2.0 */
 #define main kvmill_main
@@ -30,7 +30,7 @@ static const struct {
     {"empty.db", ""},
 };
 
-/* Bytes of that shape. */
+/* Writes a NumPy file with this shape. */
 static void make_array(const char *name, const char *shape, int count) {
     char bytes[256];
     memset(bytes, 1, sizeof bytes);
@@ -50,7 +50,7 @@ static void make_files(void) {
     make_array("update.npy", "1, 1, 3", 3);
 }
 
-/* Again for each command: an earlier one may have written there. */
+/* Makes the directory again for each command: an earlier one may have written there. */
 static void enter_directory(void) {
     static char *path;
     if (path == NULL) {
@@ -65,7 +65,7 @@ static void enter_directory(void) {
     make_files();
 }
 
-/* Nothing outside is written, and no library of the system loaded. */
+/* Whether the command writes nothing outside its directory and loads no library of the system. */
 static bool stays_inside(const char *word) {
     const char *value = strchr(word, '=');
     return word[0] != '/' && (value == NULL || value[1] != '/') && strstr(word, "..") == NULL &&
@@ -85,7 +85,7 @@ static int split(char *text, char *words[MOST_WORDS + 2]) {
     return count;
 }
 
-/* getopt begins anew, wherever the last command ended it. */
+/* Runs the command; getopt begins anew, wherever the last command ended it. */
 static int run_words(int count, char **words) {
     optind = 0;
     getopt(1, words, "");

@@ -1,4 +1,4 @@
-/* StableHLO text, run within limits of steps and memory, and rewritten.
+/* Runs StableHLO text within limits of steps and memory, and rewrites it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 extern const kvmill_pack kvmill_pack_kvmill_test;
 
-/* Where a text is no program, and what is accepted. */
+/* Requires a message to say where the text is no program, and what is accepted. */
 static void require_place(const char *message) {
     int line, column;
     fuzz_require(sscanf(message, "program.mlir:%d:%d: ", &line, &column) == 2 && line > 0 &&
@@ -18,7 +18,7 @@ static void require_place(const char *message) {
                  "refused without a place: \"%s\"", message);
 }
 
-/* What is rewritten can be read, and has nothing left to rewrite. */
+/* Requires rewritten text to be readable, with nothing left to rewrite. */
 static void check_rewriting(const struct mlir_file *file) {
     struct text text = {0}, again = {0};
     struct mlir_file rewritten = {0};

@@ -1,10 +1,10 @@
-/* An array in a file.
+/* Reads an array from a file.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../tools/npy.h"
 #include "fuzz.h"
 
-/* Strides lead nowhere else. */
+/* Requires strides to stay inside the array. */
 static void check_strides(const struct npy *npy) {
     int64_t last = 0;
     for (int d = 0; d < npy->tensor.ndim && npy_bytes(npy) > 0; d++)

@@ -1,5 +1,5 @@
-/* Files that become specs: of ours, of StableHLO, of ONNX; a model's config, or its GGUF header,
-   with the kernels of its pack, or with a flow's file.
+/* Files that become specs: spec files, StableHLO, ONNX; a model's config or GGUF header, with the
+   kernels of its pack, or with a flow's file.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
@@ -75,7 +75,7 @@ void fuzz_spec(const unsigned char *data, size_t size) {
     read_specs(specs_read, data, size);
 }
 
-/* Bytecode is for a Python with jax to read. */
+/* A Python with jax reads bytecode, not this reader. */
 void fuzz_mlir(const unsigned char *data, size_t size) {
     if (size < 4 || memcmp(data, "ML\xefR", 4) != 0)
         read_specs(specs_of_mlir, data, size);
@@ -85,7 +85,7 @@ void fuzz_onnx(const unsigned char *data, size_t size) {
     read_specs(specs_of_onnx, data, size);
 }
 
-/* A model as a reader leaves it. */
+/* Makes specs of the model that a reader returns. */
 static void make_specs(bool (*read)(const char *path, struct model *model, struct text *notes,
                                     struct error *error),
                        const unsigned char *data, size_t size, const struct cache_choice *choice) {
@@ -131,7 +131,7 @@ void fuzz_gguf(const unsigned char *data, size_t size) {
     make_specs(gguf_read, data, size, &choice);
 }
 
-/* ---- The file of a flow, for the layers of a model ---- */
+/* ---- A flow's file, for the layers of a model ---- */
 
 static const struct model *model_of_tree(void) {
     static struct model model;

@@ -1,5 +1,5 @@
-/* Sweeps: as text, which is written as it was read; and a file that is opened as a tuning database:
-   read, checked, added to.
+/* Sweeps as text, which is written as it was read; and a file that is opened as a tuning database,
+   read, checked and changed.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../tune/database.h"
@@ -66,7 +66,7 @@ static void open_as(const char *path, enum database_use use, void (*work)(struct
 }
 
 void fuzz_database(const unsigned char *data, size_t size) {
-    /* SQLite opens files of a name alone. */
+    /* SQLite opens files by name only. */
     const char *path = scratch_path("database");
     write_bytes(path, data, size);
     open_as(path, DATABASE_READ, read_all);

@@ -1,4 +1,4 @@
-/* Plans and runs of stablehlo.gather and stablehlo.scatter by a caller who means no good.
+/* Plans and runs stablehlo.gather and stablehlo.scatter as a hostile caller.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { MOST_INPUTS = 2, MOST_WINDOW_TENSORS = 3 * MOST_INPUTS + 1, LISTS = 6, MOST_AXES = 6 };
 
-/* A call in the making; `memory` in the order of a run. */
+/* A call while it is made; `memory` is in the order of a run. */
 struct windows {
     struct dice *dice;
     bool scatters;
@@ -16,7 +16,7 @@ struct windows {
     kvmill_dims dims[LISTS];
     kvmill_gather gather;
     kvmill_scatter scatter;
-    int inputs, count; /* of tensors in a run */
+    int inputs, count; /* `count`: tensors in a run */
     struct fenced_tensor memory[MOST_WINDOW_TENSORS];
     const DLTensor *tensors[MOST_WINDOW_TENSORS];
 };
@@ -33,7 +33,7 @@ static void draw_list(struct windows *windows, int which, int count) {
     windows->dims[which] = (kvmill_dims){windows->lists[which], (size_t)count};
 }
 
-/* Rows of a table by numbers, which most calls are; a third of the lists are any others. */
+/* Draws lists: mostly those of rows of a table by numbers; a third of the lists are random. */
 static void draw_lists(struct windows *windows, int rank) {
     static const int usual[LISTS] = {-1, 1, 0, 0, 1, 0};
     for (int i = 0; i < LISTS; i++) {
@@ -65,7 +65,7 @@ static DLDataType draw_index(struct windows *windows) {
     return (DLDataType){draw(windows, 0, 2) ? kDLInt : kDLUInt, bits[draw(windows, 0, 3)], 1};
 }
 
-/* Operand [rows, ...], indices [n, 1], windows [n, ...]. */
+/* Opens operand [rows, ...], indices [n, 1] and windows [n, ...]. */
 static void open_tensors(struct windows *windows, int rank) {
     int64_t operand[MOST_AXES], window[MOST_AXES], indices[] = {draw(windows, 0, 4), 1};
     int n = windows->inputs;

@@ -1,4 +1,4 @@
-/* What libFuzzer calls: the target that KVMILL_FUZZ names.
+/* Calls the target that KVMILL_FUZZ names, for libFuzzer.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct fuzz_target *target;
 
-/* What nobody said on the command line. */
+/* Adds an argument that the command line lacks. */
 static void add_word(int *argc, char ***argv, const char *word) {
     char **words = calloc((size_t)*argc + 2, sizeof *words);
     if (words == NULL)

@@ -71,13 +71,13 @@ static int64_t length_of(const struct oracle_attention *problem, int64_t sequenc
     return problem->kvstarts[sequence + 1] - problem->kvstarts[sequence];
 }
 
-/* Positions that the cache no longer has. */
+/* Returns how many positions the cache has lost. */
 static int64_t lost_of(const struct oracle_attention *problem, int64_t sequence) {
     int64_t length = length_of(problem, sequence), ring = problem->ring;
     return ring > 0 && length > ring ? length - ring : 0;
 }
 
-/* `to`: the first row of the output. */
+/* Loads K or V of a sequence to the output from row `to` on. */
 static void load_side(const struct oracle_attention *problem, bool value, int64_t sequence,
                       int64_t to, unsigned char *output) {
     const struct oracle_side *side = value ? &problem->value : &problem->key;
@@ -104,7 +104,7 @@ void oracle_load(const struct oracle_attention *problem, unsigned char *key, uns
 
 /* ---- Attention ---- */
 
-/* One query row, and what it sees. */
+/* One query row and its keys. */
 struct query {
     int64_t sequence, token, head; /* the token's number among all */
     int64_t position, length;
@@ -112,7 +112,7 @@ struct query {
     struct oracle_key *keys; /* [length] */
 };
 
-/* Later keys are hidden. */
+/* Whether later keys are hidden. */
 static bool is_causal(const struct oracle_attention *problem, int64_t sequence) {
     int64_t tokens = problem->seqstarts[sequence + 1] - problem->seqstarts[sequence];
     return problem->alibi || (problem->causal && tokens > 1 && sequence >= problem->decoding);
@@ -145,7 +145,7 @@ double oracle_alibi(const struct oracle_attention *problem, int64_t head, int64_
                : 0;
 }
 
-/* What the query sees of each position, and what is added to its score. */
+/* Sets which positions the query attends to, and what is added to their scores. */
 static void look(const struct oracle_attention *problem, const struct query *query) {
     for (int64_t j = 0; j < query->length; j++) {
         struct oracle_key *key = &query->keys[j];
@@ -160,7 +160,7 @@ static void look(const struct oracle_attention *problem, const struct query *que
     }
 }
 
-/* Elements that share a scale; 0 where there are no scales. */
+/* Returns how many elements share a scale, or 0 without scales. */
 static int64_t group_of(const struct oracle_side *side) {
     return oracle_is_blocks(side->type)    ? oracle_block(side->type, side->dim)
            : oracle_is_integer(side->type) ? side->group
@@ -181,7 +181,7 @@ void oracle_attend_keys(const struct oracle_attention *problem, int64_t head, co
                                        : oracle_get(problem->sinks_type, problem->sinks, head),
         .unit = 0x1p-24,
         .group = group_of(&problem->value),
-        .least = oracle_is_integer(problem->value.type) ? 127e-5 : 0, /* no scale is below 1e-5 */
+        .least = oracle_is_integer(problem->value.type) ? 127e-5 : 0, /* 1e-5: the least scale */
     };
     bool empty = !oracle_query_attend(&asked, answer);
     for (int64_t d = 0; d < problem->value.dim && empty && problem->empty_is_nan; d++)
@@ -221,7 +221,7 @@ static double *read_rows(const struct oracle_attention *problem, bool value, int
     return numbers;
 }
 
-/* Tokens [first, last) of all. */
+/* Attends for tokens [first, last); they count through all sequences. */
 static void attend_head(const struct oracle_attention *problem, struct query *query, int64_t first,
                         int64_t last, const struct oracle_result *result) {
     int64_t end = problem->seqstarts[query->sequence + 1];
@@ -233,7 +233,7 @@ static void attend_head(const struct oracle_attention *problem, struct query *qu
     }
 }
 
-/* All query heads of a kv head. */
+/* Attends for all query heads of a kv head. */
 static void attend_group(const struct oracle_attention *problem, int64_t sequence, int64_t kv_head,
                          int64_t first, int64_t last, const struct oracle_result *result) {
     int64_t length = length_of(problem, sequence), ratio = problem->heads / problem->kv_heads;

@@ -1,4 +1,4 @@
-/* Rows of caches, as they are written and read.
+/* Writes and reads rows of caches.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -35,7 +35,7 @@ static unsigned char *row_of(const struct oracle_side *side, int64_t row) {
     return side->data + row * oracle_bytes(side->type, side->dim);
 }
 
-/* NaN if there is any. */
+/* Returns the largest magnitude, or NaN if any element is NaN. */
 static double largest_magnitude(const double *x, int64_t count) {
     double largest = 0;
     for (int64_t i = 0; i < count; i++)
@@ -47,8 +47,9 @@ static double largest_magnitude(const double *x, int64_t count) {
     return largest;
 }
 
-/* Each step rounded to the type of the activations; a non-finite group has codes 0.  Rounding the
-   double quotient of two short numbers again gives what one rounding gives. */
+/* Returns a group's scale.  Each step is rounded to the type of the activations; a group that is
+   not finite has codes 0.  A double quotient of two short numbers, rounded again, is rounded
+   correctly. */
 static double scale_of_group(enum oracle_type activation, int most, const double *x,
                              int64_t count) {
     double largest = largest_magnitude(x, count);
@@ -124,14 +125,14 @@ static double first_extreme(const double *x) {
     return extreme;
 }
 
-/* The nibbles are the last 16 bytes; before them are 4 bytes of fifth bits, or 8 of two bits each.
- */
+/* Returns the nibble of an element.  The nibbles are the last 16 bytes of a block; before them are
+   4 bytes of fifth bits, or 8 bytes of two bits for each element. */
 static int nibble_of(int i) {
     int half = ORACLE_BLOCK / 2;
     return i < half ? 2 * i : 2 * (i - half) + 1;
 }
 
-/* The byte of the bits above a nibble, counted from the nibbles, and the first of its bits. */
+/* The bits above a nibble: their byte, counted from the nibbles, the first bit, and a mask. */
 struct above {
     int byte, bit, mask;
 };
@@ -161,7 +162,7 @@ static int get_code(enum oracle_type type, const unsigned char *block, int i) {
            16 * (nibbles[above.byte] >> above.bit & above.mask);
 }
 
-/* The extreme becomes code 0, 0 the code in the middle. */
+/* Writes a block in which the extreme has code 0, and 0 has the middle code. */
 static void write_extreme(enum oracle_type type, unsigned char *block, const double *x) {
     int middle = oracle_middle(type), most = 2 * middle - 1;
     double scale = f32(first_extreme(x) / -middle), factor = inverse(scale);
@@ -172,7 +173,7 @@ static void write_extreme(enum oracle_type type, unsigned char *block, const dou
     }
 }
 
-/* The numbers are finite, their range has an inverse. */
+/* Writes a block with a minimum.  The numbers are finite, and their range has an inverse. */
 static void write_range(enum oracle_type type, unsigned char *block, const double *x) {
     int top = (1 << oracle_code_bits(type)) - 1;
     double least = x[0], most = x[0];
@@ -190,7 +191,8 @@ static void write_range(enum oracle_type type, unsigned char *block, const doubl
 static const double iq4_nl[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                 1,    13,   25,  38,  53,  69,  89,  113};
 
-/* The place of the nearest number; of two that are equally near, the greater. */
+/* Returns the index of the nearest number of the table; of two that are equally near, the
+   greater. */
 static int nearest(double x) {
     int best = 0;
     for (int n = 1; n < 16; n++)
@@ -199,7 +201,8 @@ static int nearest(double x) {
     return best;
 }
 
-/* The numbers are finite.  Sums in the order of elements, each step rounded. */
+/* Writes an IQ4_NL block.  The numbers are finite.  Sums are in the order of elements, each step
+   rounded. */
 static void write_iq4_nl(unsigned char *block, const double *x) {
     double extreme = first_extreme(x), products = 0, squares = 0;
     memset(block, 0, (size_t)oracle_bytes(ORACLE_IQ4_NL, ORACLE_BLOCK));
@@ -253,7 +256,7 @@ static void write_blocks(const struct oracle_side *side, int64_t row, const doub
 
 enum { MOST_TILED_BYTES = 4096 };
 
-/* Where byte i of a row is. */
+/* Returns the place of byte i of a row. */
 static int64_t byte_at(const struct oracle_tiles *tiles, int64_t row, int64_t count, int64_t i) {
     if (tiles->rows == 0)
         return row * count + i;
@@ -274,7 +277,7 @@ void oracle_put_row(const struct oracle_tiles *tiles, unsigned char *array, int6
         array[byte_at(tiles, row, count, i)] = bytes[i];
 }
 
-/* The row of a tile as the only row of a side. */
+/* Returns a row of a tile as the only row of a side. */
 static struct oracle_side row_alone(const struct oracle_side *side, int64_t row,
                                     unsigned char *bytes) {
     struct oracle_side alone = *side;

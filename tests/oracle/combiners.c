@@ -13,7 +13,7 @@ int64_t oracle_element_bytes(DLDataType type) {
     return (type.bits * type.lanes + 7) / 8;
 }
 
-/* ---- Floats: double is wide enough for one rounding of the others ---- */
+/* ---- Floats: double has enough bits to round the other types only once ---- */
 
 static double extreme(double x, double y, bool largest) {
     if (x != x || y != y)
@@ -33,7 +33,7 @@ static void combine_floats(DLDataType type, enum operation operation, unsigned c
                                        : extreme(x, y, operation == MAXIMUM));
 }
 
-/* ---- Integers, of fewer than 8 bits in a byte each ---- */
+/* ---- Integers; types of less than 8 bits take a byte for each element ---- */
 
 static uint64_t get_bits(DLDataType type, const unsigned char *at) {
     uint64_t bits = 0, sign = (uint64_t)1 << (type.bits - 1);
@@ -60,7 +60,7 @@ static void combine_integers(DLDataType type, enum operation operation, unsigned
     memcpy(a, &result, (size_t)oracle_element_bytes(type));
 }
 
-/* ---- All ---- */
+/* ---- All types ---- */
 
 static void combine(DLDataType type, enum operation operation, unsigned char *a,
                     const unsigned char *b) {

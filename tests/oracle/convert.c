@@ -22,7 +22,7 @@ bool oracle_is_transposed(const struct kvmill_format *format) {
     return format->element >= KVMILL_F32T && format->element <= KVMILL_BF16T;
 }
 
-/* A transposed page is a tile of single elements. */
+/* Returns the tiles of a format; a transposed page is a tile of single elements. */
 struct oracle_tiles oracle_tiles_of(const struct kvmill_format *format) {
     int element = format->element;
     if (oracle_is_transposed(format))
@@ -50,7 +50,7 @@ int64_t oracle_activation_bytes(const struct kvmill_convert_shape *shape) {
     return oracle_bytes(oracle_of_element(shape->activation), shape->format.dim);
 }
 
-/* ---- What the reference of llama.cpp leaves open ---- */
+/* ---- Cases that the reference of llama.cpp leaves open ---- */
 
 static float scale_of_block(int element, const double *x, int64_t count) {
     double extreme = 0;
@@ -64,8 +64,8 @@ static float scale_of_block(int element, const double *x, int64_t count) {
     return middle == 0 ? fabsf(number / 127.0f) : number / -(float)middle;
 }
 
-/* Blocks that are not finite have codes 0; where the inverse of the scale overflows, codes are as
-   far from 0 as they can be.  False for all others. */
+/* Writes a block that is not finite, with codes 0, or a block whose scale's inverse overflows, with
+   the codes farthest from 0.  Returns false for all other blocks. */
 static bool write_open_block(int element, const double *x, unsigned char *block) {
     float scale = scale_of_block(element, x, ORACLE_BLOCK);
     enum oracle_type type = oracle_of_element(element);
@@ -84,7 +84,7 @@ static bool write_open_block(int element, const double *x, unsigned char *block)
     return true;
 }
 
-/* The same of rows with one scale. */
+/* Like write_open_block, for rows with one scale. */
 static bool write_open_row(const double *x, int64_t count, unsigned char *row) {
     float scale = scale_of_block(KVMILL_Q8_KV, x, count);
     if (scale == 0 || (isfinite(scale) && isfinite(1 / scale)))
@@ -98,8 +98,9 @@ static bool write_open_row(const double *x, int64_t count, unsigned char *row) {
     return true;
 }
 
-/* The same of blocks with a minimum: NaN where an element is not finite; where the range is not,
-   codes 0; where it has no inverse, codes of all above the minimum are the largest. */
+/* Like write_open_block, for blocks with a minimum.  An element that is not finite makes scale and
+   minimum NaN; a range that is not finite makes codes 0; a range without an inverse makes the
+   largest codes above the minimum. */
 static bool write_open_range(int element, const double *x, unsigned char *block) {
     enum oracle_type type = oracle_of_element(element);
     int top = (1 << oracle_code_bits(type)) - 1;
@@ -122,7 +123,8 @@ static bool write_open_range(int element, const double *x, unsigned char *block)
     return true;
 }
 
-/* A table: NaN and the first place where an element is not finite. */
+/* Like write_open_block, for a table: an element that is not finite makes the scale NaN and all
+   codes the table's first. */
 static bool write_open_places(int element, const double *x, unsigned char *block) {
     bool finite = true;
     for (int i = 0; i < ORACLE_BLOCK; i++)

@@ -36,7 +36,7 @@ void oracle_free_values(struct oracle_values *values) {
     values->count = 0;
 }
 
-/* An element; dims of 1 stand for any number. */
+/* Returns an element; a dim of 1 broadcasts. */
 static double at(const struct oracle_matrix *x, int64_t s, int64_t i, int64_t j) {
     s = x->pages == 1 ? 0 : s;
     i = x->rows == 1 ? 0 : i;
@@ -48,7 +48,7 @@ static int64_t larger(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* ---- Ops: what an element is, by its page, row and column ---- */
+/* ---- Ops: an element by its page, row and column ---- */
 
 struct op {
     const kvmill_flow_op *given;
@@ -107,7 +107,7 @@ static double unary(const struct op *op, int64_t s, int64_t i, int64_t j) {
     return affine; /* Add_Mul */
 }
 
-/* Groups of neighbours along a dim become one each. */
+/* Reduces groups of neighbours along a dim. */
 static double reduction(const struct op *op, int64_t s, int64_t i, int64_t j) {
     int dim = is_over(op, 0) ? 0 : is_over(op, 1) ? 1 : 2;
     int64_t size = dim == 0 ? op->pages : dim == 1 ? op->x->rows : op->x->columns;
@@ -162,7 +162,7 @@ static double conv(const struct op *op, int64_t s, int64_t i, int64_t j) {
     return sum;
 }
 
-/* An element of a matrix no dim of which stands for any number. */
+/* Returns an element of a matrix; only pages may broadcast. */
 static double exactly(const struct oracle_matrix *x, int64_t s, int64_t i, int64_t j) {
     return x->data[((x->pages == 1 ? 0 : s) * x->rows + i) * x->columns + j];
 }
@@ -250,7 +250,7 @@ struct kind {
     double (*element)(const struct op *op, int64_t s, int64_t i, int64_t j);
 };
 
-/* What is not in the table is element by element. */
+/* Ops that are not in the table are element by element. */
 static const struct kind *kind_of(const struct op *op) {
     static const struct kind kinds[] = {
         {"GeMM", shape_of_gemm, gemm},       {"Kron", shape_of_kron, kron},
@@ -265,7 +265,7 @@ static const struct kind *kind_of(const struct op *op) {
                              of_groups = {"", shape_of_reduction, reduction};
     char word[24];
     snprintf(word, sizeof word, " %.*s ", (int)strcspn(op->given->op, "I"), op->given->op);
-    if (strstr(reductions, word) != NULL) /* those of neighbours end in "Interleave" */
+    if (strstr(reductions, word) != NULL) /* reductions of neighbours end in "Interleave" */
         return &of_groups;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (is(op, kinds[i].name))
@@ -321,7 +321,7 @@ static enum oracle_type type_of(DLDataType type) {
     return type.code == kDLBfloat ? ORACLE_BF16 : type.bits == 16 ? ORACLE_F16 : ORACLE_F32;
 }
 
-/* The least number of the type that is not below x. */
+/* Returns the least number of the type that is not less than x. */
 static double round_up(enum oracle_type type, double x) {
     double nearest = oracle_round(type, x);
     if (!(nearest < x))
@@ -344,7 +344,7 @@ static const kvmill_flow_field *field_named(const kvmill_flow *flow, const char 
     return NULL;
 }
 
-/* The latest value of an op's output becomes what its field holds. */
+/* Rounds the latest value of an op's output to its field's type. */
 static void round_output(const kvmill_flow *flow, const kvmill_flow_op *op,
                          struct oracle_values *values) {
     const kvmill_flow_field *field = field_named(flow, op->output);
@@ -446,7 +446,7 @@ struct scored {
     float score;
 };
 
-/* The better score first, then the lower page. */
+/* Orders by score, best first, then by page. */
 static int by_score(const void *a, const void *b) {
     const struct scored *x = a, *y = b;
     float first = isnan(x->score) ? -INFINITY : x->score;

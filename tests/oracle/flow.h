@@ -1,7 +1,7 @@
-/* What a sparse flow means: programs op after op on all pages at once, selection by sorting.
+/* What a sparse flow means: programs run op by op on all pages at once, and selection sorts.
 
-   Double precision throughout; only what is stored in a field is rounded.  Shares nothing with the
-   library but its public types, and has no concern but to be obvious.
+   Arithmetic is double throughout; only values stored in a field are rounded.  Shares nothing with
+   the library except its public types; its only aim is to be obvious.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_ORACLE_FLOW_H
@@ -13,7 +13,7 @@
 
 /* ---- Values ---- */
 
-/* A matrix for each of `pages` pages, or one (pages 1). */
+/* A matrix for each of `pages` pages, or one for all (pages 1). */
 struct oracle_matrix {
     int64_t pages, rows, columns;
     double *data;
@@ -29,72 +29,75 @@ enum { ORACLE_MOST_VALUES = 256 };
 struct oracle_values {
     struct oracle_value items[ORACLE_MOST_VALUES];
     int count;
-    bool rounds; /* what an op gives a new name: to bfloat16 */
+    bool rounds; /* results under a new name are rounded to bfloat16 */
 };
 
-/* A copy of data; NULL: zeros. */
+/* Adds a value with a copy of `data`; NULL: zeros. */
 struct oracle_matrix *oracle_add_value(struct oracle_values *values, const char *name,
                                        int64_t pages, int64_t rows, int64_t columns,
                                        const double *data);
 
-/* The latest of that name; NULL when there is none, or no name. */
+/* Returns the latest value of that name, or NULL if it does not exist or `name` is NULL. */
 struct oracle_matrix *oracle_find_value(struct oracle_values *values, const char *name);
 
 void oracle_free_values(struct oracle_values *values);
 
-/* Run ops on values: q, k, v, fields and constants by name (a constant's taps are its pages).
-   Outputs are added, also where a field has the name; what Save writes is added to `saved` by the
-   field's name, what topK and Union select by as "topK", and what Union takes then as "second". */
+/* Runs ops on values: q, k, v, fields and constants by name (a constant's taps are its pages).
+   Adds each output as a new value, even if a field has its name.  `saved` gets Save's values by the
+   names of their fields, the scores of topK and Union as "topK", and the second scores of Union as
+   "second". */
 void oracle_run_ops(const kvmill_flow_op *ops, size_t count, int64_t pages,
                     struct oracle_values *values, struct oracle_values *saved);
 
 /* ---- Flows ---- */
 
-/* The number of a field's type that a result becomes: the nearest, but none below what a Max gives
-   and none above what a Min gives. */
+/* Returns the number of a field's type for a result: the nearest, except that a Max is rounded up
+   and a Min down. */
 double oracle_round_field(DLDataType type, const char *op, double x);
 
-/* Summaries of a page of which `rows` rows are there: k [rows, head_dim], v [rows, value_head_dim];
-   fields[i] gets rows * columns numbers of field i, or has the first `rows` rows, where its rows
-   come with tokens.  Rows of K or V (0, 1) that the program writes are given to `keep`, which makes
-   of them what is read again. */
+/* Computes the summaries of a page with `rows` rows: k [rows, head_dim], v [rows, value_head_dim].
+   fields[i] gets rows * columns numbers of field i; if its rows come with tokens, it already has
+   the first `rows` rows.  `keep` gets rows of K or V (0, 1) that the program writes, and changes
+   them to what a later read returns. */
 struct oracle_keeper {
     void (*keep)(const struct oracle_keeper *keeper, int v, double *numbers);
 };
 void oracle_summarise(const kvmill_flow *flow, int64_t rows, const double *k, const double *v,
                       double *const *fields, const struct oracle_keeper *keeper);
 
-/* Whether results of ops are rounded to bfloat16; one of them, if so. */
+/* Whether results of ops are rounded to bfloat16; and a result, rounded if `rounds`. */
 bool oracle_rounds(const kvmill_flow *flow);
 double oracle_result(bool rounds, double x);
 
-/* Whether append puts a row of a field with each token; the field that gets a field's scales, or
-   -1. */
+/* Whether append stores a row of the field with each token; and the field with the scales of
+   `field`, or -1. */
 bool oracle_grows(const kvmill_flow *flow, size_t field);
 int oracle_scales_field(const kvmill_flow *flow, size_t field);
 
-/* Numbers that share a scale become codes of a type, which are to be rounded yet where they are
-   floats.  Returns the scale. */
+/* Converts numbers that share a scale to codes, and returns the scale.  Codes of float types are
+   still to be rounded. */
 double oracle_quantise(DLDataType type, bool powers, const double *x, int64_t count, double *codes);
 
-/* Scores of `pages` pages, or blocks: q [group, head_dim], k [pages, their rows, head_dim], v
-   likewise, fields[i] [pages, rows, columns].  Those that Union takes then are scores[pages ...].
-   saved[i], where a field is saved, gets its new values; other elements of saved may be NULL. */
+/* Computes the scores of `pages` pages, or blocks: q [group, head_dim], k [pages, their rows,
+   head_dim], v with its own dim, fields[i] [pages, rows, columns].  scores[pages ...] get Union's
+   second scores. saved[i] gets the new values of a saved field; other elements of saved may be
+   NULL. */
 void oracle_score(const kvmill_flow *flow, int64_t group, int64_t pages, const double *q,
                   const double *k, const double *v, double *const *fields, double *scores,
                   double *const *saved);
 
 /* ---- Selection ---- */
 
-/* How many of a row's pages are selected. */
+/* Returns how many of a row's pages are selected. */
 int64_t oracle_selected(const kvmill_flow_select *select, int64_t pages);
 
-/* Which; score[p] is page p's, looked at where it is a candidate; `second` of the pages between the
-   first and the last ones are taken by scores of their own, after the others.  Returns how many. */
+/* Selects pages and returns how many.  score[p] is page p's, and is read only for candidates.  Of
+   the pages between the first and the last ones, `second` are selected by `second_score`, after the
+   others. */
 int64_t oracle_unite(const kvmill_flow_select *select, int64_t second, int64_t pages,
                      const float *score, const float *second_score, int32_t *list);
 
-/* How many pages Union takes by its second input; 0: there is no Union. */
+/* Returns how many pages Union selects by its second input, or 0 without Union. */
 int64_t oracle_second(const kvmill_flow *flow);
 
 #endif

@@ -1,4 +1,4 @@
-/* What append makes of rows that it quantises.
+/* Quantises rows as append does.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -36,7 +36,7 @@ static double largest_code(DLDataType type) {
     return type.code == kDLInt ? 127 : type.code == KVMILL_DL_FLOAT8_E4M3FN ? 448 : 57344;
 }
 
-/* 2^n for the least n that will do. */
+/* Returns the least power of two that is not less than x. */
 static double power_above(double x) {
     double power = 1;
     while (power < x)

@@ -34,13 +34,13 @@ static double number_of(uint64_t bits) {
     return x;
 }
 
-/* 2^exponent, of a normal double: much of the oracle's time was ldexp's. */
+/* Returns 2^exponent, a normal double.  ldexp took much of the oracle's time. */
 static double power(int exponent) {
     return number_of((uint64_t)(BIAS + exponent) << MANTISSA);
 }
 
-/* All numbers are below this power of 2.  E4M3 has one more exponent, of which the last mantissa is
-   NaN's. */
+/* Returns the power of 2 that is above all numbers.  E4M3 has one more exponent; its last mantissa
+   is NaN. */
 static double end_of(const struct floating *type) {
     return power(type->bias + 1 + type->finite);
 }
@@ -49,14 +49,15 @@ static double largest_number(const struct floating *type) {
     return end_of(type) * (1 - power(-type->mantissa - 1) * (type->finite ? 2 : 1));
 }
 
-/* Numbers of this magnitude are multiples of 2^quantum. */
+/* Returns the exponent of the unit in the last place: numbers of this magnitude are multiples of
+   2^quantum. */
 static int quantum_of(const struct floating *type, double magnitude) {
     int exponent = (int)(bits_of(magnitude) >> MANTISSA) - BIAS, least = 1 - type->bias;
     return (exponent < least ? least : exponent) - type->mantissa;
 }
 
-/* The nearest multiple of 2^quantum: the last bit of a sum that is 2^52 times as large is worth
-   this.  To call nearbyint takes longer. */
+/* Returns the nearest multiple of 2^quantum: it is the last bit of a sum that is 2^52 times as
+   large. nearbyint is slower. */
 static double nearest_multiple(double magnitude, int quantum) {
     double large = power(MANTISSA + quantum);
     return magnitude + large - large;
@@ -82,7 +83,7 @@ static uint32_t sign_of(const struct floating *type) {
     return 1u << (8 * type->bytes - 1);
 }
 
-/* Bits are those of a double whose exponent has the other bias. */
+/* Encodes a magnitude: the bits of a double, with the other exponent bias. */
 static uint32_t encode_magnitude(const struct floating *type, double x) {
     if (isnan(x))
         return infinity_of(type) | (type->finite ? 7u : 1u << (type->mantissa - 1));
@@ -115,7 +116,7 @@ double oracle_decode(enum oracle_type number, uint32_t bits) {
 
 /* ---- Arrays ---- */
 
-/* llama.cpp's. */
+/* The types of blocks of llama.cpp. */
 static const struct {
     const char *word;
     int bits, middle;

@@ -7,9 +7,9 @@
 
 #include "query.h"
 
-/* ---- What is seen ---- */
+/* ---- Visible keys ---- */
 
-/* The mask's number for a key of a query; keys beyond the mask are hidden. */
+/* Returns the mask's number for a key of a query; keys beyond the mask are hidden. */
 static double bias_of(const struct oracle_onnx *problem, const int64_t place[4]) {
     const struct oracle_mask *mask = &problem->mask;
     int64_t number = 0;
@@ -28,7 +28,7 @@ static double bias_of(const struct oracle_onnx *problem, const int64_t place[4])
     return problem->wide ? x : oracle_round(problem->type, x);
 }
 
-/* A key at position j, for a query at position p. */
+/* Whether a query at position p reaches a key at position j. */
 static bool is_in_reach(const struct oracle_onnx *problem, int64_t p, int64_t j) {
     if (problem->is_causal && j > p)
         return false;
@@ -39,7 +39,7 @@ static bool is_in_reach(const struct oracle_onnx *problem, int64_t p, int64_t j)
 
 /* ---- One query ---- */
 
-/* Query `row` of all; a bias of -infinity hides a key. */
+/* Attends for query `row`, counted through all; a bias of -infinity hides a key. */
 static void attend(const struct oracle_onnx *problem, int64_t row, struct oracle_key *keys,
                    int64_t count, const struct oracle_onnx_result *result) {
     struct oracle_answer answer = {result->y + row * problem->value_dim,
@@ -73,7 +73,7 @@ static int64_t offset_of(const struct oracle_onnx *problem, int64_t b) {
     return problem->nonpad != NULL ? problem->nonpad[b] - problem->queries : 0;
 }
 
-/* An element of qk_matmul_output; what is no valid key has no product. */
+/* Sets an element of qk_matmul_output; an invalid key has no product. */
 static void put_qk(const struct oracle_onnx *problem, const struct oracle_key *key, double *qk,
                    double *error) {
     const double of_mode[] = {key->raw, key->capped, key->score, key->weight};
@@ -114,9 +114,9 @@ void oracle_onnx_attend(const struct oracle_onnx *problem,
 
 /* ---- Steps ---- */
 
-/* What is in the slots of a batch entry's cache, token after token. */
+/* The contents of the slots of a batch entry's cache while tokens are stored one by one. */
 struct slots {
-    int64_t *position; /* -1: nothing */
+    int64_t *position; /* -1: empty */
     int64_t *fresh;    /* number of the new row, or -1 */
 };
 
@@ -129,7 +129,8 @@ static int64_t real_rows(const struct oracle_step *step, int64_t b) {
     return nonpad != NULL ? nonpad[b] - start_of(step, b) : step->attention.keys;
 }
 
-/* A slot has the last position before the step that fell on it. */
+/* Fills the slots with the positions before the step; a slot has the last position that it was
+   given. */
 static void fill_slots(const struct oracle_step *step, int64_t b, struct slots *slots) {
     int64_t capacity = step->attention.past, start = start_of(step, b);
     for (int64_t s = 0; s < capacity; s++) {
@@ -152,7 +153,7 @@ static const double *row_of(const double *old, const double *fresh, int64_t capa
     return row >= 0 ? fresh + (head * rows + row) * dim : old + (head * capacity + slot) * dim;
 }
 
-/* A query head, when the slots hold what they hold at query i. */
+/* Attends for a query head with the slots' contents at query i. */
 static void attend_slots(const struct oracle_step *step, int64_t b, int64_t h, int64_t i,
                          const struct slots *slots, const struct oracle_onnx_result *result) {
     const struct oracle_onnx *problem = &step->attention;
@@ -174,7 +175,7 @@ static void attend_slots(const struct oracle_step *step, int64_t b, int64_t h, i
     free(keys);
 }
 
-/* Tokens come one by one; a query waits for all that it may see. */
+/* Stores tokens one by one; each query attends when all keys that it may attend to are stored. */
 static void step_entry(const struct oracle_step *step, int64_t b,
                        const struct oracle_onnx_result *result) {
     const struct oracle_onnx *problem = &step->attention;
@@ -192,7 +193,8 @@ static void step_entry(const struct oracle_step *step, int64_t b,
     free(slots.fresh);
 }
 
-/* New rows of dim numbers into the cache of batch entry b; of padding only in linear caches. */
+/* Stores new rows of dim numbers in the cache of batch entry b; rows of padding, too, in a linear
+   cache. */
 static void store(const struct oracle_step *step, int64_t b, const double *fresh, double *cache,
                   int64_t dim) {
     const struct oracle_onnx *problem = &step->attention;

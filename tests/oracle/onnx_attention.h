@@ -1,8 +1,8 @@
-/* What ONNX Attention-23, 24 and 25 mean, and TensorScatterAttention, number by number: the measure
-   of their plans.
+/* What ONNX Attention-23, 24 and 25 and TensorScatterAttention mean, number by number.  Their plans
+   are judged by it.
 
-   Arithmetic is double.  Numbers come as doubles in arrays without gaps, whatever the tensors'
-   types and ranks are.  Shares nothing with what it judges, and has no concern but to be obvious.
+   Arithmetic is double.  Numbers are doubles in arrays without gaps, for all types and ranks of the
+   tensors.  Shares no code with what it judges; its only aim is to be obvious.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_ORACLE_ONNX_ATTENTION_H
@@ -10,7 +10,7 @@
 
 #include "numbers.h"
 
-/* A mask as the op has it: its dims are the last of [batch, heads, queries, keys]. */
+/* A mask as the op gets it: its dims are the last of [batch, heads, queries, keys]. */
 struct oracle_mask {
     int rank; /* 0: none */
     int64_t dims[4];
@@ -20,7 +20,7 @@ struct oracle_mask {
 
 struct oracle_onnx {
     int64_t batch, heads, kv_heads, queries, dim, value_dim;
-    int64_t past, keys;    /* rows of the past, and those after it */
+    int64_t past, keys;    /* rows of the past, and rows after it */
     const int64_t *nonpad; /* NULL: all */
     const double *q;       /* [batch, heads, queries, dim] */
     const double *k, *v;   /* [batch, kv_heads, past + keys, dim or value_dim] */
@@ -31,19 +31,19 @@ struct oracle_onnx {
     int qk_mode;
     enum oracle_type type; /* T1, unless `wide`: float64 */
     bool wide;
-    double unit; /* of the arithmetic that is judged: 2^-24, or 2^-53 */
+    double unit; /* unit of the judged arithmetic: 2^-24, or 2^-53 */
 };
 
 /* Arrays of [batch, heads, queries, value_dim] and [batch, heads, queries, past + keys].  The
-   errors are what that arithmetic may err, before results are rounded. */
+   errors bound the error of that arithmetic before results are rounded. */
 struct oracle_onnx_result {
     double *y, *y_error, *qk, *qk_error;
 };
 
 void oracle_onnx_attend(const struct oracle_onnx *problem, const struct oracle_onnx_result *result);
 
-/* A step: `keys` rows of new_k and new_v, [batch, kv_heads, keys, ...], for `queries` (as many)
-   queries; k and v are caches of `past` slots before it and, when it returns, after it.  No qk. */
+/* A step: `keys` rows of new_k and new_v, [batch, kv_heads, keys, ...], and as many queries.  k and
+   v are caches of `past` slots, which the step updates.  No qk. */
 struct oracle_step {
     struct oracle_onnx attention;
     bool circular;

@@ -13,21 +13,21 @@ double oracle_alibi_slope(int64_t heads, int64_t head) {
     return pow(2, -4.0 * (double)(2 * (head - power) + 1) / (double)power);
 }
 
-/* How many units, half the distance of neighbours of 1, a sum of n terms may err, as a share of the
-   sum of their magnitudes.  The bound that always holds, n, is useless for long caches: it would
-   hide a lost token.  Rounding errors are independent enough that sqrt(n) with a factor of 8 is not
-   exceeded either (Higham and Mary, 2019). */
+/* Returns the error of a sum of n terms: in units, half the distance between 1 and its neighbour,
+   and as a share of the sum of magnitudes.  The bound that always holds, n, is useless for long
+   caches: it would hide a lost token.  Rounding errors are independent enough that 8 * sqrt(n) is
+   not exceeded either (Higham and Mary, 2019). */
 static double summing(int64_t n) {
     double root = 8 * sqrt((double)n);
     return (double)n < root ? (double)n : root;
 }
 
-/* A score, and what floats may err in it:
-   - the sum over dim, with roundings of query * scale, of code * scale and of the product each
-   time: summing(dim) + 4 units of the sum of magnitudes;
-   - softcap: tanh is steep at most like the identity, and good to 8 units of the cap;
-   - bias: slope, product and sum: 4 units of each magnitude that is added;
-   - what the largest score is subtracted from it: a unit of either is counted in `share`. */
+/* Computes a score and the bound of its error in float arithmetic:
+   - sum over dim, with roundings of query * scale, code * scale and each product: summing(dim) + 4
+     units of the sum of magnitudes;
+   - softcap: tanh is at most as steep as the identity, and errs by at most 8 units of the cap;
+   - bias (slope, product and sum): 4 units of each magnitude that is added;
+   - subtraction of the largest score: relative() counts a unit of either. */
 static void find_score(const struct oracle_query *query, struct oracle_key *key) {
     bool wanted = key->k != NULL && (!key->hidden || query->all_scores);
     double magnitude = 0;
@@ -47,7 +47,7 @@ static void find_score(const struct oracle_query *query, struct oracle_key *key)
     key->score = key->hidden ? -INFINITY : key->capped + key->bias;
 }
 
-/* Scores of all keys; the largest, the sink's among them. */
+/* Computes the scores of all keys; returns the largest, also of the sink. */
 static double find_scores(const struct oracle_query *query) {
     double largest = query->sink;
     for (int64_t j = 0; j < query->count; j++) {
@@ -59,14 +59,14 @@ static double find_scores(const struct oracle_query *query) {
     return largest;
 }
 
-/* The error of a score becomes relative: exp turns an absolute error into that, and itself, its
-   argument's subtraction and rescaling when a larger score comes err by no more than 64 units and 2
-   of the scores' magnitudes. */
+/* Returns the relative error of exp(score - largest).  exp turns an absolute error into a relative
+   one.  exp itself, the subtraction before it and rescaling when a larger score comes err by at
+   most 64 units and 2 units of the scores' magnitudes. */
 static double relative(const struct oracle_query *query, double score, double largest) {
     return isinf(score) ? 0 : query->unit * (64 + 2 * (fabs(score) + fabs(largest)));
 }
 
-/* Scores become shares of the whole, which is returned. */
+/* Turns scores into shares of the whole; returns the whole. */
 static double share(const struct oracle_query *query, double largest, double *sink) {
     double total = *sink = query->sink == -INFINITY ? 0 : exp(query->sink - largest);
     for (int64_t j = 0; j < query->count; j++) {
@@ -81,8 +81,8 @@ static double share(const struct oracle_query *query, double largest, double *si
     return total;
 }
 
-/* Errors of the weights w move the result y by sum of w e |v - y|, sums and division by summing(n)
-   + 4 units of sum of w |v| and of |y|. */
+/* Sums up the output.  An error e of a weight w moves the result y by w e |v - y|; sums and
+   division err by summing(n) + 4 units of the sum of w |v| and of |y|. */
 static void sum_up(const struct oracle_query *query, double sink_moves, double *output,
                    double *error) {
     double units = (summing(query->count) + 4) * query->unit;
@@ -103,12 +103,12 @@ static void sum_up(const struct oracle_query *query, double sink_moves, double *
         error[d] += (units + sink_moves) * fabs(output[d]);
 }
 
-/* Like fmax, no call. */
+/* Like fmax, without a call. */
 static double larger(double x, double largest) {
     return x > largest ? x : largest;
 }
 
-/* The largest weight times value, which is 127 scales. */
+/* Returns the largest weight times value, which is 127 scales. */
 static double largest_share(const struct oracle_query *query, int64_t from) {
     double largest = 0;
     for (int64_t j = 0; j < query->count; j++) {
@@ -121,8 +121,8 @@ static double largest_share(const struct oracle_query *query, int64_t from) {
     return largest;
 }
 
-/* Weights of codes may be integers, a unit being 2^-24 of the largest weight times scale there is:
-   what dims of small codes lose is a share of what others of their group have. */
+/* Adds the error of weights that are integers, in units of 2^-24 of the largest weight times scale:
+   dims of small codes lose a share of the larger dims of their group. */
 static void count_digits(const struct oracle_query *query, double *error) {
     for (int64_t from = 0; query->group > 0 && from < query->value_dim; from += query->group) {
         double lost = summing(query->count) * query->unit * largest_share(query, from);

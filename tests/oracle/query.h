@@ -1,5 +1,5 @@
-/* Attention of one query: what it sums up to, and what float arithmetic may err in that.  All
-   oracles of attention ask it; they say which keys there are.
+/* Attention of one query: its result, and a bound of the error of float arithmetic.  All oracles of
+   attention call it with their keys.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_ORACLE_QUERY_H
@@ -11,8 +11,8 @@
 struct oracle_key {
     const double *k, *v; /* rows; k NULL: no product */
     bool hidden;
-    double bias, size;                                   /* added; the magnitude of its terms */
-    double raw, capped, score, weight, raw_error, error; /* what comes out */
+    double bias, size;                                   /* added; the size of its terms */
+    double raw, capped, score, weight, raw_error, error; /* results */
 };
 
 struct oracle_query {
@@ -23,16 +23,16 @@ struct oracle_query {
     double scale, softcap;   /* softcap 0: none */
     double sink;             /* -INFINITY: none */
     double unit;             /* of the arithmetic: 2^-24, or 2^-53 */
-    int64_t group;           /* elements of v that share a scale; 0: there are no scales */
-    double least;            /* the smallest largest magnitude of such a group */
+    int64_t group;           /* elements of v that share a scale; 0: no scales */
+    double least;            /* the least that the largest magnitude of a group can be */
 };
 
-/* value_dim numbers each; without a visible key zeros, and -infinity. */
+/* Arrays of value_dim numbers.  Without a visible key, output is zeros and lse is -infinity. */
 struct oracle_answer {
     double *output, *error, lse, lse_error;
 };
 
-/* Whether it saw anything. */
+/* Computes the answer; returns whether the query has a visible key. */
 bool oracle_query_attend(const struct oracle_query *query, struct oracle_answer *answer);
 
 double oracle_alibi_slope(int64_t heads, int64_t head);

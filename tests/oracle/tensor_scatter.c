@@ -21,12 +21,12 @@ static int64_t element_number(const DLTensor *tensor, const int64_t *coordinate)
     return number;
 }
 
-/* How far apart the elements of the last dim are. */
+/* Returns the stride of the last dim. */
 static int64_t last_stride(const DLTensor *tensor) {
     return tensor->strides == NULL ? 1 : tensor->strides[tensor->ndim - 1];
 }
 
-/* As many of the last dim as `count` says. */
+/* Copies `count` elements along the last dim. */
 static void copy_elements(const DLTensor *to, const int64_t *at, const DLTensor *from,
                           const int64_t *begin, int64_t count) {
     int bits = to->dtype.bits * to->dtype.lanes;
@@ -50,8 +50,8 @@ static int64_t start_of(const DLTensor *write_indices, int64_t batch) {
     return start;
 }
 
-/* Which row of update goes to `slot`, or -1: the one that is as many rows after the first as the
-   slot is slots after the start. */
+/* Returns the row of update for `slot`, or -1: the row's distance from the first is the slot's
+   distance from the start. */
 static int64_t row_for_slot(int64_t slot, int64_t start, int64_t rows, int64_t capacity,
                             bool circular) {
     int64_t distance = slot - (circular ? start % capacity : start);
@@ -60,7 +60,8 @@ static int64_t row_for_slot(int64_t slot, int64_t start, int64_t rows, int64_t c
     return distance >= 0 && distance < rows ? distance : -1;
 }
 
-/* The next coordinate of the first `dims` dims, row-major; false after the last. */
+/* Moves to the next coordinate of the first `dims` dims, row-major; returns false after the
+   last. */
 static bool advance(const DLTensor *tensor, int dims, int64_t *coordinate) {
     for (int d = dims - 1; d >= 0; d--) {
         if (++coordinate[d] < tensor->shape[d])

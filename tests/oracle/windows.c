@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef __int128 wide; /* no sum of an index and an offset leaves it */
+typedef __int128 wide; /* no sum of an index and an offset overflows it */
 
-/* Either op. */
+/* A problem of either op. */
 struct problem {
     struct geometry g;
     wide *indices; /* as numbers */
@@ -19,7 +19,7 @@ static int place_in(const int64_t *list, int count, int64_t item) {
     return -1;
 }
 
-/* The operand's axis, that is. */
+/* Whether windows have the operand's axis d. */
 static bool is_of_window(const struct geometry *g, int d) {
     return place_in(g->dropped, g->droppeds, d) < 0 && place_in(g->batching, g->pairs, d) < 0;
 }
@@ -70,8 +70,8 @@ static int64_t place_of(const int64_t *dims, int rank, const int64_t *at) {
     return i;
 }
 
-/* Coordinates of a place of the windowed tensor among the indices; its vector's axis is left out.
- */
+/* Sets the coordinates among the indices for a place of the windowed tensor, without the axis of
+   index vectors. */
 static void find_index(const struct geometry *g, const int64_t *at, int64_t *index) {
     int next = 0;
     for (int r = 0; r < g->windowed_rank; r++)
@@ -112,8 +112,8 @@ static struct sum sum_of(const struct problem *problem, const int64_t *at, int d
 
 /* ---- The old form ---- */
 
-/* The index vector becomes explicit and last; batching dims are dropped dims with an iota in front.
- */
+/* Makes index vectors explicit and last; batching dims become dropped dims, and their coordinates
+   the first components. */
 static void make_old(struct problem *problem) {
     const struct geometry *g = &problem->g;
     struct geometry old = *g;
@@ -155,8 +155,8 @@ static struct problem problem_of(enum oracle_form form, const struct geometry *g
 
 /* ---- The ops ---- */
 
-/* Elements along the result's last axis that come from one window, and how far apart these lie in
- * the operand. */
+/* Returns how many elements along the result's last axis come from one window; *step is their
+   distance in the operand. */
 static int64_t run_of(const struct geometry *g, int64_t *step) {
     int last = g->windowed_rank - 1, axis = g->rank - 1;
     if (place_in(g->window, g->windows, last) < 0)
@@ -167,14 +167,15 @@ static int64_t run_of(const struct geometry *g, int64_t *step) {
     return g->windowed_dims[last];
 }
 
-/* The operand's element for a place of the result; whether its window had to be moved. */
+/* Returns the operand's element for a place of the result; *outside, whether its window was
+   moved. */
 static int64_t place_read(const struct problem *problem, const int64_t *at, bool *outside) {
     const struct geometry *g = &problem->g;
     int64_t from[MOST_AXES];
     *outside = false;
     for (int d = 0; d < g->rank; d++) {
         struct sum sum = sum_of(problem, at, d);
-        /* An axis that the result does not have is read once, even where its slice size is 0. */
+        /* An axis that the result does not have is read once, even if its slice size is 0. */
         wide most = g->dims[d] - (is_of_window(g, d) ? g->slice[d] : 1);
         wide start = sum.start < 0 ? 0 : sum.start > most ? most : sum.start;
         *outside |= start != sum.start;
@@ -200,7 +201,7 @@ void oracle_gather(enum oracle_form form, const struct geometry *g, const kvmill
     free(problem.indices);
 }
 
-/* All of the window lies inside. */
+/* Whether the window is completely inside the operand. */
 static bool is_whole(const struct problem *problem, const int64_t *at) {
     const struct geometry *g = &problem->g;
     int next = 0;
@@ -213,7 +214,7 @@ static bool is_whole(const struct problem *problem, const int64_t *at) {
     return true;
 }
 
-/* The element of the operand that update i goes to; -1: it is skipped. */
+/* Returns the operand's element for update i, or -1 if it is skipped. */
 static int64_t place_of_update(const struct problem *problem, int64_t i, bool whole) {
     const struct geometry *g = &problem->g;
     int64_t at[MOST_AXES], to[MOST_AXES];

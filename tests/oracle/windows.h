@@ -1,9 +1,10 @@
-/* What stablehlo.gather, stablehlo.scatter and TensorScatter mean, element by element: the measure
-   of kernels and plans.
+/* What stablehlo.gather, stablehlo.scatter and TensorScatter mean, element by element.  Kernels and
+   plans are judged by it.
 
-   Shares nothing with the library but its public types.  All tensors of gather and scatter are
-   row-major without gaps, the ops valid.  Each of the two comes in two ways that have to agree: as
-   it is defined, and by the old form without batching dims, in which they are index components.
+   Shares nothing with the library except its public types.  All tensors of gather and scatter are
+   row-major without gaps, and the ops are valid.  Gather and scatter are computed in two forms that
+   must agree: the definition, and the old form without batching dims, where these are index
+   components.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_ORACLE_WINDOWS_H
@@ -13,9 +14,9 @@
 
 #include <kvmill.h>
 
-/* Dimension numbers and shapes of either op: `window` are the axes of the result or the updates
-   that windows have, `dropped` those of the operand that they lack; pairs of batching axes; `map`,
-   the operand's axes that components of index vectors are for; ivd, the axis of these vectors. */
+/* Dimension numbers and shapes of either op.  `window`: the axes of windows in the result or the
+   updates; `dropped`: the operand's axes that windows lack; pairs of batching axes; `map`: the
+   operand's axis of each component of index vectors; `ivd`: the axis of these vectors. */
 enum { MOST_AXES = 8 };
 struct geometry {
     int rank, indices_rank, windowed_rank;
@@ -27,16 +28,16 @@ struct geometry {
 
 enum oracle_form { ORACLE_DEFINITION, ORACLE_OLD_FORM, ORACLE_FORMS };
 
-/* Data of op's prototypes: operand, start_indices, result.  Types and the mode are the op's. */
+/* Gathers; tensors have the types and shapes of op's prototypes, and op has the mode. */
 void oracle_gather(enum oracle_form form, const struct geometry *g, const kvmill_gather *op,
                    const void *operand, const void *start_indices, void *result);
 
-/* One update: all accumulators take all updates; data of results and updates of one element each.
- */
+/* Applies one update to all accumulators; each pointer is to one element of a result or an
+   update. */
 typedef void (*oracle_combine)(void *context, unsigned char *const *accumulators,
                                const unsigned char *const *updates);
 
-/* results hold the inputs, in the result types of `result_bytes` each. */
+/* Scatters into `results`, which begin as the inputs; their elements have `result_bytes` each. */
 void oracle_scatter(enum oracle_form form, const struct geometry *g, const kvmill_scatter *op,
                     const void *scatter_indices, const unsigned char *const *updates,
                     unsigned char *const *results, const int64_t *result_bytes,
@@ -44,14 +45,14 @@ void oracle_scatter(enum oracle_form form, const struct geometry *g, const kvmil
 
 /* ---- TensorScatter ---- */
 
-/* present = past with update written along axis (not negative), from write_indices[b] on; the
-   problem must be valid.  write_indices NULL = all zero.  In place where past and present have the
-   same address.  The unused half of the last byte of a 4-bit present becomes 0, but in place it
-   keeps its value. */
+/* Sets present to past with update written along axis (not negative), from write_indices[b] on.
+   The problem must be valid.  write_indices NULL: all zero.  In place if past and present have the
+   same address.  The unused half of the last byte of a 4-bit present becomes 0, except in place,
+   where it keeps its value. */
 void oracle_tensor_scatter(int axis, bool circular, const DLTensor *past, const DLTensor *update,
                            const DLTensor *write_indices, const DLTensor *present);
 
-/* ---- What scatters combine with ---- */
+/* ---- Combiners of scatters ---- */
 
 enum operation { REPLACE, ADD, SUBTRACT, MULTIPLY, MINIMUM, MAXIMUM, AND, OR, XOR, OPERATIONS };
 
@@ -67,7 +68,7 @@ struct combiner {
 void oracle_combine_elements(void *context, unsigned char *const *accumulators,
                              const unsigned char *const *updates);
 
-/* Bytes of an element. */
+/* Returns the bytes of an element. */
 int64_t oracle_element_bytes(DLDataType type);
 
 #endif

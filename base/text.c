@@ -18,6 +18,15 @@ bool text_append(struct text *text, const char *data, size_t length) {
     return true;
 }
 
+bool text_read(struct text *text, FILE *stream) {
+    char block[65536];
+    size_t got;
+    bool done = true;
+    while (done && (got = fread(block, 1, sizeof block, stream)) > 0)
+        done = text_append(text, block, got);
+    return done;
+}
+
 bool text_print(struct text *text, const char *format, ...) {
     char *piece;
     va_list arguments;

@@ -19,6 +19,10 @@ __attribute__((format(printf, 2, 3))) bool text_print(struct text *text, const c
 bool text_append(struct text *text, const char *data, size_t length);
 void text_free(struct text *text);
 
+/* Appends the rest of a stream, up to its end or a read error, for which ask ferror.  Returns false
+   if out of memory. */
+bool text_read(struct text *text, FILE *stream);
+
 /* Returns a stream that appends to the text, or NULL if out of memory.  If memory runs out later,
    the stream has an error; open_memstream of glibc 2.36 does not report that. */
 FILE *text_stream(struct text *text);

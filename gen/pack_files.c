@@ -308,16 +308,13 @@ static bool add_specs(const struct pack *pack, struct output *output, struct err
 
 /* A pack contains a copy of the header. */
 static bool add_kernel_header(struct output *output, struct error *error) {
-    char path[1280], block[4096];
+    char path[1280];
     struct output_file *file = output_add(output, "kvmill_kernel.h", error);
     snprintf(path, sizeof path, "%s/include/kvmill_kernel.h", data_directory());
     FILE *stream = file ? fopen(path, "rb") : NULL;
-    size_t got;
     if (stream == NULL)
         return file != NULL && fail_errno(error, "read", path);
-    bool done = true;
-    while (done && (got = fread(block, 1, sizeof block, stream)) > 0)
-        done = text_append(&file->text, block, got);
+    bool done = text_read(&file->text, stream);
     fclose(stream);
     return done || out_of_memory(error);
 }

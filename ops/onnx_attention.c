@@ -75,8 +75,8 @@ static kvmill_status check_precision(const struct checked *checked) {
     }
 }
 
-/* The standard multiplies Q and K by the square root of scale, which a negative number lacks.  Of a
-   negative softcap, it says in one place that there is none, and in another that there is one. */
+/* The standard multiplies Q and K by the square root of scale, so scale cannot be negative.  It
+   contradicts itself on a negative softcap: one place does not cap scores, and another does. */
 static kvmill_status check_attributes(const struct checked *checked) {
     kvmill_status status =
         kvmill_check_members(OP_ATTENTION, checked->geometry.step, checked->op, checked->error);

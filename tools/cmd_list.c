@@ -101,14 +101,10 @@ static bool parse_manifest(const char *path, const char *text, struct contents *
 /* ---- In a library ---- */
 
 static bool read_file(const char *path, struct text *text, struct error *error) {
-    char block[65536];
-    size_t got;
     FILE *stream = fopen(path, "rb");
     if (stream == NULL)
         return fail_to_use(error, "read", path);
-    bool done = true;
-    while (done && (got = fread(block, 1, sizeof block, stream)) > 0)
-        done = text_append(text, block, got) || out_of_memory(error);
+    bool done = text_read(text, stream) || out_of_memory(error);
     if (done && ferror(stream))
         done = fail_to_use(error, "read", path);
     fclose(stream);

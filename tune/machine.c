@@ -43,16 +43,14 @@ static uint64_t hash_code(uint64_t state, const char *text) {
 }
 
 static bool hash_stream(FILE *stream, const char *path, uint64_t *state, struct error *error) {
-    char block[65536];
     struct text text = {0};
-    size_t got;
-    bool done = text_append(&text, "", 0);
-    while (done && (got = fread(block, 1, sizeof block, stream)) > 0)
-        done = text_append(&text, block, got);
-    if (done && !ferror(stream))
+    bool done = text_read(&text, stream) || out_of_memory(error);
+    if (done && ferror(stream))
+        done = fail_errno(error, "read", path);
+    if (done && text.data != NULL)
         *state = hash_code(*state, text.data);
     text_free(&text);
-    return !done ? out_of_memory(error) : !ferror(stream) || fail_errno(error, "read", path);
+    return done;
 }
 
 static bool hash_file(const char *directory, const char *name, uint64_t *state,

@@ -19,11 +19,8 @@ static bool read_database(const char *path, struct sweeps *sweeps, struct error 
 }
 
 static bool read_stream(FILE *stream, const char *path, struct text *text, struct error *error) {
-    char block[65536];
-    size_t got;
-    while ((got = fread(block, 1, sizeof block, stream)) > 0)
-        if (!text_append(text, block, got))
-            return out_of_memory(error);
+    if (!text_read(text, stream))
+        return out_of_memory(error);
     if (ferror(stream))
         return fail_errno(error, "read", path);
     if (text->data != NULL && strlen(text->data) != text->length)

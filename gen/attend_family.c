@@ -432,7 +432,7 @@ static void explain(const struct kernel *kernel, FILE *stream) {
 }
 
 static const char *const attend_libraries[] = {"attend",
-                                               "runs",
+                                               "find_rows",
                                                "load",
                                                "prefetch",
                                                "softmax",
@@ -440,7 +440,7 @@ static const char *const attend_libraries[] = {"attend",
                                                "run",
                                                "accumulate_codes",
                                                "accumulate_halves",
-                                               "turned",
+                                               "score_turned",
                                                "units",
                                                "accumulate_pairs",
                                                NULL};

@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl turned.m4 -- scores from codes with positions in the lanes: each lane has a word of 32 bits, with several codes,
+m4_dnl score_turned.m4 -- scores from codes with positions in the lanes: each lane has a word of 32 bits, with several codes,
 m4_dnl of one key.  To get there, the words of LANES keys are transposed ("turned").  Each word is then split into
 m4_dnl pieces, which are multiplied with pieces of the query.  A variant defines:
 m4_dnl   km_sum_type          vf or vi

@@ -1,5 +1,5 @@
 m4_divert(-1)
-m4_dnl runs.m4 -- finds the rows of a block in the cache.  Rows are described by runs of RUN rows: a pointer to the
+m4_dnl find_rows.m4 -- finds the rows of a block in the cache.  Rows are described by runs of RUN rows: a pointer to the
 m4_dnl first row, and an array with the byte offset of each row.  Most runs share an array of equal steps.
 m4_dnl km_each_side(MACRO) -- MACRO(SIDE) for everything that has a row for each position: keys, values, separate
 m4_dnl scales.

@@ -349,13 +349,6 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
     list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
 }
 
-INLINED void
-load_values(struct work *w, int64_t n)
-{
-    (void)w;
-    (void)n;
-}
-
 /* Query times key for some rows from r on and four positions from t on.  Each row gets a vector; its quads added
    together are the four scores.  */
 INLINED void
@@ -412,59 +405,6 @@ score(struct work *w, int64_t first, int64_t n)
             store_f32(w->score[r] + t, add_quads(sums[0][0], sums[1][0]));
             store_f32(w->score[r + 1] + t, add_quads(sums[0][1], sums[1][1]));
         }
-}
-
-/* Sums of a tile, 4 vectors from dim v on: add weight times value, position by position.  */
-INLINED void
-accumulate_strip_4(struct work *w, int64_t r, int64_t v, int64_t n)
-{
-    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
-    __auto_type s_0_1 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 8);
-    __auto_type s_0_2 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 16);
-    __auto_type s_0_3 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 24);
-    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
-    __auto_type s_1_1 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 8);
-    __auto_type s_1_2 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 16);
-    __auto_type s_1_3 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 24);
-    for (int64_t next = 0; next < n; next += 8) {
-        if (r == 0) {
-            fetch_key_lines(w, 32 + (v / 32 * 8 + next / 8) * 4, 4, 1);
-            fetch_value_lines(w, 32 + (v / 32 * 8 + next / 8) * 4, 4, 1);
-        }
-        const struct run run = w->value_run[next / 8];
-        for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
-            const unsigned char *value_0 = run.first + run.step[k - next];
-            __auto_type b_0 = load_f16(value_0 + v * 2);
-            __auto_type b_1 = load_f16(value_0 + (v + 8) * 2);
-            __auto_type b_2 = load_f16(value_0 + (v + 16) * 2);
-            __auto_type b_3 = load_f16(value_0 + (v + 24) * 2);
-            __auto_type a_0 = broadcast(w->score[r][k]);
-            s_0_0 += a_0 * b_0;
-            s_0_1 += a_0 * b_1;
-            s_0_2 += a_0 * b_2;
-            s_0_3 += a_0 * b_3;
-            __auto_type a_1 = broadcast(w->score[r + 1][k]);
-            s_1_0 += a_1 * b_0;
-            s_1_1 += a_1 * b_1;
-            s_1_2 += a_1 * b_2;
-            s_1_3 += a_1 * b_3;
-        }
-    }
-    store_f32(w->sum[r] + v, s_0_0);
-    store_f32(w->sum[r] + v + 8, s_0_1);
-    store_f32(w->sum[r] + v + 16, s_0_2);
-    store_f32(w->sum[r] + v + 24, s_0_3);
-    store_f32(w->sum[r + 1] + v, s_1_0);
-    store_f32(w->sum[r + 1] + v + 8, s_1_1);
-    store_f32(w->sum[r + 1] + v + 16, s_1_2);
-    store_f32(w->sum[r + 1] + v + 24, s_1_3);
-}
-
-INLINED void
-accumulate(struct work *w, int64_t r, int64_t n)
-{
-    for (int64_t v = 0; v < 32; v += STRIP)
-        accumulate_strip_4(w, r, v, n);
 }
 
 /* Add the terms of row r to its scores, and hide what it does not see.  Returns the largest score in each lane.  */
@@ -533,6 +473,59 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+}
+
+/* Sums of a tile, 4 vectors from dim v on: add weight times value, position by position.  */
+INLINED void
+accumulate_strip_4(struct work *w, int64_t r, int64_t v, int64_t n)
+{
+    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
+    __auto_type s_0_1 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 8);
+    __auto_type s_0_2 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 16);
+    __auto_type s_0_3 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 24);
+    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
+    __auto_type s_1_1 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 8);
+    __auto_type s_1_2 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 16);
+    __auto_type s_1_3 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 24);
+    for (int64_t next = 0; next < n; next += 8) {
+        if (r == 0) {
+            fetch_key_lines(w, 32 + (v / 32 * 8 + next / 8) * 4, 4, 1);
+            fetch_value_lines(w, 32 + (v / 32 * 8 + next / 8) * 4, 4, 1);
+        }
+        const struct run run = w->value_run[next / 8];
+        for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
+            const unsigned char *value_0 = run.first + run.step[k - next];
+            __auto_type b_0 = load_f16(value_0 + v * 2);
+            __auto_type b_1 = load_f16(value_0 + (v + 8) * 2);
+            __auto_type b_2 = load_f16(value_0 + (v + 16) * 2);
+            __auto_type b_3 = load_f16(value_0 + (v + 24) * 2);
+            __auto_type a_0 = broadcast(w->score[r][k]);
+            s_0_0 += a_0 * b_0;
+            s_0_1 += a_0 * b_1;
+            s_0_2 += a_0 * b_2;
+            s_0_3 += a_0 * b_3;
+            __auto_type a_1 = broadcast(w->score[r + 1][k]);
+            s_1_0 += a_1 * b_0;
+            s_1_1 += a_1 * b_1;
+            s_1_2 += a_1 * b_2;
+            s_1_3 += a_1 * b_3;
+        }
+    }
+    store_f32(w->sum[r] + v, s_0_0);
+    store_f32(w->sum[r] + v + 8, s_0_1);
+    store_f32(w->sum[r] + v + 16, s_0_2);
+    store_f32(w->sum[r] + v + 24, s_0_3);
+    store_f32(w->sum[r + 1] + v, s_1_0);
+    store_f32(w->sum[r + 1] + v + 8, s_1_1);
+    store_f32(w->sum[r + 1] + v + 16, s_1_2);
+    store_f32(w->sum[r + 1] + v + 24, s_1_3);
+}
+
+INLINED void
+accumulate(struct work *w, int64_t r, int64_t n)
+{
+    for (int64_t v = 0; v < 32; v += STRIP)
+        accumulate_strip_4(w, r, v, n);
 }
 
 INLINED void
@@ -604,7 +597,6 @@ INLINED void
 attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     find_rows(p, w, at, n);
-    load_values(w, n);
     /* Score: query times key, a tile of TILE query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
@@ -635,6 +627,8 @@ kvmill_attend_f16_f16_f16_d32_e32_none_g0_none_j0_r2_plain_f32__avx2_dims_run(co
     (void)last;
     if (p->begin)
         begin(p, w);
+    /* The loop nest: blocks of positions; in attend_block() tiles of query rows; for each tile, positions and dims in
+       score(), then dims and positions in accumulate().  */
     for (int64_t at = 0; at < p->count; at += BLOCK)
         attend_block(p, w, at, smaller(BLOCK, p->count - at));
     if (p->end)

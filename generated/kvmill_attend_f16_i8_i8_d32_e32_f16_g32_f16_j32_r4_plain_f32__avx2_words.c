@@ -82,12 +82,6 @@ load_f32(const void *from)
 }
 
 INLINED vf
-load_i8(const void *from)
-{
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)from)));
-}
-
-INLINED vf
 choose(vi mask, vf a, vf b)
 {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
@@ -170,6 +164,12 @@ add_quads(vf a, vf b)
 {
     return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
            __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+}
+
+INLINED vf
+load_i8(const void *from)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)from)));
 }
 
 INLINED halves
@@ -793,70 +793,6 @@ score(struct work *w, int64_t r, int64_t n)
         score_strip(w, r, t);
 }
 
-/* The weights of a tile, times the scales of each group.  */
-INLINED void
-scale_weights(struct work *w, int64_t r, int64_t n)
-{
-    for (int g = 0; g < 1; g++)
-        for (int64_t i = 0; i < TILE; i++)
-            for (int64_t t = 0; t < n; t += LANES)
-                store_f32(w->weight[g][i] + t, load_f32(w->score[r + i] + t) * load_f32(w->value_scale[g] + t));
-}
-
-/* Sums of a tile, 2 vectors from dim v on: add weight times value, position by position.  */
-INLINED void
-accumulate_strip_2(struct work *w, int64_t r, int64_t v, int64_t n)
-{
-    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
-    __auto_type s_0_1 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 8);
-    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
-    __auto_type s_1_1 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 8);
-    __auto_type s_2_0 = broadcast(w->grow[r + 2]) * load_f32(w->sum[r + 2] + v);
-    __auto_type s_2_1 = broadcast(w->grow[r + 2]) * load_f32(w->sum[r + 2] + v + 8);
-    __auto_type s_3_0 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v);
-    __auto_type s_3_1 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v + 8);
-    for (int64_t next = 0; next < n; next += 8) {
-        if (r == 0) {
-            fetch_key_lines(w, 32 + (v / 16 * 8 + next / 8) * 2, 2, 1);
-            fetch_value_lines(w, 32 + (v / 16 * 8 + next / 8) * 2, 2, 1);
-        }
-        const struct run run = w->value_run[next / 8];
-        for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
-            const unsigned char *value_0 = run.first + run.step[k - next];
-            __auto_type b_0 = load_i8(value_0 + v);
-            __auto_type b_1 = load_i8(value_0 + (v + 8));
-            __auto_type a_0 = broadcast(w->weight[v / 32][0][k]);
-            s_0_0 += a_0 * b_0;
-            s_0_1 += a_0 * b_1;
-            __auto_type a_1 = broadcast(w->weight[v / 32][1][k]);
-            s_1_0 += a_1 * b_0;
-            s_1_1 += a_1 * b_1;
-            __auto_type a_2 = broadcast(w->weight[v / 32][2][k]);
-            s_2_0 += a_2 * b_0;
-            s_2_1 += a_2 * b_1;
-            __auto_type a_3 = broadcast(w->weight[v / 32][3][k]);
-            s_3_0 += a_3 * b_0;
-            s_3_1 += a_3 * b_1;
-        }
-    }
-    store_f32(w->sum[r] + v, s_0_0);
-    store_f32(w->sum[r] + v + 8, s_0_1);
-    store_f32(w->sum[r + 1] + v, s_1_0);
-    store_f32(w->sum[r + 1] + v + 8, s_1_1);
-    store_f32(w->sum[r + 2] + v, s_2_0);
-    store_f32(w->sum[r + 2] + v + 8, s_2_1);
-    store_f32(w->sum[r + 3] + v, s_3_0);
-    store_f32(w->sum[r + 3] + v + 8, s_3_1);
-}
-
-INLINED void
-accumulate(struct work *w, int64_t r, int64_t n)
-{
-    scale_weights(w, r, n);
-    for (int64_t v = 0; v < 32; v += STRIP)
-        accumulate_strip_2(w, r, v, n);
-}
-
 /* Add the terms of row r to its scores, and hide what it does not see.  Returns the largest score in each lane.  */
 INLINED vf
 finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
@@ -923,6 +859,70 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+}
+
+/* The weights of a tile, times the scales of each group.  */
+INLINED void
+scale_weights(struct work *w, int64_t r, int64_t n)
+{
+    for (int g = 0; g < 1; g++)
+        for (int64_t i = 0; i < TILE; i++)
+            for (int64_t t = 0; t < n; t += LANES)
+                store_f32(w->weight[g][i] + t, load_f32(w->score[r + i] + t) * load_f32(w->value_scale[g] + t));
+}
+
+/* Sums of a tile, 2 vectors from dim v on: add weight times value, position by position.  */
+INLINED void
+accumulate_strip_2(struct work *w, int64_t r, int64_t v, int64_t n)
+{
+    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
+    __auto_type s_0_1 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v + 8);
+    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
+    __auto_type s_1_1 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v + 8);
+    __auto_type s_2_0 = broadcast(w->grow[r + 2]) * load_f32(w->sum[r + 2] + v);
+    __auto_type s_2_1 = broadcast(w->grow[r + 2]) * load_f32(w->sum[r + 2] + v + 8);
+    __auto_type s_3_0 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v);
+    __auto_type s_3_1 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v + 8);
+    for (int64_t next = 0; next < n; next += 8) {
+        if (r == 0) {
+            fetch_key_lines(w, 32 + (v / 16 * 8 + next / 8) * 2, 2, 1);
+            fetch_value_lines(w, 32 + (v / 16 * 8 + next / 8) * 2, 2, 1);
+        }
+        const struct run run = w->value_run[next / 8];
+        for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
+            const unsigned char *value_0 = run.first + run.step[k - next];
+            __auto_type b_0 = load_i8(value_0 + v);
+            __auto_type b_1 = load_i8(value_0 + (v + 8));
+            __auto_type a_0 = broadcast(w->weight[v / 32][0][k]);
+            s_0_0 += a_0 * b_0;
+            s_0_1 += a_0 * b_1;
+            __auto_type a_1 = broadcast(w->weight[v / 32][1][k]);
+            s_1_0 += a_1 * b_0;
+            s_1_1 += a_1 * b_1;
+            __auto_type a_2 = broadcast(w->weight[v / 32][2][k]);
+            s_2_0 += a_2 * b_0;
+            s_2_1 += a_2 * b_1;
+            __auto_type a_3 = broadcast(w->weight[v / 32][3][k]);
+            s_3_0 += a_3 * b_0;
+            s_3_1 += a_3 * b_1;
+        }
+    }
+    store_f32(w->sum[r] + v, s_0_0);
+    store_f32(w->sum[r] + v + 8, s_0_1);
+    store_f32(w->sum[r + 1] + v, s_1_0);
+    store_f32(w->sum[r + 1] + v + 8, s_1_1);
+    store_f32(w->sum[r + 2] + v, s_2_0);
+    store_f32(w->sum[r + 2] + v + 8, s_2_1);
+    store_f32(w->sum[r + 3] + v, s_3_0);
+    store_f32(w->sum[r + 3] + v + 8, s_3_1);
+}
+
+INLINED void
+accumulate(struct work *w, int64_t r, int64_t n)
+{
+    scale_weights(w, r, n);
+    for (int64_t v = 0; v < 32; v += STRIP)
+        accumulate_strip_2(w, r, v, n);
 }
 
 INLINED void
@@ -1028,6 +1028,8 @@ kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_f32__avx2_words_run(con
     (void)last;
     if (p->begin)
         begin(p, w);
+    /* The loop nest: blocks of positions; in attend_block() tiles of query rows; for each tile, positions and dims in
+       score(), then dims and positions in accumulate().  */
     for (int64_t at = 0; at < p->count; at += BLOCK)
         attend_block(p, w, at, smaller(BLOCK, p->count - at));
     if (p->end)

@@ -10,8 +10,8 @@ typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef int16_t shorts __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 
 #define INLINED \
     static inline __attribute__((always_inline, \
@@ -110,48 +110,6 @@ odd_codes(vi x)
     return (vi)((shorts)x >> 8);
 }
 
-INLINED vi
-round_even(vf x)
-{
-    return (vi)_mm256_cvtps_epi32(x);
-}
-
-INLINED vi
-packed_words(vi a, vi b)
-{
-    return (vi)_mm256_permute4x64_epi64(_mm256_packs_epi32((__m256i)a, (__m256i)b), 0xd8);
-}
-
-INLINED void
-store_words(int32_t *to, vi x)
-{
-    *(vi_any *)to = x;
-}
-
-INLINED vi
-load_words(const int32_t *from)
-{
-    return *(const vi_any *)from;
-}
-
-INLINED vi
-lower_pairs(vi a, vi b)
-{
-    return (vi)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
-}
-
-INLINED vi
-broadcast_words(int32_t x)
-{
-    return (vi){x, x, x, x, x, x, x, x};
-}
-
-INLINED vi
-upper_pairs(vi a, vi b)
-{
-    return (vi)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
-}
-
 INLINED vf
 choose(vi mask, vf a, vf b)
 {
@@ -235,6 +193,48 @@ add_quads(vf a, vf b)
 {
     return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
            __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+}
+
+INLINED vi
+round_even(vf x)
+{
+    return (vi)_mm256_cvtps_epi32(x);
+}
+
+INLINED vi
+packed_words(vi a, vi b)
+{
+    return (vi)_mm256_permute4x64_epi64(_mm256_packs_epi32((__m256i)a, (__m256i)b), 0xd8);
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
+}
+
+INLINED vi
+load_words(const int32_t *from)
+{
+    return *(const vi_any *)from;
+}
+
+INLINED vi
+lower_pairs(vi a, vi b)
+{
+    return (vi)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
+}
+
+INLINED vi
+broadcast_words(int32_t x)
+{
+    return (vi){x, x, x, x, x, x, x, x};
+}
+
+INLINED vi
+upper_pairs(vi a, vi b)
+{
+    return (vi)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
 }
 
 INLINED float
@@ -710,6 +710,91 @@ score(struct work *w, int64_t r, int64_t n)
         score_strip(w, r, t);
 }
 
+/* Add the terms of row r to its scores, and hide what it does not see.  Returns the largest score in each lane.  */
+INLINED vf
+finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    vf top = broadcast(-__builtin_inff());
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load_f32(w->score[r] + t);
+        if (low > t || high < t + LANES)
+            store_f32(w->score[r] + t, x = hide_outside(x, low - t, high - t));
+        top = max_f32(top, x);
+    }
+    return top;
+}
+
+/* Turn the scores of row r into weights.  Returns the sum of the weights in each lane.  */
+INLINED vf
+exponentials(struct work *w, int64_t r, float base, vf top[1][SOFTMAX_ROWS])
+{
+    vf total = broadcast(0.f), largest[1] = {{0}};
+    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
+        vf x = power_of_2(load_f32(w->score[r] + t) - base);
+        store_f32(w->score[r] + t, x);
+        total += x;
+        for (int g = 0; g < 1; g++)
+            largest[g] = max_f32(x * load_f32(w->value_size[g] + t), largest[g]);
+    }
+    for (int g = 0; g < 1; g++)
+        top[g][r % SOFTMAX_ROWS] = largest[g];
+    return total;
+}
+
+INLINED vf
+largest_of_each(const vf x[SOFTMAX_ROWS])
+{
+    vf y = largest_quads(x[0], x[1], x[2], x[3]);
+    y = larger_quads(y, y);
+    return y;
+}
+
+INLINED vf
+sum_of_each(const vf x[SOFTMAX_ROWS])
+{
+    vf y = sum_quads(x[0], x[1], x[2], x[3]);
+    y = add_quads(y, y);
+    return y;
+}
+
+INLINED void
+set_units(struct work *w, int64_t r, vf top[1][SOFTMAX_ROWS])
+{
+    const float most = 32767.f;
+    for (int g = 0; g < 1; g++) {
+        vf largest = largest_of_each(top[g]);
+        store_f32(w->value_unit[g] + r, largest / most + w->value_nan[g]);
+        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+    }
+}
+
+/* SOFTMAX_ROWS rows from r on.  They are handled together, so that numbers of which each row has one fill vectors.  */
+INLINED void
+softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    int64_t rows = smaller(SOFTMAX_ROWS, p->rows - r);
+    vf x[SOFTMAX_ROWS];
+    for (int64_t i = 0; i < SOFTMAX_ROWS; i++)
+        x[i] = broadcast(-__builtin_inff());
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = finish_scores(p, w, r + i, from);
+    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
+    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    float bases[LANES];
+    store_f32(bases, base);
+    vf top[1][SOFTMAX_ROWS] = {{{0}}};
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = exponentials(w, r + i, bases[i], top);
+    for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
+        x[i] = broadcast(0.f);
+    store_f32(w->largest + r, largest);
+    store_f32(w->grow + r, grow);
+    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+    set_units(w, r, top);
+}
+
 INLINED void
 set_order(float *sum)
 {
@@ -863,91 +948,6 @@ accumulate(struct work *w, int64_t r, int64_t n)
     }
 }
 
-/* Add the terms of row r to its scores, and hide what it does not see.  Returns the largest score in each lane.  */
-INLINED vf
-finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
-{
-    const struct kvmill_query_row *row = &p->row[r];
-    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
-    vf top = broadcast(-__builtin_inff());
-    for (int64_t t = 0; t < n; t += LANES) {
-        vf x = load_f32(w->score[r] + t);
-        if (low > t || high < t + LANES)
-            store_f32(w->score[r] + t, x = hide_outside(x, low - t, high - t));
-        top = max_f32(top, x);
-    }
-    return top;
-}
-
-/* Turn the scores of row r into weights.  Returns the sum of the weights in each lane.  */
-INLINED vf
-exponentials(struct work *w, int64_t r, float base, vf top[1][SOFTMAX_ROWS])
-{
-    vf total = broadcast(0.f), largest[1] = {{0}};
-    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
-        vf x = power_of_2(load_f32(w->score[r] + t) - base);
-        store_f32(w->score[r] + t, x);
-        total += x;
-        for (int g = 0; g < 1; g++)
-            largest[g] = max_f32(x * load_f32(w->value_size[g] + t), largest[g]);
-    }
-    for (int g = 0; g < 1; g++)
-        top[g][r % SOFTMAX_ROWS] = largest[g];
-    return total;
-}
-
-INLINED vf
-largest_of_each(const vf x[SOFTMAX_ROWS])
-{
-    vf y = largest_quads(x[0], x[1], x[2], x[3]);
-    y = larger_quads(y, y);
-    return y;
-}
-
-INLINED vf
-sum_of_each(const vf x[SOFTMAX_ROWS])
-{
-    vf y = sum_quads(x[0], x[1], x[2], x[3]);
-    y = add_quads(y, y);
-    return y;
-}
-
-INLINED void
-set_units(struct work *w, int64_t r, vf top[1][SOFTMAX_ROWS])
-{
-    const float most = 32767.f;
-    for (int g = 0; g < 1; g++) {
-        vf largest = largest_of_each(top[g]);
-        store_f32(w->value_unit[g] + r, largest / most + w->value_nan[g]);
-        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
-    }
-}
-
-/* SOFTMAX_ROWS rows from r on.  They are handled together, so that numbers of which each row has one fill vectors.  */
-INLINED void
-softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
-{
-    int64_t rows = smaller(SOFTMAX_ROWS, p->rows - r);
-    vf x[SOFTMAX_ROWS];
-    for (int64_t i = 0; i < SOFTMAX_ROWS; i++)
-        x[i] = broadcast(-__builtin_inff());
-    for (int64_t i = 0; i < rows; i++)
-        x[i] = finish_scores(p, w, r + i, from);
-    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
-    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
-    float bases[LANES];
-    store_f32(bases, base);
-    vf top[1][SOFTMAX_ROWS] = {{{0}}};
-    for (int64_t i = 0; i < rows; i++)
-        x[i] = exponentials(w, r + i, bases[i], top);
-    for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
-        x[i] = broadcast(0.f);
-    store_f32(w->largest + r, largest);
-    store_f32(w->grow + r, grow);
-    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
-    set_units(w, r, top);
-}
-
 /* The largest magnitude of x, or NaN if x contains one.  */
 INLINED float
 largest_magnitude(const float *x)
@@ -1073,6 +1073,8 @@ kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_near__avx2_pairs_run(co
     (void)last;
     if (p->begin)
         begin(p, w);
+    /* The loop nest: blocks of positions; in attend_block() tiles of query rows; for each tile, positions and dims in
+       score(), then dims and positions in accumulate().  */
     for (int64_t at = 0; at < p->count; at += BLOCK)
         attend_block(p, w, at, smaller(BLOCK, p->count - at));
     if (p->end)

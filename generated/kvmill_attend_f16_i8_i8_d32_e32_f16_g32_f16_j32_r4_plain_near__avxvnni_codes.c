@@ -144,18 +144,6 @@ add_products(vi sum, vi a, vi b)
     return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)a, (__m256i)b);
 }
 
-INLINED vi
-round_even(vf x)
-{
-    return (vi)_mm256_cvtps_epi32(x);
-}
-
-INLINED vi
-broadcast_words(int32_t x)
-{
-    return (vi){x, x, x, x, x, x, x, x};
-}
-
 INLINED vf
 choose(vi mask, vf a, vf b)
 {
@@ -239,6 +227,18 @@ add_quads(vf a, vf b)
 {
     return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
            __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+}
+
+INLINED vi
+round_even(vf x)
+{
+    return (vi)_mm256_cvtps_epi32(x);
+}
+
+INLINED vi
+broadcast_words(int32_t x)
+{
+    return (vi){x, x, x, x, x, x, x, x};
 }
 
 INLINED float
@@ -773,90 +773,6 @@ score(struct work *w, int64_t r, int64_t n)
         score_strip(w, r, t);
 }
 
-/* Split the weights of row r + i into digits of base 256.  */
-INLINED void
-split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
-{
-    for (int g = 0; g < 1; g++) {
-        float unit = w->per_value_unit[g][r + i];
-        for (int64_t t = 0; t < n; t += LANES)
-            store_words(&w->weight[i][g][t], turn_bytes(round_even(load_f32(w->score[r + i] + t) *
-                                                                   load_f32(w->value_size[g] + t) * unit)));
-    }
-}
-
-/* Sums of a strip of dims for the rows from r + i on: add weight times value, four positions at a time, as
-   integers.  */
-INLINED void
-accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n)
-{
-    const int v = strip * 16, g = v / 32;
-    vi s_0_0_0 = {0};
-    vi s_0_0_1 = {0};
-    vi s_0_1_0 = {0};
-    vi s_0_1_1 = {0};
-    vi s_1_0_0 = {0};
-    vi s_1_0_1 = {0};
-    vi s_1_1_0 = {0};
-    vi s_1_1_1 = {0};
-    for (int64_t k = 0; k < (n + 3) / 4; k++) {
-        if (r + i == 0) {
-            fetch_key_lines(w, 32 + (strip * (BLOCK / 4) + k), 1, 1);
-            fetch_value_lines(w, 32 + (strip * (BLOCK / 4) + k), 1, 1);
-        }
-        vi b_0 = load_words(&w->value[k][v]);
-        vi b_1 = load_words(&w->value[k][v + 8]);
-        vi a_0_0 = broadcast_words(w->weight[i][g][4 * k]);
-        s_0_0_0 = add_products(s_0_0_0, a_0_0, b_0);
-        s_0_1_0 = add_products(s_0_1_0, a_0_0, b_1);
-        vi a_0_1 = broadcast_words(w->weight[i][g][4 * k + 1]);
-        s_0_0_1 = add_products(s_0_0_1, a_0_1, b_0);
-        s_0_1_1 = add_products(s_0_1_1, a_0_1, b_1);
-        vi a_1_0 = broadcast_words(w->weight[i + 1][g][4 * k]);
-        s_1_0_0 = add_products(s_1_0_0, a_1_0, b_0);
-        s_1_1_0 = add_products(s_1_1_0, a_1_0, b_1);
-        vi a_1_1 = broadcast_words(w->weight[i + 1][g][4 * k + 1]);
-        s_1_0_1 = add_products(s_1_0_1, a_1_1, b_0);
-        s_1_1_1 = add_products(s_1_1_1, a_1_1, b_1);
-    }
-    float *to_0_0 = w->sum[r + i] + v;
-    store_f32(to_0_0, load_f32(to_0_0) * w->grow[r + i] +
-              (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
-              w->value_unit[g][r + i]);
-    float *to_0_1 = w->sum[r + i] + v + 8;
-    store_f32(to_0_1, load_f32(to_0_1) * w->grow[r + i] +
-              (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
-              w->value_unit[g][r + i]);
-    float *to_1_0 = w->sum[r + i + 1] + v;
-    store_f32(to_1_0, load_f32(to_1_0) * w->grow[r + i + 1] +
-              (__builtin_convertvector(s_1_0_1, vf) * 256.f + __builtin_convertvector(s_1_0_0, vf)) *
-              w->value_unit[g][r + i + 1]);
-    float *to_1_1 = w->sum[r + i + 1] + v + 8;
-    store_f32(to_1_1, load_f32(to_1_1) * w->grow[r + i + 1] +
-              (__builtin_convertvector(s_1_1_1, vf) * 256.f + __builtin_convertvector(s_1_1_0, vf)) *
-              w->value_unit[g][r + i + 1]);
-}
-
-INLINED void
-accumulate(struct work *w, int64_t r, int64_t n)
-{
-    for (int64_t i = 0; i < TILE; i++)
-        split_weights(w, r, i, n);
-    for (int strip = 0; strip < 2; strip++)
-        for (int64_t i = 0; i < TILE; i += 2)
-            accumulate_strip(w, r, i, strip, n);
-}
-
-INLINED void
-set_order(float *sum)
-{
-    float x[VALUE_DIM];
-    memcpy(x, sum, sizeof x);
-    for (int d = 0; d < VALUE_DIM; d += 32)
-        for (int v = 0; v < 32; v++)
-            sum[d + (v % LANES / 4 * 16 + v / 8 * 4 + v % 4)] = x[d + v];
-}
-
 /* Add the terms of row r to its scores, and hide what it does not see.  Returns the largest score in each lane.  */
 INLINED vf
 finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
@@ -940,6 +856,90 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
     set_units(w, r, top);
+}
+
+/* Split the weights of row r + i into digits of base 256.  */
+INLINED void
+split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
+{
+    for (int g = 0; g < 1; g++) {
+        float unit = w->per_value_unit[g][r + i];
+        for (int64_t t = 0; t < n; t += LANES)
+            store_words(&w->weight[i][g][t], turn_bytes(round_even(load_f32(w->score[r + i] + t) *
+                                                                   load_f32(w->value_size[g] + t) * unit)));
+    }
+}
+
+/* Sums of a strip of dims for the rows from r + i on: add weight times value, four positions at a time, as
+   integers.  */
+INLINED void
+accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n)
+{
+    const int v = strip * 16, g = v / 32;
+    vi s_0_0_0 = {0};
+    vi s_0_0_1 = {0};
+    vi s_0_1_0 = {0};
+    vi s_0_1_1 = {0};
+    vi s_1_0_0 = {0};
+    vi s_1_0_1 = {0};
+    vi s_1_1_0 = {0};
+    vi s_1_1_1 = {0};
+    for (int64_t k = 0; k < (n + 3) / 4; k++) {
+        if (r + i == 0) {
+            fetch_key_lines(w, 32 + (strip * (BLOCK / 4) + k), 1, 1);
+            fetch_value_lines(w, 32 + (strip * (BLOCK / 4) + k), 1, 1);
+        }
+        vi b_0 = load_words(&w->value[k][v]);
+        vi b_1 = load_words(&w->value[k][v + 8]);
+        vi a_0_0 = broadcast_words(w->weight[i][g][4 * k]);
+        s_0_0_0 = add_products(s_0_0_0, a_0_0, b_0);
+        s_0_1_0 = add_products(s_0_1_0, a_0_0, b_1);
+        vi a_0_1 = broadcast_words(w->weight[i][g][4 * k + 1]);
+        s_0_0_1 = add_products(s_0_0_1, a_0_1, b_0);
+        s_0_1_1 = add_products(s_0_1_1, a_0_1, b_1);
+        vi a_1_0 = broadcast_words(w->weight[i + 1][g][4 * k]);
+        s_1_0_0 = add_products(s_1_0_0, a_1_0, b_0);
+        s_1_1_0 = add_products(s_1_1_0, a_1_0, b_1);
+        vi a_1_1 = broadcast_words(w->weight[i + 1][g][4 * k + 1]);
+        s_1_0_1 = add_products(s_1_0_1, a_1_1, b_0);
+        s_1_1_1 = add_products(s_1_1_1, a_1_1, b_1);
+    }
+    float *to_0_0 = w->sum[r + i] + v;
+    store_f32(to_0_0, load_f32(to_0_0) * w->grow[r + i] +
+              (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
+              w->value_unit[g][r + i]);
+    float *to_0_1 = w->sum[r + i] + v + 8;
+    store_f32(to_0_1, load_f32(to_0_1) * w->grow[r + i] +
+              (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
+              w->value_unit[g][r + i]);
+    float *to_1_0 = w->sum[r + i + 1] + v;
+    store_f32(to_1_0, load_f32(to_1_0) * w->grow[r + i + 1] +
+              (__builtin_convertvector(s_1_0_1, vf) * 256.f + __builtin_convertvector(s_1_0_0, vf)) *
+              w->value_unit[g][r + i + 1]);
+    float *to_1_1 = w->sum[r + i + 1] + v + 8;
+    store_f32(to_1_1, load_f32(to_1_1) * w->grow[r + i + 1] +
+              (__builtin_convertvector(s_1_1_1, vf) * 256.f + __builtin_convertvector(s_1_1_0, vf)) *
+              w->value_unit[g][r + i + 1]);
+}
+
+INLINED void
+accumulate(struct work *w, int64_t r, int64_t n)
+{
+    for (int64_t i = 0; i < TILE; i++)
+        split_weights(w, r, i, n);
+    for (int strip = 0; strip < 2; strip++)
+        for (int64_t i = 0; i < TILE; i += 2)
+            accumulate_strip(w, r, i, strip, n);
+}
+
+INLINED void
+set_order(float *sum)
+{
+    float x[VALUE_DIM];
+    memcpy(x, sum, sizeof x);
+    for (int d = 0; d < VALUE_DIM; d += 32)
+        for (int v = 0; v < 32; v++)
+            sum[d + (v % LANES / 4 * 16 + v / 8 * 4 + v % 4)] = x[d + v];
 }
 
 /* The largest magnitude of x, or NaN if x contains one.  */
@@ -1085,6 +1085,8 @@ kvmill_attend_f16_i8_i8_d32_e32_f16_g32_f16_j32_r4_plain_near__avxvnni_codes_run
     (void)last;
     if (p->begin)
         begin(p, w);
+    /* The loop nest: blocks of positions; in attend_block() tiles of query rows; for each tile, positions and dims in
+       score(), then dims and positions in accumulate().  */
     for (int64_t at = 0; at < p->count; at += BLOCK)
         attend_block(p, w, at, smaller(BLOCK, p->count - at));
     if (p->end)

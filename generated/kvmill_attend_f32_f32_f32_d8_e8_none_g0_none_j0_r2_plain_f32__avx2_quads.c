@@ -51,12 +51,6 @@ store_quads(float *to, int64_t step, vf x)
     _mm_storeu_ps(to + step, _mm256_extractf128_ps(x, 1));
 }
 
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
 INLINED vf
 choose(vi mask, vf a, vf b)
 {
@@ -70,6 +64,12 @@ hide_outside(vf x, int64_t low, int64_t high)
     int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
     int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
     return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
 }
 
 INLINED vf
@@ -334,13 +334,6 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
     list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
 }
 
-INLINED void
-load_values(struct work *w, int64_t n)
-{
-    (void)w;
-    (void)n;
-}
-
 /* Scores of all query rows for some positions from t on: query times key, four dims at a time.  */
 INLINED void
 score_positions(struct work *w, int64_t t)
@@ -406,37 +399,6 @@ score(struct work *w, int64_t r, int64_t n)
     (void)r;
     for (int64_t t = 0; t < n; t += 8)
         score_positions(w, t);
-}
-
-/* Sums of a tile, 1 vectors from dim v on: add weight times value, position by position.  */
-INLINED void
-accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
-{
-    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
-    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
-    for (int64_t next = 0; next < n; next += 8) {
-        if (r == 0) {
-            fetch_key_lines(w, 16 + (v / 8 * 4 + next / 8) * 4, 4, 1);
-            fetch_value_lines(w, 16 + (v / 8 * 4 + next / 8) * 4, 4, 1);
-        }
-        const struct run run = w->value_run[next / 8];
-        for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
-            const unsigned char *value_0 = run.first + run.step[k - next];
-            __auto_type b_0 = load_f32(value_0 + v * 4);
-            __auto_type a_0 = broadcast(w->score[r][k]);
-            s_0_0 += a_0 * b_0;
-            __auto_type a_1 = broadcast(w->score[r + 1][k]);
-            s_1_0 += a_1 * b_0;
-        }
-    }
-    store_f32(w->sum[r] + v, s_0_0);
-    store_f32(w->sum[r + 1] + v, s_1_0);
-}
-
-INLINED void
-accumulate(struct work *w, int64_t r, int64_t n)
-{
-    accumulate_strip_1(w, r, 0, n);
 }
 
 /* Add the terms of row r to its scores, and hide what it does not see.  Returns the largest score in each lane.  */
@@ -505,6 +467,37 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+}
+
+/* Sums of a tile, 1 vectors from dim v on: add weight times value, position by position.  */
+INLINED void
+accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
+{
+    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
+    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
+    for (int64_t next = 0; next < n; next += 8) {
+        if (r == 0) {
+            fetch_key_lines(w, 16 + (v / 8 * 4 + next / 8) * 4, 4, 1);
+            fetch_value_lines(w, 16 + (v / 8 * 4 + next / 8) * 4, 4, 1);
+        }
+        const struct run run = w->value_run[next / 8];
+        for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
+            const unsigned char *value_0 = run.first + run.step[k - next];
+            __auto_type b_0 = load_f32(value_0 + v * 4);
+            __auto_type a_0 = broadcast(w->score[r][k]);
+            s_0_0 += a_0 * b_0;
+            __auto_type a_1 = broadcast(w->score[r + 1][k]);
+            s_1_0 += a_1 * b_0;
+        }
+    }
+    store_f32(w->sum[r] + v, s_0_0);
+    store_f32(w->sum[r + 1] + v, s_1_0);
+}
+
+INLINED void
+accumulate(struct work *w, int64_t r, int64_t n)
+{
+    accumulate_strip_1(w, r, 0, n);
 }
 
 INLINED void
@@ -577,7 +570,6 @@ INLINED void
 attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     find_rows(p, w, at, n);
-    load_values(w, n);
     /* Score: query times key, a tile of TILE query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
@@ -608,6 +600,8 @@ kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r2_plain_f32__avx2_quads_run(con
     (void)last;
     if (p->begin)
         begin(p, w);
+    /* The loop nest: blocks of positions; in attend_block() tiles of query rows; for each tile, positions and dims in
+       score(), then dims and positions in accumulate().  */
     for (int64_t at = 0; at < p->count; at += BLOCK)
         attend_block(p, w, at, smaller(BLOCK, p->count - at));
     if (p->end)

@@ -384,13 +384,6 @@ load_keys(struct work *w, int64_t n)
     }
 }
 
-INLINED void
-load_values(struct work *w, int64_t n)
-{
-    (void)w;
-    (void)n;
-}
-
 /* Scores of a tile for 2 vectors of positions from t on: add query times key, dim by dim.  */
 INLINED void
 score_strip_2(struct work *w, int64_t r, int64_t t)
@@ -486,53 +479,6 @@ score(struct work *w, int64_t r, int64_t n)
         score_strip_1(w, r, t);
 }
 
-/* Sums of a tile, 1 vectors from dim v on: add weight times value, position by position.  */
-INLINED void
-accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
-{
-    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
-    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
-    __auto_type s_2_0 = broadcast(w->grow[r + 2]) * load_f32(w->sum[r + 2] + v);
-    __auto_type s_3_0 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v);
-    __auto_type s_4_0 = broadcast(w->grow[r + 4]) * load_f32(w->sum[r + 4] + v);
-    __auto_type s_5_0 = broadcast(w->grow[r + 5]) * load_f32(w->sum[r + 5] + v);
-    for (int64_t next = 0; next < n; next += 8) {
-        if (r == 0) {
-            fetch_key_lines(w, 32 + (v / 8 * 8 + next / 8) * 4, 4, 1);
-            fetch_value_lines(w, 32 + (v / 8 * 8 + next / 8) * 4, 4, 1);
-        }
-        const struct run run = w->value_run[next / 8];
-        for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
-            const unsigned char *value_0 = run.first + run.step[k - next];
-            __auto_type b_0 = load_f32(value_0 + v * 4);
-            __auto_type a_0 = broadcast(w->score[r][k]);
-            s_0_0 += a_0 * b_0;
-            __auto_type a_1 = broadcast(w->score[r + 1][k]);
-            s_1_0 += a_1 * b_0;
-            __auto_type a_2 = broadcast(w->score[r + 2][k]);
-            s_2_0 += a_2 * b_0;
-            __auto_type a_3 = broadcast(w->score[r + 3][k]);
-            s_3_0 += a_3 * b_0;
-            __auto_type a_4 = broadcast(w->score[r + 4][k]);
-            s_4_0 += a_4 * b_0;
-            __auto_type a_5 = broadcast(w->score[r + 5][k]);
-            s_5_0 += a_5 * b_0;
-        }
-    }
-    store_f32(w->sum[r] + v, s_0_0);
-    store_f32(w->sum[r + 1] + v, s_1_0);
-    store_f32(w->sum[r + 2] + v, s_2_0);
-    store_f32(w->sum[r + 3] + v, s_3_0);
-    store_f32(w->sum[r + 4] + v, s_4_0);
-    store_f32(w->sum[r + 5] + v, s_5_0);
-}
-
-INLINED void
-accumulate(struct work *w, int64_t r, int64_t n)
-{
-    accumulate_strip_1(w, r, 0, n);
-}
-
 /* Add the terms of row r to its scores, and hide what it does not see.  Returns the largest score in each lane.  */
 INLINED vf
 finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
@@ -597,6 +543,53 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+}
+
+/* Sums of a tile, 1 vectors from dim v on: add weight times value, position by position.  */
+INLINED void
+accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
+{
+    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
+    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
+    __auto_type s_2_0 = broadcast(w->grow[r + 2]) * load_f32(w->sum[r + 2] + v);
+    __auto_type s_3_0 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v);
+    __auto_type s_4_0 = broadcast(w->grow[r + 4]) * load_f32(w->sum[r + 4] + v);
+    __auto_type s_5_0 = broadcast(w->grow[r + 5]) * load_f32(w->sum[r + 5] + v);
+    for (int64_t next = 0; next < n; next += 8) {
+        if (r == 0) {
+            fetch_key_lines(w, 32 + (v / 8 * 8 + next / 8) * 4, 4, 1);
+            fetch_value_lines(w, 32 + (v / 8 * 8 + next / 8) * 4, 4, 1);
+        }
+        const struct run run = w->value_run[next / 8];
+        for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
+            const unsigned char *value_0 = run.first + run.step[k - next];
+            __auto_type b_0 = load_f32(value_0 + v * 4);
+            __auto_type a_0 = broadcast(w->score[r][k]);
+            s_0_0 += a_0 * b_0;
+            __auto_type a_1 = broadcast(w->score[r + 1][k]);
+            s_1_0 += a_1 * b_0;
+            __auto_type a_2 = broadcast(w->score[r + 2][k]);
+            s_2_0 += a_2 * b_0;
+            __auto_type a_3 = broadcast(w->score[r + 3][k]);
+            s_3_0 += a_3 * b_0;
+            __auto_type a_4 = broadcast(w->score[r + 4][k]);
+            s_4_0 += a_4 * b_0;
+            __auto_type a_5 = broadcast(w->score[r + 5][k]);
+            s_5_0 += a_5 * b_0;
+        }
+    }
+    store_f32(w->sum[r] + v, s_0_0);
+    store_f32(w->sum[r + 1] + v, s_1_0);
+    store_f32(w->sum[r + 2] + v, s_2_0);
+    store_f32(w->sum[r + 3] + v, s_3_0);
+    store_f32(w->sum[r + 4] + v, s_4_0);
+    store_f32(w->sum[r + 5] + v, s_5_0);
+}
+
+INLINED void
+accumulate(struct work *w, int64_t r, int64_t n)
+{
+    accumulate_strip_1(w, r, 0, n);
 }
 
 INLINED void
@@ -670,7 +663,6 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
 {
     find_rows(p, w, at, n);
     load_keys(w, n);
-    load_values(w, n);
     /* Score: query times key, a tile of TILE query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
@@ -701,6 +693,8 @@ kvmill_attend_f32_f32_f32_d8_e8_none_g0_none_j0_r8_plain_f32__avx2_columns_run(c
     (void)last;
     if (p->begin)
         begin(p, w);
+    /* The loop nest: blocks of positions; in attend_block() tiles of query rows; for each tile, positions and dims in
+       score(), then dims and positions in accumulate().  */
     for (int64_t at = 0; at < p->count; at += BLOCK)
         attend_block(p, w, at, smaller(BLOCK, p->count - at));
     if (p->end)

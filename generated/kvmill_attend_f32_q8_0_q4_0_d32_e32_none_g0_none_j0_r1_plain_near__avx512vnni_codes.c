@@ -112,60 +112,6 @@ add_products(vi sum, vi a, vi b)
     return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
 }
 
-INLINED vi
-round_even(vf x)
-{
-    return (vi)_mm512_cvtps_epi32(x);
-}
-
-INLINED vi
-turn_bytes(vi x)
-{
-    const vi turn = {201851904, 218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931, 201851904,
-                     218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931};
-    return (vi)_mm512_shuffle_epi8((__m512i)x, (__m512i)turn);
-}
-
-INLINED vi
-load_four(const void *a, const void *b, const void *c, const void *d)
-{
-    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128(a));
-    x = _mm512_inserti32x4(x, _mm_loadu_si128(b), 1);
-    x = _mm512_inserti32x4(x, _mm_loadu_si128(c), 2);
-    return (vi)_mm512_inserti32x4(x, _mm_loadu_si128(d), 3);
-}
-
-INLINED vi
-side_by_side(vi x)
-{
-    const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return turn_bytes((vi)_mm512_permutexvar_epi32(lanes, (__m512i)x));
-}
-
-INLINED vf
-load_quad(const float *from)
-{
-    return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
-}
-
-INLINED vi
-signs_of_four(const float *from)
-{
-    return turn_bytes((vi)load_quad(from) >> 31);
-}
-
-INLINED vi
-low_codes(vi x)
-{
-    return (vi)((all_bytes)(x & 0x0f0f0f0f) - 8);
-}
-
-INLINED vi
-with_signs(vi x, vi signs)
-{
-    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
-}
-
 INLINED vf
 choose(vi mask, vf a, vf b)
 {
@@ -248,6 +194,60 @@ add_quads(vf a, vf b)
 {
     return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
            __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+}
+
+INLINED vi
+round_even(vf x)
+{
+    return (vi)_mm512_cvtps_epi32(x);
+}
+
+INLINED vi
+turn_bytes(vi x)
+{
+    const vi turn = {201851904, 218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931, 201851904,
+                     218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931};
+    return (vi)_mm512_shuffle_epi8((__m512i)x, (__m512i)turn);
+}
+
+INLINED vi
+load_four(const void *a, const void *b, const void *c, const void *d)
+{
+    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128(a));
+    x = _mm512_inserti32x4(x, _mm_loadu_si128(b), 1);
+    x = _mm512_inserti32x4(x, _mm_loadu_si128(c), 2);
+    return (vi)_mm512_inserti32x4(x, _mm_loadu_si128(d), 3);
+}
+
+INLINED vi
+side_by_side(vi x)
+{
+    const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return turn_bytes((vi)_mm512_permutexvar_epi32(lanes, (__m512i)x));
+}
+
+INLINED vf
+load_quad(const float *from)
+{
+    return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
+}
+
+INLINED vi
+signs_of_four(const float *from)
+{
+    return turn_bytes((vi)load_quad(from) >> 31);
+}
+
+INLINED vi
+low_codes(vi x)
+{
+    return (vi)((all_bytes)(x & 0x0f0f0f0f) - 8);
+}
+
+INLINED vi
+with_signs(vi x, vi signs)
+{
+    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
 }
 
 INLINED float
@@ -653,73 +653,6 @@ score(struct work *w, int64_t r, int64_t n)
         score_strip(w, r, t);
 }
 
-/* Split the weights of row r + i into digits of base 256.  */
-INLINED void
-split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
-{
-    for (int g = 0; g < 1; g++) {
-        float unit = w->per_value_unit[g][r + i];
-        for (int64_t t = 0; t < n; t += LANES)
-            store_words(&w->weight[i][g][t], turn_bytes(round_even(load_f32(w->score[r + i] + t) *
-                                                                   load_f32(w->value_size[g] + t) * unit)));
-    }
-}
-
-/* Sums of a strip of dims for the rows from r + i on: add weight times value, four positions at a time, as
-   integers.  */
-INLINED void
-accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n, int has_signs)
-{
-    const int v = strip * 32, g = v / 32;
-    vi s_0_0_0 = {0};
-    vi s_0_0_1 = {0};
-    vi s_0_1_0 = {0};
-    vi s_0_1_1 = {0};
-    for (int64_t k = 0; k < (n + 3) / 4; k++) {
-        fetch_key_lines(w, 32 + (strip * (BLOCK / 4) + k) * 2, 2, 1);
-        fetch_value_lines(w, 32 + (strip * (BLOCK / 4) + k) * 2, 2, 1);
-        const struct run run = run_from(w->value_run, 4 * k);
-        const unsigned char *row[] = {run.first + run.step[0], run.first + run.step[1], run.first + run.step[2],
-                                      run.first + run.step[3]};
-        vi x = side_by_side(load_four(row[0] + v / 32 * 18 + 2 + v % 32 / 2, row[1] + v / 32 * 18 + 2 + v % 32 / 2,
-                                      row[2] + v / 32 * 18 + 2 + v % 32 / 2, row[3] + v / 32 * 18 + 2 + v % 32 / 2));
-        vi signs = has_signs ? signs_of_four(&w->value_scale[g][4 * k]) : (vi){0};
-        vi x_0 = low_codes(x);
-        vi b_0 = has_signs ? with_signs(x_0, signs) : x_0;
-        vi x_1 = low_codes(x >> 4);
-        vi b_1 = has_signs ? with_signs(x_1, signs) : x_1;
-        vi a_0_0 = broadcast_words(w->weight[i][g][4 * k]);
-        s_0_0_0 = add_products(s_0_0_0, a_0_0, b_0);
-        s_0_1_0 = add_products(s_0_1_0, a_0_0, b_1);
-        vi a_0_1 = broadcast_words(w->weight[i][g][4 * k + 1]);
-        s_0_0_1 = add_products(s_0_0_1, a_0_1, b_0);
-        s_0_1_1 = add_products(s_0_1_1, a_0_1, b_1);
-    }
-    float *to_0_0 = w->sum[r + i] + v;
-    store_f32(to_0_0, load_f32(to_0_0) * w->grow[r + i] +
-              (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
-              w->value_unit[g][r + i]);
-    float *to_0_1 = w->sum[r + i] + v + 16;
-    store_f32(to_0_1, load_f32(to_0_1) * w->grow[r + i] +
-              (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
-              w->value_unit[g][r + i]);
-}
-
-INLINED void
-accumulate(struct work *w, int64_t r, int64_t n)
-{
-    for (int64_t i = 0; i < TILE; i++)
-        split_weights(w, r, i, n);
-    if (w->has_signs)
-        for (int strip = 0; strip < 1; strip++)
-            for (int64_t i = 0; i < TILE; i += 1)
-                accumulate_strip(w, r, i, strip, n, 1);
-    else
-        for (int strip = 0; strip < 1; strip++)
-            for (int64_t i = 0; i < TILE; i += 1)
-                accumulate_strip(w, r, i, strip, n, 0);
-}
-
 /* Add the terms of row r to its scores, and hide what it does not see.  Returns the largest score in each lane.  */
 INLINED vf
 finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
@@ -805,6 +738,73 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
     set_units(w, r, top);
+}
+
+/* Split the weights of row r + i into digits of base 256.  */
+INLINED void
+split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
+{
+    for (int g = 0; g < 1; g++) {
+        float unit = w->per_value_unit[g][r + i];
+        for (int64_t t = 0; t < n; t += LANES)
+            store_words(&w->weight[i][g][t], turn_bytes(round_even(load_f32(w->score[r + i] + t) *
+                                                                   load_f32(w->value_size[g] + t) * unit)));
+    }
+}
+
+/* Sums of a strip of dims for the rows from r + i on: add weight times value, four positions at a time, as
+   integers.  */
+INLINED void
+accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n, int has_signs)
+{
+    const int v = strip * 32, g = v / 32;
+    vi s_0_0_0 = {0};
+    vi s_0_0_1 = {0};
+    vi s_0_1_0 = {0};
+    vi s_0_1_1 = {0};
+    for (int64_t k = 0; k < (n + 3) / 4; k++) {
+        fetch_key_lines(w, 32 + (strip * (BLOCK / 4) + k) * 2, 2, 1);
+        fetch_value_lines(w, 32 + (strip * (BLOCK / 4) + k) * 2, 2, 1);
+        const struct run run = run_from(w->value_run, 4 * k);
+        const unsigned char *row[] = {run.first + run.step[0], run.first + run.step[1], run.first + run.step[2],
+                                      run.first + run.step[3]};
+        vi x = side_by_side(load_four(row[0] + v / 32 * 18 + 2 + v % 32 / 2, row[1] + v / 32 * 18 + 2 + v % 32 / 2,
+                                      row[2] + v / 32 * 18 + 2 + v % 32 / 2, row[3] + v / 32 * 18 + 2 + v % 32 / 2));
+        vi signs = has_signs ? signs_of_four(&w->value_scale[g][4 * k]) : (vi){0};
+        vi x_0 = low_codes(x);
+        vi b_0 = has_signs ? with_signs(x_0, signs) : x_0;
+        vi x_1 = low_codes(x >> 4);
+        vi b_1 = has_signs ? with_signs(x_1, signs) : x_1;
+        vi a_0_0 = broadcast_words(w->weight[i][g][4 * k]);
+        s_0_0_0 = add_products(s_0_0_0, a_0_0, b_0);
+        s_0_1_0 = add_products(s_0_1_0, a_0_0, b_1);
+        vi a_0_1 = broadcast_words(w->weight[i][g][4 * k + 1]);
+        s_0_0_1 = add_products(s_0_0_1, a_0_1, b_0);
+        s_0_1_1 = add_products(s_0_1_1, a_0_1, b_1);
+    }
+    float *to_0_0 = w->sum[r + i] + v;
+    store_f32(to_0_0, load_f32(to_0_0) * w->grow[r + i] +
+              (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
+              w->value_unit[g][r + i]);
+    float *to_0_1 = w->sum[r + i] + v + 16;
+    store_f32(to_0_1, load_f32(to_0_1) * w->grow[r + i] +
+              (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
+              w->value_unit[g][r + i]);
+}
+
+INLINED void
+accumulate(struct work *w, int64_t r, int64_t n)
+{
+    for (int64_t i = 0; i < TILE; i++)
+        split_weights(w, r, i, n);
+    if (w->has_signs)
+        for (int strip = 0; strip < 1; strip++)
+            for (int64_t i = 0; i < TILE; i += 1)
+                accumulate_strip(w, r, i, strip, n, 1);
+    else
+        for (int strip = 0; strip < 1; strip++)
+            for (int64_t i = 0; i < TILE; i += 1)
+                accumulate_strip(w, r, i, strip, n, 0);
 }
 
 /* The largest magnitude of x, or NaN if x contains one.  */
@@ -948,6 +948,8 @@ kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_near__avx512vnni_co
     (void)last;
     if (p->begin)
         begin(p, w);
+    /* The loop nest: blocks of positions; in attend_block() tiles of query rows; for each tile, positions and dims in
+       score(), then dims and positions in accumulate().  */
     for (int64_t at = 0; at < p->count; at += BLOCK)
         attend_block(p, w, at, smaller(BLOCK, p->count - at));
     if (p->end)

@@ -38,9 +38,8 @@ m4_define(«_km_set_half_scales», «km_if(km_by_group(«value»), «    for (in
 
 m4_define(«km_load_as_halves», «km_load_scales(«value»)
 km_take_from_tiles«»m4_dnl
-km_inline(«void», «load_values(struct work *w, int64_t n)»)
+km_if(km_loads_values, «km_inline(«void», «load_values(struct work *w, int64_t n)»)
 {
-    (void)w, (void)n;
 km_call_take_from_tiles«»m4_dnl
 km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
 »)m4_dnl
@@ -53,7 +52,7 @@ km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch
     }
 »)m4_dnl
 }
-»)
+»)»)
 
 m4_define(«_km_half_dim», «v + m4_eval($1 * km_halves_of_vector)»)
 m4_define(«_km_half_value», «km_if(km_direct, «km_load_half(«_km_direct_row», «k», «_km_half_dim($1)»)»,

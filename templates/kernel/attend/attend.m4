@@ -1,12 +1,15 @@
 m4_divert(-1)
 m4_dnl attend.m4 -- shared by the attention kernels.
 m4_dnl
-m4_dnl A call attends to the rows of a cache, km_block positions at a time, in one pass (online softmax).  For each
-m4_dnl block:
-m4_dnl   load        convert or rearrange keys and values, unless they are used where they are
-m4_dnl   score       q . k for all query rows
-m4_dnl   softmax     turn scores into weights exp (score - largest); if `largest` grew, rescale the sums
-m4_dnl   accumulate  add weight * v to the sums
+m4_dnl A call attends to the rows of a cache, km_block positions at a time, in one pass (online softmax).  The loop nest
+m4_dnl is in run.m4.  The steps of a block, and the files that define them:
+m4_dnl   find_rows    find the rows of the block, and those that are prefetched (find_rows.m4, prefetch.m4)
+m4_dnl   load_keys    convert or rearrange keys, unless they are used where they are (the variant, score_turned.m4)
+m4_dnl   load_values  the same for values (load.m4, accumulate_WAY.m4)
+m4_dnl   score        q . k for all query rows (the variant: attend_VARIANT.c.m4)
+m4_dnl   softmax      turn scores into weights exp (score - largest); if `largest` grew, rescale the sums (softmax.m4;
+m4_dnl                units.m4 if weights become integers)
+m4_dnl   accumulate   add weight * v to the sums (accumulate.m4, accumulate_WAY.m4)
 m4_dnl Scores and sums are computed for a tile of km_tile query rows at a time.  Both are products of the same form,
 m4_dnl which km_product generates: a tile of rows by a strip of vectors, with all sums in registers.  Most variants have
 m4_dnl positions in the lanes for scores, so that no sum runs across lanes.  Scores are in units of log 2.
@@ -92,8 +95,8 @@ km_inline(«int64_t», «smaller(int64_t a, int64_t b)»)
 »)
 
 m4_dnl km_product(NAME, PARAMETERS, VECTORS, PART, TEXT, ...) -- defines the function NAME, which computes a register
-m4_dnl tile of km_tile rows by VECTORS vectors: sum[R][V] += left[R] * right[V] for each step k.  Its parts, for row R
-m4_dnl and vector V:
+m4_dnl tile of km_tile rows by VECTORS vectors: sum[R][V] += left[R] * right[V] for each step k.  In its text these are
+m4_dnl s_R_V, a_R and b_V.  Its parts, for row R and vector V:
 m4_dnl   begin    the initial value of the sum
 m4_dnl   steps    the number of steps
 m4_dnl   left     the factor of the row at step k
@@ -189,8 +192,8 @@ km_find_rows
 m4_ifdef(«km_load_keys», «km_load_keys»)
 km_values(«load»)
 km_score
-km_values(«accumulate»)
 km_softmax
+km_values(«accumulate»)
 km_set_query
 km_begin
 km_end

@@ -188,15 +188,17 @@ km_if(_km_inside($1), «km_times(«G», km_scales(«$1»), «m4_dnl
 }
 »)
 
+m4_dnl km_loads_values -- whether a block's values, or their scales, are loaded before they are used.
+m4_define(«km_loads_values», «(km_value_units || km_scales(«value») > 0 || km_values_in_turn || !km_direct)»)
+
 m4_dnl km_load_as_floats -- defines load_values: the values of a block as floats, unless they are loaded where they are
 m4_dnl used (km_direct).
 m4_define(«km_load_as_floats», «km_load_scales(«value»)
 km_take_from_tiles«»m4_dnl
-km_inline(«void», «load_values(struct work *w, int64_t n)»)
+km_if(km_loads_values, «km_inline(«void», «load_values(struct work *w, int64_t n)»)
 {
 km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
 »)m4_dnl
-    (void)w, (void)n;
 km_call_take_from_tiles«»m4_dnl
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
         const unsigned char *row = km_value_row(«t»);
@@ -206,5 +208,5 @@ km_times(«V», km_value_vectors, «        store_f32(w->value[t] + km_vector(V)
 »)    }
 »)m4_dnl
 }
-»)
+»)»)
 m4_divert(0)m4_dnl

@@ -81,7 +81,8 @@ km_inline(«void», «attend_block(const struct kvmill_attend *p, struct work *w
     find_rows(p, w, at, n);
 m4_ifdef(«km_load_keys», «    load_keys(w, n);
 »)m4_dnl
-    load_values(w, n);
+km_if(km_loads_values, «    load_values(w, n);
+»)m4_dnl
     /* Score: query times key, a tile of TILE query rows at a time.  */
     for (int64_t r = 0; r < km_at_p(«rows»); r += TILE) {
         int64_t seen = seen_by(p, r, p->first + at, n);
@@ -109,6 +110,8 @@ km_run_function
     (void)last;
     if (p->begin)
         begin(p, w);
+    /* The loop nest: blocks of positions; in attend_block() tiles of query rows; for each tile, positions and dims in
+       score(), then dims and positions in accumulate().  */
     for (int64_t at = km_first_block; at < p->count; at += BLOCK)
         attend_block(p, w, at, smaller(BLOCK, p->count - at));
     if (p->end)

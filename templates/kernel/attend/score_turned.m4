@@ -1,7 +1,8 @@
 m4_divert(-1)
-m4_dnl score_turned.m4 -- scores from codes with positions in the lanes: each lane has a word of 32 bits, with several codes,
-m4_dnl of one key.  To get there, the words of LANES keys are transposed ("turned").  Each word is then split into
-m4_dnl pieces, which are multiplied with pieces of the query.  A variant defines:
+m4_dnl score_turned.m4 -- scores from codes with positions in the lanes, for `words`, `pairs` and `codes`: each lane
+m4_dnl has a word of 32 bits, with several codes, of one key.  To get there, the words of LANES keys are transposed
+m4_dnl ("turned").  Each word is then split into pieces, which are multiplied with pieces of the query.  A variant
+m4_dnl defines:
 m4_dnl   km_sum_type          vf or vi
 m4_dnl   km_pieces_of_word    the number of pieces of a word
 m4_dnl   km_piece(WORDS, I)   piece I of a vector of words

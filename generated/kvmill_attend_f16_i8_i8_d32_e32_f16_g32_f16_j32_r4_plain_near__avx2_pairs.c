@@ -529,7 +529,7 @@ load_key_scales(struct work *w, int64_t n)
         store_f32(w->key_scale[0] + t, load_f16(key_scale_rows(w, t, copy)));
 }
 
-/* Turn four words of LANES rows, from byte `from` on, so that positions are in the lanes.  */
+/* Turn 4 words of LANES rows, from byte `from` on, so that positions are in the lanes.  */
 INLINED void
 turn(const unsigned char *const *row, int64_t from, vf x[4])
 {

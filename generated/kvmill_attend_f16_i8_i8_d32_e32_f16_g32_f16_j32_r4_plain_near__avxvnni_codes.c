@@ -38,24 +38,41 @@ store_f32(void *to, vf x)
 }
 
 INLINED vf
-load_quads(const void *a, const void *b, const void *c, const void *d)
+load_f32(const void *from)
 {
-    (void)c;
-    (void)d;
-    return _mm256_blend_ps(_mm256_broadcast_ps((const __m128 *)a), _mm256_broadcast_ps((const __m128 *)b), 0xf0);
+    return *(const vf_any *)from;
 }
 
 INLINED void
-transpose_quads(vf x[4])
+transpose(vf x[LANES])
 {
-    vf a = __builtin_shufflevector(x[0], x[1], 0, 8, 1, 9, 4, 12, 5, 13), b =
-        __builtin_shufflevector(x[2], x[3], 0, 8, 1, 9, 4, 12, 5, 13);
-    vf c = __builtin_shufflevector(x[0], x[1], 2, 10, 3, 11, 6, 14, 7, 15), d =
-        __builtin_shufflevector(x[2], x[3], 2, 10, 3, 11, 6, 14, 7, 15);
-    x[0] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13), x[1] =
-        __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
-    x[2] = __builtin_shufflevector(c, d, 0, 1, 8, 9, 4, 5, 12, 13), x[3] =
-        __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15);
+    vf y[8];
+    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
+    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
+    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
+    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
+    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
+    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
+    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
+    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
+    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
+    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
+    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
+    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
+    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
+    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
+    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
+    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
+    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
+    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
+    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
+    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
+    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
+    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
+    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
+    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
+    for (int i = 0; i < 8; i++)
+        x[i] = y[i];
 }
 
 INLINED void
@@ -68,12 +85,6 @@ INLINED vf
 broadcast(float x)
 {
     return (vf){x, x, x, x, x, x, x, x};
-}
-
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
 }
 
 INLINED vf
@@ -274,6 +285,10 @@ store_f16(void *to, vf x)
     halves h = to_halves(x);
     memcpy(to, &h, sizeof h);
 }
+
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("no-gcse", "no-tree-pre")
+#endif
 
 enum {
     KEY_DIM = 32,
@@ -549,14 +564,13 @@ load_key_scales(struct work *w, int64_t n)
         store_f32(w->key_scale[0] + t, load_f16(key_scale_rows(w, t, copy)));
 }
 
-/* Turn four words of LANES rows, from byte `from` on, so that positions are in the lanes.  */
+/* Turn 8 words of LANES rows, from byte `from` on, so that positions are in the lanes.  */
 INLINED void
-turn(const unsigned char *const *row, int64_t from, vf x[4])
+turn(const unsigned char *const *row, int64_t from, vf x[8])
 {
-    for (int i = 0; i < 4; i++)
-        x[i] = load_quads(row[i] + from, row[(i + 4) % LANES] + from, row[(i + 8) % LANES] + from,
-                          row[(i + 12) % LANES] + from);
-    transpose_quads(x);
+    for (int i = 0; i < LANES; i++)
+        x[i] = load_f32(row[i] + from);
+    transpose(x);
 }
 
 INLINED void
@@ -574,16 +588,11 @@ load_keys(struct work *w, int64_t n)
         const unsigned char *row_6 = keys_0.first + keys_0.step[6];
         const unsigned char *row_7 = keys_0.first + keys_0.step[7];
         const unsigned char *const row[] = {row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7};
-        vf x[4];
+        vf x[8];
         turn(row, 0, x);
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 8; i++) {
             vi word = (vi)x[i] ^ (int32_t)0x80808080;
             store_words(&w->key[i][t], word);
-        }
-        turn(row, 16, x);
-        for (int i = 0; i < 4; i++) {
-            vi word = (vi)x[i] ^ (int32_t)0x80808080;
-            store_words(&w->key[4 + i][t], word);
         }
     }
 }

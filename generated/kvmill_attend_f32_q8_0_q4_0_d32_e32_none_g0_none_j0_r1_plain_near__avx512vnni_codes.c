@@ -262,6 +262,10 @@ store_low_bytes(void *to, vi x)
     _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)x));
 }
 
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("no-gcse", "no-tree-pre")
+#endif
+
 enum {
     KEY_DIM = 32,
     KEY_PADDED = 32,
@@ -495,7 +499,7 @@ load_key_scales(struct work *w, int64_t n)
             store_f32(w->key_scale[g] + t, load_f16(raw[g] + t));
 }
 
-/* Turn four words of LANES rows, from byte `from` on, so that positions are in the lanes.  */
+/* Turn 4 words of LANES rows, from byte `from` on, so that positions are in the lanes.  */
 INLINED void
 turn(const unsigned char *const *row, int64_t from, vf x[4])
 {

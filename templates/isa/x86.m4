@@ -4,6 +4,11 @@ m4_define(«km_headers», «#include <immintrin.h>»)
 m4_define(«km_lanes», «m4_eval(km_bits / 32)»)
 m4_define(«km_peak_bytes», «m4_eval(km_bits / 8)»)
 m4_define(«km_steps_unrolled», 96)
+m4_define(«km_late_addresses», «#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("no-gcse", "no-tree-pre")
+#endif
+
+»)
 
 m4_dnl km_v(OP) -- the intrinsic for whole vectors; km_half(OP) -- for vectors of half the size, which each instruction
 m4_dnl set defines.  km_vi, km_half_vi -- the types of integer vectors.

@@ -7,11 +7,14 @@ m4_dnl km_lanes -- elements of a vector.  km_sums -- vectors of sums that fit in
 m4_dnl km_peak_bytes -- bytes of a vector for the words that compute magnitudes; 0 if a loop is better.
 m4_dnl km_spreads -- whether an operand in memory can be one word that the instruction loads into all lanes.
 m4_dnl km_register -- the constraint for a vector in inline assembly.
+m4_dnl km_late_addresses -- makes GCC compute addresses where they are used.  Otherwise it computes so many of them
+m4_dnl early that it keeps some in vector registers.
 m4_define(«km_lanes», 4)
 m4_define(«km_sums», 8)
 m4_define(«km_peak_bytes», 0)
 m4_define(«km_spreads», 0)
 m4_define(«km_register», «m»)
+m4_define(«km_late_addresses», «»)
 
 m4_dnl Limits of straight-line code; longer code is a loop.  A file then has at most a few thousand lines, which take a
 m4_dnl compiler seconds, and a loop of this length waits for memory rather than for its own instructions.

@@ -81,4 +81,5 @@ m4_define(«km_load_keys», «km_load_turned»)
 m4_define(«km_score», «km_score_turned»)
 m4_divert(0)m4_dnl
 km_head(«Attend: scores from integer codes.», km_headers)
+km_late_addresses«»m4_dnl
 km_attend«»m4_dnl

@@ -45,19 +45,27 @@ km_rows_of_keys(«row», 0, km_smaller(km_lanes, 8))km_if(km_lanes > 8, «km_row
     const unsigned char *const row[] = {km_lane_list(«km_named(row, L)»)};
 »)
 
-m4_dnl Words are turned four at a time.  If their number is not a multiple of four, the last four overlap the others.
-m4_define(«_km_last_piece», «m4_eval(km_key_dim / km_key_word_dims - 4)»)
+m4_dnl _km_at_a_time -- how many words are turned at a time: a whole vector of them if they are adjacent and the
+m4_dnl instruction set can transpose them, else four.  If their number is not a multiple of four, the last four overlap
+m4_dnl the others.
+m4_define(«_km_key_words», «m4_eval(km_key_dim / km_key_word_dims)»)
+m4_define(«_km_at_a_time», «km_if(!km_at_once && km_has_own(«transpose») && !km_part(«block», km_key) &&
+    _km_key_words % km_lanes == 0, km_lanes, 4)»)
 m4_define(«km_load_turned», «km_load_scales(«key»)
 km_if(km_in_tiles(km_key), «_km_find_words», «_km_turn_words»)»)
 
 m4_define(«_km_turn_words», «m4_dnl
-/* Turn four words of LANES rows, from byte `from` on, so that positions are in the lanes.  */
-km_inline(«void», «turn(const unsigned char *const *row, int64_t from, vf x[4])»)
+/* Turn _km_at_a_time words of LANES rows, from byte `from` on, so that positions are in the lanes.  */
+km_inline(«void», «turn(const unsigned char *const *row, int64_t from, vf x[_km_at_a_time])»)
 {
-    for (int i = 0; i < 4; i++)
+km_if(_km_at_a_time == km_lanes, «    for (int i = 0; i < LANES; i++)
+        x[i] = load_f32(row[i] + from);
+    transpose(x);
+», «    for (int i = 0; i < 4; i++)
         x[i] = load_quads(row[i] + from, row[(i + 4) % LANES] + from, row[(i + 8) % LANES] + from,
             row[(i + 12) % LANES] + from);
     transpose_quads(x);
+»)m4_dnl
 }
 
 km_inline(«void», «load_keys(struct work *w, int64_t n)»)
@@ -67,8 +75,9 @@ km_if(km_at_once, «», «    for (int64_t t = 0; t < n; t += LANES) {
 _km_find_keys«»m4_dnl
 km_fetch_inner(«key», «t», «LANES»)m4_dnl
 km_if(km_one_tile, «», «km_fetch_scoring(«t / LANES», m4_eval(km_block / km_lanes))»)m4_dnl
-        vf x[4];
-km_each(«K», 0, m4_eval(km_key_dim / km_key_word_dims - 1), 4, «_km_load_piece(km_smaller(K, _km_last_piece))»)m4_dnl
+        vf x[_km_at_a_time];
+km_each(«K», 0, m4_eval(_km_key_words - 1), _km_at_a_time, «m4_dnl
+_km_load_piece(km_smaller(K, m4_eval(_km_key_words - _km_at_a_time)))»)m4_dnl
     }
 »)m4_dnl
 }
@@ -95,7 +104,7 @@ m4_define(«_km_tile_word», «m4_dnl
 load_words((const int32_t *)(const void *)(km_named(words, $2) + (k + $1) * _km_word_step))«»km_turned_flip»)
 
 m4_define(«_km_load_piece», «        turn(row, m4_eval(km_word_at($1)), x);
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < _km_at_a_time; i++) {
             vi word = (vi)x[i]km_turned_flip;
 km_if(_km_has_pieces, «km_times(«I», km_pieces_of_word, «m4_dnl
             store_words(&w->key[_km_kept * ($1 + i) + I][t], km_piece(word, I));

@@ -211,11 +211,10 @@ static int64_t least_group(const struct kernel *kernel) {
     bool fast = kernel->value[MATH] >= KVMILL_MATH_NEAR, few = kernel->value[ROWS] <= MOST_FEW_ROWS;
     if (kernel->isa->registers <= 16)
         return least_group_of_few_registers(kernel, fast, few);
-    if (in_tiles(kernel, KEY)) /* only nibbles must be unpacked */
+    if (fast || in_tiles(kernel, KEY))
         return 1;
-    if (fast)
-        return few ? 1 : 32;
-    return word_dims(kernel, KEY) < 8 ? 64 : few ? 1 : INT64_MAX;
+    bool nibbles = word_dims(kernel, KEY) == 8; /* they must be unpacked for each digit */
+    return !nibbles ? 32 : kernel->value[ROWS] <= FEW_ROWS ? 1 : INT64_MAX;
 }
 
 /* Transposing keys costs the same for any number of rows; adding the lanes of sums costs the same

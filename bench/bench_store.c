@@ -74,7 +74,7 @@ bool bench_store(struct attention_bench *bench, const struct run_size *size, str
                               .seconds = seconds_per_race,
                               .is_right = scene_check,
                               .rivals = codes ? rival_half : rival_store,
-                              .rival_count = codes ? 1 : 2,
+                              .rival_count = codes ? 1 : COPIES,
                               .others = codes ? halves : NULL,
                               .bars = {bar, bar},
                               .compares = true,

@@ -120,13 +120,11 @@ TEST(huge_pages) {
 TEST(limits) {
     static _Alignas(4096) char from[40000], to[40000];
     kvmill_pool *pool = pool_of(3);
-    void (*const copies[])(const struct copy *) = {limit_memcpy, limit_nontemporal,
-                                                   limit_nontemporal_pages};
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = (char)(i * 31 >> 3);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < COPIES; i++) {
         memset(to, 0, sizeof to);
-        copies[i](&(struct copy){to, from, sizeof from, pool});
+        kinds_of_copying[i].copy(&(struct copy){to, from, sizeof from, pool});
         ok(memcmp(to, from, sizeof from) == 0, "copy number %d copies all", i);
     }
     for (int i = 0; i < READINGS; i++)

@@ -105,8 +105,12 @@ static const struct bars *bars_of(const struct kvmill_cache_geometry *geometry) 
         return &brains;
     case KVMILL_I8:
         return key->quant_group == 8 ? &bytes_by_8 : key->quant_group >= 32 ? &bytes : NULL;
+    case KVMILL_Q8_0:
+        return &bytes;
     case KVMILL_I4:
         return key->quant_group >= 32 ? &nibbles : NULL;
+    case KVMILL_Q4_0:
+        return &nibbles;
     default:
         return NULL;
     }

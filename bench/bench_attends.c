@@ -18,7 +18,7 @@ enum { FEW_TOKENS = 8 };
 static struct bench_case limits_of(const struct scene_op *op, const struct run_size *size) {
     if (op == &read_back_scene_op)
         return (struct bench_case){
-            .words = &read_words, .rivals = rival_read_back, .rival_count = 2};
+            .words = &read_words, .rivals = rival_read_back, .rival_count = COPIES};
     if (size->tokens > FEW_TOKENS)
         return (struct bench_case){
             .words = &prefill_words, .rivals = rival_add, .rival_count = 1, .in_flops = true};

@@ -32,7 +32,8 @@ static void set_name(struct attention_bench *bench) {
    one. */
 static void set_isa(struct attention_bench *bench) {
     char kernel[SYMBOL_SIZE];
-    bench_kernel_in_plan(bench->base.plans[STEP_RUN].plan, &decode_words, kernel);
+    bench_kernel_in_plan(bench->base.plans[STEP_RUN].plan, &decode_words, bench->base.query_rows,
+                         kernel);
     const char *at = strstr(kernel, "__");
     at = at != NULL ? at + 2 : "";
     snprintf(bench->isa, sizeof bench->isa, "%.*s", (int)strcspn(at, "_"), at);
@@ -152,11 +153,11 @@ static bool bench_many(struct attention_bench *bench, struct error *error) {
                                  bench_store_rows(bench, ROWS, true, error)));
 }
 
-/* With AVX2, only decoding has cases. */
+/* With AVX2, one size of each has cases. */
 static bool bench_avx2(struct attention_bench *bench, struct error *error) {
     if (attention_decode_bar(attention_geometry(bench), bench->isa) == 0)
         return true;
-    return bench_decode(bench, &decode_size, error);
+    return bench_decode(bench, &decode_size, error) && bench_prefill(bench, &chunk_size, error);
 }
 
 /* ---- Opening ---- */
@@ -168,6 +169,7 @@ static bool open(struct attention_bench *bench, struct error *error) {
                      error) ||
         !bench_plan(&bench->base, STEP_RUN, error) || !bench_open_half(bench, error))
         return false;
+    bench->base.query_rows = attention_geometry(bench)->ratio;
     set_name(bench);
     set_isa(bench);
     return true;

@@ -77,14 +77,8 @@ static double run_peak(struct adder *adder, kvmill_pool *pool, struct bench_resu
     return race.median;
 }
 
-enum { COPIES = 3 };
-
 static void race_limits(char *memory, int64_t bytes, kvmill_pool *pool,
                         struct bench_results *results) {
-    static void (*const copies[])(const struct copy *) = {limit_memcpy, limit_nontemporal,
-                                                          limit_nontemporal_pages};
-    static const char *const names[] = {"memcpy", "copy, nontemporal",
-                                        "copy, nontemporal, 4 pages"};
     int64_t size = piece_bytes(bytes);
     struct limit_reading readings[READINGS];
     struct limit_copy each[COPIES];
@@ -98,14 +92,18 @@ static void race_limits(char *memory, int64_t bytes, kvmill_pool *pool,
         race[i] = bench_contender(kind->name, run_limit_read, &readings[i], pool);
     }
     for (int i = 0; i < COPIES; i++) {
-        each[i] = (struct limit_copy){
-            {memory, memory + bytes / 2, (size_t)size / 2, pool}, copies[i], bytes / 2};
-        race[READINGS + i] = bench_contender(names[i], run_limit_copy, &each[i], pool);
+        each[i] = (struct limit_copy){{memory, memory + bytes / 2, (size_t)size / 2, pool},
+                                      kinds_of_copying[i].copy,
+                                      bytes / 2};
+        race[READINGS + i] =
+            bench_contender(kinds_of_copying[i].name, run_limit_copy, &each[i], pool);
     }
     bench_time(results, race, READINGS + COPIES, seconds_per_race);
     for (int i = 0; i < READINGS + COPIES; i++) { /* a copy moves half as many bytes */
+        char what[64];
+        snprintf(what, sizeof what, "%s%s", i < READINGS ? "" : "copy, ", race[i].name);
         struct bench_result *result =
-            add_limit(results, race[i].name, pool, race[i].median, (double)size, 0);
+            add_limit(results, what, pool, race[i].median, (double)size, 0);
         result->spread = race[i].spread;
     }
     struct adder adder;

@@ -75,8 +75,9 @@ static bool race_in_place(struct bench *bench, const struct run_size *size, stru
 }
 
 static bool race_functional(struct bench *bench, const struct run_size *size, struct error *error) {
-    struct bench_case each = {
-        .seconds = 2 * bench->teams * seconds_per_case, .rivals = rival_rows, .rival_count = 3};
+    struct bench_case each = {.seconds = 2 * bench->teams * seconds_per_case,
+                              .rivals = rival_rows,
+                              .rival_count = COPIES};
     if (!scene_open(&bench->scene, bench->spec, size, 0, false, error))
         return false;
     snprintf(each.what, sizeof each.what, "%s, functional, %" PRId64 " MiB",

@@ -38,7 +38,7 @@ bool bench_open_half(struct attention_bench *bench, struct error *error) {
                      false, error) ||
         !scene_plan(&bench->half, STEP_RUN, &options, &bench->half_plan, error))
         return false;
-    bench_kernel_in_plan(bench->half_plan.plan, &write_words, kernel);
+    bench_kernel_in_plan(bench->half_plan.plan, &write_words, 0, kernel);
     bench->has_half = strncmp(kernel, "kvmill_portable", 15) != 0;
     return true;
 }
@@ -74,7 +74,7 @@ bool bench_store(struct attention_bench *bench, const struct run_size *size, str
                               .seconds = seconds_per_race,
                               .is_right = scene_check,
                               .rivals = codes ? rival_half : rival_store,
-                              .rival_count = codes ? 1 : 2,
+                              .rival_count = codes ? 1 : COPIES,
                               .others = codes ? halves : NULL,
                               .bars = {bar, bar},
                               .compares = true,

@@ -15,7 +15,7 @@ static bool race_writes(struct bench *bench, const struct run_size *size, struct
                               .words = &cells_words,
                               .seconds = seconds_per_case,
                               .rivals = rival_write,
-                              .rival_count = 2};
+                              .rival_count = COPIES};
     snprintf(each.what, sizeof each.what, "%.60s, %" PRId64 " rows to %" PRId64 " cells",
              bench_purpose(bench, "WriteRows"), size->tokens, size->positions);
     return scene_open(&bench->scene, bench->spec, size, write_rows_scene_op.rotation, false,

@@ -95,6 +95,11 @@ void limit_nontemporal_pages(const struct copy *copy) {
     run(copy, pick(stream_pages, stream_512_pages));
 }
 
+const struct kind_of_copying kinds_of_copying[COPIES] = {
+    {"memcpy", limit_memcpy},
+    {"nontemporal", limit_nontemporal},
+    {"nontemporal x4", limit_nontemporal_pages}};
+
 void limit_copy_rows(const struct copy_rows *copy) {
     copy_function *row = copy->bytes % 64 == 0 ? pick(copy_plain, copy_row_512) : copy_plain;
     for (int64_t t = 0; t < copy->tokens; t++)

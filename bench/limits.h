@@ -29,6 +29,13 @@ void limit_nontemporal(const struct copy *copy);
 /* The same, with four streams, one page each. */
 void limit_nontemporal_pages(const struct copy *copy);
 
+/* The ways to copy that a bench tries; the fastest depends on the machine. */
+enum { COPIES = 3 };
+extern const struct kind_of_copying {
+    const char *name;
+    void (*copy)(const struct copy *copy);
+} kinds_of_copying[COPIES];
+
 /* Copies rows of `bytes` from [tokens][heads] to any place.  If `bytes` is no multiple of 64, each
    row is one memcpy. */
 struct copy_rows {

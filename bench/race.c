@@ -45,7 +45,7 @@ struct bench_result *bench_add(struct bench *bench, const char *what, enum scene
     struct bench_result *result = bench_results_add(bench->results);
     snprintf(result->what, sizeof result->what, "%s", what);
     bench_kernel_in_plan(bench->plans[step == STEP_STORE ? STEP_RUN : step].plan, words,
-                         result->kernel);
+                         bench->query_rows, result->kernel);
     result->threads = kvmill_pool_threads(bench->pools[team]);
     result->seconds = seconds;
     return result;

@@ -19,8 +19,9 @@ struct bench {
     struct owned_plan plans[SCENE_STEPS];
     kvmill_pool *pools[TEAMS];
     int teams;
-    const char *cap; /* best instruction set that kernels may use; NULL: any */
-    const char *isa; /* instruction set of peaks; NULL: any */
+    const char *cap;    /* best instruction set that kernels may use; NULL: any */
+    const char *isa;    /* instruction set of peaks; NULL: any */
+    int64_t query_rows; /* that share a kv head in a decode step; 0: not known */
 };
 
 /* Creates pools of one thread and of all threads.  Close the bench also after a failure. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "results.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void bench_time(struct bench_results *results, struct contender *contenders, int count,
@@ -68,14 +70,23 @@ const struct kernel_words decode_words = {"; attend with ", false},
                           store_words = {"store with ", false}, keep_words = {"keep with ", false},
                           gather_words = {": with ", false}, apply_words = {"apply with ", false};
 
+/* Returns how many query rows the kernel is for whose symbol begins the text. */
+static int64_t rows_of_symbol(const char *text) {
+    const char *end = text + strcspn(text, " ,");
+    for (const char *at = text; at + 2 < end; at++)
+        if (at[0] == '_' && at[1] == 'r' && isdigit((unsigned char)at[2]))
+            return atoll(at + 2);
+    return INT64_MAX;
+}
+
 /* The plan's text has symbols, separated by ", ", up to the next " (". */
-void bench_kernel_in_plan(const kvmill_plan *plan, const struct kernel_words *words,
+void bench_kernel_in_plan(const kvmill_plan *plan, const struct kernel_words *words, int64_t rows,
                           char kernel[SYMBOL_SIZE]) {
     char text[4096];
     kvmill_plan_describe(plan, text, sizeof text);
     const char *at = strstr(text, words->words);
     at = at != NULL ? at + strlen(words->words) : "";
-    while (words->last && at[strcspn(at, " ,")] == ',')
+    while ((words->last || rows_of_symbol(at) < rows) && at[strcspn(at, " ,")] == ',')
         at += strcspn(at, " ,") + 2;
     snprintf(kernel, SYMBOL_SIZE, "%.*s", (int)strcspn(at, " ,"), at);
 }

@@ -64,16 +64,16 @@ double bench_ratio(const struct bench_result *result);
 /* Returns "ok" or "below", or "" if there is no bar. */
 const char *bench_verdict(const struct bench_result *result);
 
-/* Where a plan's description names the kernel: after these words, as the first of a list or as the
-   last. */
+/* Where a plan's description names the kernel: after these words, as one of a list.  That is the
+   last one, or the first one for at least so many query rows; 0: for any. */
 struct kernel_words {
     const char *words;
     bool last;
 };
-void bench_kernel_in_plan(const kvmill_plan *plan, const struct kernel_words *words,
+void bench_kernel_in_plan(const kvmill_plan *plan, const struct kernel_words *words, int64_t rows,
                           char kernel[SYMBOL_SIZE]);
 
-/* If several kernels attend, decoding runs the smallest and a prompt the largest. */
+/* If several kernels attend, decoding runs the smallest that has room, and a prompt the largest. */
 extern const struct kernel_words decode_words, prefill_words, write_words, cells_words, read_words,
     score_words, select_words, summarise_words, store_words, keep_words, gather_words, apply_words;
 

@@ -62,19 +62,13 @@ static void run_copying(struct rival *rival) {
 
 static void make_copy(struct rival *rival, struct scene_call *call, int i, int to, int from,
                       int64_t bytes) {
-    static const struct {
-        const char *name;
-        void (*copy)(const struct copy *copy);
-    } copies[] = {{"memcpy", limit_memcpy},
-                  {"nontemporal", limit_nontemporal},
-                  {"nontemporal x4", limit_nontemporal_pages}};
-    *rival = (struct rival){.name = copies[i].name,
+    *rival = (struct rival){.name = kinds_of_copying[i].name,
                             .call = call,
                             .run = run_copying,
                             .to = to,
                             .from = from,
                             .bytes = bytes,
-                            .copy = copies[i].copy};
+                            .copy = kinds_of_copying[i].copy};
 }
 
 void rival_store(struct rival *rival, struct scene_call *call, int i) {

@@ -24,15 +24,16 @@ struct rival {
 /* Makes rival i of a kind. */
 typedef void rival_maker(struct rival *rival, struct scene_call *call, int i);
 
-rival_maker rival_read;      /* reads memory that no call has used lately; by kinds_of_reading */
-rival_maker rival_add;       /* multiplies and adds */
-rival_maker rival_read_back; /* memcpy, nontemporal: from a cache to keys */
-rival_maker rival_append;    /* memcpy, nontemporal: a flow's new keys */
-rival_maker rival_store;     /* memcpy, nontemporal: activations of K and V, to the cache */
-rival_maker rival_write;     /* memcpy, nontemporal: rows, to the cache */
-rival_maker rival_rows;      /* memcpy, nontemporal, nontemporal x4: what a TensorScatter reads */
-rival_maker rival_gather;    /* memcpy: as many bytes as a gather moves */
-rival_maker rival_touch;     /* reads and writes the lines that a scatter's updates touch */
+rival_maker rival_read; /* reads memory that no call has used lately; by kinds_of_reading */
+rival_maker rival_add;  /* multiplies and adds */
+rival_maker
+    rival_read_back;      /* copies from a cache to keys; this and the next by kinds_of_copying */
+rival_maker rival_append; /* copies a flow's new keys */
+rival_maker rival_store;  /* copies activations of K and V to the cache */
+rival_maker rival_write;  /* copies rows to the cache */
+rival_maker rival_rows;   /* copies what a TensorScatter reads */
+rival_maker rival_gather; /* memcpy: as many bytes as a gather moves */
+rival_maker rival_touch;  /* reads and writes the lines that a scatter's updates touch */
 
 /* Functions of contenders: run a rival; run a call on the next memory. */
 void run_rival(void *rival, int64_t k);

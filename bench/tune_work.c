@@ -37,7 +37,7 @@ bool tune_problem_kernel(const struct tune_problem *problem, const struct spec *
                             problem->kind->in_place, error) &&
                 scene_plan(scene, problem->kind->step, &options, &plan, error);
     if (done)
-        bench_kernel_in_plan(plan.plan, problem->kind->kernel, symbol);
+        bench_kernel_in_plan(plan.plan, problem->kind->kernel, 0, symbol);
     owned_plan_close(&plan);
     scene_close(scene);
     free(scene);

@@ -617,8 +617,8 @@ accumulate_strip_2(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_3_1 = broadcast(w->grow[r + 3]) * load_f32(w->sum[r + 3] + v + 16);
     for (int64_t next = 0; next < n; next += 8) {
         if (r == 0) {
-            fetch_key_lines(w, 32 + (v / 32 * 8 + next / 8) * 4, 4, 1);
-            fetch_value_lines(w, 32 + (v / 32 * 8 + next / 8) * 4, 4, 1);
+            fetch_key_lines(w, 32 + (v / 64 * 8 + next / 8) * 4, 4, 1);
+            fetch_value_lines(w, 32 + (v / 64 * 8 + next / 8) * 4, 4, 1);
         }
         const struct run run = w->value_run[next / 8];
         for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {

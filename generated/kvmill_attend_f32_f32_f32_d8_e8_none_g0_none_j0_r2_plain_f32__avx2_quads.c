@@ -477,8 +477,8 @@ accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
     for (int64_t next = 0; next < n; next += 8) {
         if (r == 0) {
-            fetch_key_lines(w, 16 + (v / 8 * 4 + next / 8) * 4, 4, 1);
-            fetch_value_lines(w, 16 + (v / 8 * 4 + next / 8) * 4, 4, 1);
+            fetch_key_lines(w, 16 + (v / 32 * 4 + next / 8) * 4, 4, 1);
+            fetch_value_lines(w, 16 + (v / 32 * 4 + next / 8) * 4, 4, 1);
         }
         const struct run run = w->value_run[next / 8];
         for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {

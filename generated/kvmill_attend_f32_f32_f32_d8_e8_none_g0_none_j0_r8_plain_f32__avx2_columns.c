@@ -557,8 +557,8 @@ accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_5_0 = broadcast(w->grow[r + 5]) * load_f32(w->sum[r + 5] + v);
     for (int64_t next = 0; next < n; next += 8) {
         if (r == 0) {
-            fetch_key_lines(w, 32 + (v / 8 * 8 + next / 8) * 4, 4, 1);
-            fetch_value_lines(w, 32 + (v / 8 * 8 + next / 8) * 4, 4, 1);
+            fetch_key_lines(w, 32 + (v / 16 * 8 + next / 8) * 4, 4, 1);
+            fetch_value_lines(w, 32 + (v / 16 * 8 + next / 8) * 4, 4, 1);
         }
         const struct run run = w->value_run[next / 8];
         for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {

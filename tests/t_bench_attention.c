@@ -120,13 +120,11 @@ TEST(huge_pages) {
 TEST(limits) {
     static _Alignas(4096) char from[40000], to[40000];
     kvmill_pool *pool = pool_of(3);
-    void (*const copies[])(const struct copy *) = {limit_memcpy, limit_nontemporal,
-                                                   limit_nontemporal_pages};
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = (char)(i * 31 >> 3);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < COPIES; i++) {
         memset(to, 0, sizeof to);
-        copies[i](&(struct copy){to, from, sizeof from, pool});
+        kinds_of_copying[i].copy(&(struct copy){to, from, sizeof from, pool});
         ok(memcmp(to, from, sizeof from) == 0, "copy number %d copies all", i);
     }
     for (int i = 0; i < READINGS; i++)
@@ -175,12 +173,12 @@ static double or_else(const char *words, const char *key, double otherwise) {
 
 /* Returns the geometry of llama-3.1-8b with the changes in `words`, the format first. */
 static struct kvmill_cache_geometry geometry_of(const char *words) {
-    static const char *const formats[] = {"float16", "int8", "int4"};
-    static const int elements[] = {KVMILL_F16, KVMILL_I8, KVMILL_I4};
+    static const char *const formats[] = {"float16", "int8", "int4", "q8_0", "q4_0"};
+    static const int elements[] = {KVMILL_F16, KVMILL_I8, KVMILL_I4, KVMILL_Q8_0, KVMILL_Q4_0};
     char format[16];
     int group = (int)number_in(words, "group"), dim = (int)or_else(words, "dim", 128);
     sscanf(words, "%15s", format);
-    int element = elements[place_of(format, formats, 3)];
+    int element = elements[place_of(format, formats, 5)];
     struct kvmill_cache_geometry g = {.causal = strstr(words, " free") == NULL,
                                       .activation = KVMILL_F16,
                                       .heads = (int)or_else(words, "heads", 32),

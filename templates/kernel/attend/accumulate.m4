@@ -42,10 +42,10 @@ m4_define(«_km_accumulate_strip», «km_product(«accumulate_strip_$1»,
     «left», «broadcast(km_weight)»,
     «right», «km_value_vector»,
     «end», «store_f32(w->sum[r + R] + _km_dim(V), km_named(s, R, V))»,
-    «before», «km_fetch_before_strip($1)»,
+    «before», «km_fetch_before_strip(km_strip)»,
     «values», _km_values_lie,
-    «fetch», «km_fetch_strip($1)»,
-    «trickle», «km_fetch_row_of_strip($1)»)»)
+    «fetch», «km_fetch_strip(km_strip)»,
+    «trickle», «km_fetch_row_of_strip(km_strip)»)»)
 
 m4_define(«km_scale_weights», «km_if(km_folded, «/* The weights of a tile, times the scales of each group.  */
 km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
@@ -59,7 +59,8 @@ km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
 »)»)
 
 m4_dnl km_fetch_strip(VECTORS) -- prefetching before a run of rows.  In the first tile, each strip fetches its share;
-m4_dnl its first strip also fetches the rows INNER ahead.
+m4_dnl its first strip also fetches the rows INNER ahead.  Strips have VECTORS vectors; the last one, which may be
+m4_dnl shorter, fetches as much as the others.
 m4_dnl km_fetch_row_of_strip(VECTORS) -- prefetching at each row, if the share of a run would be many lines, because
 m4_dnl memory would be idle between bursts.
 m4_dnl km_fetch_before_strip(VECTORS) -- with dims in the lanes and many rows, each strip of each tile fetches its share

@@ -65,9 +65,9 @@ m4_define(«_km_half_strip», «km_product(«accumulate_strip_$1»,
     «left», «broadcast_twice(w->weight[R][k])»,
     «right», «_km_half_value(V)»,
     «end», «add_halves(w->sum[r + R] + _km_half_dim(V), w->grow[r + R], km_named(s, R, V))»,
-    «before», «km_fetch_before_strip(m4_eval($1 * 2))»,
+    «before», «km_fetch_before_strip(m4_eval(km_strip * 2))»,
     «values», _km_values_lie,
-    «fetch», «km_fetch_strip(m4_eval($1 * 2))»)
+    «fetch», «km_fetch_strip(m4_eval(km_strip * 2))»)
 »)
 m4_define(«_km_half_strips», «km_unroll_values«»m4_dnl
     for (; _km_half_dim(($1 - 1)) < VALUE_DIM; v += m4_eval($1 * km_halves_of_vector))

@@ -1,0 +1,85 @@
+/* Does a kernel that attends fetch each line of keys and of values once?  fetches.test compiles
+   this with a generated kernel: SOURCE is its file, SYMBOL its name, KEY_BYTES and VALUE_BYTES are
+   the bytes of a row.
+
+   SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+static void fetched(const void *address);
+#define __builtin_prefetch(ADDRESS, ...) fetched(ADDRESS)
+#include SOURCE
+
+enum { POSITIONS = 512, PAGE = 16, AHEAD = 128, LINE = 64, STRIDE = 2048, SCALES = 64 };
+
+/* How often each line of a row was fetched. */
+static struct side {
+    int times[POSITIONS][STRIDE / LINE];
+    int bytes;
+} sides[] = {{.bytes = KEY_BYTES}, {.bytes = VALUE_BYTES}};
+
+static unsigned char *memory[2]; /* of keys, of values */
+
+static void fetched(const void *address) {
+    for (int i = 0; i < 2; i++) {
+        size_t at = (size_t)((const unsigned char *)address - memory[i]);
+        if (at < (size_t)POSITIONS * STRIDE)
+            sides[i].times[at / STRIDE][at % STRIDE / LINE]++;
+    }
+}
+
+/* The first rows were fetched by the call before.  At the end the last row stands for those that do
+ * not exist. */
+static int is_fetched_once(const struct side *side, int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; row++)
+        for (int line = 0; line < STRIDE / LINE; line++)
+            if (side->times[row][line] != (line * LINE < side->bytes)) {
+                printf("row %d, line %d: %d times\n", (int)row, line, side->times[row][line]);
+                return 0;
+            }
+    return 1;
+}
+
+static void attend(const struct kvmill_extent *extents) {
+    const struct kvmill_attend_shape *shape = SYMBOL.shape;
+    unsigned char *query = calloc(POSITIONS, STRIDE), *scales = calloc(POSITIONS, SCALES);
+    struct kvmill_query_row row[128];
+    for (int r = 0; r < shape->rows; r++)
+        row[r] = (struct kvmill_query_row){
+            .query = query, .output = query + STRIDE, .last = POSITIONS, .sink = -INFINITY};
+    struct kvmill_attend problem = {
+        .shape = shape,
+        .row = row,
+        .rows = shape->rows,
+        .key = memory[0],
+        .value = memory[1],
+        .key_scale = scales,
+        .value_scale = scales,
+        .key_stride = STRIDE,
+        .value_stride = STRIDE,
+        .key_scale_stride = SCALES,
+        .value_scale_stride = SCALES,
+        .extent = extents,
+        .count = POSITIONS,
+        .scale = 1,
+        .begin = 1,
+        .end = 1,
+        .workspace = aligned_alloc(64, (size_t)(shape->workspace + 63) / 64 * 64)};
+    SYMBOL.run(&problem, 0, 1);
+    free(problem.workspace);
+    free(query);
+    free(scales);
+}
+
+int main(void) {
+    const struct kvmill_extent one[] = {{0, POSITIONS}, {0, 0}};
+    for (int i = 0; i < 2; i++)
+        memory[i] = calloc(POSITIONS, STRIDE);
+    attend(one);
+    return !is_fetched_once(&sides[0], AHEAD, POSITIONS - 1) ||
+           !is_fetched_once(&sides[1], AHEAD, POSITIONS - 1);
+}

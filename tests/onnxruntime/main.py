@@ -205,9 +205,8 @@ def scatter_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> Non
 # ---- Refusals ----
 
 
-def refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
-    model = step_model(8, 2, 64)
-    session = open_session(model)
+def run_refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
+    session = open_session(step_model(8, 2, 64))
     good = step_arrays(np.random.default_rng([seed, 8]), 2, 1, 16)
 
     def at_run(words: str, **changed: np.ndarray) -> None:
@@ -233,6 +232,10 @@ def refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> Non
          {"past_V": good["past_V"][:, :, :15], "nonpad": np.array([1, 15])}),
     ):
         tap.run(f"{name}: refused in a run, and nothing written: {what}", partial(at_run, words, **changed))
+
+
+def session_refusal_tests(tap: Tap, name: str, open_session: Callable) -> None:
+    model = step_model(8, 2, 64)
     for what, words, entries in (
         ("a pack that is not there", "libnone.so: cannot open", {"packs": "/nowhere/libnone.so"}),
         ("no pack", 'packs: "pack.c"; accepted: paths of the form', {"packs": "pack.c"}),
@@ -373,7 +376,7 @@ def quick_tests(tap: Tap, seed: int, fault: str) -> None:
     for name, open_session in SIDES.items():
         step_tests(tap, seed, name, open_session)
         same_bits_tests(tap, seed, name, open_session)
-        refusal_tests(tap, seed, name, open_session)
+        run_refusal_tests(tap, seed, name, open_session)
 
 
 def all_tests(tap: Tap, seed: int) -> None:
@@ -385,7 +388,8 @@ def all_tests(tap: Tap, seed: int) -> None:
         step_tests(tap, seed, name, open_session)
         model_tests(tap, seed, name, open_session)
         same_bits_tests(tap, seed, name, open_session)
-        refusal_tests(tap, seed, name, open_session)
+        run_refusal_tests(tap, seed, name, open_session)
+        session_refusal_tests(tap, name, open_session)
     group_query_tests(tap, seed, provider_session)
     group_query_claim_tests(tap)
     pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"])

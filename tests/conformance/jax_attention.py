@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -281,6 +282,15 @@ def by_name(rng: np.random.Generator) -> None:
     assert (found["cache"][:, 0, 0, 1:4] == key).all() and (cache == 1).all()
 
 
+def guided(rng: np.random.Generator) -> None:
+    """The program of the guide, as it stands."""
+    page = Path(__file__).parents[2] / "doc" / "guide" / "jax.md"
+    names: dict[str, Any] = {}
+    exec(page.read_text().split("```python\n")[1].split("```")[0], names)
+    assert names["outputs"].shape == names["query"].shape and names["position"] == 10
+    close(names["outputs"], np.ones(names["query"].shape), 1)
+
+
 # ---- Transformations ----
 
 
@@ -430,6 +440,7 @@ def run_all(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
         ("an int8 cache, mapped, in a scan, in place", decodes_codes),
         ("stores around the end, in place of what is donated", stores),
         ("an op by its name", by_name),
+        ("the guide's loop", guided),
         ("vmap", mapped),
         ("differentiation is refused", not_differentiated),
         ("threads, of which the first makes the plan", at_a_time),

@@ -158,14 +158,38 @@ OrtStatus *node_share(const struct node_run *run, int64_t bytes, int64_t parts,
     return loop.status;
 }
 
-OrtStatus *node_run_op(const struct node_run *run, const struct node_op *op,
-                       const DLTensor *const *given) {
-    const kvmill_plan *plan;
+/* Finds the plan of an op for these tensors. */
+static OrtStatus *plan_of_op(const struct node_run *run, const struct node_op *op,
+                             const DLTensor *const *given, const kvmill_plan **plan) {
     uint64_t outputs = 0;
     for (int i = 0; i < op->tensors; i++)
         if (node_op_gives(op, i) && given[i] != NULL)
             outputs |= (uint64_t)1 << i;
-    OrtStatus *status = find_plan(run->node, op, given, outputs, &plan);
+    return find_plan(run->node, op, given, outputs, plan);
+}
+
+OrtStatus *node_check_op(const struct node_run *run, const struct node_op *op,
+                         const DLTensor *const *given) {
+    const kvmill_plan *plan;
+    struct workspaces *all = &run->node->workspaces;
+    OrtStatus *status = plan_of_op(run, op, given, &plan);
+    if (status != NULL)
+        return status;
+    struct workspace *workspace = workspace_take(all, kvmill_plan_workspace_size(plan));
+    kvmill_call call;
+    kvmill_error error;
+    if (workspace == NULL)
+        return runtime_fail(ORT_IS_FAILED, "out of memory for a workspace");
+    status = runtime_refuse(
+        kvmill_begin(&call, plan, given, (size_t)op->tensors, workspace->memory, &error), &error);
+    workspace_give_back(all, workspace);
+    return status;
+}
+
+OrtStatus *node_run_op(const struct node_run *run, const struct node_op *op,
+                       const DLTensor *const *given) {
+    const kvmill_plan *plan;
+    OrtStatus *status = plan_of_op(run, op, given, &plan);
     return status != NULL ? status : node_run_plan(run, op, plan, given);
 }
 

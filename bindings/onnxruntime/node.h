@@ -118,11 +118,13 @@ kvmill_status node_try(const struct node *node, const struct known_tensor *input
 OrtStatus *node_compute(struct node *node, OrtKernelContext *context);
 
 /* The first runs a plan on tensors; the second finds the plan of an op for the tensors, and runs
-   it. */
+   it; the third only checks the tensors, as such a run does. */
 OrtStatus *node_run_plan(const struct node_run *run, const struct node_op *op,
                          const kvmill_plan *plan, const DLTensor *const *given);
 OrtStatus *node_run_op(const struct node_run *run, const struct node_op *op,
                        const DLTensor *const *given);
+OrtStatus *node_check_op(const struct node_run *run, const struct node_op *op,
+                         const DLTensor *const *given);
 
 /* Runs parts, each of which may run on any thread; on the runtime's threads if `bytes`, read and
    written, are many. */

@@ -232,17 +232,20 @@ static bool is_one_step(const DLTensor *const *given) {
     return same;
 }
 
-static OrtStatus *store(struct node_run *run, int side) {
+typedef OrtStatus *(*op_action)(const struct node_run *run, const struct node_op *op,
+                                const DLTensor *const *given);
+
+static OrtStatus *store(const struct node_run *run, int side, op_action act) {
     const DLTensor *const given[KVMILL_TENSOR_SCATTER_TENSORS] = {
         run->given[KVMILL_ATTENTION_PAST_KEY + side],
         run->given[KVMILL_ATTENTION_K + side],
         run->given[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES],
         run->given[KVMILL_ATTENTION_PRESENT_KEY + side],
     };
-    return node_run_op(run, &tensor_scatter_op, given);
+    return act(run, &tensor_scatter_op, given);
 }
 
-static OrtStatus *attend(struct node_run *run) {
+static OrtStatus *attend(const struct node_run *run, op_action act) {
     const DLTensor *given[KVMILL_ATTENTION_TENSORS] = {
         [KVMILL_ATTENTION_Q] = run->given[KVMILL_ATTENTION_Q],
         [KVMILL_ATTENTION_K] = run->given[KVMILL_ATTENTION_PRESENT_KEY],
@@ -251,16 +254,22 @@ static OrtStatus *attend(struct node_run *run) {
         [KVMILL_ATTENTION_NONPAD_KV_SEQLEN] = run->given[KVMILL_ATTENTION_NONPAD_KV_SEQLEN],
         [KVMILL_ATTENTION_Y] = run->given[KVMILL_ATTENTION_Y],
     };
-    return node_run_op(run, &attention_op, given);
+    return act(run, &attention_op, given);
 }
 
+static OrtStatus *three_nodes(const struct node_run *run, op_action act) {
+    OrtStatus *status = store(run, 0, act);
+    if (status == NULL)
+        status = store(run, 1, act);
+    return status != NULL ? status : attend(run, act);
+}
+
+/* All is checked before the first store, which may write to the caller's cache. */
 static OrtStatus *run_step(struct node_run *run, const kvmill_plan *plan) {
     if (is_one_step(run->given))
         return node_run_plan(run, &step_op, plan, run->given);
-    OrtStatus *status = store(run, 0);
-    if (status == NULL)
-        status = store(run, 1);
-    return status != NULL ? status : attend(run);
+    OrtStatus *status = three_nodes(run, node_check_op);
+    return status != NULL ? status : three_nodes(run, node_run_op);
 }
 
 static int64_t work_of_step(const DLTensor *const *given) {

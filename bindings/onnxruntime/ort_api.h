@@ -139,7 +139,9 @@ struct ort_api {
     OrtStatus *(*GetValueInfoTypeInfo)(const OrtValueInfo *value, const OrtTypeInfo **out);
     void *unused_291[6];
     const char *(*GetKeyValue)(const OrtKeyValuePairs *pairs, const char *key);
-    void *unused_298[2];
+    void (*GetKeyValuePairs)(const OrtKeyValuePairs *pairs, const char *const **keys,
+                             const char *const **values, size_t *count);
+    void *unused_299[1];
     void (*ReleaseKeyValuePairs)(OrtKeyValuePairs *pairs);
     void *unused_301[6];
     unsigned (*HardwareDevice_Type)(const OrtHardwareDevice *device);

@@ -9,15 +9,48 @@ extern const kvmill_pack KVMILL_ORT_PACK; /* in this library */
 
 /* ---- Entries ---- */
 
-/* The runtime puts the provider's name in lower case before the names of its options. */
+/* What precedes the names of options: the runtime puts the provider's name in lower case before
+   those of the provider. */
+static const char *const prefixes[] = {"ep.kvmillexecutionprovider.", "kvmill."};
+
+enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
+
 static const char *value_of(const OrtKeyValuePairs *entries, const char *name) {
-    char option[96], entry[64];
+    const char *value = NULL;
+    char key[96];
     if (entries == NULL) /* older runtimes give kernels no entries */
         return NULL;
-    snprintf(option, sizeof option, "ep.kvmillexecutionprovider.%s", name);
-    snprintf(entry, sizeof entry, "kvmill.%s", name);
-    const char *value = ort->GetKeyValue(entries, option);
-    return value != NULL ? value : ort->GetKeyValue(entries, entry);
+    for (int i = 0; value == NULL && i < PREFIXES; i++) {
+        snprintf(key, sizeof key, "%s%s", prefixes[i], name);
+        value = ort->GetKeyValue(entries, key);
+    }
+    return value;
+}
+
+static bool is_option(const char *name) {
+    static const char *const names[] = {"packs", "math", "make_kernels", "make_seconds",
+                                        "portable"};
+    bool known = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        known = known || strcmp(name, names[i]) == 0;
+    return known;
+}
+
+/* Refuses a name of an option that is none, such as a misspelt one. */
+static OrtStatus *check_names(const OrtKeyValuePairs *entries) {
+    const char *const *keys = NULL, *const *values = NULL;
+    size_t count = 0;
+    if (entries != NULL)
+        ort->GetKeyValuePairs(entries, &keys, &values, &count);
+    for (size_t i = 0; i < count * PREFIXES; i++) {
+        const char *key = keys[i / PREFIXES], *prefix = prefixes[i % PREFIXES];
+        if (strncmp(key, prefix, strlen(prefix)) == 0 && !is_option(key + strlen(prefix)))
+            return runtime_fail(ORT_IS_INVALID_ARGUMENT,
+                                "\"%.80s\" is no option; accepted: packs, math, make_kernels, "
+                                "make_seconds, portable",
+                                key + strlen(prefix));
+    }
+    return NULL;
 }
 
 static OrtStatus *read_flag(const OrtKeyValuePairs *entries, const char *name, bool *flag) {
@@ -93,7 +126,9 @@ static OrtStatus *read_packs(const OrtKeyValuePairs *entries, struct packs *pack
 
 OrtStatus *settings_take(struct settings *settings, struct making *making,
                          OrtKeyValuePairs *entries) {
-    OrtStatus *status = read_packs(entries, &settings->packs);
+    OrtStatus *status = check_names(entries);
+    if (status == NULL)
+        status = read_packs(entries, &settings->packs);
     if (status == NULL)
         status = read_flag(entries, "portable", &settings->portable);
     if (status == NULL)

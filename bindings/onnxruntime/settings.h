@@ -34,8 +34,8 @@ struct making {
     int seconds;
 };
 
-/* Reads the entries, and releases them.  Fails for a pack that cannot be used and for invalid
-   values.  making: NULL if the caller makes no kernels. */
+/* Reads the entries, and releases them.  Fails for a pack that cannot be used, for invalid values,
+   and for names of options that there are not.  making: NULL if the caller makes no kernels. */
 OrtStatus *settings_take(struct settings *settings, struct making *making,
                          OrtKeyValuePairs *entries);
 

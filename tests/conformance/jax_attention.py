@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -88,7 +89,7 @@ class Drawn:
             lengths = rng.integers(0, queries + 1, batch).astype(np.int32)
             self._see("query_seq_lengths", lengths, i < lengths[:, None, None, None])
         if rng.random() < 0.3:
-            self.named["scale"] = 0.25
+            self.named["scale"] = np.float32(0.25)
 
     def _see(self, name: str, value: Any, seen: np.ndarray) -> None:
         self.named[name] = value
@@ -281,11 +282,20 @@ def by_name(rng: np.random.Generator) -> None:
     assert (found["cache"][:, 0, 0, 1:4] == key).all() and (cache == 1).all()
 
 
+def guided(rng: np.random.Generator) -> None:
+    """The program of the guide, as it stands."""
+    page = Path(__file__).parents[2] / "doc" / "guide" / "jax.md"
+    names: dict[str, Any] = {}
+    exec(page.read_text().split("```python\n")[1].split("```")[0], names)
+    assert names["outputs"].shape == names["query"].shape and names["position"] == 10
+    close(names["outputs"], np.ones(names["query"].shape), 1)
+
+
 # ---- Transformations ----
 
 
 def mapped(rng: np.random.Generator) -> None:
-    """Over what differs, in one call; over what all sequences share, in a loop."""
+    """Over what differs, in one call; over what all sequences share, in a loop; over nothing."""
     query, key, value = normal(rng, 3, 2, 4, 4, 32), normal(rng, 3, 2, 9, 2, 32), normal(rng, 2, 9, 2, 32)
     sinks = normal(rng, 3, 4)
     ours, theirs = kvmill_jax.dot_product_attention, jax.nn.dot_product_attention
@@ -297,6 +307,8 @@ def mapped(rng: np.random.Generator) -> None:
         close(some[i], plain(query[0], key[i], value), 5)
         close(nested[i], causal(query[i], key[i], value), 5)
         close(by_sinks[i], ours(query[0], key[0], value, sinks=sinks[i]), 5)
+    over_nothing = jax.vmap(jax.vmap(ours, (0, None, None)), (0, None, None))
+    assert jax.jit(over_nothing)(query[None, :0], key[0], value).shape == (1, 0, *query.shape[1:])
 
 
 def not_differentiated(rng: np.random.Generator) -> None:
@@ -306,6 +318,8 @@ def not_differentiated(rng: np.random.Generator) -> None:
         "dot_product_attention": lambda q: kvmill_jax.dot_product_attention(q, key, key),
         "decode_step": lambda q: kvmill_jax.decode_step(q, q, q, *caches, 0)[0],
         "store": lambda q: kvmill_jax.store(caches[0], q, 0),
+        "attend": lambda q: kvmill_jax.attend(q, key, key, 5),
+        "cache_step": lambda q: kvmill_jax.cache_step(q, q, q, jnp.zeros((1, 8, 2, 2, 16)), None, 0)[0],
     }
     for name, function in functions.items():
         words = f"kvmill.jax.{name} cannot be differentiated"
@@ -343,6 +357,7 @@ def refusals(rng: np.random.Generator) -> None:
     query, key = normal(rng, 2, 3, 4, 16), normal(rng, 2, 5, 2, 16)
     attend = kvmill_jax.dot_product_attention
     cache = jnp.zeros((2, 8, 2, 16))
+    codes, scales = cache.astype("int8"), jnp.ones((2, 8, 2, 3))
     rows = [
         ("implementation is 'cudnn'; accepted: None", lambda: attend(query, key, key, implementation="cudnn")),
         ("query.dtype is int32; accepted: float32", lambda: attend(query.astype(int), key, key)),
@@ -350,13 +365,22 @@ def refusals(rng: np.random.Generator) -> None:
         ("value.shape is (2, 4, 2, 16); accepted: (2, 5, 2, E)", lambda: attend(query, key, key[:, 1:])),
         ("a multiple of 2 heads", lambda: attend(query[:, :, :3], key, key)),
         ("local_window_size is -1", lambda: attend(query, key, key, local_window_size=-1)),
+        ("local_window_size is 2.5", lambda: attend(query, key, key, local_window_size=2.5)),
+        ("local_window_size is (1, 2, 3)", lambda: attend(query, key, key, local_window_size=(1, 2, 3))),
         ("mask.dtype is float32; accepted: bool", lambda: attend(query, key, key, mask=jnp.ones((1, 1, 3, 5)))),
         ("bias.shape is (1, 3, 3, 5)", lambda: attend(query, key, key, bias=jnp.ones((1, 3, 3, 5)))),
         ("scale is 0; accepted", lambda: attend(query, key, key, scale=0)),
+        ("scale is -0.5; accepted", lambda: attend(query, key, key, scale=-0.5)),
+        ("scale is nan; accepted", lambda: attend(query, key, key, scale=np.nan)),
+        ("accepted: None, a finite number", lambda: jax.jit(lambda s: attend(query, key, key, scale=s))(0.5)),
         ("key_value_seq_lengths.shape is (3,)", lambda: attend(query, key, key, key_value_seq_lengths=np.ones(3, int))),
         ("write_indices.dtype is float32", lambda: kvmill_jax.store(cache, key, 0.5)),
         ("update.shape is (2, 3, 4, 16); accepted: (2, rows, 2, 16)", lambda: kvmill_jax.store(cache, query, 0)),
         ("key_scale is None; accepted: scales", lambda: kvmill_jax.attend(query, *[cache.astype("int8")] * 2, 5)),
+        ("past_cache.dtype is int4; accepted: types of 8 bits", lambda: kvmill_jax.store(*[cache.astype("int4")] * 2, 0)),
+        ("key.shape is (2, 5, 2, 15); accepted: rows of 16", lambda: kvmill_jax.attend(query, key[..., 1:], key, 5)),
+        ("key_scale.shape is (2, 8, 2, 0)", lambda: kvmill_jax.attend(query, *[codes] * 2, 5, key_scale=scales[..., :0], value_scale=scales)),
+        ("key_scale.shape is (2, 8, 2, 3)", lambda: kvmill_jax.attend(query, *[codes] * 2, 5, key_scale=scales, value_scale=scales)),
         ("scale_cache is given", lambda: kvmill_jax.cache_step(query, *[query] * 2, jnp.zeros((2, 8, 2, 4, 16)), query, 0)),
     ]  # fmt: skip
     for words, run in rows:
@@ -416,6 +440,7 @@ def run_all(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
         ("an int8 cache, mapped, in a scan, in place", decodes_codes),
         ("stores around the end, in place of what is donated", stores),
         ("an op by its name", by_name),
+        ("the guide's loop", guided),
         ("vmap", mapped),
         ("differentiation is refused", not_differentiated),
         ("threads, of which the first makes the plan", at_a_time),

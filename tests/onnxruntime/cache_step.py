@@ -28,6 +28,7 @@ from models import (
     provider_session,
     require_close,
     run,
+    run_in_place,
     step_nodes,
     value,
 )
@@ -238,7 +239,7 @@ def check_in_place(open_session: Callable, seed: int, threads: int) -> None:
         new |= {"write_indices": starts, "nonpad": starts + rows}
         want = {x: stored(arrays | new, x, "q8_0") for x in "KV"}
         out = np.full_like(new["Q"], np.nan)
-        bind_and_run(session, new, caches, out)
+        run_in_place(session, new, caches, out)
         for x in "KV":
             assert np.array_equal(caches[f"past_{x}"], want[x]), f"other bytes of {x}"
             for b, start in enumerate(starts):
@@ -246,17 +247,6 @@ def check_in_place(open_session: Callable, seed: int, threads: int) -> None:
         keys, values = (decoded(want[x], "q8_0") for x in "KV")
         require_close({"Y": out}, {"Y": attend(new["Q"], keys, values, starts + rows)}, NEAR)
         starts = starts + rows
-
-
-def bind_and_run(session, new, caches, out) -> None:
-    binding = session.io_binding()
-    for name, array in {**new, **caches}.items():
-        binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
-    for name, array in caches.items():
-        present = name.replace("past", "present")
-        binding.bind_output(present, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
-    binding.bind_output("Y", "cpu", 0, out.dtype, out.shape, out.ctypes.data)
-    session.run_with_iobinding(binding)
 
 
 # ---- Refusals ----
@@ -291,7 +281,7 @@ def check_run_refusals(open_session: Callable, seed: int) -> None:
         blocks = dict(zip(("past_K", "past_V"), (q8_0(caches[0]), q4_0(caches[1])), strict=True))
         before = {n: a.copy() for n, a in blocks.items()}
         out = np.zeros_like(new["Q"])
-        refused(words, partial(bind_and_run, session, {**new, **changed}, blocks, out), Exception)
+        refused(words, partial(run_in_place, session, {**new, **changed}, blocks, out), Exception)
         assert all(np.array_equal(blocks[n], before[n]) for n in before), f"{words}: written"
 
 

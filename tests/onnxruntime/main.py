@@ -56,6 +56,7 @@ from models import (
     require_close,
     rewritten,
     run,
+    run_in_place,
     value,
 )
 from onnx import helper
@@ -204,15 +205,18 @@ def scatter_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> Non
 # ---- Refusals ----
 
 
-def refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
-    model = step_model(8, 2, 64)
-    session = open_session(model)
+def run_refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
+    session = open_session(step_model(8, 2, 64))
     good = step_arrays(np.random.default_rng([seed, 8]), 2, 1, 16)
 
     def at_run(words: str, **changed: np.ndarray) -> None:
-        before = {n: a.copy() for n, a in good.items()}
-        refused(words, lambda: run(session, {**good, **changed}), Exception)
-        assert all(np.array_equal(good[n], before[n]) for n in good), "an input was written"
+        """In place, so that a refused run would show what it had written."""
+        given = {**good, **changed}
+        caches = {n: given.pop(n).copy() for n in ("past_K", "past_V")}
+        before = {n: a.copy() for n, a in caches.items()}
+        out = np.zeros_like(given["Q"])
+        refused(words, lambda: run_in_place(session, given, caches, out), Exception)
+        assert all(np.array_equal(caches[n], before[n]) for n in caches), "a cache was written"
         check_step(session, good)
 
     past_end = np.array([3, 16])
@@ -222,13 +226,22 @@ def refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> Non
         ("too many valid rows", "kvmill: nonpad_kv_seqlen[1] is 17; accepted:",
          {"nonpad": np.array([1, 17])}),
         ("batches that differ", "KVMILL_E_SHAPE", {"V": good["V"][:1]}),
+        ("rows of V that do not fit", "kvmill: past_value has shape [2, 2, 15, 64]; accepted: [2, 2, 16, 64]",
+         {"past_V": good["past_V"][:, :, :15]}),
+        ("the same, where a step is three nodes", "kvmill: V has shape [2, 2, 15, 64]; accepted: [2, 2, 16, 64]",
+         {"past_V": good["past_V"][:, :, :15], "nonpad": np.array([1, 15])}),
     ):
-        tap.run(f"{name}: refused in a run: {what}", partial(at_run, words, **changed))
+        tap.run(f"{name}: refused in a run, and nothing written: {what}", partial(at_run, words, **changed))
+
+
+def session_refusal_tests(tap: Tap, name: str, open_session: Callable) -> None:
+    model = step_model(8, 2, 64)
     for what, words, entries in (
         ("a pack that is not there", "libnone.so: cannot open", {"packs": "/nowhere/libnone.so"}),
         ("no pack", 'packs: "pack.c"; accepted: paths of the form', {"packs": "pack.c"}),
         ("a pack of another version", "pack old has kernel ABI 1; accepted:",
          {"packs": os.environ["KVMILL_BAD_PACK"]}),
+        ("an option that there is not", '"pack" is no option; accepted: packs, math', {"pack": "libnone.so"}),
     ):
         make = partial(open_session, model, **entries)
         tap.run(f"{name}: the session stops: {what}", partial(refused, words, make, Exception))
@@ -363,6 +376,7 @@ def quick_tests(tap: Tap, seed: int, fault: str) -> None:
     for name, open_session in SIDES.items():
         step_tests(tap, seed, name, open_session)
         same_bits_tests(tap, seed, name, open_session)
+        run_refusal_tests(tap, seed, name, open_session)
 
 
 def all_tests(tap: Tap, seed: int) -> None:
@@ -374,7 +388,8 @@ def all_tests(tap: Tap, seed: int) -> None:
         step_tests(tap, seed, name, open_session)
         model_tests(tap, seed, name, open_session)
         same_bits_tests(tap, seed, name, open_session)
-        refusal_tests(tap, seed, name, open_session)
+        run_refusal_tests(tap, seed, name, open_session)
+        session_refusal_tests(tap, name, open_session)
     group_query_tests(tap, seed, provider_session)
     group_query_claim_tests(tap)
     pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"])

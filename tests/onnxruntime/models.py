@@ -154,6 +154,20 @@ def run(session: onnxruntime.InferenceSession, arrays: Arrays) -> dict[str, np.n
     return dict(zip(names, session.run(names, inputs), strict=True))
 
 
+def run_in_place(
+    session: onnxruntime.InferenceSession, new: Arrays, caches: Arrays, out: np.ndarray
+) -> None:
+    """A step whose pasts and presents are the same memory; Y is written to `out`."""
+    binding = session.io_binding()
+    for name, array in {**new, **caches}.items():
+        binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+    for name, array in caches.items():
+        present = name.replace("past", "present")
+        binding.bind_output(present, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+    binding.bind_output("Y", "cpu", 0, out.dtype, out.shape, out.ctypes.data)
+    session.run_with_iobinding(binding)
+
+
 # ---- What is taken ----
 
 

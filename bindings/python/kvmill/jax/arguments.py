@@ -6,6 +6,8 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
+from operator import index
 from typing import Any, NoReturn
 
 import jax
@@ -42,6 +44,14 @@ def heads_of(query: jax.Array, kv_heads: int) -> int:
     return heads
 
 
+def group_of(name: str, scales: jax.Array, dim: int) -> int:
+    """Numbers of a head that share a scale."""
+    groups = scales.shape[-1]
+    if groups == 0 or dim % groups != 0:
+        refuse(f"{name}.shape", scales.shape, f"as its last dim a divisor of {dim}, the head size")
+    return dim // groups
+
+
 def lengths_of(name: str, given: Any, batch: int) -> jax.Array:
     """Of a batch; one number stands for all of it."""
     array = jnp.asarray(given)
@@ -52,20 +62,32 @@ def lengths_of(name: str, given: Any, batch: int) -> jax.Array:
     return jnp.broadcast_to(array, (batch,))
 
 
+_FARTHEST = 2**62  # a window that is wider than any cache
+
+
 def windows_of(given: int | tuple[int, int] | None) -> tuple[int, int]:
     """Positions to the left and to the right; -1: all."""
     if given is None:
         return -1, -1
-    left, right = given if isinstance(given, tuple | list) else (given, given)
+    sides = given if isinstance(given, tuple | list) else (given, given)
+    try:
+        left, right = (min(index(side), _FARTHEST) for side in sides)
+    except (TypeError, ValueError):
+        left = right = -1
     if left < 0 or right < 0:
-        refuse("local_window_size", given, "None, a number of positions, or two: 0 or more")
-    return int(left), int(right)
+        accepted = "None, a whole number of positions, or two: 0 or more"
+        refuse("local_window_size", given, accepted)
+    return left, right
 
 
-def scale_of(given: float | None) -> float:
-    """0 is the library's default, 1 / sqrt (head size)."""
+def scale_of(given: Any) -> float:
+    """0 is the library's default, 1 / sqrt (head size).  Numbers of NumPy and JAX are taken, too."""
     if given is None:
         return 0.0
-    if not isinstance(given, int | float) or given == 0:
-        refuse("scale", given, "None, a number that is not 0 and known when it is traced")
-    return float(given)
+    try:
+        scale = 0.0 if isinstance(given, str) else float(given)
+    except (TypeError, ValueError):
+        scale = 0.0
+    if not 0 < scale < inf:
+        refuse("scale", given, "None, a finite number above 0 that is known when it is traced")
+    return scale

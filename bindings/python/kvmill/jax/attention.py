@@ -15,6 +15,7 @@ from ..plans import Pack
 from .arguments import (
     FLOATS,
     array_of,
+    group_of,
     heads_of,
     lengths_of,
     refuse,
@@ -206,7 +207,15 @@ def _side(name: str, rows: jax.Array, scale: Any, cache_format: str | None, dim:
     if bits == 0:
         return types
     types[f"{name}_T3"] = scale.dtype.name
-    return types | {f"{name}_quant_bit": bits, f"{name}_quant_group": dim // scale.shape[-1]}
+    group = group_of(f"{name}_scale", scale, dim)
+    return types | {f"{name}_quant_bit": bits, f"{name}_quant_group": group}
+
+
+def _check_width(name: str, rows: jax.Array, cache_format: str | None, dim: int) -> None:
+    """The widths of blocks are checked in a run."""
+    codes = 2 if rows.dtype.name == "uint8" else 1
+    if cache_format is None and rows.shape[-1] * codes != dim:
+        refuse(f"{name}.shape", rows.shape, f"rows of {dim} numbers, as a head has")
 
 
 def _cached(given: dict[str, Any]) -> jax.Array:
@@ -220,11 +229,11 @@ def _cached(given: dict[str, Any]) -> jax.Array:
     for name in ("key_scale", "value_scale"):
         if given[name] is not None:
             arrays[name] = array_of(name, given[name], (batch, keys, kv_heads, "H / group"))
-    plain = value.dtype.name not in ("int8", "uint8")
-    value_dim = given["value_head_dim"] or (value.shape[3] if plain else dim)
+    value_dim = given["value_head_dim"] or (dim if value.dtype.name == "uint8" else value.shape[3])
     attributes = _attributes(given, kv_heads, value_dim)
     for name, rows, size in (("key", key, dim), ("value", value, value_dim)):
         scale = arrays.get(f"{name}_scale")
+        _check_width(name, rows, given["cache_format"], size)
         attributes |= _side(name, rows, scale, given["cache_format"], size)
     scores = batch, heads_of(query, kv_heads), queries, keys
     seen = _mask_of(given["mask"], given["bias"], scores)

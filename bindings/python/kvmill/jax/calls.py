@@ -17,6 +17,7 @@ from .. import c
 from ..arrays import DType, dtype_named, make_tensor
 from ..errors import check
 from ..plans import Pack, Plan, default_pack, make_plan, plan_options
+from .arguments import refuse
 
 _TARGET = "kvmill"
 
@@ -100,8 +101,12 @@ def _place(op: str, tensor: str) -> c.NamedTensorPlace:
 
 
 def _planned_dtype(op: str, name: str, dtype: str) -> DType:
-    """int32 stands for the int64 that an op takes, because JAX disables int64 by default."""
-    return dtype_named("int64" if dtype == "int32" and _place(op, name).only_int64 else dtype)
+    """int32 stands for the int64 that an op takes, because JAX disables int64 by default.  XLA keeps
+    smaller types in another way."""
+    planned = dtype_named("int64" if dtype == "int32" and _place(op, name).only_int64 else dtype)
+    if planned.bits < 8:
+        refuse(f"{name}.dtype", dtype, "types of 8 bits or more")
+    return planned
 
 
 def _attribute(name: str, value: Number) -> c.NamedAttribute:

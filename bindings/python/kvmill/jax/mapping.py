@@ -65,7 +65,8 @@ Run = Callable[[Arrays, Shared], tuple[jax.Array, ...]]
 
 
 def _one_by_one(run: Run, in_batched: Any, given: tuple[Arrays, Shared]) -> Any:
-    """Over the axis that jax.vmap maps, in a loop: where what all sequences share differs."""
+    """Over the axis that jax.vmap maps, in a loop: where what all sequences share differs, and over
+    nothing, whose batch no longer says what a sequence is."""
     flat, tree = jax.tree.flatten(given)
     flags = jax.tree.leaves(in_batched)
 
@@ -89,7 +90,7 @@ def over_batch(
 
     @mappable.def_vmap
     def _(size: int, in_batched: Any, batched: Arrays, shared: Shared) -> Any:
-        if any(in_batched[1].values()):
+        if size == 0 or any(in_batched[1].values()):
             results = _one_by_one(mappable, in_batched, (batched, shared))
         else:
             flags = in_batched[0]

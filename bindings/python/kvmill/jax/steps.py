@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from ..plans import Pack
-from .arguments import FLOATS, array_of, heads_of, lengths_of, refuse, scale_of
+from .arguments import FLOATS, array_of, group_of, heads_of, lengths_of, refuse, scale_of
 from .attention import _mask_of
 from .calls import Number, Portable, call
 from .mapping import Arrays, Batched, Shared, over_batch
@@ -246,7 +246,7 @@ def _decode_formatted(given: dict[str, Any]) -> tuple[jax.Array, ...]:
     if given["cache_format"] is not None:
         attributes["cache_format"] = given["cache_format"]
     if "scale" in arrays:
-        attributes |= {"quant_bit": 8, "quant_group": dim // arrays["scale"].shape[-1]}
+        attributes |= {"quant_bit": 8, "quant_group": group_of("scale_cache", arrays["scale"], dim)}
 
     def run(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:
         return _run_cache_step(batched, shared, attributes, given["pack"])
@@ -274,7 +274,8 @@ def cache_step(
     query [B, T, N, H]; key, value [B, T, K, H].  cache [B, capacity, 2, K, W]: of a float type, W
     is H and scale_cache None; of int8 codes, W is H and scale_cache [B, capacity, 2, K, H / group];
     of uint8, the W bytes of a cache_format's blocks ("q8_0", "q4_0"), scale_cache None.  start_pos
-    [B] or one number: tokens before these.
+    [B] or one number: tokens before these; where rows would not fit, "max_kvlen", the capacity, is
+    refused, and nothing stored.
 
     Returns (output, cache), or (output, cache, scale_cache): in place as decode_step.
     """

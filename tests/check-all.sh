@@ -100,12 +100,12 @@ variant() {
 
 : >failures.log
 # The threads' is of gcc, the other of clang, whose build the fuzzers share. Clang optimises some kernels of each family, for
-# AddressSanitizer alone: UndefinedBehaviorSanitizer sees as much of what is not optimised, in a fifth of the time, and names
-# the lines of kernels by itself. Of our own code it optimises the libraries that programs and fuzzers run for long.
+# AddressSanitizer alone: UndefinedBehaviorSanitizer sees as much of what is not optimised, in a fifth of the time.
+# Of our own code it optimises the libraries that programs and fuzzers run for long.
 watched='-g1 -Werror -fsanitize=fuzzer-no-link'
 run_for_long='libkvmill.la libread.la libtest.la libfuzz.la'
 configure sanitizers --enable-sanitizers=address,undefined CC=clang CFLAGS="-O0 $watched" \
-    DEFAULT_SPECS=specs/each.json PACK_OPTIMIZE='-O1 -fno-sanitize=undefined' TEST_PACK_OPTIMIZE='-O0 -g0' PACK_ISAS="$sanitized" \
+    DEFAULT_SPECS=specs/each.json PACK_OPTIMIZE='-O1 -fno-sanitize=undefined' TEST_PACK_OPTIMIZE=-O0 PACK_ISAS="$sanitized" \
     TEST_PACK_ISAS="$sanitized_all"
 # Kernels of every op: those of the fuzzers' calls, and of regions. Without shared libraries, for once.
 configure threads --enable-static --disable-shared --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2 DEFAULT_SPECS=specs/fuzz.json \

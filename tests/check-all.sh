@@ -101,9 +101,9 @@ variant() {
 : >failures.log
 # The threads' is of gcc, the other of clang, whose build the fuzzers share. Clang optimises some kernels of each family, for
 # AddressSanitizer alone: UndefinedBehaviorSanitizer sees as much of what is not optimised, in a fifth of the time.
-# Of our own code it optimises the libraries that programs and fuzzers run for long.
+# It optimises those of our libraries that programs and fuzzers run for long.
 watched='-g1 -Werror -fsanitize=fuzzer-no-link'
-run_for_long='libkvmill.la libread.la libtest.la libfuzz.la'
+run_for_long='libkvmill.la libread.la libtest.la libfuzz.la tests/t_flow_programs-flow_scene.o'
 configure sanitizers --enable-sanitizers=address,undefined CC=clang CFLAGS="-O0 $watched" \
     DEFAULT_SPECS=specs/each.json PACK_OPTIMIZE='-O1 -fno-sanitize=undefined' TEST_PACK_OPTIMIZE=-O0 PACK_ISAS="$sanitized" \
     TEST_PACK_ISAS="$sanitized_all"

@@ -68,9 +68,10 @@ step() {
 }
 
 # Compiling takes most of the time of a build; variants make do with few kernels and one kind of library.
+# They are built once: nothing in them depends on what changes.
 linker=
-! command -v ld.lld >/dev/null || linker=LDFLAGS=-fuse-ld=lld # in half the time of ld
-few="TEST_SPECS=specs/few.json --disable-static $linker"
+! command -v ld.lld >/dev/null || linker='-fuse-ld=lld -Wl,--threads=1' # in half the time of ld; others keep the second processor busy
+few="TEST_SPECS=specs/few.json --disable-static --disable-dependency-tracking"
 
 # Valgrind knows AVX2 and no more; sanitizers watch the rest that this machine has, and its best: some kernels of each family.
 sanitized=$(./kvmill isas | awk '$4 == "yes" {all[++n] = $1} END {for (i = 1; i <= n; i++) if (all[i] != "avx2" || i == n) print all[i]}' |
@@ -87,19 +88,23 @@ configure() {
     shift
     mkdir -p "$directory"
     # shellcheck disable=SC2086
-    (cd "$directory" && "$source/configure" --quiet $few "$@" >configure.log 2>&1 || cat configure.log) &
+    (cd "$directory" && "$source/configure" --quiet $few LDFLAGS="$linker" "$@" >configure.log 2>&1 || cat configure.log) &
 }
 
 # variant NAME WHAT MAKE-ARGUMENTS -- build what is to be there first, and run the tests that those say.
+make="make --no-print-directory"
 variant() {
     say "$*"
-    tests "../build-$1" sh -c "make --no-print-directory -s -j$jobs $2 && make --no-print-directory -j$more $3"
+    tests "../build-$1" sh -c "$make -s -j$jobs $2 && $make -j$more $3"
 }
 
 : >failures.log
 # The threads' is of gcc, the other of clang, whose build the fuzzers share. Clang optimises some kernels of each family, for
 # AddressSanitizer alone: UndefinedBehaviorSanitizer sees as much of what is not optimised, in a fifth of the time.
-configure sanitizers --enable-sanitizers=address,undefined CC=clang CFLAGS='-O1 -g1 -Werror -fsanitize=fuzzer-no-link' \
+# It optimises those of our libraries that programs and fuzzers run for long.
+watched='-g1 -Werror -fsanitize=fuzzer-no-link'
+run_for_long='libkvmill.la libread.la libtest.la libfuzz.la tests/t_flow_programs-flow_scene.o'
+configure sanitizers --enable-sanitizers=address,undefined CC=clang CFLAGS="-O0 $watched" \
     DEFAULT_SPECS=specs/each.json PACK_OPTIMIZE='-O1 -fno-sanitize=undefined' TEST_PACK_OPTIMIZE=-O0 PACK_ISAS="$sanitized" \
     TEST_PACK_ISAS="$sanitized_all"
 # Kernels of every op: those of the fuzzers' calls, and of regions. Without shared libraries, for once.
@@ -107,7 +112,7 @@ configure threads --enable-static --disable-shared --enable-sanitizers=thread CF
     TEST_SPECS=specs/regions.json
 say "make check"
 # What is installed was linked by the system's linker; lld links the programs of tests alone.
-tests . sh -c "make --no-print-directory -j$more check TESTS= $linker && make --no-print-directory -j$more check"
+tests . sh -c "make --no-print-directory -j$more check TESTS= LDFLAGS='$linker' && make --no-print-directory -j$more check"
 wait
 say "engines"
 tests . make --no-print-directory -j"$more" check-engines
@@ -115,7 +120,8 @@ say "memcheck (capped at AVX2)"
 step "memcheck" make --no-print-directory -j"$more" check-memcheck MEMCHECK_TESTS='$(PROGRAMS_OF_TODAY)'
 grep '^kernels that ran' step.log
 rm -f sanitizers.ran
-variant sanitizers all "$slow check TESTS='\$(SCRIPTS_OF_TODAY) \$(PROGRAM_TESTS)' KVMILL_RAN=$PWD/sanitizers.ran"
+variant sanitizers "CFLAGS='-O1 $watched' $run_for_long && $make -s -j$jobs all" \
+    "$slow check TESTS='\$(SCRIPTS_OF_TODAY) \$(PROGRAM_TESTS)' KVMILL_RAN=$PWD/sanitizers.ran"
 step "sanitizers: every kernel ran" sh -c "cd ../build-sanitizers && sh '$source/tests/kernels_ran.sh' '$PWD/sanitizers.ran' '' generated/kvmill_default generated/kvmill_test"
 grep '^kernels that ran' step.log
 say "fuzzers: 10 seconds of a sixth of the targets, by the day"

@@ -25,4 +25,7 @@ test_pack=$build/generated/kvmill_test/libkvmill_test.so
 PYTHONPATH=$source/bindings/python
 export KVMILL_LIBRARY KVMILL_COMMAND KVMILL_PACKS PYTHONPATH
 bytecode_in_build
+# XLA compiles 510 small programs, and runs each of them once.
+XLA_FLAGS="--xla_backend_optimization_level=0 ${XLA_FLAGS-}"
+export XLA_FLAGS
 exec "$venv/bin/python" "$here/main.py"

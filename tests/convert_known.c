@@ -2,9 +2,7 @@
 #include "convert_known.h"
 
 #include "../defs/format.h"
-#include "case_table.h"
 #include "common.h"
-#include "oracle/cache_attention.h"
 
 bool convert_is_writer(const struct kvmill_kernel *kernel) {
     return kernel->family == KVMILL_WRITE_ROWS;

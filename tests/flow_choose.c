@@ -2,7 +2,6 @@
 #include "../defs/op_tables.h"
 #include "common.h"
 #include "flow_step.h"
-#include "settings.h"
 
 /* ---- Steps from settings ---- */
 

@@ -4,7 +4,6 @@
 
 #include <glob.h>
 
-#include "case_table.h"
 #include "common.h"
 
 /* ---- Words ---- */

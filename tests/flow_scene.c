@@ -3,7 +3,6 @@
 
 #include "../runtime/core/numbers.h"
 #include "common.h"
-#include "oracle/cache_attention.h"
 
 /* ---- Numbers ---- */
 

@@ -6,9 +6,7 @@
 #include "flow_file.h"
 
 #include "../base/text.h"
-#include "case_table.h"
 #include "common.h"
-#include "settings.h"
 
 enum { MOST_OPS = 8, MOST_NAMES = 24 };
 

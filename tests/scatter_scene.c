@@ -2,11 +2,8 @@
 #include "scatter_scene.h"
 
 #include "common.h"
-#include "elements.h"
 #include "oracle/windows.h"
 #include "packs.h"
-#include "plans.h"
-#include "settings.h"
 
 void scene_close(struct scene *scene) {
     tensors_close(scene->tensor, SCATTER_TENSORS);

@@ -2,12 +2,9 @@
    it.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "case_table.h"
 #include "common.h"
 #include "packs.h"
-#include "plans.h"
 #include "scatter_scene.h"
-#include "walk.h"
 
 /* ---- Plans by shape ---- */
 

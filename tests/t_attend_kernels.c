@@ -3,10 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
-#include "elements.h"
-#include "oracle/cache_attention.h"
 #include "packs.h"
-#include "walk.h"
 
 enum {
     MOST_POSITIONS = 90,

@@ -7,7 +7,6 @@
 #include "../bench/scene_call.c"
 #undef kvmill_run_on
 
-#include <inttypes.h>
 #include <stdatomic.h>
 
 #include "../base/timer.h"
@@ -19,9 +18,7 @@
 #include "../bench/scene_rows.h"
 #include "../bench/tune_work.h"
 #include "../tune/problem.h"
-#include "case_table.h"
 #include "common.h"
-#include "walk.h"
 
 static struct bench_results results;
 static struct error error;

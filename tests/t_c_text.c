@@ -2,7 +2,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../gen/c_text.h"
-#include "case_table.h"
 #include "common.h"
 
 ROWS(becomes, 3) {

@@ -5,7 +5,6 @@
 #include "attend_problem.h"
 #include "common.h"
 #include "packs.h"
-#include "plans.h"
 
 DICE("cache attend");
 

@@ -6,9 +6,7 @@
 #include "../runtime/core/cpu.h"
 #include "../runtime/ops/gather.h"
 #include "../runtime/ops/tensor_scatter.h"
-#include "case_table.h"
 #include "common.h"
-#include "plans.h"
 
 static const struct calibration one = {4, 8, 1, 1 << 20}, other = {1, 2, 4, 64 << 20};
 

@@ -4,9 +4,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 
-#include "case_table.h"
 #include "common.h"
-#include "elements.h"
 #include "packs.h"
 #include "scatter_scene.h"
 

@@ -8,7 +8,6 @@
 #include "../gen/spec.h"
 #include "../import/gguf/gguf.h"
 #include "../import/hf/config.h"
-#include "case_table.h"
 #include "common.h"
 #include "onnx_text.h"
 

@@ -5,7 +5,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
 #include "packs.h"
-#include "walk.h"
 
 /* Not a multiple of 4, so that some pages are left when four are copied at a time. */
 enum { ROWS = 100, LEAST_ROW = 200, MOST_ROW = 420, SLOTS_WRITTEN = 3 };

@@ -12,7 +12,6 @@
 
 #include "../tune/database.h"
 #include "../tune/sweep_text.h"
-#include "case_table.h"
 #include "common.h"
 #include "sweeps.h"
 

@@ -5,11 +5,8 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 
-#include "case_table.h"
 #include "common.h"
 #include "described.h"
-#include "elements.h"
-#include "plans.h"
 
 enum { DRAWS = 150, ROUNDS = 6, DRAWS_OF_TENSORS = 40 };
 

@@ -6,7 +6,6 @@
 #include "../gen/families.h"
 #include "../tune/environment.h"
 #include "../tune/machine.h"
-#include "case_table.h"
 #include "common.h"
 #include "sweeps.h"
 

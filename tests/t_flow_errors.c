@@ -4,7 +4,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
 #include "flow_step.h"
-#include "settings.h"
 
 DICE("errors");
 static struct flow_step step;

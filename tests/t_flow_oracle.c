@@ -1,7 +1,6 @@
 /* The reference interpreter of flows, op by op, compared with numbers computed by hand.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "case_table.h"
 #include "common.h"
 #include "oracle/flow.h"
 

@@ -6,11 +6,9 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
 
-#include "case_table.h"
 #include "common.h"
 #include "flow_step.h"
 #include "packs.h"
-#include "walk.h"
 
 /* A step and its plan's options. */
 struct run {

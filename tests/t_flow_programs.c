@@ -15,8 +15,6 @@
 #include "flow_file.h"
 #include "flow_scene.h"
 #include "packs.h"
-#include "settings.h"
-#include "walk.h"
 
 static struct { int64_t cache, index, scores, partial, saved, nan, finite; } seen;
 

@@ -4,10 +4,8 @@
 #include "../defs/dtype.h"
 #include "../defs/op_tables.h"
 #include "../ops/flow_atom.h"
-#include "case_table.h"
 #include "common.h"
 #include "flow_file.h"
-#include "settings.h"
 
 /* ---- Shipped flows ---- */
 

@@ -3,7 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/flow/flow.h"
-#include "case_table.h"
 #include "common.h"
 #include "flow_file.h"
 #include "flow_step.h"

@@ -10,7 +10,6 @@
 #include "../defs/dtype.h"
 #include "../ops/element.h"
 #include "../runtime/core/numbers.h"
-#include "case_table.h"
 #include "common.h"
 
 /* ---- Known formats ---- */

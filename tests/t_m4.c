@@ -8,7 +8,6 @@
 
 #include "../gen/isa_list.h"
 #include "../gen/m4.h"
-#include "case_table.h"
 #include "common.h"
 
 /* ---- A template directory of the test: test.m4 is its own, the library is the real one ---- */

@@ -5,7 +5,6 @@
 #include <ctype.h>
 
 #include "../defs/dtype.h"
-#include "case_table.h"
 #include "common.h"
 #include "described.h"
 

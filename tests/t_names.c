@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "../gen/families.h"
-#include "case_table.h"
 #include "common.h"
 
 static struct error error; /* of the last failure */

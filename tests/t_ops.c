@@ -4,9 +4,7 @@
 #include "../defs/dtype.h"
 #include "../defs/format.h"
 #include "../defs/op.h"
-#include "case_table.h"
 #include "common.h"
-#include "settings.h"
 
 /* ---- Structs ---- */
 

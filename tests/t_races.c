@@ -7,7 +7,6 @@
 #include "common.h"
 #include "described.h"
 #include "packs.h"
-#include "plans.h"
 
 /* Kernels of specs/fuzz.json fit the calls. */
 enum { CALLS = 64, USERS = 8 };

@@ -6,9 +6,7 @@
 #include <kvmill_specs.h>
 #include <locale.h>
 
-#include "case_table.h"
 #include "common.h"
-#include "plans.h"
 
 /* The last result, and the error. */
 static const kvmill_flow *flow;

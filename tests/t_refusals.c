@@ -22,11 +22,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
-#include "case_table.h"
 #include "common.h"
 #include "described.h"
 #include "packs.h"
-#include "plans.h"
 
 #include <sys/mman.h>
 

@@ -5,16 +5,13 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../ops/element.h"
 #include "../ops/region_text.h"
-#include "case_table.h"
 #if __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
 #endif
 
 #include "common.h"
 #include "packs.h"
-#include "plans.h"
 #include "region_texts.h"
-#include "walk.h"
 #include "windows_case.h"
 
 /* ---- Numbers ---- */

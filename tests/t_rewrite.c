@@ -5,7 +5,6 @@
 #include "../defs/op_tables.h"
 #include "../import/stablehlo/rewrite.h"
 #include "../tools/mlir_eval.h"
-#include "case_table.h"
 #include "common.h"
 #include "windows_case.h"
 

@@ -7,10 +7,7 @@
 
 #include "common.h"
 #include "packs.h"
-#include "plans.h"
 #include "scatter_scene.h"
-#include "settings.h"
-#include "walk.h"
 
 static const char *const types[] = {
     "float16",        "bfloat16",   "float32",      "float64",        "int8",

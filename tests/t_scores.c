@@ -8,7 +8,6 @@
 #include "../runtime/portable/portable.h"
 #include "common.h"
 #include "packs.h"
-#include "walk.h"
 
 /* ---- Expected scores ---- */
 

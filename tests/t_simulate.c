@@ -4,7 +4,6 @@
 #include "../tune/resume.h"
 #include "../tune/simulate.h"
 #include "../tune/sweep_text.h"
-#include "case_table.h"
 #include "common.h"
 #include "sweeps.h"
 

@@ -4,7 +4,6 @@
 #include "../tune/problem.h"
 #include "../tune/random.h"
 #include "../tune/space.h"
-#include "case_table.h"
 #include "common.h"
 
 static struct error error; /* of the last failure */

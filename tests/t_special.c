@@ -4,11 +4,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
-#include "oracle/cache_attention.h"
 #include "packs.h"
 #include "random_attention.h"
 #include "scatter_scene.h"
-#include "walk.h"
 
 /* ---- A pack in which one kernel counts its runs ---- */
 

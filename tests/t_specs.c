@@ -3,7 +3,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/dtype.h"
 #include "../gen/spec.h"
-#include "case_table.h"
 #include "common.h"
 
 /* The last specs that were read, and the error. */

@@ -5,7 +5,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../gen/stablehlo.h"
-#include "case_table.h"
 #include "common.h"
 
 /* ---- Chunks ---- */

@@ -3,12 +3,8 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/op_tables.h"
-#include "case_table.h"
 #include "common.h"
 #include "packs.h"
-#include "plans.h"
-#include "settings.h"
-#include "walk.h"
 #include "windows_case.h"
 
 /* ---- Kernels made for random gathers ---- */

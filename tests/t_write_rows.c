@@ -3,12 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
-#include "elements.h"
 #include "packs.h"
-#include "plans.h"
-#include "settings.h"
-
-#include <math.h>
 
 enum { CASES = 500, MOST_HEADS = 3, MOST_TOKENS = 40, LONG = 600, MOST_DIM = 128, TWICE = 60 };
 

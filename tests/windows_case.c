@@ -5,8 +5,6 @@
 
 #include "../ops/element.h"
 #include "common.h"
-#include "elements.h"
-#include "plans.h"
 
 struct ways seen;
 

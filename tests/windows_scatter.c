@@ -2,8 +2,6 @@
 #include "windows_case.h"
 
 #include "common.h"
-#include "elements.h"
-#include "plans.h"
 
 const DLDataType copied_types[COPIED_TYPES] = {
     {KVMILL_DL_BOOL, 8, 1}, {kDLUInt, 4, 1},   {KVMILL_DL_FLOAT6_E2M3FN, 6, 1},

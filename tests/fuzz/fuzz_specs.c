@@ -2,8 +2,6 @@
    kernels of its pack, or with a flow's file.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
 
 #include "../../defs/arithmetic.h"
 #include "../../gen/spec.h"

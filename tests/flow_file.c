@@ -101,9 +101,8 @@ const kvmill_flow *flow_open(const char *text, struct spec_list *specs) {
 }
 
 const kvmill_flow *flow_open_json(json_t *json, struct spec_list *specs) {
-    char *text = json_dumps(json, 0);
+    FREED char *text = json_dumps(json, 0);
     const kvmill_flow *flow = flow_open(text, specs);
-    free(text);
     return flow;
 }
 

@@ -9,6 +9,12 @@
 #include "fence.h"
 #include "tap.h"
 
+/* A plan that is destroyed where the block of its variable ends. */
+#define OWN_PLAN OWN(destroy_plan)
+static inline void destroy_plan(kvmill_plan **plan) {
+    kvmill_plan_destroy(*plan);
+}
+
 /* Returns the description of a plan, valid until the next call. */
 const char *plan_text(const kvmill_plan *plan);
 bool plan_says(const kvmill_plan *plan, const char *words);

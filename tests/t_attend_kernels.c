@@ -217,18 +217,16 @@ static const struct next nexts[] = {
 
 /* Whether the bits are the same for any next call. */
 static bool repeats(const struct kvmill_kernel *kernel, const struct problem *p, struct next next) {
-    unsigned char *before = malloc(p->output.size);
+    FREED unsigned char *before = malloc(p->output.size);
     memcpy(before, p->output.data, p->output.size);
     memset(p->output.data, 0xff, p->output.size);
     run(kernel, p, next);
-    bool same = memcmp(before, p->output.data, p->output.size) == 0 &&
-                fence_is_intact(&p->output, NULL) && fence_is_intact(&p->workspace, NULL);
-    free(before);
-    return same;
+    return memcmp(before, p->output.data, p->output.size) == 0 &&
+           fence_is_intact(&p->output, NULL) && fence_is_intact(&p->workspace, NULL);
 }
 
 static bool is_right(const struct kvmill_kernel *kernel, struct dice *dice) {
-    struct problem p;
+    OWN(close_problem) struct problem p;
     open_problem(&p, kernel, dice);
     fence_explain_traps(kernel->symbol);
     run(kernel, &p, (struct next){0});
@@ -237,7 +235,6 @@ static bool is_right(const struct kvmill_kernel *kernel, struct dice *dice) {
         right = right && row_is_right(&p, r);
     for (size_t i = 0; i < COUNT(nexts); i++)
         right = right && repeats(kernel, &p, nexts[i]);
-    close_problem(&p);
     return right;
 }
 

@@ -261,24 +261,22 @@ static bool is_worth(const struct spec *spec, const struct run_size *size, doubl
 ROWS(work, 8) {
     static const struct run_size sizes[] = {{1, 1, 4096}, {1, 512, 512}};
     double bytes = strtod(cells[2], NULL), operations = strtod(cells[3], NULL);
-    struct spec_list list;
+    OWN(spec_list_free) struct spec_list list;
     open_spec(cells[1], &list);
     for (int i = 0; i < 2; i++)
         ok(is_worth(list.items, &sizes[i], strtod(cells[4 + 2 * i], NULL) * bytes,
                     strtod(cells[5 + 2 * i], NULL) * operations),
            "%s: %s", cells[0], i ? "512 on 512" : "one token on 4096");
-    spec_list_free(&list);
 }
 
 /* Returns the number of results, or -1 after a failure. */
 static int bench(const char *text, int threads) {
     static const kvmill_pack none = {.abi = KVMILL_KERNEL_ABI, .name = "none"};
     const struct scene_setting setting = {&none, threads, false, SMALL_ROTATION};
-    struct spec_list list;
+    OWN(spec_list_free) struct spec_list list;
     open_spec(text, &list);
     results.count = 0;
     bool done = bench_spec(list.items, &setting, &results, &error);
-    spec_list_free(&list);
     if (!done)
         diag("%s", error.text);
     return done ? results.count : -1;
@@ -311,7 +309,7 @@ ROWS(rows, 3) {
 }
 
 TEST(dims_of_the_update) {
-    struct spec_list list;
+    OWN(spec_list_free) struct spec_list list;
     struct run_size size;
     open_spec(
         "{\"op\": \"TensorScatter\", \"dtype\": \"float16\", \"past_cache\": [\"?\", 2, 4, 8], "
@@ -319,7 +317,6 @@ TEST(dims_of_the_update) {
         &list);
     ok(rows_size(list.items, 64, 1 << 20, &size) && size.batch == 3,
        "a batch that only the update tells");
-    spec_list_free(&list);
 }
 
 #define ROW_OF_TOKENS                                                                              \
@@ -410,19 +407,17 @@ static bool check(const char *text, const struct kvmill_kernel *kernel, enum sce
     one_kernel(&one, kernel);
     one.pack.count = kernel != NULL;
     one.options.threads = 2;
-    struct spec_list list;
+    OWN(spec_list_free) struct spec_list list;
     static struct scene scene;
     struct scene_call call;
-    struct owned_plan plan = {0};
+    OWN(owned_plan_close) struct owned_plan plan = {0};
     kvmill_pool *pool = pool_of(2);
     open_spec(text, &list);
     bool right = scene_open(&scene, list.items, &size, SMALL_ROTATION, false, &error) &&
                  scene_plan(&scene, STEP_RUN, &one.options, &plan, &error);
     scene_call_open(&call, &scene, step, &size, &plan, pool);
     right = right && scene_check(&call, &error);
-    owned_plan_close(&plan);
     scene_close(&scene);
-    spec_list_free(&list);
     kvmill_pool_destroy(pool);
     return right;
 }

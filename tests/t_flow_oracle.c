@@ -35,10 +35,8 @@ static bool is_matrix(const struct oracle_matrix *matrix, const struct given *wa
         matrix->columns != wanted->columns)
         return false;
     for (int64_t i = 0; i < wanted->pages * wanted->rows * wanted->columns; i++)
-        if (!is_near(matrix->data[i], wanted->numbers[i])) {
-            diag("element %d is %.17g", (int)i, matrix->data[i]);
-            return false;
-        }
+        if (!is_near(matrix->data[i], wanted->numbers[i]))
+            return diag("element %d is %.17g", (int)i, matrix->data[i]);
     return true;
 }
 

@@ -63,7 +63,7 @@ TEST(reading) {
         skip_test("reading: too slow here");
         return;
     }
-    char *memory = malloc(PIECES * piece);
+    FREED char *memory = malloc(PIECES * piece);
     kvmill_pool *pool;
     double best = 0;
     struct error error;
@@ -76,7 +76,6 @@ TEST(reading) {
     ok(best >= 0.95, "reading is at least 0.95 of the best of eight loops");
     diag("%.3f", best);
     kvmill_pool_destroy(pool);
-    free(memory);
 }
 
 TEST(clock) {

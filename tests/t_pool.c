@@ -342,7 +342,7 @@ static void run_users(int64_t positions, int planned, int pool_threads, int wort
     static struct user users[3];
     const struct dice start = dice;
     struct attention a = layer(positions);
-    kvmill_plan *plan = plan_of(&a, planned);
+    OWN_PLAN kvmill_plan *plan = plan_of(&a, planned);
     kvmill_pool *pool = open_pool(pool_threads, 0, 0);
     for (int i = 0; i < 3; i++) {
         dice = start;
@@ -365,7 +365,6 @@ static void run_users(int64_t positions, int planned, int pool_threads, int wort
         attention_close(&users[i].a);
     }
     kvmill_pool_destroy(pool);
-    kvmill_plan_destroy(plan);
 }
 
 TEST(runs) {

@@ -40,8 +40,7 @@ void attention_set(struct attention *a, int i, int64_t number, double x) {
 
 double attention_get(const struct attention *a, int i, int64_t number) {
     FREED unsigned char *dense = tensor_gather(&a->tensor[i]);
-    double x = oracle_get(attention_type(a->tensor[i].dl.dtype), dense, number);
-    return x;
+    return oracle_get(attention_type(a->tensor[i].dl.dtype), dense, number);
 }
 
 /* ---- Contents ---- */

@@ -102,8 +102,7 @@ const kvmill_flow *flow_open(const char *text, struct spec_list *specs) {
 
 const kvmill_flow *flow_open_json(json_t *json, struct spec_list *specs) {
     FREED char *text = json_dumps(json, 0);
-    const kvmill_flow *flow = flow_open(text, specs);
-    return flow;
+    return flow_open(text, specs);
 }
 
 json_t *flow_json(const char *name) {

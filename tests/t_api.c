@@ -14,8 +14,7 @@ static kvmill_status plan_with(const char *settings, const kvmill_plan_options *
                                kvmill_plan **plan, kvmill_error *error) {
     OWN(scene_close) struct scene scene;
     scene_open(&scene, settings, &dice);
-    kvmill_status status = scene_plan(&scene, options, plan, error);
-    return status;
+    return scene_plan(&scene, options, plan, error);
 }
 
 static kvmill_plan_options all_packs(const char *isa) {
@@ -32,8 +31,7 @@ static const char *describe(const char *settings, const kvmill_plan_options *opt
     kvmill_error error;
     if (plan_with(settings, options, &plan, &error) != KVMILL_OK)
         diag("no plan: %s", error.message);
-    const char *text = plan_text(plan);
-    return text;
+    return plan_text(plan);
 }
 
 static bool says(const char *text, const char *words) {

@@ -121,8 +121,7 @@ static struct answer call_with(const struct caller *caller, size_t size, size_t 
     set_size(fence.data, told);
     if (odd != 0)
         fence.data[odd] = 1;
-    const struct answer answer = ask(caller, fence.data);
-    return answer;
+    return ask(caller, fence.data);
 }
 
 /* Calls with the good struct and defaults from `size` on, as an older program means it. */
@@ -131,8 +130,7 @@ static struct answer call_with_defaults(const struct caller *caller, size_t size
     FREED unsigned char *whole = calloc(1, known);
     caller->init(whole, known);
     memcpy(whole + WORD, (const unsigned char *)caller->good + WORD, size - WORD);
-    const struct answer answer = ask(caller, whole);
-    return answer;
+    return ask(caller, whole);
 }
 
 /* ---- Older ---- */

@@ -274,8 +274,7 @@ static struct reading read_gguf_bytes(const struct text *bytes, size_t size) {
 static struct reading read_gguf(const char *header) {
     OWN(text_free) struct text bytes;
     gguf_write(header, &bytes);
-    struct reading reading = read_gguf_bytes(&bytes, bytes.length);
-    return reading;
+    return read_gguf_bytes(&bytes, bytes.length);
 }
 
 ROWS(gguf, 3) {

@@ -36,8 +36,7 @@ static char *print_database(void) {
     struct database *database = open_as(DATABASE_READ);
     must(database_read(database, &sweeps, &error), error.text);
     database_close(database);
-    char *text = sweeps_text(&sweeps);
-    return text;
+    return sweeps_text(&sweeps);
 }
 
 static void change(const char *sql) {

@@ -260,8 +260,7 @@ static char *random_flow(struct dice *dice) {
                    f ? ", " : "", 'c' + f, blocks, dtype);
     text_print(&given, "], \"cache\": [<c = MaxInterleave k dim=1 group=4>%s], \"index\": [%s]",
                bound ? ", <d = MinInterleave k dim=1 group=4>" : "", index);
-    char *text = flow_text("bare", given.data, attention);
-    return text;
+    return flow_text("bare", given.data, attention);
 }
 
 static void test_random(void) {

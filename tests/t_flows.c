@@ -277,8 +277,7 @@ static const kvmill_flow *open_on(const char *name, int heads, int page_size,
                                   2, "head_dim", 64, "page_size", page_size, "T1", "float16"));
     json_object_set_new(json_object_get(json, "select"), "topk_val", json_integer(3));
     json_object_set_new(json_object_get(json, "select"), "topk_ratio", json_integer(0));
-    const kvmill_flow *flow = flow_open_json(json, specs);
-    return flow;
+    return flow_open_json(json, specs);
 }
 
 TEST(same) {

@@ -175,8 +175,7 @@ static const char *expand_isa(const struct isa *isa, const char *last, const cha
     text_print(&files, "lib/base.m4 lib/words.m4 lib/vocabulary.m4 - ");
     print_isa(&files, isa);
     text_print(&files, "%s", last);
-    const char *text = expand_files(files.data, template);
-    return text;
+    return expand_files(files.data, template);
 }
 
 static void test_moves_by(const struct isa *isa, const char *list) {

@@ -25,8 +25,7 @@ static char *exactly(const char *text, size_t *length) {
 static kvmill_status read_flow(const char *text, const kvmill_flow **read, kvmill_error *why) {
     size_t length;
     FREED char *exact = exactly(text, &length);
-    kvmill_status status = kvmill_read_flow("file.json", exact, length, read, why);
-    return status;
+    return kvmill_read_flow("file.json", exact, length, read, why);
 }
 
 /* A flow with every member; its dims follow from attention and words. */
@@ -130,8 +129,7 @@ static kvmill_status read_region(const char *text, size_t inputs, const char *co
                                  size_t count, const kvmill_region **read, kvmill_error *why) {
     size_t length;
     FREED char *exact = exactly(text, &length);
-    kvmill_status status = kvmill_read_region(exact, length, inputs, captures, count, read, why);
-    return status;
+    return kvmill_read_region(exact, length, inputs, captures, count, read, why);
 }
 
 /* old + capture1 * new */

@@ -105,8 +105,7 @@ static int check_chunks(const char *file, char *text) {
 
 static int check_file(const char *path) {
     FREED char *text = read_bytes(path, NULL);
-    int checked = check_chunks(strrchr(path, '/') + 1, text);
-    return checked;
+    return check_chunks(strrchr(path, '/') + 1, text);
 }
 
 TEST(files) {

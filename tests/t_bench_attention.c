@@ -116,7 +116,7 @@ TEST(huge_pages) {
 
 TEST(limits) {
     static _Alignas(4096) char from[40000], to[40000];
-    kvmill_pool *pool = pool_of(3);
+    OWN_POOL kvmill_pool *pool = pool_of(3);
     void (*const copies[])(const struct copy *) = {limit_memcpy, limit_nontemporal,
                                                    limit_nontemporal_pages};
     for (size_t i = 0; i < sizeof from; i++)
@@ -133,7 +133,6 @@ TEST(limits) {
            limit_multiply_add(peak_of(NULL), pool) >= limit_multiply_add(PEAK_PLAIN, pool),
        "wider vectors, more multiply-adds");
     ok(peak_of("scalar") == PEAK_PLAIN && peak_of("avx2") <= PEAK_AVX2, "limits have limits");
-    kvmill_pool_destroy(pool);
 }
 
 TEST(copy_rows) {
@@ -411,14 +410,13 @@ static bool check(const char *text, const struct kvmill_kernel *kernel, enum sce
     static struct scene scene;
     struct scene_call call;
     OWN(owned_plan_close) struct owned_plan plan = {0};
-    kvmill_pool *pool = pool_of(2);
+    OWN_POOL kvmill_pool *pool = pool_of(2);
     open_spec(text, &list);
     bool right = scene_open(&scene, list.items, &size, SMALL_ROTATION, false, &error) &&
                  scene_plan(&scene, STEP_RUN, &one.options, &plan, &error);
     scene_call_open(&call, &scene, step, &size, &plan, pool);
     right = right && scene_check(&call, &error);
     scene_close(&scene);
-    kvmill_pool_destroy(pool);
     return right;
 }
 

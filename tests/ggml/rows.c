@@ -2,9 +2,7 @@
    functions make of the same rows, and what both read back.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <kvmill.h>
-
-#include "../tap.h"
+#include "../plans.h"
 #include "engine.h"
 
 enum { DIM = 64, ROWS = 4000, SIDES = 2, BLOCK = 32 };
@@ -18,10 +16,6 @@ static void fill(float *rows, int64_t count) {
             rows[r * DIM + i] = r % 3 == 0 ? (float)ldexp(floor(64 * draw(&seed)) / 2, exponent)
                                            : (float)ldexp(draw(&seed), exponent);
     }
-}
-
-static DLTensor tensor_of(void *data, DLDataType type, int rank, int64_t *shape) {
-    return (DLTensor){data, {kDLCPU, 0}, rank, type, shape, NULL, 0};
 }
 
 /* Rows of K, and the same of V, into the cache, and back. */
@@ -41,9 +35,11 @@ static bool store(const char *format, float *rows, int64_t row_bytes, unsigned c
         return diag("%s", error.message);
     int64_t shape[] = {1, ROWS, 1, DIM}, none[] = {1}, zero = 0;
     int64_t stored[] = {1, 1, SIDES, ROWS, 1, row_bytes};
-    DLTensor from = tensor_of(rows, float32, 4, shape), key = tensor_of(back, float32, 4, shape);
-    DLTensor value = tensor_of(back + ROWS * DIM, float32, 4, shape);
-    DLTensor start = tensor_of(&zero, int64, 1, none), to = tensor_of(cache, op.T2, 6, stored);
+    DLTensor from = dense_tensor(float32, 4, shape, rows),
+             key = dense_tensor(float32, 4, shape, back);
+    DLTensor value = dense_tensor(float32, 4, shape, back + ROWS * DIM);
+    DLTensor start = dense_tensor(int64, 1, none, &zero),
+             to = dense_tensor(op.T2, 6, stored, cache);
     const DLTensor *tensors[KVMILL_CACHE_ATTENTION_TENSORS] = {
         [KVMILL_CACHE_ATTENTION_CURRENT_KEY] = &from,   [KVMILL_CACHE_ATTENTION_KEY] = &key,
         [KVMILL_CACHE_ATTENTION_CURRENT_VALUE] = &from, [KVMILL_CACHE_ATTENTION_VALUE] = &value,

@@ -3,7 +3,6 @@
 
 #include "../defs/op_tables.h"
 #include "common.h"
-#include "settings.h"
 
 /* The dice of the problem that is being opened. */
 static struct dice *dice;

@@ -39,10 +39,8 @@ void attention_set(struct attention *a, int i, int64_t number, double x) {
 }
 
 double attention_get(const struct attention *a, int i, int64_t number) {
-    unsigned char *dense = tensor_gather(&a->tensor[i]);
-    double x = oracle_get(attention_type(a->tensor[i].dl.dtype), dense, number);
-    free(dense);
-    return x;
+    FREED unsigned char *dense = tensor_gather(&a->tensor[i]);
+    return oracle_get(attention_type(a->tensor[i].dl.dtype), dense, number);
 }
 
 /* ---- Contents ---- */
@@ -189,7 +187,7 @@ static void place_pages(struct attention *a, struct dice *dice) {
     a->pages += dice_range(dice, 0, 3) + (a->pages == 0);
     if (a->ring > 0)
         a->pages = a->ring / a->op.page_size;
-    int64_t *table = malloc((size_t)(a->sequences * lists * a->pages + 1) * 8);
+    FREED int64_t *table = malloc((size_t)(a->sequences * lists * a->pages + 1) * 8);
     const int64_t dims[] = {a->sequences, page_lists(a) ? lists : a->pages, a->pages};
     dice_order(dice, order, all);
     for (int64_t i = 0; i < a->sequences * lists; i++) {
@@ -203,7 +201,6 @@ static void place_pages(struct attention *a, struct dice *dice) {
     }
     open_tensor(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, i64, page_lists(a) ? 3 : 2, dims, dice);
     fill_numbers(a, KVMILL_CACHE_ATTENTION_CACHESTARTS, a->sequences * lists * a->pages, table);
-    free(table);
     free(order);
 }
 
@@ -271,11 +268,10 @@ static bool has_floats(const struct oracle_side *side) {
 /* Fills a row with floats, in any order of elements. */
 static void fill_floats(const struct oracle_side *side, int64_t row, struct dice *dice) {
     int64_t bytes = oracle_bytes(side->type, side->dim);
-    unsigned char *numbers = take(bytes, 1);
+    FREED unsigned char *numbers = take(bytes, 1);
     for (int64_t i = 0; i < side->dim; i++)
         oracle_put(side->type, numbers, i, dice_between(dice, -1, 1));
     oracle_put_row(&side->tiles, side->data, row, bytes, numbers);
-    free(numbers);
 }
 
 static void fill_row(const struct oracle_side *side, int64_t row, struct dice *dice) {

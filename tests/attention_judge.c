@@ -262,10 +262,9 @@ bool attention_is_right(struct attention *a) {
 
 bool attention_runs_right(struct attention *a, const kvmill_plan_options *options, int threads,
                           struct dice *dice) {
-    kvmill_plan *plan = attention_plan_and_run(a, options, threads, dice);
+    OWN_PLAN kvmill_plan *plan = attention_plan_and_run(a, options, threads, dice);
     bool right = plan != NULL && attention_is_right(a);
     if (plan != NULL && !right)
         diag("%s, %s", a->words, plan_text(plan));
-    kvmill_plan_destroy(plan);
     return right;
 }

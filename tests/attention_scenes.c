@@ -8,16 +8,14 @@
 
 #define AS(name, member) SETTING_OF(struct attention, name, member)
 #define OF(member)       AS(#member, member)
-static const struct wanted_setting wanted[] = {AS("batch", sequences), AS("mask", mask_rank),
-                                               AS("sinks", has_sinks), OF(spare_batch),
-                                               OF(spare_rows),         OF(rows),
-                                               OF(decoding),           OF(decoding_rank),
-                                               OF(max_slack),          OF(mask_padding),
-                                               OF(mask_one_batch),     OF(sinks_are_activations),
-                                               OF(share_prefix),       OF(ring),
-                                               OF(lists_of_heads),     OF(query_size),
-                                               OF(idle_scale),         OF(idle_mask),
-                                               {.name = NULL}};
+/* clang-format off */
+static const struct wanted_setting wanted[] = {
+    AS("batch", sequences), AS("mask", mask_rank), AS("sinks", has_sinks), OF(spare_batch),
+    OF(spare_rows), OF(rows), OF(decoding), OF(decoding_rank), OF(max_slack), OF(mask_padding),
+    OF(mask_one_batch), OF(sinks_are_activations), OF(share_prefix), OF(ring), OF(lists_of_heads),
+    OF(query_size), OF(idle_scale), OF(idle_mask), {.name = NULL}
+};
+/* clang-format on */
 #undef AS
 #undef OF
 

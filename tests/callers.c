@@ -3,7 +3,6 @@
 
 #include "../defs/op_tables.h"
 #include "common.h"
-#include "settings.h"
 
 /* ---- Good structs ---- */
 

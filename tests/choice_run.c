@@ -2,7 +2,6 @@
    attended.  Arguments: sequences, new tokens of each, positions of each.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <kvmill_kernel.h>
 
 #include "attention_scenes.h"
 

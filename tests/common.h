@@ -1,4 +1,5 @@
-/* What all test programs need: element types, checks of refusals, files.
+/* What all test programs need: element types, checks of refusals, files; and the headers of
+   everything else in libtest that any program may use.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_COMMON_H
@@ -7,7 +8,12 @@
 #include <kvmill.h>
 
 #include "../base/error.h"
+#include "case_table.h"
+#include "elements.h"
+#include "plans.h"
 #include "program.h"
+#include "settings.h"
+#include "walk.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

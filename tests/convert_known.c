@@ -2,9 +2,7 @@
 #include "convert_known.h"
 
 #include "../defs/format.h"
-#include "case_table.h"
 #include "common.h"
-#include "oracle/cache_attention.h"
 
 bool convert_is_writer(const struct kvmill_kernel *kernel) {
     return kernel->family == KVMILL_WRITE_ROWS;
@@ -130,7 +128,7 @@ static bool writes_known(const struct known *k, const struct kvmill_kernel *kern
 
 static void test_known(const struct known *k, const struct kvmill_kernel *kernel) {
     int64_t dim = ((const struct kvmill_convert_shape *)kernel->shape)->format.dim;
-    unsigned char *memory = calloc((size_t)dim, 3 * 4);
+    FREED unsigned char *memory = calloc((size_t)dim, 3 * 4);
     const struct known_row row = {memory, memory + 4 * dim, memory + 8 * dim};
     if (!convert_is_writer(kernel)) {
         set_codes(k, &row, dim);
@@ -138,7 +136,6 @@ static void test_known(const struct known *k, const struct kvmill_kernel *kernel
     }
     ok(convert_is_writer(kernel) ? writes_known(k, kernel, &row, dim) : reads_back(k, &row, dim),
        "%s of the reference: %s", k->name, kernel->symbol);
-    free(memory);
 }
 
 static void give_block(const struct known_block *known, bool writes, const struct known_row *row) {
@@ -165,12 +162,11 @@ static void test_known_block(const struct known_block *known, const struct kvmil
         (known->element == KVMILL_Q8_KV && shape->format.dim != ORACLE_BLOCK))
         return;
     size_t dim = (size_t)shape->format.dim;
-    unsigned char *memory = calloc(dim, 2 * 4);
+    FREED unsigned char *memory = calloc(dim, 2 * 4);
     const struct known_row row = {memory, memory + 4 * dim, NULL};
     give_block(known, writes, &row);
     run_known(kernel, &row);
     ok(is_block(known, writes, &row), "a known block: %s", kernel->symbol);
-    free(memory);
 }
 
 /* ---- Scales of the 16-bit types ---- */
@@ -199,7 +195,7 @@ static bool sweeps(const struct kvmill_kernel *kernel) {
     const struct kvmill_convert_shape *shape = kernel->shape;
     enum oracle_type type = oracle_of_element(shape->activation);
     int64_t dim = shape->format.dim;
-    unsigned char *memory = calloc((size_t)dim, 5 * 4);
+    FREED unsigned char *memory = calloc((size_t)dim, 5 * 4);
     struct known_row have = {memory, memory + 4 * dim, memory + 8 * dim};
     struct known_row want = {memory, memory + 12 * dim, memory + 16 * dim};
     bool good = true;
@@ -213,7 +209,6 @@ static bool sweeps(const struct kvmill_kernel *kernel) {
                                                               : around_half(type, peak, number++));
             good = is_row_right(kernel, &have, &want);
         }
-    free(memory);
     return good;
 }
 

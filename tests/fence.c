@@ -358,10 +358,9 @@ void tensors_protect(const struct fenced_tensor *tensors, int count, uint64_t ou
 bool tensors_are_intact(const struct fenced_tensor *tensors, int count, const char *words) {
     int64_t where;
     for (int i = 0; i < count; i++)
-        if (tensor_is_open(&tensors[i]) && !fence_is_intact(&tensors[i].fence, &where)) {
-            diag("byte %" PRId64 " is outside of tensor %d, but was written; %s", where, i, words);
-            return false;
-        }
+        if (tensor_is_open(&tensors[i]) && !fence_is_intact(&tensors[i].fence, &where))
+            return diag("byte %" PRId64 " is outside of tensor %d, but was written; %s", where, i,
+                        words);
     return true;
 }
 
@@ -385,10 +384,8 @@ bool tensors_are_kept(const struct fenced_tensor *tensors, const struct fenced_t
     int64_t where;
     for (int i = 0; i < count; i++)
         if (tensor_is_open(&copies[i]) && !(outputs >> i & 1) &&
-            !tensor_is_equal(&tensors[i], &copies[i], &where)) {
-            diag("byte %" PRId64 " of tensor %d is another; %s", where, i, words);
-            return false;
-        }
+            !tensor_is_equal(&tensors[i], &copies[i], &where))
+            return diag("byte %" PRId64 " of tensor %d is another; %s", where, i, words);
     return tensors_are_intact(tensors, count, words);
 }
 

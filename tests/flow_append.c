@@ -38,7 +38,7 @@ static void put_codes(struct flow_pool *pool, int f, int64_t row, const unsigned
     int scales = oracle_scales_field(&step->flow, (size_t)f);
     int64_t groups = step->fields[scales].columns, group = step->fields[f].columns / groups;
     enum oracle_type type = attention_type(step->fields[f].dtype);
-    double *x = take(group, 8), *codes = take(group, 8);
+    FREED double *x = take(group, 8), *codes = take(group, 8);
     for (int64_t g = 0; g < groups; g++) {
         for (int64_t i = 0; i < group; i++)
             x[i] = oracle_get(attention_type(step->attention.op.T1), from, g * group + i);
@@ -48,8 +48,6 @@ static void put_codes(struct flow_pool *pool, int f, int64_t row, const unsigned
         for (int64_t i = 0; i < group; i++)
             oracle_put(type, pool->field[f], (row * groups + g) * group + i, codes[i]);
     }
-    free(x);
-    free(codes);
 }
 
 /* Writes the rows of fields that come with a token. */
@@ -106,7 +104,7 @@ static void summarise(struct flow_pool *pool, const struct oracle_attention *pro
         {keep_rows}, problem, block * flow_step_block_size(pool->step), pool->rows[block], head};
     const kvmill_flow *flow = &pool->step->flow;
     double *key = read_block(pool, problem, 0, block, head), *fields[MOST_STEP_FIELDS];
-    double *value = read_block(pool, problem, 1, block, head);
+    FREED double *value = read_block(pool, problem, 1, block, head);
     for (size_t f = 0; f < flow->field_count; f++) {
         int64_t count = flow->fields[f].rows * flow->fields[f].columns;
         fields[f] = take(count, 8);
@@ -124,7 +122,6 @@ static void summarise(struct flow_pool *pool, const struct oracle_attention *pro
         free(fields[f]);
     }
     free(key);
-    free(value);
 }
 
 /* Computes the summaries of the blocks whose last rows are new. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow_step.h"
 
-#include <string.h>
-
 static int64_t matrix_bytes(const DLTensor *tensor) {
     return tensor->shape[2] * tensor->shape[3] * tensor->dtype.bits / 8;
 }

@@ -2,34 +2,21 @@
 #include "../defs/op_tables.h"
 #include "common.h"
 #include "flow_step.h"
-#include "settings.h"
 
 /* ---- Steps from settings ---- */
 
 #define AS(name, member) SETTING_OF(struct flow_step, name, member)
 #define SELECT(member)   AS(#member, select.member)
 #define OF(member)       AS(#member, member)
-static const struct wanted_setting wanted[] = {SELECT(topk_val),
-                                               SELECT(reserved_bos),
-                                               SELECT(reserved_eos),
-                                               SELECT(ratio_numerator),
-                                               SELECT(ratio_denominator),
-                                               SELECT(cap),
-                                               SELECT(dense_below),
-                                               SELECT(order),
-                                               SELECT(scope),
-                                               OF(summary),
-                                               OF(field_layout),
-                                               OF(temporaries),
-                                               AS("field", field_type),
-                                               OF(block_size),
-                                               OF(skipped),
-                                               OF(few_kinds),
-                                               OF(topk),
-                                               AS("sinks", attention.has_sinks),
-                                               AS("tokens", attention.tokens),
-                                               AS("start", attention.start),
-                                               {.name = NULL}};
+/* clang-format off */
+static const struct wanted_setting wanted[] = {
+    SELECT(topk_val), SELECT(reserved_bos), SELECT(reserved_eos), SELECT(ratio_numerator),
+    SELECT(ratio_denominator), SELECT(cap), SELECT(dense_below), SELECT(order), SELECT(scope),
+    OF(summary), OF(field_layout), OF(temporaries), AS("field", field_type), OF(block_size),
+    OF(skipped), OF(few_kinds), OF(topk), AS("sinks", attention.has_sinks),
+    AS("tokens", attention.tokens), AS("start", attention.start), {.name = NULL}
+};
+/* clang-format on */
 #undef AS
 #undef SELECT
 #undef OF

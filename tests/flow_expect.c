@@ -250,18 +250,15 @@ static void expect_head(struct flow_step *step, int64_t request, int64_t head) {
     const struct scorer scorer = {.request = request, .first_head = head, .group = 1};
     int64_t row = request * problem.heads + head, dim = step->value_dim;
     int64_t most = step->limits.pages * step->attention.op.page_size;
-    struct oracle_key *keys = take(most, sizeof *keys);
-    double *rows = take(most * (problem.key.dim + dim), sizeof *rows);
-    double *query = query_of(step, &scorer);
+    FREED struct oracle_key *keys = take(most, sizeof *keys);
+    FREED double *rows = take(most * (problem.key.dim + dim), sizeof *rows);
+    FREED double *query = query_of(step, &scorer);
     struct oracle_answer answer = {step->result.output + row * dim,
                                    step->result.output_error + row * dim, 0, 0};
     int64_t count = see(step, &problem, request, head, keys, rows);
     oracle_attend_keys(&problem, head, query, keys, count, &answer);
     step->result.lse[row] = answer.lse;
     step->result.lse_error[row] = answer.lse_error;
-    free(query);
-    free(rows);
-    free(keys);
 }
 
 static void forget_result(struct flow_step *step) {
@@ -316,12 +313,10 @@ static bool is_list_right(struct flow_step *step, int64_t row) {
     for (int64_t i = step->starts[row]; i < step->starts[row + 1]; i++) {
         int64_t id = id_of(step, request, kv_head, step->list[i]);
         int64_t have = wide ? ((const int64_t *)ids)[i] : ((const int32_t *)ids)[i];
-        if (list[i] != step->list[i] || have != id) {
-            diag("sel[%" PRId64 "] of row %" PRId64 " is %d, id %" PRId64 ", wanted %d, %" PRId64
-                 "; %s",
-                 i, row, (int)list[i], have, (int)step->list[i], id, step->attention.words);
-            return false;
-        }
+        if (list[i] != step->list[i] || have != id)
+            return diag("sel[%" PRId64 "] of row %" PRId64 " is %d, id %" PRId64
+                        ", wanted %d, %" PRId64 "; %s",
+                        i, row, (int)list[i], have, (int)step->list[i], id, step->attention.words);
     }
     return true;
 }
@@ -338,11 +333,9 @@ bool flow_step_are_near(const struct flow_step *step, const char *name, enum ora
                         double error) {
     for (int64_t i = 0; i < count; i++) {
         double found = oracle_get(type, have, i), known = oracle_get(type, wanted, i);
-        if (!is_near(found, known, size, error)) {
-            diag("%s, element %" PRId64 ": %.9g, wanted %.9g; %s", name, i, found, known,
-                 step->attention.words);
-            return false;
-        }
+        if (!is_near(found, known, size, error))
+            return diag("%s, element %" PRId64 ": %.9g, wanted %.9g; %s", name, i, found, known,
+                        step->attention.words);
     }
     return true;
 }
@@ -370,14 +363,11 @@ static bool are_scores_right(struct flow_step *step) {
 /* Whether a caller counts the same list lengths before a run. */
 static bool is_count_right(struct flow_step *step) {
     int64_t rows = step->attention.sequences * step->rows;
-    int64_t *starts = take(rows + 1, sizeof *starts);
-    bool right = kvmill_flow_count(&step->flow, step->attention.sequences, step->length,
-                                   step->has_topk ? step->topk : NULL, starts, NULL) == KVMILL_OK &&
-                 memcmp(starts, step->starts, (size_t)(rows + 1) * sizeof *starts) == 0;
-    if (!right)
-        diag("kvmill_flow_count; %s", step->attention.words);
-    free(starts);
-    return right;
+    FREED int64_t *starts = take(rows + 1, sizeof *starts);
+    return (kvmill_flow_count(&step->flow, step->attention.sequences, step->length,
+                              step->has_topk ? step->topk : NULL, starts, NULL) == KVMILL_OK &&
+            memcmp(starts, step->starts, (size_t)(rows + 1) * sizeof *starts) == 0) ||
+           diag("kvmill_flow_count; %s", step->attention.words);
 }
 
 bool flow_step_lists_are_right(struct flow_step *step) {

@@ -4,7 +4,6 @@
 
 #include <glob.h>
 
-#include "case_table.h"
 #include "common.h"
 
 /* ---- Words ---- */
@@ -102,10 +101,8 @@ const kvmill_flow *flow_open(const char *text, struct spec_list *specs) {
 }
 
 const kvmill_flow *flow_open_json(json_t *json, struct spec_list *specs) {
-    char *text = json_dumps(json, 0);
-    const kvmill_flow *flow = flow_open(text, specs);
-    free(text);
-    return flow;
+    FREED char *text = json_dumps(json, 0);
+    return flow_open(text, specs);
 }
 
 json_t *flow_json(const char *name) {

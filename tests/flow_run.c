@@ -90,12 +90,11 @@ static kvmill_status run_plan(struct flow_step *step, int kind, const kvmill_pla
 
 kvmill_status flow_step_run(struct flow_step *step, int kind, const kvmill_plan_options *options,
                             int threads, struct dice *dice, kvmill_error *error) {
-    kvmill_plan *plan;
+    OWN_PLAN kvmill_plan *plan = NULL;
     kvmill_status status = plan_flow_step(kind, &step->flow, &step->limits, options, &plan, error);
     if (status != KVMILL_OK)
         return status;
     status = run_plan(step, kind, plan, threads, dice, error);
-    kvmill_plan_destroy(plan);
     return status;
 }
 
@@ -123,10 +122,8 @@ void *flow_step_copy(struct flow_step *step, int which) {
 
 bool flow_step_has_bytes(struct flow_step *step, int which, const void *bytes) {
     const struct fence *fence = &flow_step_tensor(step, which)->fence;
-    bool same = bytes == NULL || memcmp(bytes, fence->data, fence->size) == 0;
-    if (!same)
-        diag("tensor %d has other bits; %s", which, step->attention.words);
-    return same;
+    return (bytes == NULL || memcmp(bytes, fence->data, fence->size) == 0) ||
+           diag("tensor %d has other bits; %s", which, step->attention.words);
 }
 
 void flow_step_keep(struct flow_step *step, struct dice *dice) {

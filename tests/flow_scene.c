@@ -3,7 +3,6 @@
 
 #include "../runtime/core/numbers.h"
 #include "common.h"
-#include "oracle/cache_attention.h"
 
 /* ---- Numbers ---- */
 
@@ -192,19 +191,15 @@ void flow_scene_close(struct flow_scene *scene) {
 
 static bool are_fields_same(struct flow_scene *scene) {
     for (int way = 0; way < FLOW_WAYS; way++)
-        if (!flow_beside_read(&scene->beside[way])) {
-            diag("the fields' memory was left");
-            return false;
-        }
+        if (!flow_beside_read(&scene->beside[way]))
+            return diag("the fields' memory was left");
     for (int i = 0; i < scene->problem.field_count; i++) {
         const struct kvmill_flow_field_data *field = &scene->problem.fields[i];
         int64_t count = scene->pool * field->heads * field->rows * field->columns;
         if (!are_floats_same(scene, field->element, scene->field[0][i].data,
                              scene->field[1][i].data, count) ||
-            !fence_is_intact(&scene->field[0][i], NULL)) {
-            diag("field %d", i);
-            return false;
-        }
+            !fence_is_intact(&scene->field[0][i], NULL))
+            return diag("field %d", i);
     }
     return true;
 }
@@ -259,10 +254,8 @@ static bool are_rows_same(struct flow_scene *scene) {
                                   (int64_t)rows[0]->size /
                                       kvmill_format_parts(format->element)->bits * 8)
                 : memcmp(rows[0]->data, rows[1]->data, rows[0]->size) == 0;
-        if (!same || !fence_is_intact(rows[0], NULL)) {
-            diag("rows of %s", v ? "V" : "K");
-            return false;
-        }
+        if (!same || !fence_is_intact(rows[0], NULL))
+            return diag("rows of %s", v ? "V" : "K");
     }
     return true;
 }
@@ -362,7 +355,7 @@ static void list_row(struct flow_scene *scene, const struct flow_way *way, int32
     const struct flow_span all = {0, kvmill_flow_candidates(&index, 0)};
     int64_t heads = kvmill_flow_scored_heads(&scene->problem);
     index.workspace = calloc((size_t)(heads * index.row_bytes) + 1, 1);
-    void *workspace =
+    FREED void *workspace =
         calloc((size_t)kvmill_flow_list_workspace(&scene->problem, scene->pool) + 1, 1);
     kvmill_flow_number_blocks(&index, 0);
     for (int64_t head = 0; head < heads; head++)
@@ -370,7 +363,6 @@ static void list_row(struct flow_scene *scene, const struct flow_way *way, int32
     kvmill_flow_score_heads(&index, 0, &all);
     kvmill_flow_list_row(&index, 0, 0, workspace, list, NULL);
     free(index.workspace);
-    free(workspace);
 }
 
 bool flow_scene_lists_same(struct flow_scene *scene, const struct flow_way way[FLOW_WAYS]) {

@@ -6,9 +6,7 @@
 #include "flow_file.h"
 
 #include "../base/text.h"
-#include "case_table.h"
 #include "common.h"
-#include "settings.h"
 
 enum { MOST_OPS = 8, MOST_NAMES = 24 };
 
@@ -186,13 +184,10 @@ static char *write_spec(const struct draft *draft) {
 }
 
 static bool is_valid(const struct draft *draft) {
-    struct spec_list specs = {0};
+    OWN(spec_list_free) struct spec_list specs = {0};
     struct error error = {0};
-    char *spec = write_spec(draft);
-    bool valid = flow_read(spec, &specs, &error);
-    spec_list_free(&specs);
-    free(spec);
-    return valid;
+    FREED char *spec = write_spec(draft);
+    return flow_read(spec, &specs, &error);
 }
 
 static void begin(struct dice *dice, struct draft *draft) {
@@ -254,9 +249,8 @@ static void print_flow(struct dice *dice) {
         if (!is_valid(&draft))
             draft = before;
     }
-    char *spec = write_spec(&draft);
+    FREED char *spec = write_spec(&draft);
     printf("%s", spec);
-    free(spec);
 }
 
 int print_random_flows(struct dice *dice, int count) {

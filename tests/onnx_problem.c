@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "onnx_problem.h"
+#include "common.h"
 
 #include "../defs/op_tables.h"
-#include "plans.h"
-#include "settings.h"
 
 enum {
     Q = KVMILL_ATTENTION_Q,
@@ -22,28 +21,14 @@ enum {
 
 #define AS(name, member) SETTING_OF(struct onnx_problem, name, member)
 #define OF(member)       AS(#member, member)
-static const struct wanted_setting wanted[] = {OF(step),
-                                               OF(circular),
-                                               OF(packed),
-                                               OF(batch),
-                                               OF(heads),
-                                               OF(kv_heads),
-                                               OF(queries),
-                                               OF(dim),
-                                               OF(value_dim),
-                                               OF(past),
-                                               OF(keys),
-                                               OF(mask_rank),
-                                               OF(hidden_in),
-                                               OF(qk),
-                                               OF(in_place),
-                                               OF(grown),
-                                               OF(T1),
-                                               OF(T2),
-                                               OF(U),
-                                               AS("left", op.left_window_size),
-                                               AS("right", op.right_window_size),
-                                               {.name = NULL}};
+/* clang-format off */
+static const struct wanted_setting wanted[] = {
+    OF(step), OF(circular), OF(packed), OF(batch), OF(heads), OF(kv_heads), OF(queries), OF(dim),
+    OF(value_dim), OF(past), OF(keys), OF(mask_rank), OF(hidden_in), OF(qk), OF(in_place),
+    OF(grown), OF(T1), OF(T2), OF(U), AS("left", op.left_window_size),
+    AS("right", op.right_window_size), {.name = NULL}
+};
+/* clang-format on */
 #undef AS
 #undef OF
 

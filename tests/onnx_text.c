@@ -106,7 +106,7 @@ static void append_number(struct text *raw, struct type type, const char *word) 
 }
 
 static void fill_tensor(struct text *tensor, char **words, int count) {
-    struct text raw = {0};
+    OWN(text_free) struct text raw = {0};
     const struct type type = type_of(words[1]);
     int i = 2;
     for (; i < count && strcmp(words[i], ":") != 0; i++)
@@ -117,7 +117,6 @@ static void fill_tensor(struct text *tensor, char **words, int count) {
         append_number(&raw, type, words[i]);
     if (raw.length > 0)
         onnx_put_bytes(tensor, 9, raw.data, raw.length);
-    text_free(&raw);
 }
 
 static void put_initial(struct text *graph, int field, char **words, int count) {

@@ -9,6 +9,16 @@
 #include "fence.h"
 #include "tap.h"
 
+/* Plans and pools that are destroyed where the block of their variable ends. */
+#define OWN_PLAN OWN(destroy_plan)
+#define OWN_POOL OWN(destroy_pool)
+static inline void destroy_plan(kvmill_plan **plan) {
+    kvmill_plan_destroy(*plan);
+}
+static inline void destroy_pool(kvmill_pool **pool) {
+    kvmill_pool_destroy(*pool);
+}
+
 /* Returns the description of a plan, valid until the next call. */
 const char *plan_text(const kvmill_plan *plan);
 bool plan_says(const kvmill_plan *plan, const char *words);

@@ -32,6 +32,12 @@ void add_test(struct test *test);
     }                                                                                              \
     _Static_assert(true, "")
 
+/* Counts a case of this kind if it is one.  expect_seen tests that each of the kinds, which are
+   separated by "; ", has occurred; times_seen returns how often. */
+void saw(const char *kind, bool is_one);
+void expect_seen(const char *kinds);
+int64_t times_seen(const char *kind);
+
 /* Runs before the first test, if the program defines it. */
 void before_tests(void);
 

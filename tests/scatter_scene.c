@@ -2,11 +2,8 @@
 #include "scatter_scene.h"
 
 #include "common.h"
-#include "elements.h"
 #include "oracle/windows.h"
 #include "packs.h"
-#include "plans.h"
-#include "settings.h"
 
 void scene_close(struct scene *scene) {
     tensors_close(scene->tensor, SCATTER_TENSORS);
@@ -196,9 +193,7 @@ static bool runs_so(struct scene *scene, int way, const kvmill_plan *plan,
                 is_right(scene, before, expected) &&
                 scene_run_way(scene, way, plan, NULL) == KVMILL_OK;
     tensors_protect(scene->tensor, SCATTER_TENSORS, output_bit(scene), false);
-    if (!good)
-        diag("way %d, %s: %s", way, kvmill_status_name(status), error.message);
-    return good;
+    return good || diag("way %d, %s: %s", way, kvmill_status_name(status), error.message);
 }
 
 bool scene_run_ways(struct scene *scene, const kvmill_plan *plan,
@@ -219,13 +214,12 @@ static void run_expecting(struct scene *scene, struct fenced_tensor *expected, c
     bool good = true;
     fence_explain_traps(name);
     for (int use_packs = 0; good && use_packs < 2; use_packs++) {
-        kvmill_plan *plan;
+        OWN_PLAN kvmill_plan *plan;
         kvmill_error error = {""};
         good = scene_plan(scene, use_packs ? &two_threads[1] : NULL, &plan, &error) == KVMILL_OK &&
                scene_run_ways(scene, plan, expected, 0, WAYS);
         if (!good)
             diag("%s packs: %s", use_packs ? "with" : "without", error.message);
-        kvmill_plan_destroy(plan);
     }
     tensor_close(expected);
     scene_close(scene);

@@ -2,12 +2,9 @@
    it.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "case_table.h"
 #include "common.h"
 #include "packs.h"
-#include "plans.h"
 #include "scatter_scene.h"
-#include "walk.h"
 
 /* ---- Plans by shape ---- */
 
@@ -15,11 +12,9 @@ DICE("api");
 
 static kvmill_status plan_with(const char *settings, const kvmill_plan_options *options,
                                kvmill_plan **plan, kvmill_error *error) {
-    struct scene scene;
+    OWN(scene_close) struct scene scene;
     scene_open(&scene, settings, &dice);
-    kvmill_status status = scene_plan(&scene, options, plan, error);
-    scene_close(&scene);
-    return status;
+    return scene_plan(&scene, options, plan, error);
 }
 
 static kvmill_plan_options all_packs(const char *isa) {
@@ -32,20 +27,15 @@ enum { TEXT_SIZE = 1024 };
 /* Returns the plan's description, valid until the next call; "" after a remark if planning
    fails. */
 static const char *describe(const char *settings, const kvmill_plan_options *options) {
-    kvmill_plan *plan;
+    OWN_PLAN kvmill_plan *plan;
     kvmill_error error;
     if (plan_with(settings, options, &plan, &error) != KVMILL_OK)
         diag("no plan: %s", error.message);
-    const char *text = plan_text(plan);
-    kvmill_plan_destroy(plan);
-    return text;
+    return plan_text(plan);
 }
 
 static bool says(const char *text, const char *words) {
-    bool found = strstr(text, words) != NULL;
-    if (!found)
-        diag("\"%s\" does not say \"%s\"", text, words);
-    return found;
+    return strstr(text, words) != NULL || diag("\"%s\" does not say \"%s\"", text, words);
 }
 
 /* A shape that the kernels of configs/specs/test.json fit: 3 heads, 2 rows of 7 bytes. */
@@ -74,7 +64,7 @@ TEST(status_names) {
 
 TEST(describe) {
     kvmill_plan_options options = all_packs(NULL);
-    kvmill_plan *plan = NULL;
+    OWN_PLAN kvmill_plan *plan = NULL;
     char whole[TEXT_SIZE], text[TEXT_SIZE];
     bool good = plan_with(usual, &options, &plan, NULL) == KVMILL_OK;
     size_t length = kvmill_plan_describe(plan, whole, sizeof whole);
@@ -91,14 +81,13 @@ TEST(describe) {
     }
     ok(good, "buffers of every size get as much as they hold, and a NUL");
     ok(kvmill_plan_workspace_size(plan) == 0, "TensorScatter needs no workspace");
-    kvmill_plan_destroy(plan);
 }
 
 /* Messages of 256 bytes show shapes of any rank. */
 TEST(long_texts) {
     int64_t dims[64];
     kvmill_error error;
-    kvmill_plan *plan;
+    OWN_PLAN kvmill_plan *plan;
     for (int d = 0; d < 64; d++)
         dims[d] = 1;
     DLTensor past = {.ndim = 64, .dtype = u8, .shape = dims};
@@ -112,7 +101,6 @@ TEST(long_texts) {
     char text[TEXT_SIZE];
     bool good = kvmill_plan_tensor_scatter(&op, NULL, &plan, &error) == KVMILL_OK;
     ok(good && kvmill_plan_describe(plan, text, sizeof text) == strlen(text), "a plan of 64 dims");
-    kvmill_plan_destroy(plan);
 }
 
 /* ---- Instruction sets ---- */

@@ -3,10 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
-#include "elements.h"
-#include "oracle/cache_attention.h"
 #include "packs.h"
-#include "walk.h"
 
 enum {
     MOST_POSITIONS = 90,
@@ -259,19 +256,17 @@ static const struct next nexts[] = {
 
 /* Whether the bits are the same for any next call. */
 static bool repeats(const struct kvmill_kernel *kernel, const struct problem *p, struct next next) {
-    unsigned char *before = malloc(p->output.size);
+    FREED unsigned char *before = malloc(p->output.size);
     memcpy(before, p->output.data, p->output.size);
     memset(p->output.data, 0xff, p->output.size);
     run(kernel, p, next);
-    bool same = memcmp(before, p->output.data, p->output.size) == 0 &&
-                fence_is_intact(&p->output, NULL) && fence_is_intact(&p->workspace, NULL);
-    free(before);
-    return same;
+    return memcmp(before, p->output.data, p->output.size) == 0 &&
+           fence_is_intact(&p->output, NULL) && fence_is_intact(&p->workspace, NULL);
 }
 
 static bool is_right(const struct kvmill_kernel *kernel, enum loudness loudness,
                      struct dice *dice) {
-    struct problem p;
+    OWN(close_problem) struct problem p;
     open_problem(&p, kernel, loudness, dice);
     fence_explain_traps(kernel->symbol);
     run(kernel, &p, (struct next){0});
@@ -280,7 +275,6 @@ static bool is_right(const struct kvmill_kernel *kernel, enum loudness loudness,
         right = right && row_is_right(&p, r, loudness);
     for (size_t i = 0; loudness == USUAL && i < COUNT(nexts); i++)
         right = right && repeats(kernel, &p, nexts[i]);
-    close_problem(&p);
     return right;
 }
 

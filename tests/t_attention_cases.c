@@ -3,9 +3,8 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "attention_scenes.h"
-#include "case_table.h"
+#include "common.h"
 #include "packs.h"
-#include "settings.h"
 
 DICE("attention cases");
 
@@ -65,14 +64,12 @@ static int64_t choose(const char *settings, int64_t number, char chosen[256]) {
 static bool agrees(unsigned op, const char *settings) {
     static const char usual[] = "num_heads=6 num_kv_heads=2 head_dim=16 num_layer=2 layer_idx=1 "
                                 "page_size=4";
-    struct attention a = attention_scene(op, usual);
+    OWN(attention_close) struct attention a = attention_scene(op, usual);
     attention_say(&a,
                   op & (D | KD | MD) ? "start=7,0,12 tokens=3,5,1" : "batch=2 start=7 tokens=3");
     attention_say(&a, settings);
     attention_open(&a, &dice);
-    bool good = attention_runs(&a);
-    attention_close(&a);
-    return good;
+    return attention_runs(&a);
 }
 
 /* ROW: name, ops, settings.  Slow runs take one combination in each op, a different one each
@@ -99,11 +96,9 @@ static bool are_near(const struct attention *a, int tensor, int64_t first, int64
                      const double *want, double tolerance) {
     for (int64_t i = 0; i < count; i++) {
         double have = attention_get(a, tensor, first + i);
-        if (!(fabs(have - want[i]) <= tolerance) && !(isnan(have) && isnan(want[i]))) {
-            diag("%s[%" PRId64 "]: have %.9g, want %.9g", attention_tensor_name(tensor), first + i,
-                 have, want[i]);
-            return false;
-        }
+        if (!(fabs(have - want[i]) <= tolerance) && !(isnan(have) && isnan(want[i])))
+            return diag("%s[%" PRId64 "]: have %.9g, want %.9g", attention_tensor_name(tensor),
+                        first + i, have, want[i]);
     }
     return true;
 }
@@ -159,11 +154,11 @@ static bool has_numbers(const struct attention *a, const char *said, double tole
 }
 
 ROWS(numbers, 6) {
+    OWN(attention_close)
     struct attention a = attention_scene(1u << (strchr(ops, cells[1][0]) - ops), cells[2]);
     attention_open(&a, &dice);
     set_numbers(&a, cells[3]);
     ok(attention_runs(&a) && has_numbers(&a, cells[4], atof(cells[5])), "%s", cells[0]);
-    attention_close(&a);
 }
 
 /* ---- Addresses ---- */
@@ -171,6 +166,7 @@ ROWS(numbers, 6) {
 TEST(pages) {
     static const int64_t table[] = {8, 0, 4, 12}, loaded[] = {8, 9, 10, 11, 0, 4, 5, 6, 7, 12, 13},
                          stored[] = {11, 0, 13};
+    OWN(attention_close)
     struct attention a = attention_scene(KD, ONE "head_dim=4 cache_mode=1 page_size=4 tokens=2,1 "
                                                  "start=3,5 spare_rows=16");
     attention_open(&a, &dice);
@@ -186,7 +182,6 @@ TEST(pages) {
         good = good && attention_get(&a, KEY, j * 4) == (double)loaded[j];
     for (int64_t row = 0; row < 14; row++)
         good = good && attention_get(&a, CACHE, row * 8) == (double)row;
-    attention_close(&a);
     ok(good, "A3 pages: stores at rows 11, 0, 13, loads in order");
 }
 
@@ -195,6 +190,7 @@ TEST(pages) {
 /* Exponents of 2 with a slope for each head: for query 0 over two positions, lse = log (1 + exp
    (-slope)). */
 ROWS(slopes, 1) {
+    OWN(attention_close)
     struct attention a =
         attention_scene(MS, "head_dim=4 start=1 is_alibi=1 partial=1 query_size=0");
     double exponent[MOST];
@@ -206,7 +202,6 @@ ROWS(slopes, 1) {
         double slope = pow(2, exponent[h]), want = log(1 + exp(-slope));
         good = oracle_alibi_slope(heads, h) == slope && are_near(&a, LSE, h, 1, &want, 3e-7);
     }
-    attention_close(&a);
     ok(good, "S1 slopes of %" PRId64 " heads", heads);
 }
 
@@ -235,7 +230,7 @@ static void open_attention(struct attention *a, const char *settings) {
 }
 
 ROWS(attention, 4) {
-    struct attention a;
+    OWN(attention_close) struct attention a;
     double want[MOST];
     const char *said = cells[3];
     open_attention(&a, cells[1]);
@@ -245,7 +240,6 @@ ROWS(attention, 4) {
         good =
             good && numbers_in(row.value, 10, want, MOST) == 4 &&
             are_near(&a, OUTPUT, atoll(row.name + strlen("row[")) * a.op.head_dim, 4, want, 1e-6);
-    attention_close(&a);
     ok(good, "%s", cells[0]);
 }
 
@@ -257,27 +251,23 @@ TABLE(attention_cases);
 
 static bool describes(const char *settings, int with, const char *words, bool wanted) {
     struct attention a = attention_scene(S, SIX_HEADS);
-    kvmill_plan *plan;
+    OWN_PLAN kvmill_plan *plan = NULL;
     attention_say(&a, settings);
     if (attention_plan(&a, &two_threads[with], &plan, NULL) != KVMILL_OK)
         return false;
-    bool good = plan_says(plan, words) == wanted && !plan_says(plan, "_fast__") &&
-                !plan_says(plan, "_near__");
-    if (!good)
-        diag("%s", plan_text(plan));
-    kvmill_plan_destroy(plan);
-    return good;
+    return (plan_says(plan, words) == wanted && !plan_says(plan, "_fast__") &&
+            !plan_says(plan, "_near__")) ||
+           diag("%s", plan_text(plan));
 }
 
 /* The tests' packs have no kernel for heads of 44. */
 TEST(descriptions) {
     static const char none[] = "no kernel of math fast";
-    struct attention a = attention_scene(S, SIX_HEADS "head_dim=44 tokens=3");
+    OWN(attention_close) struct attention a = attention_scene(S, SIX_HEADS "head_dim=44 tokens=3");
     ok(describes("head_dim=44", 1, "portable", true),
        "a pack of other geometry: the portable kernels, and the description says so");
     attention_open(&a, &dice);
     ok(attention_runs(&a), "and they are right");
-    attention_close(&a);
     ok(describes("math=fast", 0, none, true) && describes("math=fast head_dim=44", 1, none, true),
        "math fast: without packs, or of another geometry, no kernel has it");
     ok(describes("math=f32", 0, none, false) && describes("", 0, none, false),

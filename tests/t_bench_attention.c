@@ -7,7 +7,6 @@
 #include "../bench/scene_call.c"
 #undef kvmill_run_on
 
-#include <inttypes.h>
 #include <stdatomic.h>
 
 #include "../base/timer.h"
@@ -19,9 +18,7 @@
 #include "../bench/scene_rows.h"
 #include "../bench/tune_work.h"
 #include "../tune/problem.h"
-#include "case_table.h"
 #include "common.h"
-#include "walk.h"
 
 static struct bench_results results;
 static struct error error;
@@ -119,7 +116,7 @@ TEST(huge_pages) {
 
 TEST(limits) {
     static _Alignas(4096) char from[40000], to[40000];
-    kvmill_pool *pool = pool_of(3);
+    OWN_POOL kvmill_pool *pool = pool_of(3);
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = (char)(i * 31 >> 3);
     for (int i = 0; i < COPIES; i++) {
@@ -134,7 +131,6 @@ TEST(limits) {
            limit_multiply_add(peak_of(NULL), pool) >= limit_multiply_add(PEAK_PLAIN, pool),
        "wider vectors, more multiply-adds");
     ok(peak_of("scalar") == PEAK_PLAIN && peak_of("avx2") <= PEAK_AVX2, "limits have limits");
-    kvmill_pool_destroy(pool);
 }
 
 TEST(copy_rows) {
@@ -262,24 +258,22 @@ static bool is_worth(const struct spec *spec, const struct run_size *size, doubl
 ROWS(work, 8) {
     static const struct run_size sizes[] = {{1, 1, 4096}, {1, 512, 512}};
     double bytes = strtod(cells[2], NULL), operations = strtod(cells[3], NULL);
-    struct spec_list list;
+    OWN(spec_list_free) struct spec_list list;
     open_spec(cells[1], &list);
     for (int i = 0; i < 2; i++)
         ok(is_worth(list.items, &sizes[i], strtod(cells[4 + 2 * i], NULL) * bytes,
                     strtod(cells[5 + 2 * i], NULL) * operations),
            "%s: %s", cells[0], i ? "512 on 512" : "one token on 4096");
-    spec_list_free(&list);
 }
 
 /* Returns the number of results, or -1 after a failure. */
 static int bench(const char *text, int threads) {
     static const kvmill_pack none = {.abi = KVMILL_KERNEL_ABI, .name = "none"};
     const struct scene_setting setting = {&none, threads, false, SMALL_ROTATION};
-    struct spec_list list;
+    OWN(spec_list_free) struct spec_list list;
     open_spec(text, &list);
     results.count = 0;
     bool done = bench_spec(list.items, &setting, &results, &error);
-    spec_list_free(&list);
     if (!done)
         diag("%s", error.text);
     return done ? results.count : -1;
@@ -312,7 +306,7 @@ ROWS(rows, 3) {
 }
 
 TEST(dims_of_the_update) {
-    struct spec_list list;
+    OWN(spec_list_free) struct spec_list list;
     struct run_size size;
     open_spec(
         "{\"op\": \"TensorScatter\", \"dtype\": \"float16\", \"past_cache\": [\"?\", 2, 4, 8], "
@@ -320,7 +314,6 @@ TEST(dims_of_the_update) {
         &list);
     ok(rows_size(list.items, 64, 1 << 20, &size) && size.batch == 3,
        "a batch that only the update tells");
-    spec_list_free(&list);
 }
 
 #define ROW_OF_TOKENS                                                                              \
@@ -411,20 +404,17 @@ static bool check(const char *text, const struct kvmill_kernel *kernel, enum sce
     one_kernel(&one, kernel);
     one.pack.count = kernel != NULL;
     one.options.threads = 2;
-    struct spec_list list;
+    OWN(spec_list_free) struct spec_list list;
     static struct scene scene;
     struct scene_call call;
-    struct owned_plan plan = {0};
-    kvmill_pool *pool = pool_of(2);
+    OWN(owned_plan_close) struct owned_plan plan = {0};
+    OWN_POOL kvmill_pool *pool = pool_of(2);
     open_spec(text, &list);
     bool right = scene_open(&scene, list.items, &size, SMALL_ROTATION, false, &error) &&
                  scene_plan(&scene, STEP_RUN, &one.options, &plan, &error);
     scene_call_open(&call, &scene, step, &size, &plan, pool);
     right = right && scene_check(&call, &error);
-    owned_plan_close(&plan);
     scene_close(&scene);
-    spec_list_free(&list);
-    kvmill_pool_destroy(pool);
     return right;
 }
 

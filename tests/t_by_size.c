@@ -170,9 +170,8 @@ static void run(struct attention a, const kvmill_pack *with, int threads) {
         .struct_size = sizeof options, .packs = &with, .pack_count = 1, .threads = 3};
     memset(called, 0, sizeof called);
     attention_open(&a, &dice);
-    kvmill_plan *plan = attention_plan_and_run(&a, &options, threads, &dice);
+    OWN_PLAN kvmill_plan *plan = attention_plan_and_run(&a, &options, threads, &dice);
     must(plan != NULL, "no run");
-    kvmill_plan_destroy(plan);
     attention_close(&a);
 }
 
@@ -229,13 +228,12 @@ static bool updates_with(int64_t batch, bool is_prepared, int number) {
                                       .past_cache = &past_plan,
                                       .update = &update_plan};
     const DLTensor *tensors[] = {&past, &update, NULL, &past};
-    kvmill_plan *plan;
+    OWN_PLAN kvmill_plan *plan;
     kvmill_error error;
     memset(called, 0, sizeof called);
     must(kvmill_plan_tensor_scatter(&op, &options, &plan, &error) == KVMILL_OK &&
              kvmill_run(plan, tensors, KVMILL_TENSOR_SCATTER_TENSORS, NULL, &error) == KVMILL_OK,
          error.message);
-    kvmill_plan_destroy(plan);
     return calls_only(number);
 }
 
@@ -265,7 +263,7 @@ TEST(description) {
     const kvmill_pack *packs[] = {&pack};
     kvmill_plan_options options = {.struct_size = sizeof options, .packs = packs, .pack_count = 1};
     const struct attention a = scene(1, 1, 1);
-    kvmill_plan *plan;
+    OWN_PLAN kvmill_plan *plan;
     kvmill_error error;
     must(attention_plan(&a, &options, &plan, &error) == KVMILL_OK, error.message);
     ok(plan_says(plan, "; attend with a__scalar_small (pack made); by the nearest size: "
@@ -273,5 +271,4 @@ TEST(description) {
                        "decode 1 on 1024 with a__scalar_long, "
                        "prefill 32 on 32 with a__scalar_chunk"),
        "a plan says which kernel is for which size");
-    kvmill_plan_destroy(plan);
 }

@@ -2,15 +2,13 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../gen/c_text.h"
-#include "case_table.h"
 #include "common.h"
 
 ROWS(becomes, 3) {
-    struct text text = {0};
+    OWN(text_free) struct text text = {0};
     struct error error = {0};
     bool tidied = text_append(&text, cells[1], strlen(cells[1])) && c_text_tidy(&text, 0, &error);
     ok_text(tidied ? text.data : error.text, cells[2], "%s", cells[0]);
-    text_free(&text);
 }
 
 TABLE(c_text);

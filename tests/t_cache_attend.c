@@ -5,7 +5,6 @@
 #include "attend_problem.h"
 #include "common.h"
 #include "packs.h"
-#include "plans.h"
 
 DICE("cache attend");
 
@@ -56,23 +55,18 @@ static bool repeats(const struct problem *p, const kvmill_plan *plan,
             good = tensor_is_equal(&again[i], &outputs[i], NULL) && good;
             tensor_close(&again[i]);
         }
-    if (!good)
-        diag("other bits in parts; %s", error.message);
-    return good;
+    return good || diag("other bits in parts; %s", error.message);
 }
 
 static bool try_problem(struct problem *p, int with) {
-    kvmill_plan *plan;
+    OWN_PLAN kvmill_plan *plan = NULL;
     kvmill_error error;
-    if (kvmill_plan_cache_attend(&p->op, &two_threads[with], &plan, &error) != KVMILL_OK) {
-        diag("%s", error.message);
-        return false;
-    }
+    if (kvmill_plan_cache_attend(&p->op, &two_threads[with], &plan, &error) != KVMILL_OK)
+        return diag("%s", error.message);
     bool good = run_with_workspace(plan, p->tensors, 0, &dice, &error) == KVMILL_OK;
     if (!good)
         diag("%s", error.message);
     good = good && judge(p) && repeats(p, plan, p->tensors);
-    kvmill_plan_destroy(plan);
     return good;
 }
 
@@ -189,14 +183,13 @@ static void retell(struct retold *r, const struct problem *p, enum way way) {
 
 static bool is_same_by(const struct problem *p, enum way way) {
     static struct retold r;
-    kvmill_plan *plan;
+    OWN_PLAN kvmill_plan *plan;
     kvmill_error error;
     retell(&r, p, way);
     bool good = kvmill_plan_cache_attend(&r.op, &two_threads[1], &plan, &error) == KVMILL_OK;
     if (!good)
         diag("%s", error.message);
     good = good && repeats(p, plan, r.given);
-    kvmill_plan_destroy(plan);
     return good;
 }
 

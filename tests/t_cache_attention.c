@@ -5,17 +5,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "attention_scenes.h"
+#include "common.h"
 #include "packs.h"
-#include "program.h"
 #include "random_attention.h"
-#include "walk.h"
-
-/* Counts of the kinds of cases, to check that each kind occurred. */
-static struct {
-    int64_t cases, empty, paged, masked, spread, threads[9];
-    int64_t rings, wrapped, turns,
-        long_chunks; /* turns: causal chunks that replace what they see */
-} seen;
 
 /* ---- A case ---- */
 
@@ -29,27 +21,25 @@ static void count_ring(const struct attention *a) {
             turns || (a->op.is_causal && a->start[b] > a->ring && tokens > a->ring - seen_keys + 1);
         is_long = is_long || tokens > a->ring;
     }
-    seen.rings++;
-    seen.wrapped += wraps;
-    seen.turns += turns && a->which != KEY_VALUE_CACHE;
-    seen.long_chunks += is_long;
+    saw("wrapped rings", wraps);
+    saw("causal chunks that replace what they see", turns && a->which != KEY_VALUE_CACHE);
+    saw("chunks longer than the ring", is_long);
 }
 
 static void count_case(const struct attention *a) {
     if (a->ring > 0)
         count_ring(a);
-    seen.cases++;
-    seen.empty += a->seqstarts[a->sequences] == 0;
-    seen.paged += a->op.dynamic_batching && a->op.cache_mode == 1;
-    seen.masked += a->mask_rank != 0;
-    seen.spread += a->spread == SPREAD;
+    saw("no tokens", a->seqstarts[a->sequences] == 0);
+    saw("pages", a->op.dynamic_batching && a->op.cache_mode == 1);
+    saw("a mask", a->mask_rank != 0);
+    saw("strides", a->spread == SPREAD);
 }
 
 /* Returns options with the number of threads of the run, or another one. */
 static kvmill_plan_options options_for(kvmill_plan_options options, int threads,
                                        struct dice *dice) {
     options.threads = dice_once_in(dice, 4) ? (int)dice_range(dice, 1, 8) : threads;
-    seen.threads[threads]++;
+    saw("eight threads", threads == 8);
     return options;
 }
 
@@ -57,11 +47,9 @@ static bool runs_the_same(struct attention *a, const kvmill_plan_options *option
                           struct dice *dice) {
     tensors_restore(a->tensor, a->before, TENSORS);
     kvmill_plan_options some = options_for(*options, threads, dice);
-    kvmill_plan *plan = attention_plan_and_run(a, &some, threads, dice);
-    bool good = plan != NULL && tensors_are_kept(a->tensor, a->expected, TENSORS, 0,
-                                                 "with fewer threads it is not");
-    kvmill_plan_destroy(plan);
-    return good;
+    OWN_PLAN kvmill_plan *plan = attention_plan_and_run(a, &some, threads, dice);
+    return plan != NULL &&
+           tensors_are_kept(a->tensor, a->expected, TENSORS, 0, "with fewer threads it is not");
 }
 
 /* Compares a run on some threads with the oracle, then runs on others bit for bit. */
@@ -124,11 +112,9 @@ static bool has_word(const char *text, const char *word) {
 
 static bool is_selected(const struct attention *a, const struct kvmill_kernel *kernel,
                         const kvmill_plan_options *options) {
-    kvmill_plan *plan;
-    bool selected = attention_plan(a, options, &plan, NULL) == KVMILL_OK &&
-                    has_word(plan_text(plan), kernel->symbol);
-    kvmill_plan_destroy(plan);
-    return selected;
+    OWN_PLAN kvmill_plan *plan;
+    return attention_plan(a, options, &plan, NULL) == KVMILL_OK &&
+           has_word(plan_text(plan), kernel->symbol);
 }
 
 /* Slow runs take every kernel of small packs, and a few of large packs. */
@@ -240,15 +226,7 @@ TEST(merge) {
 /* ---- All cases ---- */
 
 TEST(coverage) {
-    bool slow = is_slow_run();
-    diag("%" PRId64 " cases: %" PRId64 " paged, %" PRId64 " masked, %" PRId64 " strided, %" PRId64
-         " empty",
-         seen.cases, seen.paged, seen.masked, seen.spread, seen.empty);
-    diag("%" PRId64 " rings: %" PRId64 " wrapped, %" PRId64 " in turns, %" PRId64
-         " with chunks longer than the ring",
-         seen.rings, seen.wrapped, seen.turns, seen.long_chunks);
-    ok(seen.cases > 0 && (slow || (seen.paged > 0 && seen.masked > 0 && seen.spread > 0 &&
-                                   seen.empty > 0 && seen.threads[8] > 0 && seen.wrapped > 0 &&
-                                   seen.turns > 0 && seen.long_chunks > 0)),
-       "cases of all kinds were run");
+    if (!is_slow_run())
+        expect_seen("no tokens; pages; a mask; strides; eight threads; wrapped rings; "
+                    "causal chunks that replace what they see; chunks longer than the ring");
 }

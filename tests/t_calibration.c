@@ -6,9 +6,7 @@
 #include "../runtime/core/cpu.h"
 #include "../runtime/ops/gather.h"
 #include "../runtime/ops/tensor_scatter.h"
-#include "case_table.h"
 #include "common.h"
-#include "plans.h"
 
 static const struct calibration one = {4, 8, 1, 1 << 20}, other = {1, 2, 4, 64 << 20};
 
@@ -113,18 +111,14 @@ TEST(take) {
     const struct calibration presets = kvmill_calibration_presets();
     ok(are_equal(kvmill_calibration(), &presets), "no file: the presets of this maker");
     kvmill_calibration_set(&one);
-    kvmill_plan *scatter = plan_scatter(), *gather = plan_gather();
+    OWN_PLAN kvmill_plan *scatter = plan_scatter(), *gather = plan_gather();
     ok(are_taken(&one, scatter, gather), "plans of copies take a calibration");
     ok(read_streams() == one.read_streams, "and plans of attention");
     kvmill_calibration_set(&other);
-    kvmill_plan *scatters = plan_scatter(), *gathers = plan_gather();
+    OWN_PLAN kvmill_plan *scatters = plan_scatter(), *gathers = plan_gather();
     ok(are_taken(&other, scatters, gathers) && read_streams() == other.read_streams,
        "later ones take a later one");
     ok(are_taken(&one, scatter, gather), "a plan keeps its own");
-    kvmill_plan_destroy(scatter);
-    kvmill_plan_destroy(gather);
-    kvmill_plan_destroy(scatters);
-    kvmill_plan_destroy(gathers);
 }
 
 void before_tests(void) {

@@ -18,7 +18,7 @@ static kvmill_error error;
 
 static void test_plan_function(const struct caller *caller) {
     kvmill_plan_options options = {.struct_size = sizeof options, .threads = -1};
-    kvmill_plan *plan = NULL;
+    OWN_PLAN kvmill_plan *plan = NULL;
     snprintf(doing, sizeof doing, "%s with NULL", caller->name);
     ok(caller->plan(NULL, NULL, &plan, &error) == KVMILL_E_NULL && plan == NULL &&
            caller->plan(caller->good, NULL, NULL, &error) == KVMILL_E_NULL &&
@@ -52,7 +52,6 @@ static void test_plan_function(const struct caller *caller) {
     ok(kvmill_run(plan, NULL, 0, NULL, NULL) == KVMILL_E_NULL &&
            kvmill_begin(&call, plan, NULL, 0, NULL, NULL) == KVMILL_E_NULL,
        "  and run without tensors");
-    kvmill_plan_destroy(plan);
 }
 
 /* ---- Structs: each pointer in turn ---- */
@@ -71,7 +70,7 @@ static bool is_pointer(enum op_kind kind) {
 /* Sets each pointer of the struct to NULL in turn; NULL items of a list must have a count of 0. */
 static void take_pointers(const struct caller *caller) {
     const struct op_struct *part = caller_part(caller);
-    unsigned char *bent = malloc(part->size);
+    FREED unsigned char *bent = malloc(part->size);
     for (int i = 0; i < part->member_count; i++) {
         const struct op_member *member = &part->members[i];
         if (!is_pointer(member->kind))
@@ -89,7 +88,6 @@ static void take_pointers(const struct caller *caller) {
         answer = ask(caller, bent);
         ok(answer.status == KVMILL_E_ATTRIBUTE, "  and a count of SIZE_MAX");
     }
-    free(bent);
 }
 
 /* ---- Structs of older and of newer programs ---- */
@@ -115,7 +113,7 @@ static void set_size(unsigned char *at, size_t size) {
 /* Calls with `size` bytes of the good struct, zeros after them except byte `odd`, and `told` as
    struct_size. */
 static struct answer call_with(const struct caller *caller, size_t size, size_t told, size_t odd) {
-    struct fence fence;
+    OWN(fence_close) struct fence fence;
     size_t known = caller_part(caller)->size;
     fence_open(&fence, size, 0, FENCE_ABOVE, &dice);
     memset(fence.data, 0, size);
@@ -123,20 +121,16 @@ static struct answer call_with(const struct caller *caller, size_t size, size_t 
     set_size(fence.data, told);
     if (odd != 0)
         fence.data[odd] = 1;
-    const struct answer answer = ask(caller, fence.data);
-    fence_close(&fence);
-    return answer;
+    return ask(caller, fence.data);
 }
 
 /* Calls with the good struct and defaults from `size` on, as an older program means it. */
 static struct answer call_with_defaults(const struct caller *caller, size_t size) {
     size_t known = caller_part(caller)->size;
-    unsigned char *whole = calloc(1, known);
+    FREED unsigned char *whole = calloc(1, known);
     caller->init(whole, known);
     memcpy(whole + WORD, (const unsigned char *)caller->good + WORD, size - WORD);
-    const struct answer answer = ask(caller, whole);
-    free(whole);
-    return answer;
+    return ask(caller, whole);
 }
 
 /* ---- Older ---- */
@@ -218,18 +212,15 @@ static bool takes_null(const struct caller *caller) {
 /* ---- Init functions ---- */
 
 static bool is_set(const struct caller *caller, size_t size) {
-    struct fence fence;
+    OWN(fence_close) struct fence fence;
     size_t known = caller_part(caller)->size;
-    unsigned char *want = calloc(1, known + MORE);
+    FREED unsigned char *want = calloc(1, known + MORE);
     kvmill_op_init(caller_part(caller), want);
     set_size(want, size);
     fence_open(&fence, size, 0, FENCE_ABOVE, &dice);
     caller->init(fence.data, size);
     int64_t where;
-    bool good = memcmp(fence.data, want, size) == 0 && fence_is_intact(&fence, &where);
-    fence_close(&fence);
-    free(want);
-    return good;
+    return memcmp(fence.data, want, size) == 0 && fence_is_intact(&fence, &where);
 }
 
 static bool sets_defaults(const struct caller *caller) {

@@ -4,9 +4,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 
-#include "case_table.h"
 #include "common.h"
-#include "elements.h"
 #include "packs.h"
 #include "scatter_scene.h"
 
@@ -72,7 +70,7 @@ static void move_into(struct fenced_tensor *tensor, const struct fenced_tensor *
 
 /* Plans as the scene says, and runs once with another present_cache. */
 static bool runs_with(struct scene *scene, const DLTensor *other) {
-    struct fenced_tensor expected;
+    OWN(tensor_close) struct fenced_tensor expected;
     scene_expect(scene, &expected);
     bool good = scene_plan_as_given(scene, &two_threads[1], &plan, NULL) == KVMILL_OK;
     scene->given[PRESENT] = other;
@@ -80,42 +78,38 @@ static bool runs_with(struct scene *scene, const DLTensor *other) {
            memcmp((char *)other->data + other->byte_offset, expected.fence.data,
                   expected.fence.size) == 0;
     kvmill_plan_destroy(plan);
-    tensor_close(&expected);
     return good;
 }
 
 static void test_same_in_other_words(void) {
-    struct scene scene;
+    OWN(scene_close) struct scene scene;
     scene_open(&scene, USUAL "in-place", &dice);
     DLTensor same = scene.tensor[PAST].dl;
     same.data = (unsigned char *)same.data - 8;
     same.byte_offset += 8;
     same.strides = (int64_t[]){60, 20, 4, 1};
     ok(runs_with(&scene, &same), "row 25: in place, the same memory in other words");
-    scene_close(&scene);
 }
 
 static void test_misalignment(void) {
-    struct fenced_tensor pool;
+    OWN(tensor_close) struct fenced_tensor pool;
     bool good = true;
     tensor_open(&pool, u8, 1, DIMS(1200), NULL, &dice);
     for (int64_t offset = 0; good && offset < 64; offset++) {
-        struct scene scene;
+        OWN(scene_close) struct scene scene;
         scene_open(&scene, USUAL, &dice);
         DLTensor present = scene.tensor[PRESENT].dl;
         present.data = pool.fence.data + offset;
         present.byte_offset = 0;
         good = runs_with(&scene, &present);
-        scene_close(&scene);
     }
     ok(good, "row 28: present_cache at any address");
-    tensor_close(&pool);
 }
 
 /* Puts all four tensors in one piece of memory, in this order and without gaps. */
 static void test_neighbours(const int *order) {
-    struct scene scene;
-    struct fenced_tensor pool;
+    OWN(scene_close) struct scene scene;
+    OWN(tensor_close) struct fenced_tensor pool;
     int64_t at = 0;
     scene_open(&scene, USUAL, &dice);
     tensor_open(&pool, u8, 1, DIMS(480 + 480 + 192 + 16), NULL, &dice);
@@ -128,8 +122,6 @@ static void test_neighbours(const int *order) {
     ok(runs_with(&scene, &scene.tensor[PRESENT].dl),
        "row 26: neighbours that touch do not overlap, order %d%d%d%d", order[0], order[1], order[2],
        order[3]);
-    tensor_close(&pool);
-    scene_close(&scene);
 }
 
 TEST(memory) {
@@ -154,14 +146,13 @@ TEST(memory) {
 
 static void test_pack_refused(const kvmill_pack *const *list, size_t count, const char *word,
                               const char *name) {
-    struct scene scene;
+    OWN(scene_close) struct scene scene;
     kvmill_plan_options options = {
         .struct_size = sizeof options, .packs = list, .pack_count = count};
     scene_open(&scene, USUAL, &dice);
     ok(scene_plan_as_given(&scene, &options, &plan, &error) == KVMILL_E_PACK && plan == NULL &&
            strstr(error.message, word) != NULL,
        "%s", name);
-    scene_close(&scene);
 }
 
 TEST(packs) {
@@ -218,8 +209,8 @@ TEST(largest) {
 /* Strides that a plan did not know are fine for portable kernels, and refused for a pack's. */
 TEST(unplanned_strides) {
     for (int use_packs = 0; use_packs < 2; use_packs++) {
-        struct scene scene;
-        struct fenced_tensor expected;
+        OWN(scene_close) struct scene scene;
+        OWN(tensor_close) struct fenced_tensor expected;
         scene_open(&scene, USUAL "open past-strides=60,20,1,5", &dice);
         scene_expect(&scene, &expected);
         bool good =
@@ -230,14 +221,12 @@ TEST(unplanned_strides) {
         ok(good && (use_packs || scene_run_ways(&scene, plan, &expected, 0, WAYS)),
            "rows in pieces, not planned, %s", use_packs ? "packs" : "portable");
         kvmill_plan_destroy(plan);
-        tensor_close(&expected);
-        scene_close(&scene);
     }
 }
 
 /* Only write_indices had the batch; a run with another batch is refused. */
 TEST(told_batch) {
-    struct scene scene, seven;
+    OWN(scene_close) struct scene scene, seven;
     scene_open(&scene, USUAL, &dice);
     scene_open(&seven, "past=7,3,5,4 update=7,3,2,4 starts=0,0,0,0,0,0,0 open=1 known-starts",
                &dice);
@@ -246,6 +235,4 @@ TEST(told_batch) {
     ok_status(scene_run_way(&scene, 0, plan, &error), KVMILL_E_SHAPE, &error, "accepted: [7",
               "  and no other one");
     kvmill_plan_destroy(plan);
-    scene_close(&seven);
-    scene_close(&scene);
 }

@@ -8,7 +8,6 @@
 #include "../gen/spec.h"
 #include "../import/gguf/gguf.h"
 #include "../import/hf/config.h"
-#include "case_table.h"
 #include "common.h"
 #include "onnx_text.h"
 
@@ -157,25 +156,23 @@ static void find_models(glob_t *found) {
 }
 
 TEST(shipped) {
-    char *text = read_bytes(source_path("configs/models/expected.tsv"), NULL);
+    FREED char *text = read_bytes(source_path("configs/models/expected.tsv"), NULL);
     size_t rows = 0;
-    glob_t found;
+    OWN(globfree) glob_t found;
     for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n"))
         if (line[0] != '#' && rows++ > 0) /* the first has headings */
             test_row(line);
     find_models(&found);
     ok(found.gl_pathc + 1 == rows, "each of %zu configs has its row", found.gl_pathc);
-    globfree(&found);
-    free(text);
 }
 
 /* ---- Rules and refusals ---- */
 
 /* NAME TEXT MODEL NOTES: the fourth cell is in the notes; without it, there must be no notes. */
 static void expect_model(struct reading reading, char *const *cells) {
+    OWN(text_free)
     struct text text = reading.done ? describe(&reading.model) : (struct text){NULL, 0};
     ok_text(reading.done ? text.data : reading.error.text, cells[2], "%s", cells[0]);
-    text_free(&text);
     expect_notes(&reading.notes, cells[3]);
     close_reading(&reading);
 }
@@ -218,8 +215,8 @@ static const char intruders[] =
 static int misbehaviours, mutants;
 
 static void try_mutant(const json_t *document) {
-    char *text = json_dumps(document, 0);
-    struct reading reading = read_text(text);
+    FREED char *text = json_dumps(document, 0);
+    OWN(close_reading) struct reading reading = read_text(text);
     const struct error *error = &reading.error;
     mutants++;
     if (!reading.done && (error->exit_code != EXIT_USER || reading.model.layers != NULL ||
@@ -227,8 +224,6 @@ static void try_mutant(const json_t *document) {
         misbehaviours++;
         diag("%s -> %s", text, error->text);
     }
-    close_reading(&reading);
-    free(text);
 }
 
 static void mutate_member(json_t *document, json_t *part, const char *key) {
@@ -244,7 +239,7 @@ static void mutate_member(json_t *document, json_t *part, const char *key) {
 }
 
 static void mutate_part(json_t *document, json_t *part) {
-    json_t *names = json_copy(part); /* the walk must not see its own changes */
+    json_auto_t *names = json_copy(part); /* the walk must not see its own changes */
     const char *key;
     json_t *value;
     json_object_foreach(names, key, value) {
@@ -252,23 +247,20 @@ static void mutate_part(json_t *document, json_t *part) {
         if (json_is_object(value))
             mutate_part(document, value);
     }
-    json_decref(names);
 }
 
 static void mutate_file(const char *path) {
     struct error error;
-    json_t *document = json_read(path, &error);
+    json_auto_t *document = json_read(path, &error);
     must(document != NULL, error.text);
     mutate_part(document, document);
-    json_decref(document);
 }
 
 TEST(mutants) {
-    glob_t found;
+    OWN(globfree) glob_t found;
     find_models(&found);
     for (size_t i = 0; i < found.gl_pathc; i++)
         mutate_file(found.gl_pathv[i]);
-    globfree(&found);
     ok(mutants > 500 && misbehaviours == 0, "%d mutants are read or refused with a path", mutants);
 }
 
@@ -280,11 +272,9 @@ static struct reading read_gguf_bytes(const struct text *bytes, size_t size) {
 }
 
 static struct reading read_gguf(const char *header) {
-    struct text bytes;
+    OWN(text_free) struct text bytes;
     gguf_write(header, &bytes);
-    struct reading reading = read_gguf_bytes(&bytes, bytes.length);
-    text_free(&bytes);
-    return reading;
+    return read_gguf_bytes(&bytes, bytes.length);
 }
 
 ROWS(gguf, 3) {
@@ -297,28 +287,25 @@ ROWS(refused_gguf, 2) {
 
 /* Whether the header is refused in these words; unless `always`, it may also be read. */
 static bool is_refused(const struct text *bytes, size_t size, bool always, const char *words) {
-    struct reading reading = read_gguf_bytes(bytes, size);
+    OWN(close_reading) struct reading reading = read_gguf_bytes(bytes, size);
     bool told = reading.error.exit_code == EXIT_USER && strstr(reading.error.text, words) != NULL;
-    bool right = reading.done ? !always : told;
-    close_reading(&reading);
-    return right;
+    return reading.done ? !always : told;
 }
 
 /* Every truncated header is refused, with the byte where it ends. */
 ROWS(cut_gguf, 1) {
-    struct text bytes;
+    OWN(text_free) struct text bytes;
     int wrong = 0;
     gguf_write(cells[0], &bytes);
     for (size_t size = 0; size < bytes.length; size++)
         wrong += !is_refused(&bytes, size, true, ": byte ");
     ok(wrong == 0, "%zu cuts of a header are refused", bytes.length);
-    text_free(&bytes);
 }
 
 /* Each byte in turn becomes each of a few others. */
 ROWS(bent_gguf, 1) {
     static const char others[] = {0, 1, 9, 0x7F, (char)0x80, (char)0xFF};
-    struct text bytes;
+    OWN(text_free) struct text bytes;
     int wrong = 0;
     gguf_write(cells[0], &bytes);
     for (size_t i = 0; i < bytes.length * sizeof others; i++) {
@@ -328,5 +315,4 @@ ROWS(bent_gguf, 1) {
         *place = byte;
     }
     ok(wrong == 0, "bent headers are read or refused in words");
-    text_free(&bytes);
 }

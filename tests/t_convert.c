@@ -3,12 +3,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/portable/portable.h"
-#include "case_table.h"
 #include "common.h"
 #include "convert_known.h"
-#include "oracle/cache_attention.h"
 #include "packs.h"
-#include "walk.h"
 
 enum {
     USUAL_TOKENS = 12,

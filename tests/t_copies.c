@@ -5,7 +5,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
 #include "packs.h"
-#include "walk.h"
 
 /* Not a multiple of 4, so that some pages are left when four are copied at a time. */
 enum { ROWS = 100, LEAST_ROW = 200, MOST_ROW = 420, SLOTS_WRITTEN = 3 };
@@ -14,12 +13,12 @@ enum { ROWS = 100, LEAST_ROW = 200, MOST_ROW = 420, SLOTS_WRITTEN = 3 };
 static bool copies(const struct kvmill_kernel *kernel, int64_t stream, struct dice *dice) {
     int64_t row = dice_range(dice, LEAST_ROW, MOST_ROW), where;
     kvmill_index start = dice_range(dice, 0, ROWS - SLOTS_WRITTEN);
-    struct fence past, present;
+    OWN(fence_close) struct fence past, present;
     fence_open(&past, (size_t)(ROWS * row), FENCE_FLUSH, FENCE_ABOVE, dice);
     fence_open(&present, (size_t)(ROWS * row), FENCE_FLUSH, FENCE_ABOVE, dice);
     for (size_t i = 0; i < past.size; i++)
         past.data[i] = (unsigned char)dice_bits(dice);
-    unsigned char *want = malloc(present.size);
+    FREED unsigned char *want = malloc(present.size);
     int64_t before = start * row, after = (start + SLOTS_WRITTEN) * row;
     memcpy(want, present.data, present.size);
     memcpy(want, past.data, (size_t)before);
@@ -37,11 +36,7 @@ static bool copies(const struct kvmill_kernel *kernel, int64_t stream, struct di
                                         .chunks = 1,
                                         .stream_keep = stream};
     kernel->run(&problem, 0, 1);
-    bool right = memcmp(want, present.data, present.size) == 0 && fence_is_intact(&present, &where);
-    free(want);
-    fence_close(&past);
-    fence_close(&present);
-    return right;
+    return memcmp(want, present.data, present.size) == 0 && fence_is_intact(&present, &where);
 }
 
 static bool is_right(const struct kvmill_kernel *kernel, struct dice *dice) {

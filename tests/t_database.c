@@ -12,7 +12,6 @@
 
 #include "../tune/database.h"
 #include "../tune/sweep_text.h"
-#include "case_table.h"
 #include "common.h"
 #include "sweeps.h"
 
@@ -33,13 +32,11 @@ static void remove_database(void) {
 }
 
 static char *print_database(void) {
-    struct sweeps sweeps;
+    OWN(sweeps_free) struct sweeps sweeps;
     struct database *database = open_as(DATABASE_READ);
     must(database_read(database, &sweeps, &error), error.text);
     database_close(database);
-    char *text = sweeps_text(&sweeps);
-    sweeps_free(&sweeps);
-    return text;
+    return sweeps_text(&sweeps);
 }
 
 static void change(const char *sql) {
@@ -52,12 +49,11 @@ static void change(const char *sql) {
 
 /* Makes a database with `count` sweeps, in one file. */
 static void fill(int count) {
-    struct sweeps sweeps = make_sweeps(count);
+    OWN(sweeps_free) struct sweeps sweeps = make_sweeps(count);
     remove_database();
     struct database *database = open_as(DATABASE_CREATE);
     must(database_add_all(database, &sweeps, &additions, &error), error.text);
     database_close(database);
-    sweeps_free(&sweeps);
     change("PRAGMA journal_mode = DELETE");
 }
 
@@ -71,7 +67,7 @@ static void expect_same(char *got, char *wanted, const char *name) {
 /* ---- There and back ---- */
 
 TEST(round_trip) {
-    struct sweeps sweeps = make_sweeps(4), back = {0};
+    OWN(sweeps_free) struct sweeps sweeps = make_sweeps(4), back = {0};
     char *text = sweeps_text(&sweeps);
     ok(sweeps_parse("x", text, &back, &error) && back.count == 4, "a text is read back%s",
        error.text);
@@ -84,8 +80,6 @@ TEST(round_trip) {
     ok(done && additions.added == 0 && additions.known == 4 * 58, "and knows them the second time");
     database_close(database);
     expect_same(print_database(), text, "what it gives has the same text");
-    sweeps_free(&sweeps);
-    sweeps_free(&back);
 }
 
 TEST(conflict) {
@@ -96,14 +90,13 @@ TEST(conflict) {
     ok(!database_add(database, &key, &result, &error) && error.exit_code == EXIT_USER &&
            strstr(error.text, "another result of \"tile=8 strip=4 path=half\""),
        "another result for the same candidate and time is refused");
-    struct sweeps mixed = make_sweeps(5);
+    OWN(sweeps_free) struct sweeps mixed = make_sweeps(5);
     mixed.items[0].results[40].code_bytes++;
     struct sweep swap = mixed.items[0];
     mixed.items[0] = mixed.items[4];
     mixed.items[4] = swap;
     ok(!database_add_all(database, &mixed, &additions, &error),
        "also among many, some of them new");
-    sweeps_free(&mixed);
     result.samples[0] = -1;
     ok(!database_add(database, &key, &result, &error) && error.exit_code == EXIT_BUG,
        "and so is a sample below 0");
@@ -123,11 +116,10 @@ TEST(removal) {
 /* ---- Files that are not databases of this program ---- */
 
 static void expect_unusable(enum database_use use, const char *words, const char *name) {
-    struct sweeps sweeps = {0};
+    OWN(sweeps_free) struct sweeps sweeps = {0};
     error = (struct error){0};
     struct database *database = database_open(path, use, &error);
     bool usable = database != NULL && database_read(database, &sweeps, &error);
-    sweeps_free(&sweeps);
     database_close(database);
     ok_failed(usable, &error, EXIT_USER, NULL, words, "refused: %s%s", name,
               use == DATABASE_READ ? "" : ", for writing");
@@ -178,28 +170,23 @@ TEST(damage) {
     int refused = 0, different = 0, cases = 0;
     size_t length;
     fill(2);
-    char *whole = print_database(), *data = read_bytes(path, &length);
+    FREED char *whole = print_database(), *data = read_bytes(path, &length);
     for (size_t at = 512; at < length; at += is_slow_run() ? 12000 : 4096 / 3, cases++) {
-        char *copy = malloc(length);
+        FREED char *copy = malloc(length);
         memcpy(copy, data, length);
         memset(copy + at, 0, length - at < 700 ? length - at : 700);
         remove_database();
         write_bytes(path, copy, cases % 2 ? length : at);
-        free(copy);
-        struct sweeps sweeps = {0};
+        OWN(sweeps_free) struct sweeps sweeps = {0};
         struct database *database = database_open(path, DATABASE_WRITE, &error);
         bool read = database != NULL && database_read(database, &sweeps, &error);
-        char *text = read ? sweeps_text(&sweeps) : NULL;
+        FREED char *text = read ? sweeps_text(&sweeps) : NULL;
         different += read && strcmp(text, whole) != 0;
         refused += !read && error.exit_code == EXIT_USER;
-        free(text);
-        sweeps_free(&sweeps);
         database_close(database);
     }
     ok(different == 0, "damage is seen, or harmless");
     ok(refused > cases / 2, "%d of %d damaged files are refused", refused, cases);
-    free(data);
-    free(whole);
 }
 
 /* ---- Malicious databases ---- */
@@ -243,11 +230,10 @@ static unsigned root_of_sweeps(void) {
 TEST(unknown_format) {
     size_t length;
     fill(1);
-    char *data = read_bytes(path, &length);
+    FREED char *data = read_bytes(path, &length);
     put(data + 44, 4, 77);
     write_bytes(path, data, length);
     expect_unusable(DATABASE_READ, "SQLite", "a format that SQLite does not know");
-    free(data);
 }
 
 /* Control characters of terminals are shown in hexadecimal. */
@@ -263,13 +249,13 @@ TEST(control_characters) {
 
 /* A table that is 400 times itself, fifteen levels deep. */
 TEST(endless) {
-    struct sweeps sweeps = {0};
+    OWN(sweeps_free) struct sweeps sweeps = {0};
     size_t length;
     fill(2);
     unsigned root = root_of_sweeps();
-    char *data = read_bytes(path, &length);
+    FREED char *data = read_bytes(path, &length);
     size_t pages = length / PAGE;
-    char *larger = calloc(pages + LEVELS, PAGE);
+    FREED char *larger = calloc(pages + LEVELS, PAGE);
     memcpy(larger, data, length);
     memcpy(larger + pages * PAGE, larger + (root - 1) * PAGE, PAGE);
     for (unsigned i = 1; i < LEVELS; i++)
@@ -285,10 +271,7 @@ TEST(endless) {
        "and refused when it takes too long");
     diag("%s", error.text);
     database_close(database);
-    sweeps_free(&sweeps);
     remove_database();
-    free(larger);
-    free(data);
 }
 
 /* ---- Other processes and the system ---- */
@@ -315,7 +298,7 @@ static int wait_for(pid_t child) {
 
 /* Writes results one by one, until killed or done, and a byte for each to standard output. */
 static void write_results(int which) {
-    struct sweeps sweeps = {0};
+    OWN(sweeps_free) struct sweeps sweeps = {0};
     make_sweep(&sweeps, which, 0.01);
     struct database *database = database_open(path, DATABASE_CREATE, &error);
     for (size_t i = 0; database != NULL && i < sweeps.items[0].count; i++)
@@ -323,7 +306,6 @@ static void write_results(int which) {
             write(STDOUT_FILENO, ".", 1) != 1)
             _exit(1);
     database_close(database);
-    sweeps_free(&sweeps);
     if (database == NULL)
         _exit(2);
 }
@@ -343,13 +325,12 @@ static void write_quietly(int which) {
 }
 
 static size_t count_results(void) {
-    struct sweeps sweeps;
+    OWN(sweeps_free) struct sweeps sweeps;
     size_t count = 0;
     struct database *database = open_as(DATABASE_WRITE);
     must(database_check(database, &error) && database_read(database, &sweeps, &error), error.text);
     for (size_t i = 0; i < sweeps.count; i++)
         count += sweeps.items[i].count;
-    sweeps_free(&sweeps);
     database_close(database);
     return count;
 }
@@ -365,10 +346,9 @@ TEST(two_writers) {
     close(gate[1]);
     for (int i = 0; i < 4; i++)
         bad += wait_for(children[i]) != 0;
-    struct sweeps sweeps = make_sweeps(4);
+    OWN(sweeps_free) struct sweeps sweeps = make_sweeps(4);
     ok(bad == 0, "four processes write to one new database at once");
     expect_same(print_database(), sweeps_text(&sweeps), "and all that they wrote is in it");
-    sweeps_free(&sweeps);
 }
 
 static void write_to(int file) {
@@ -412,7 +392,7 @@ static void set_limit(rlim_t bytes) {
 }
 
 TEST(full_disk) {
-    struct sweeps sweeps = make_sweeps(3);
+    OWN(sweeps_free) struct sweeps sweeps = make_sweeps(3);
     struct stat status;
     fill(1);
     char *before = print_database();
@@ -426,7 +406,6 @@ TEST(full_disk) {
     set_limit(RLIM_INFINITY);
     expect_same(print_database(), before, "and the database has what it had");
     ok(count_results() == 58, "and can be written again");
-    sweeps_free(&sweeps);
 }
 
 TEST(read_only) {

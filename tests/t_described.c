@@ -5,11 +5,8 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 
-#include "case_table.h"
 #include "common.h"
 #include "described.h"
-#include "elements.h"
-#include "plans.h"
 
 enum { DRAWS = 150, ROUNDS = 6, DRAWS_OF_TENSORS = 40 };
 
@@ -75,7 +72,7 @@ static bool is_about(const char *message, const char *name) {
 /* ---- Legal calls ---- */
 
 static void draw_one(struct scene *scene, struct counts *counts) {
-    kvmill_plan *plan = NULL;
+    OWN_PLAN kvmill_plan *plan = NULL;
     kvmill_error error;
     kvmill_status status = scene->by->plan(scene, &options, &plan, &error);
     if (status == KVMILL_OK)
@@ -86,7 +83,6 @@ static void draw_one(struct scene *scene, struct counts *counts) {
     if (!named || !scene_is_intact(scene))
         wrong(counts, "a legal call", scene->op->name, status, &error);
     *(status == KVMILL_OK ? &counts->accepted : &counts->refused) += 1;
-    kvmill_plan_destroy(plan);
 }
 
 static void test_draws(const struct op *op, const struct described_case *by,
@@ -105,7 +101,7 @@ static void test_draws(const struct op *op, const struct described_case *by,
 
 static void expect_range(struct scene *scene, const struct op_range *range, int64_t value,
                          struct counts *counts) {
-    kvmill_plan *plan = NULL;
+    OWN_PLAN kvmill_plan *plan = NULL;
     kvmill_error error;
     const struct op_member *member = kvmill_op_member(scene_attributes(scene), range->name);
     int64_t before = kvmill_member_value(member, &scene->base);
@@ -114,7 +110,6 @@ static void expect_range(struct scene *scene, const struct op_range *range, int6
     if (status != KVMILL_E_ATTRIBUTE || !is_about(error.message, range->name))
         wrong(counts, range->name, scene->op->name, status, &error);
     scene_set_integer(member, &scene->base, before);
-    kvmill_plan_destroy(plan);
     counts->ranges++;
 }
 
@@ -316,7 +311,7 @@ static void bend_prototype(struct scene *scene, const struct op_member *member,
                            const struct bend *bend, struct counts *counts) {
     const DLTensor **at = kvmill_member_at(member, &scene->base), *good = *at;
     struct bent bent;
-    kvmill_plan *plan = NULL;
+    OWN_PLAN kvmill_plan *plan = NULL;
     kvmill_error error = {""};
     bend_by(&bent, good, bend->words);
     *at = &bent.dl;
@@ -328,7 +323,6 @@ static void bend_prototype(struct scene *scene, const struct op_member *member,
     bool strides = strncmp(bend->words, "stride", 6) == 0 && status == KVMILL_OK; /* a run's */
     if (!strides && !is_expected(bend, status))
         wrong(counts, doing, scene->op->name, status, &error);
-    kvmill_plan_destroy(plan);
 }
 
 /* Changes prototypes in turn.  Only a run checks data, devices and offsets. */
@@ -382,7 +376,7 @@ static void test_count(const struct scene *scene, const kvmill_plan *plan) {
 
 static void test_parts(const struct scene *scene, const kvmill_plan *plan) {
     size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
-    void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
+    FREED void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
     kvmill_call call;
     bool began = kvmill_begin(&call, plan, scene->tensors, kvmill_plan_tensor_count(plan),
                               workspace, NULL) == KVMILL_OK;
@@ -394,7 +388,6 @@ static void test_parts(const struct scene *scene, const kvmill_plan *plan) {
     ok(began && kvmill_parts(&call) == 0 && kvmill_next(&call) == 0,
        "  parts that there are not, and a call that has ended");
     kvmill_part(&call, 0);
-    free(workspace);
 }
 
 /* Opens a valid call, with a random set of optional tensors that are allowed together. */
@@ -418,7 +411,7 @@ static void test_tensors(const struct op *op, const struct described_case *by,
                          struct counts *counts) {
     static struct scene scene;
     for (int i = 0; i < (is_slow_run() ? few_cases(2) : ROUNDS); i++) {
-        kvmill_plan *plan = open_good(&scene, op, by);
+        OWN_PLAN kvmill_plan *plan = open_good(&scene, op, by);
         bend_tensors(&scene, plan, counts);
         if (i == 0) {
             bend_prototypes(&scene, counts);
@@ -426,7 +419,6 @@ static void test_tensors(const struct op *op, const struct described_case *by,
             test_count(&scene, plan);
             test_parts(&scene, plan);
         }
-        kvmill_plan_destroy(plan);
         described_close(&scene);
     }
 }

@@ -6,7 +6,6 @@
 #include "../gen/families.h"
 #include "../tune/environment.h"
 #include "../tune/machine.h"
-#include "case_table.h"
 #include "common.h"
 #include "sweeps.h"
 
@@ -41,10 +40,9 @@ ROWS(cpu, 2) {
 
 ROWS(text, 2) {
     struct environment environment = read_tree();
-    struct text text = {0};
+    OWN(text_free) struct text text = {0};
     must(environment_print(&environment, &text), "out of memory");
     ok_text(text.data, cells[0], "%s", cells[1]);
-    text_free(&text);
 }
 
 ROWS(caches, 2) {
@@ -94,7 +92,7 @@ TEST(misfits) {
     other = machine;
     strcpy(other.flags, "-O2");
     ok(machine_misfit(&other, &key) == OTHER_COMPILER, "nor of other flags");
-    struct sweeps sweeps = {0};
+    OWN(sweeps_free) struct sweeps sweeps = {0};
     size_t results[MISFITS];
     make_sweep(&sweeps, 0, 0);
     make_sweep(&sweeps, 1, 0);
@@ -103,7 +101,6 @@ TEST(misfits) {
        "what is not refused stays, and is counted");
     machine_filter(&other, REFUSE_ALL, &sweeps, results);
     ok(sweeps.count == 0 && results[OTHER_COMPILER] == 116, "what is refused goes");
-    sweeps_free(&sweeps);
 }
 
 static void write_family(const struct family *family) {

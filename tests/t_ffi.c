@@ -5,10 +5,7 @@
 
 #include <kvmill_ffi.h>
 
-#include "case_table.h"
 #include "common.h"
-#include "elements.h"
-#include "plans.h"
 
 /* The handlers of configs/specs/handlers.json. */
 typedef kvmill_ffi_error *handler(kvmill_ffi_frame *frame);

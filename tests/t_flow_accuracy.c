@@ -163,7 +163,7 @@ static struct masses masses_of(const struct flow_keys *keys, int kv_head, int64_
 
 /* The best pages have on average twice the mass of the last pages. */
 TEST(keys) {
-    struct flow_keys keys;
+    OWN(flow_keys_free) struct flow_keys keys;
     int32_t best[SELECTED], last[SELECTED];
     double found = 0, recent = 0;
     must(flow_keys_make(&keys, KEYS, HEADS, GROUP, DIM), "out of memory");
@@ -184,5 +184,4 @@ TEST(keys) {
     ok(memcmp(a, b, sizeof a) == 0, "a key is the same again");
     flow_key(&keys, 0, 77, b);
     ok(memcmp(a, b, sizeof a) != 0, "  and another one of another head");
-    flow_keys_free(&keys);
 }

@@ -4,7 +4,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
 #include "flow_step.h"
-#include "settings.h"
 
 DICE("errors");
 static struct flow_step step;
@@ -53,12 +52,10 @@ static bool is_refused(int kind, const char *status, const char *what) {
     flow_step_keep(&step, &dice);
     kvmill_status found =
         flow_step_run(&step, kind, &options, (int)dice_range(&dice, 0, 2), &dice, &error);
-    bool refused = strcmp(kvmill_status_name(found), status) == 0 &&
-                   strstr(error.message, what) != NULL && flow_step_is_kept(&step);
-    if (!refused)
-        diag("%s: %s: \"%s\", wanted %s: \"%s\"", name_of_step(kind), kvmill_status_name(found),
-             error.message, status, what);
-    return refused;
+    return (strcmp(kvmill_status_name(found), status) == 0 && strstr(error.message, what) != NULL &&
+            flow_step_is_kept(&step)) ||
+           diag("%s: %s: \"%s\", wanted %s: \"%s\"", name_of_step(kind), kvmill_status_name(found),
+                error.message, status, what);
 }
 
 /* The changed tensors of the next run. */
@@ -261,7 +258,7 @@ static void bend_views(struct flow_beside *beside, const struct wrong *wrong) {
 static kvmill_status run_on_views(const char *layout, int kind, const struct wrong *wrong,
                                   kvmill_error *error) {
     struct flow_beside beside;
-    kvmill_plan *plan = NULL;
+    OWN_PLAN kvmill_plan *plan = NULL;
     must(plan_flow_step(kind, &step.flow, &step.limits, NULL, &plan, error) == KVMILL_OK,
          error->message);
     flow_step_give(&step, kind, true);
@@ -273,7 +270,6 @@ static kvmill_status run_on_views(const char *layout, int kind, const struct wro
     kvmill_status status = run_with_workspace(plan, step.given, 0, &dice, error);
     beside = before;
     must(flow_beside_close(&beside), "the fields' memory was left");
-    kvmill_plan_destroy(plan);
     return status;
 }
 

@@ -94,7 +94,7 @@ static void move_part(const struct flow_step *step, const struct oracle_attentio
                       int which, int64_t head, const int64_t *place) {
     int64_t size = step->attention.op.page_size, slots = step->limits.cache_pages * size;
     int64_t bytes = part_of(problem, which, 0, head).bytes;
-    unsigned char *old = take(slots, (size_t)bytes);
+    FREED unsigned char *old = take(slots, (size_t)bytes);
     for (int64_t s = 0; s < slots; s++) {
         const struct part part = part_of(problem, which, s, head);
         take_part(&part, old + s * bytes);
@@ -103,7 +103,6 @@ static void move_part(const struct flow_step *step, const struct oracle_attentio
         const struct part part = part_of(problem, which, place[s / size] * size + s % size, head);
         put_part(&part, old + s * bytes);
     }
-    free(old);
 }
 
 static void move_fields(struct flow_step *step, const int64_t *place) {
@@ -119,7 +118,7 @@ static void move_fields(struct flow_step *step, const int64_t *place) {
 
 static void move_all(struct flow_step *step, struct dice *dice) {
     const struct oracle_attention problem = attention_problem(&step->attention);
-    int64_t *place = take(step->limits.cache_pages, sizeof *place);
+    FREED int64_t *place = take(step->limits.cache_pages, sizeof *place);
     dice_order(dice, place, step->limits.cache_pages);
     move_fields(step, place);
     for (int64_t n = 0; n < PARTS * problem.kv_heads; n++)
@@ -128,7 +127,6 @@ static void move_all(struct flow_step *step, struct dice *dice) {
     for (int64_t b = 0; b < step->attention.sequences; b++)
         for (int64_t p = 0; p < flow_step_pages(step, b); p++)
             *flow_step_page(step, b, p) = (int32_t)place[*flow_step_page(step, b, p)];
-    free(place);
 }
 
 /* ---- Blocks that are in no list ---- */
@@ -177,8 +175,8 @@ static int poison_rest(struct flow_step *step, const struct decoded *decoded) {
 static void order_requests(struct flow_step *step, const int64_t *order) {
     const struct fenced_tensor *query = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_QUERY);
     size_t bytes = bytes_of_request(query);
-    unsigned char *old = tensor_gather(query), *rows = tensor_gather(query);
-    int32_t *ids = flow_step_copy(step, KVMILL_FLOW_PAGE_IDS);
+    FREED unsigned char *old = tensor_gather(query), *rows = tensor_gather(query);
+    FREED int32_t *ids = flow_step_copy(step, KVMILL_FLOW_PAGE_IDS);
     int64_t *length = flow_step_data(step, KVMILL_FLOW_SEQ_LEN);
     int64_t *indptr = flow_step_data(step, KVMILL_FLOW_PAGE_INDPTR);
     for (int64_t b = 0; b < step->attention.sequences; b++) {
@@ -190,9 +188,6 @@ static void order_requests(struct flow_step *step, const int64_t *order) {
                ids + step->indptr[from], (size_t)pages * sizeof *ids);
     }
     tensor_move(query, rows, false);
-    free(old);
-    free(rows);
-    free(ids);
 }
 
 /* ---- Cases ---- */
@@ -221,8 +216,8 @@ static void change(struct flow_step *step, int test, const struct decoded *decod
 }
 
 static bool test_case(int test, int64_t number, int *poisoned) {
-    struct flow_step step;
-    struct decoded wanted, other;
+    OWN(flow_step_close) struct flow_step step;
+    OWN(decoded_close) struct decoded wanted, other;
     int64_t order[MOST_SEQUENCES];
     char words[32];
     snprintf(words, sizeof words, "case %d %" PRId64, test, number);
@@ -235,12 +230,7 @@ static bool test_case(int test, int64_t number, int *poisoned) {
     right = decode(&step, options, &other, &dice) && right;
     for (int64_t b = 0; b < step.attention.sequences; b++)
         right = is_same_request(&step, &wanted, order[b], &other, b) && right;
-    if (!right)
-        diag("%s, scope %s", step.attention.words, step.select.scope);
-    decoded_close(&wanted);
-    decoded_close(&other);
-    flow_step_close(&step);
-    return right;
+    return right || diag("%s, scope %s", step.attention.words, step.select.scope);
 }
 
 TEST(moves) {

@@ -1,7 +1,6 @@
 /* The reference interpreter of flows, op by op, compared with numbers computed by hand.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "case_table.h"
 #include "common.h"
 #include "oracle/flow.h"
 
@@ -36,10 +35,8 @@ static bool is_matrix(const struct oracle_matrix *matrix, const struct given *wa
         matrix->columns != wanted->columns)
         return false;
     for (int64_t i = 0; i < wanted->pages * wanted->rows * wanted->columns; i++)
-        if (!is_near(matrix->data[i], wanted->numbers[i])) {
-            diag("element %d is %.17g", (int)i, matrix->data[i]);
-            return false;
-        }
+        if (!is_near(matrix->data[i], wanted->numbers[i]))
+            return diag("element %d is %.17g", (int)i, matrix->data[i]);
     return true;
 }
 

@@ -6,11 +6,9 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
 
-#include "case_table.h"
 #include "common.h"
 #include "flow_step.h"
 #include "packs.h"
-#include "walk.h"
 
 /* A step and its plan's options. */
 struct run {
@@ -53,7 +51,7 @@ static bool runs_to(struct run *run, int kind, const kvmill_plan_options *option
 /* Whether decode without lists, and attend with the lists of index, have the bits of decode. */
 static bool attends_likewise(struct run *run) {
     struct flow_step *step = &run->step;
-    unsigned char *output = flow_step_copy(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+    FREED unsigned char *output = flow_step_copy(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     flow_step_give(step, OP_FLOW_DECODE, false);
     bool same = runs_to(run, OP_FLOW_DECODE, &run->options, 0, output);
     flow_step_restore(step);
@@ -61,7 +59,6 @@ static bool attends_likewise(struct run *run) {
     flow_step_keep(step, &run->dice);
     flow_step_give(step, OP_FLOW_ATTEND, true);
     same = same && runs_to(run, OP_FLOW_ATTEND, &run->options, 0, output);
-    free(output);
     return same;
 }
 
@@ -69,7 +66,7 @@ static bool attends_likewise(struct run *run) {
 static bool threads_agree(struct run *run) {
     static const int counts[][2] = {{1, 1}, {2, 8}, {3, 2}, {2, 2}, {1, 3}, {8, 8}};
     bool same = true;
-    unsigned char *output = flow_step_copy(&run->step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
+    FREED unsigned char *output = flow_step_copy(&run->step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     flow_step_give(&run->step, OP_FLOW_DECODE, true);
     for (int64_t i = 0; same && i < (is_slow_run() ? 3 : 6); i++) {
         kvmill_plan_options options = run->options;
@@ -77,7 +74,6 @@ static bool threads_agree(struct run *run) {
         same = runs_to(run, OP_FLOW_DECODE, &options, counts[i][1], output) &&
                flow_step_lists_are_right(&run->step);
     }
-    free(output);
     return same;
 }
 
@@ -91,18 +87,16 @@ static bool dense_agrees(struct run *run) {
     struct flow_step *step = &run->step;
     const struct fenced_tensor *output = flow_step_tensor(step, KVMILL_CACHE_ATTENTION_ATTN_OUTPUT);
     size_t bytes = tensor_bytes(&output->dl, output->shape[1] * output->shape[2]);
-    unsigned char *sparse = tensor_gather(output);
+    FREED unsigned char *sparse = tensor_gather(output);
     flow_step_restore(step);
     flow_step_give(step, OP_FLOW_ATTEND, false);
     bool right = flow_step_runs(step, OP_FLOW_ATTEND, &run->options, 2, &run->dice);
-    unsigned char *dense = tensor_gather(output);
+    FREED unsigned char *dense = tensor_gather(output);
     for (int64_t b = 0; right && b < step->attention.sequences; b++) {
         size_t at = (size_t)b * bytes;
         right = !is_whole(step, b) || memcmp(dense + at, sparse + at, bytes) == 0;
         *run->whole += is_whole(step, b) && step->length[b] > 0;
     }
-    free(sparse);
-    free(dense);
     flow_step_expect(step, true);
     return right && flow_step_output_is_right(step);
 }
@@ -204,7 +198,7 @@ TEST(any_lists) {
     static const char *const scopes[] = {"kv_head", "query_head", "request"};
     struct dice dice = dice_for("lists");
     for (int i = 0; i < 3; i++) {
-        struct flow_step step;
+        OWN(flow_step_close) struct flow_step step;
         bool right = true;
         flow_step_set(&step, is_slow_run() ? "start=500,1,0,16,100 topk_val=1 partial=1"
                                            : "start=500,1,0,16,9000,100 topk_val=1 partial=1");
@@ -220,7 +214,6 @@ TEST(any_lists) {
                     flow_step_output_is_right(&step) && right;
         }
         ok(right, "attend along any lists, scope %s", scopes[i]);
-        flow_step_close(&step);
     }
 }
 
@@ -249,7 +242,7 @@ TEST(constants) {
     float values[32];
     const kvmill_flow_constant constant = {"w", 1, 1, 32, values};
     struct dice dice = dice_for("constants");
-    struct flow_step step;
+    OWN(flow_step_close) struct flow_step step;
     flow_step_set(&step, "start=500 topk_val=5");
     flow_step_open(&step, &dice);
     flow_step_expect(&step, false);
@@ -259,14 +252,12 @@ TEST(constants) {
     step.flow.constant_count = 1;
     for (int i = 0; i < 32; i++)
         values[i] = 1;
-    kvmill_plan *plan = plan_of(&step, OP_FLOW_INDEX);
+    OWN_PLAN kvmill_plan *plan = plan_of(&step, OP_FLOW_INDEX);
     memset(values, 0xff, sizeof values);
     flow_step_give(&step, OP_FLOW_INDEX, true);
     ok(run_with_workspace(plan, step.given, 0, &dice, NULL) == KVMILL_OK &&
            flow_step_lists_are_right(&step),
        "a plan keeps its constants");
-    kvmill_plan_destroy(plan);
-    flow_step_close(&step);
 }
 
 /* A plan's description says what it runs. */
@@ -281,17 +272,15 @@ TEST(words) {
         {"; attend with ", {[OP_FLOW_ATTEND] = true, [OP_FLOW_DECODE] = true}},
     };
     struct dice dice = dice_for("words");
-    struct flow_step step;
+    OWN(flow_step_close) struct flow_step step;
     flow_step_set(&step, "start=40");
     flow_step_open(&step, &dice);
     for (int kind = 0; kind < OP_FLOW_STEPS; kind++) {
-        kvmill_plan *plan = plan_of(&step, kind);
+        OWN_PLAN kvmill_plan *plan = plan_of(&step, kind);
         for (size_t i = 0; i < COUNT(says); i++)
             ok(plan_says(plan, says[i].words) == says[i].in[kind], "step %d%s: %s", kind,
                says[i].words, says[i].in[kind] ? "said" : "not said");
-        kvmill_plan_destroy(plan);
     }
-    flow_step_close(&step);
 }
 
 /* ---- Time ---- */
@@ -304,7 +293,7 @@ static double now(void) {
 
 /* Returns the least seconds that beginning a run takes, of many measurements. */
 static double time_begin(const kvmill_plan *plan, struct flow_step *step) {
-    void *workspace = aligned_alloc(64, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64);
+    FREED void *workspace = aligned_alloc(64, (kvmill_plan_workspace_size(plan) + 63) / 64 * 64);
     double best = 1;
     for (int i = 0; i < 300; i++) {
         kvmill_call call;
@@ -315,7 +304,6 @@ static double time_begin(const kvmill_plan *plan, struct flow_step *step) {
         double took = now() - start;
         best = took < best ? took : best;
     }
-    free(workspace);
     return best;
 }
 
@@ -333,11 +321,10 @@ TEST(time) {
     flow_step_give(&step, OP_FLOW_INDEX, true);
     must(flow_step_runs(&step, OP_FLOW_INDEX, &two_threads[1], 0, &dice), "no lists");
     for (size_t i = 0; i < COUNT(kinds); i++) {
-        kvmill_plan *plan = plan_of(&step, kinds[i]);
+        OWN_PLAN kvmill_plan *plan = plan_of(&step, kinds[i]);
         flow_step_give(&step, kinds[i], true);
         double took = time_begin(plan, &step);
         ok(took < 20e-6, "%s of 2048 pages begins in %.2f microseconds", names[i], took * 1e6);
-        kvmill_plan_destroy(plan);
     }
     flow_step_close(&step);
 }

@@ -15,14 +15,12 @@
 #include "flow_file.h"
 #include "flow_scene.h"
 #include "packs.h"
-#include "settings.h"
-#include "walk.h"
 
-static struct { int64_t cache, index, scores, partial, saved, nan, finite; } seen;
+static int64_t nans, numbers; /* that were compared */
 
 static void close_scene(struct flow_scene *scene) {
-    seen.nan += scene->nan;
-    seen.finite += scene->finite;
+    nans += scene->nan;
+    numbers += scene->finite;
     flow_scene_close(scene);
     free(scene);
 }
@@ -54,7 +52,6 @@ static bool is_cache_same(struct flow_scene *scene, const struct flow_way *ways,
         int64_t rows = scene->problem.incremental ? dice_range(dice, 1, size) : size;
         same =
             flow_scene_sums_up_same(scene, ways, dice_range(dice, 0, scene->pool - 1), rows, dice);
-        seen.partial += rows < size;
     }
     return same;
 }
@@ -65,7 +62,6 @@ static bool is_index_same(struct flow_scene *scene, const struct flow_way *ways,
     bool same = true;
     for (int i = 0; same && i < 4; i++)
         same = flow_scene_scores_same(scene, ways, counts[i], dice);
-    seen.saved += kvmill_flow_saves(&scene->problem);
     return same;
 }
 
@@ -84,7 +80,7 @@ static void test_kernel(const struct kvmill_kernel *kernel, const struct spec *s
         same = (is_cache ? is_cache_same : is_index_same)(scene, ways, &dice);
         close_scene(scene);
     }
-    *(is_cache ? &seen.cache : &seen.index) += 1;
+    saw(is_cache ? "cache programs" : "index programs", true);
     kernel_ran(kernel);
     if (!ok(same, "%s", kernel->symbol)) {
         const struct kvmill_flow_program_shape *shape = kernel->shape;
@@ -134,7 +130,7 @@ static void try_kernel(const struct kernel *made, const struct spec *spec) {
 
 static void try_flow(const struct spec *spec) {
     struct kvmill_flow_problem problem;
-    struct kernel_list list = {0};
+    OWN(kernel_list_free) struct kernel_list list = {0};
     struct isa_list isas;
     struct isa_words words;
     struct error error;
@@ -147,14 +143,14 @@ static void try_flow(const struct spec *spec) {
     must(done, error.text);
     for (size_t i = 0; i < list.count; i++)
         try_kernel(&list.items[i], spec);
-    kernel_list_free(&list);
 }
 
 /* ---- All kernels of an index program ---- */
 
 static void count_scores(const struct flow_scene *scene, const struct flow_kernels *kernels) {
     for (int i = 0; i < scene->schedule[KVMILL_INDEX_PROGRAM].atoms.count; i++)
-        seen.scores += strstr(kernels->score[i].by_size.kernel->symbol, "portable") == NULL;
+        saw("a generated kernel's scores",
+            strstr(kernels->score[i].by_size.kernel->symbol, "portable") == NULL);
 }
 
 /* Whether the kernels that a plan takes give the same as op by op. */
@@ -191,7 +187,7 @@ static void test_index(const kvmill_flow *flow, const char *name, bool is_strang
 }
 
 static void try_file(const char *path) {
-    struct spec_list specs = {0};
+    OWN(spec_list_free) struct spec_list specs = {0};
     struct error error = {0};
     must(specs_read(path, &specs, &error), error.text);
     for (size_t i = 0; i < specs.count; i++)
@@ -200,16 +196,14 @@ static void try_file(const char *path) {
             for (int strange = 0; library == NULL && strange < few_cases(2); strange++)
                 test_index(flow_of_spec(&specs.items[i]), specs.items[i].where, strange);
         }
-    spec_list_free(&specs);
 }
 
 static void try_directory(const char *name) {
-    glob_t found;
+    OWN(globfree) glob_t found;
     if (glob(source_path("configs/%s/*.json", name), 0, NULL, &found) != 0)
         bail_out("nothing in configs/%s", name);
     for (size_t i = 0; i < found.gl_pathc; i++)
         try_file(found.gl_pathv[i]);
-    globfree(&found);
 }
 
 static void check_all_tried(const kvmill_pack *pack) {
@@ -253,7 +247,7 @@ static char *random_flow(struct dice *dice) {
     int heads = kv_heads * (int)dice_range(dice, 1, dice_once_in(dice, 5) ? 16 : 5);
     bool bound = dice_once_in(dice, 2);
     char attention[200], index[1024];
-    struct text given = {0};
+    OWN(text_free) struct text given = {0};
     setting_choose(bound ? INDEX(BOUND) : INDEX(DOT), setting_roll, dice, index, sizeof index);
     snprintf(attention, sizeof attention,
              "\"num_heads\": %d, \"num_kv_heads\": %d, \"head_dim\": %d, \"page_size\": %d, "
@@ -266,21 +260,17 @@ static char *random_flow(struct dice *dice) {
                    f ? ", " : "", 'c' + f, blocks, dtype);
     text_print(&given, "], \"cache\": [<c = MaxInterleave k dim=1 group=4>%s], \"index\": [%s]",
                bound ? ", <d = MinInterleave k dim=1 group=4>" : "", index);
-    char *text = flow_text("bare", given.data, attention);
-    text_free(&given);
-    return text;
+    return flow_text("bare", given.data, attention);
 }
 
 static void test_random(void) {
     for (int i = 0; i < (is_slow_run() ? few_cases(5) : 100); i++) {
-        struct spec_list specs;
+        OWN(spec_list_free) struct spec_list specs;
         char name[64];
         snprintf(name, sizeof name, "random flow %d", i);
         struct dice dice = dice_for(name);
-        char *text = random_flow(&dice);
+        FREED char *text = random_flow(&dice);
         test_index(flow_open(text, &specs), name, i % 3 == 0);
-        spec_list_free(&specs);
-        free(text);
     }
 }
 
@@ -294,14 +284,11 @@ TEST(programs) {
         check_all_tried(&kvmill_pack_kvmill_default);
         check_all_tried(&kvmill_pack_kvmill_test);
         test_random();
-        ok(seen.scores > 0, "%lld of the scores were a generated kernel's", (long long)seen.scores);
+        expect_seen("a generated kernel's scores");
     }
-    ok(seen.cache > 0, "%lld cache programs", (long long)seen.cache);
-    ok(seen.index > 0, "%lld index programs", (long long)seen.index);
-    ok(seen.nan > 0, "%lld times NaN", (long long)seen.nan);
-    ok(seen.finite > seen.nan, "%lld other numbers", (long long)seen.finite);
-    diag("%lld pages with rows missing, %lld states", (long long)seen.partial,
-         (long long)seen.saved);
+    expect_seen("cache programs; index programs");
+    ok(nans > 0, "%" PRId64 " times NaN", nans);
+    ok(numbers > nans, "%" PRId64 " other numbers", numbers);
 }
 
 int main(int count, char **words) {

@@ -4,10 +4,8 @@
 #include "../defs/dtype.h"
 #include "../defs/op_tables.h"
 #include "../ops/flow_atom.h"
-#include "case_table.h"
 #include "common.h"
 #include "flow_file.h"
-#include "settings.h"
 
 /* ---- Shipped flows ---- */
 
@@ -35,10 +33,10 @@ static int shipped; /* rows so far */
 
 /* Reads and checks a flow, writes it and reads it again. */
 ROWS(shipped, 8) {
-    struct spec_list specs, again = {0};
+    OWN(spec_list_free) struct spec_list specs, again = {0};
     struct kvmill_flow_problem problem;
     struct error error;
-    json_t *given = flow_json(cells[0]);
+    json_auto_t *given = flow_json(cells[0]);
     const kvmill_flow *flow = flow_open_json(given, &specs);
     kvmill_flow_layout layout = {.struct_size = sizeof layout};
     shipped++;
@@ -54,17 +52,11 @@ ROWS(shipped, 8) {
            layout.group * layout.kv_heads == flow->attention->num_heads,
        "  heads");
     test_found_atoms(&problem, atoi(cells[6]), atoi(cells[7]));
-    json_t *first = specs_write(&specs);
-    char *text = json_dumps(first, 0);
+    json_auto_t *first = specs_write(&specs);
+    FREED char *text = json_dumps(first, 0);
     bool read = flow_read(text, &again, &error);
-    json_t *second = read ? specs_write(&again) : NULL;
+    json_auto_t *second = read ? specs_write(&again) : NULL;
     ok(read && json_equal(first, second), "  is written as it is read");
-    json_decref(given);
-    json_decref(first);
-    json_decref(second);
-    free(text);
-    spec_list_free(&specs);
-    spec_list_free(&again);
 }
 
 TABLE(flows);
@@ -114,19 +106,15 @@ static void test_atom(const kvmill_flow *flow, int op, const char *wanted, const
 }
 
 ROWS(atom, 3) {
-    struct spec_list specs;
-    json_t *json = flow_json(cells[0]);
+    OWN(spec_list_free) struct spec_list specs;
+    json_auto_t *json = flow_json(cells[0]);
     test_atom(flow_open_json(json, &specs), atoi(cells[1]), cells[2], cells[0]);
-    json_decref(json);
-    spec_list_free(&specs);
 }
 
 ROWS(folds, 3) {
-    struct spec_list specs;
-    char *text = flow_text(cells[0], cells[1], "");
+    OWN(spec_list_free) struct spec_list specs;
+    FREED char *text = flow_text(cells[0], cells[1], "");
     test_atom(flow_open(text, &specs), 3, cells[2], cells[1]);
-    spec_list_free(&specs);
-    free(text);
 }
 
 /* ---- Refusals ---- */
@@ -134,18 +122,16 @@ ROWS(folds, 3) {
 /* "fine" instead of a place: the file is valid, so that the other rows are refused only for their
    own error. */
 EACH_ROW(flow_refusals, 5) {
-    struct spec_list specs;
+    OWN(spec_list_free) struct spec_list specs;
     struct error error;
     char place[512];
-    char *text = flow_text(cells[1], cells[2], "");
+    FREED char *text = flow_text(cells[1], cells[2], "");
     snprintf(place, sizeof place, "%s: %s: ", flow_file(), cells[3]);
     bool done = flow_read(text, &specs, &error);
     if (strcmp(cells[3], "fine") == 0)
         ok_text(error.text, "", "accepted: %s", cells[0]);
     else
         ok_failed(done, &error, EXIT_USER, place, cells[4], "refused: %s", cells[0]);
-    spec_list_free(&specs);
-    free(text);
 }
 
 /* ---- Members ---- */
@@ -163,9 +149,10 @@ static bool is_skipped(const kvmill_flow *flow, int64_t layer) {
 }
 
 TEST(whole) {
-    struct spec_list specs;
-    struct text words = {0};
-    char *text = flow_text("and", "\"layers_skip\": [2, 7], \"select\": {\"dense_below\": 99}", "");
+    OWN(spec_list_free) struct spec_list specs;
+    OWN(text_free) struct text words = {0};
+    FREED char *text =
+        flow_text("and", "\"layers_skip\": [2, 7], \"select\": {\"dense_below\": 99}", "");
     const kvmill_flow *flow = flow_open(text, &specs);
     ok(flow->layers_skip_count == 2 && flow->layers_skip[0] == 2 && flow->layers_skip[1] == 7,
        "layers that read all pages");
@@ -175,27 +162,21 @@ TEST(whole) {
     static const char wanted[] =
         "1 + 30 + 1; rows of fewer than 99 tokens whole; layers 2, 7 whole";
     ok(words.data != NULL && strstr(words.data, wanted) != NULL, "  in words");
-    text_free(&words);
-    spec_list_free(&specs);
-    free(text);
 }
 
 /* ---- Fields and ratios ---- */
 
 /* ATTENTION MORE WANTED: fields in order, then K and V. */
 ROWS(listed, 3) {
-    struct spec_list specs;
-    struct text words = {0};
+    OWN(spec_list_free) struct spec_list specs;
+    OWN(text_free) struct text words = {0};
     kvmill_flow_field field;
-    char *text = flow_text("listed", cells[0], cells[1]);
+    FREED char *text = flow_text("listed", cells[0], cells[1]);
     const kvmill_flow *flow = flow_open(text, &specs);
     for (size_t i = 0; kvmill_flow_field_at(flow, i, &field); i++)
         text_print(&words, "%s%s %dx%d %s", i > 0 ? ", " : "", field.name, (int)field.rows,
                    (int)field.columns, kvmill_dtype_name(field.dtype));
     ok_text(words.data, cells[2], "fields: %s", cells[2]);
-    text_free(&words);
-    spec_list_free(&specs);
-    free(text);
 }
 
 /* Returns the layout of a checked flow with fields of one element type. */

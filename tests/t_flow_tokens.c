@@ -48,7 +48,7 @@ static int64_t rows_of_page(const struct flow_pool *pool, int64_t page) {
 static void choose_slots(struct flow_pool *pool, int64_t *slot, int64_t tokens, struct dice *dice) {
     int64_t size = pool->step->attention.op.page_size, done = 0;
     int64_t pages = pool->step->limits.cache_pages;
-    int64_t *order = take(pages, sizeof *order);
+    FREED int64_t *order = take(pages, sizeof *order);
     dice_order(dice, order, pages);
     for (int64_t p = 0; done < tokens; p++) {
         int64_t page = p < pages ? order[p] : -1;
@@ -60,11 +60,10 @@ static void choose_slots(struct flow_pool *pool, int64_t *slot, int64_t tokens, 
         if (done < tokens && (page < 0 || dice_once_in(dice, 3)))
             slot[done++] = -1;
     }
-    free(order);
 }
 
 static bool appends(struct flow_step *step, const kvmill_plan_options *options, struct dice *dice) {
-    struct flow_pool pool;
+    OWN(flow_pool_close) struct flow_pool pool;
     bool right = true;
     flow_pool_open(step, &pool);
     count_old_rows(&pool);
@@ -75,7 +74,6 @@ static bool appends(struct flow_step *step, const kvmill_plan_options *options, 
         if (!right)
             diag("chunk %d", chunk);
     }
-    flow_pool_close(&pool);
     return right;
 }
 
@@ -111,7 +109,7 @@ static void test_cases(const char *word, const char *name, int64_t count,
     bool right = true;
     count = is_slow_run() ? few_cases(9) : count;
     for (int64_t n = 0; n < count; n++) {
-        struct flow_step step;
+        OWN(flow_step_close) struct flow_step step;
         char words[32];
         snprintf(words, sizeof words, "%s %" PRId64, word, n);
         struct dice dice = dice_for(words);
@@ -120,7 +118,6 @@ static void test_cases(const char *word, const char *name, int64_t count,
             diag("case %" PRId64 ": %s, scope %s", n, step.attention.words, step.select.scope);
             right = false;
         }
-        flow_step_close(&step);
     }
     ok(right, "%s, %" PRId64 " cases", name, count);
 }

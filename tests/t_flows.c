@@ -3,7 +3,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../runtime/flow/flow.h"
-#include "case_table.h"
 #include "common.h"
 #include "flow_file.h"
 #include "flow_step.h"
@@ -139,7 +138,8 @@ static void test_flow(const kvmill_flow *given, const kvmill_flow_select *select
     const kvmill_plan_options *options = &two_threads[number % 3 != 0];
     struct dice dice = dice_for(name);
     int64_t size = given->attention->page_size;
-    struct flow_pool pool;
+    OWN(flow_pool_close) struct flow_pool pool;
+    OWN(flow_step_close)
     struct flow_step step = {.select = *select, .summary = given->summary, .own = given};
     step.attention.op = *given->attention;
     step.attention.op.cache_layout =
@@ -156,25 +156,20 @@ static void test_flow(const kvmill_flow *given, const kvmill_flow_select *select
     ok(steps_are_right(&step, &pool, options, &dice), "%s: scores, lists and sums", name);
     ok(flow_pool_appends(&pool, options, &dice), "%s: pages that are used again", name);
     test_codes(&step, &pool, options, name, &dice);
-    flow_pool_close(&pool);
-    flow_step_close(&step);
 }
 
 static void test_json(json_t *json, const char *name, int number) {
-    struct spec_list specs;
+    OWN(spec_list_free) struct spec_list specs;
     const kvmill_flow *flow = flow_open_json(json, &specs);
     test_flow(flow, &flow->select, name, number);
-    spec_list_free(&specs);
     json_decref(json);
 }
 
 /* ---- Shipped flows ---- */
 
 static bool has_save(const json_t *json) {
-    char *text = json_dumps(json, 0);
-    bool has = strstr(text, "\"Save\"") != NULL;
-    free(text);
-    return has;
+    FREED char *text = json_dumps(json, 0);
+    return strstr(text, "\"Save\"") != NULL;
 }
 
 /* Returns a flow with few reserved pages, so that some are scored. */
@@ -276,15 +271,13 @@ static bool lists_are_same(const kvmill_flow *const flows[2], int64_t number) {
 
 static const kvmill_flow *open_on(const char *name, int heads, int page_size,
                                   struct spec_list *specs) {
-    json_t *json = flow_json(name);
+    json_auto_t *json = flow_json(name);
     json_object_set_new(json, "attention",
                         json_pack("{s:i, s:i, s:i, s:i, s:s}", "num_heads", heads, "num_kv_heads",
                                   2, "head_dim", 64, "page_size", page_size, "T1", "float16"));
     json_object_set_new(json_object_get(json, "select"), "topk_val", json_integer(3));
     json_object_set_new(json_object_get(json, "select"), "topk_ratio", json_integer(0));
-    const kvmill_flow *flow = flow_open_json(json, specs);
-    json_decref(json);
-    return flow;
+    return flow_open_json(json, specs);
 }
 
 TEST(same) {
@@ -319,14 +312,12 @@ static char ops_text[1 << 16];
 
 EACH_ROW(flow_ops, 4) {
     static int number;
-    struct spec_list specs;
-    char *text = flow_text(cells[1], cells[3], cells[2]);
+    OWN(spec_list_free) struct spec_list specs;
+    FREED char *text = flow_text(cells[1], cells[3], cells[2]);
     const kvmill_flow *flow = flow_open(text, &specs);
     test_flow(flow, &flow->select, cells[0], 2 * number++ + 1);
     if (strlen(ops_text) + strlen(text) < sizeof ops_text)
         strcat(ops_text, text);
-    spec_list_free(&specs);
-    free(text);
 }
 
 /* Every op of the library is tested; Load and Save are tested by shipped flows. */

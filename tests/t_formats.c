@@ -10,7 +10,6 @@
 #include "../defs/dtype.h"
 #include "../ops/element.h"
 #include "../runtime/core/numbers.h"
-#include "case_table.h"
 #include "common.h"
 
 /* ---- Known formats ---- */
@@ -393,11 +392,10 @@ TEST(pages) {
     static const char *const pages[] = {"README.md", "doc/kvmill.1", "doc/kvmill-specs.5"};
     const struct kvmill_format_parts *parts;
     for (int p = 0; p < 3; p++) {
-        char *page = read_bytes(source_path("%s", pages[p]), NULL);
+        FREED char *page = read_bytes(source_path("%s", pages[p]), NULL);
         for (int i = 1; (parts = kvmill_format_parts(i)) != NULL; i++) {
             const char *word = parts->transposed ? KVMILL_TRANSPOSED_WORD : parts->word;
             ok(is_in(page, word), "%s lists %s", pages[p], word);
         }
-        free(page);
     }
 }

@@ -14,7 +14,7 @@ static char now[256]; /* printed if a target ends the process */
 
 /* Runs a target on a copy of exactly this size, so that a sanitizer sees reads beyond it. */
 static void run(const struct fuzz_target *target, const char *seed, size_t size) {
-    unsigned char *own = malloc(size + 1);
+    FREED unsigned char *own = malloc(size + 1);
     must(own != NULL, "no memory");
     memcpy(own, seed, size);
     int out = dup(STDOUT_FILENO); /* output of commands is not a result of a test */
@@ -25,29 +25,26 @@ static void run(const struct fuzz_target *target, const char *seed, size_t size)
     fflush(stdout);
     dup2(out, STDOUT_FILENO);
     close(out);
-    free(own);
 }
 
 static int replay(const struct fuzz_target *target, const char *path) {
     snprintf(now, sizeof now, "%s: %s", target->name, path);
     size_t size, cuts = is_slow_run() ? 0 : CUTS;
-    char *seed = read_bytes(path, &size);
+    FREED char *seed = read_bytes(path, &size);
     run(target, seed, size);
     for (size_t i = 1; i <= cuts; i++)
         run(target, seed, size * i / (cuts + 1));
-    free(seed);
     return 1 + (int)cuts;
 }
 
 static int replay_all(const struct fuzz_target *target, const char *pattern) {
-    glob_t found = {0};
+    OWN(globfree) glob_t found = {0};
     int runs = 0;
     const char *path = source_path("%s", pattern);
     if (glob(path, 0, NULL, &found) != 0)
         bail_out("%s: no seeds", path);
     for (size_t i = 0; i < found.gl_pathc; i++)
         runs += replay(target, found.gl_pathv[i]);
-    globfree(&found);
     return runs;
 }
 

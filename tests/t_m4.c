@@ -8,7 +8,6 @@
 
 #include "../gen/isa_list.h"
 #include "../gen/m4.h"
-#include "case_table.h"
 #include "common.h"
 
 /* ---- A template directory of the test: test.m4 is its own, the library is the real one ---- */
@@ -18,10 +17,9 @@ static const char *template_path(const char *name) {
 }
 
 static void link_library(const char *name) {
-    char *absolute = realpath(source_path("templates/%s", name), NULL);
+    FREED char *absolute = realpath(source_path("templates/%s", name), NULL);
     if (absolute == NULL || symlink(absolute, template_path(name)) != 0)
         bail_out("cannot link %s: %s", name, strerror(errno));
-    free(absolute);
 }
 
 static void make_folder(void) {
@@ -107,12 +105,11 @@ TEST(definitions) {
 
 TEST(appending) {
     struct expansion expansion = {.files = {"lib/base.m4", "-", "test.m4"}};
-    struct text result = {0};
+    OWN(text_free) struct text result = {0};
     write_text(template_path("test.m4"), "second");
     must(text_print(&result, "km_first, ") && expand(&expansion, &result, &error), error.text);
     ok_text(result.data, "km_first, second",
             "the expansion is appended, and only it is searched for leftovers");
-    text_free(&result);
 }
 
 /* ---- Straight-line moves ---- */
@@ -157,17 +154,13 @@ static int fewest_moves(const char *widths, int bytes) {
 /* Checks one line of the expansion, "N: moves". */
 static bool check_line(const char **text, int bytes, const char *widths) {
     int number, length;
-    if (sscanf(*text, " row %d:%n", &number, &length) != 1 || number != bytes) {
-        diag("%d bytes: no such line at \"%.40s\"", bytes, *text);
-        return false;
-    }
+    if (sscanf(*text, " row %d:%n", &number, &length) != 1 || number != bytes)
+        return diag("%d bytes: no such line at \"%.40s\"", bytes, *text);
     struct moves moves = read_moves(*text + length, bytes, text);
     int fewest = fewest_moves(widths, bytes);
-    bool good = moves.right && moves.complete && moves.count == fewest;
-    if (!good)
-        diag("%d bytes: %d moves (%d are enough)%s%s", bytes, moves.count, fewest,
-             moves.right ? "" : ", outside or askew", moves.complete ? "" : ", with holes");
-    return good;
+    return (moves.right && moves.complete && moves.count == fewest) ||
+           diag("%d bytes: %d moves (%d are enough)%s%s", bytes, moves.count, fewest,
+                moves.right ? "" : ", outside or askew", moves.complete ? "" : ", with holes");
 }
 
 static void print_isa(struct text *files, const struct isa *isa) {
@@ -178,13 +171,11 @@ static void print_isa(struct text *files, const struct isa *isa) {
 
 /* Expands with the files of an instruction set, extended ones first, and `last`. */
 static const char *expand_isa(const struct isa *isa, const char *last, const char *template) {
-    struct text files = {0};
+    OWN(text_free) struct text files = {0};
     text_print(&files, "lib/base.m4 lib/words.m4 lib/vocabulary.m4 - ");
     print_isa(&files, isa);
     text_print(&files, "%s", last);
-    const char *text = expand_files(files.data, template);
-    text_free(&files);
-    return text;
+    return expand_files(files.data, template);
 }
 
 static void test_moves_by(const struct isa *isa, const char *list) {

@@ -5,7 +5,6 @@
 #include <ctype.h>
 
 #include "../defs/dtype.h"
-#include "case_table.h"
 #include "common.h"
 #include "described.h"
 
@@ -99,7 +98,7 @@ static void name_all(struct scene *scene, struct named *named) {
 
 static bool is_same(const struct scene *scene, const struct named *named, int *made) {
     char own[4096], by_name[4096];
-    kvmill_plan *plan, *other;
+    OWN_PLAN kvmill_plan *plan, *other;
     kvmill_error error = {""}, refused = {""};
     kvmill_status status = scene->by->plan(scene, &options, &plan, &error);
     kvmill_status answer =
@@ -113,8 +112,6 @@ static bool is_same(const struct scene *scene, const struct named *named, int *m
     if (!same)
         diag("%s: %s%s\n%s%s", scene->op->name, error.message, own, refused.message, by_name);
     *made += status == KVMILL_OK;
-    kvmill_plan_destroy(plan);
-    kvmill_plan_destroy(other);
     return same;
 }
 

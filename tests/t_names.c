@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "../gen/families.h"
-#include "case_table.h"
 #include "common.h"
 
 static struct error error; /* of the last failure */
@@ -162,12 +161,11 @@ static bool refuse(const char *symbol) {
     static const char canary[] = "CANARY, after the symbol's end";
     struct kernel kernel;
     size_t length = strlen(symbol);
-    char *copy = malloc(length + 1 + sizeof canary);
+    FREED char *copy = malloc(length + 1 + sizeof canary);
     must(copy != NULL, "out of memory");
     memcpy(copy, symbol, length + 1);
     memcpy(copy + length + 1, canary, sizeof canary);
     bool accepted = kernel_parse(copy, &kernel, &error);
-    free(copy);
     return !accepted;
 }
 
@@ -289,7 +287,7 @@ TEST(kernel_lists) {
 TEST(long_kernel_list) {
     enum { MANY = 60000 };
     struct kernel kernel;
-    struct kernel_list list = {0};
+    OWN(kernel_list_free) struct kernel_list list = {0};
     bool done =
         kernel_parse("kvmill_store_rows_u8_h1_mn_s1_d1_linear__scalar_line", &kernel, &error);
     clock_t start = clock();
@@ -303,5 +301,4 @@ TEST(long_kernel_list) {
     ok(done && list.count == MANY, "%d kernels, added twice, are in the list once, in order", MANY);
     if (!ok(seconds < 4, "  within seconds"))
         diag("%.1f s", seconds);
-    kernel_list_free(&list);
 }

@@ -2,23 +2,21 @@
    that the standard leaves open, tensors in place.  Refusals are in tests/tables/refusals/.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "case_table.h"
+#include "common.h"
 #include "onnx_problem.h"
 #include "packs.h"
-#include "settings.h"
 
 DICE("ONNX Attention, case by case");
 
 /* Plans with or without packs, and runs. */
 static bool run(struct onnx_problem *problem, bool portable, int threads) {
-    kvmill_plan *plan;
+    OWN_PLAN kvmill_plan *plan;
     kvmill_error error;
     kvmill_status status = onnx_plan(problem, &two_threads[!portable], &plan, &error);
     if (status == KVMILL_OK)
         status = onnx_run(problem, plan, threads, &dice, &error);
     if (status != KVMILL_OK)
         diag("%s: %s", problem->words, error.message);
-    kvmill_plan_destroy(plan);
     return status == KVMILL_OK;
 }
 
@@ -56,6 +54,7 @@ static double expected(const char *seen) {
 
 /* NAME SETTINGS SEEN: a word for each query, the keys that it attends to. */
 static bool is_view(char *const *cell, bool portable) {
+    OWN(onnx_close)
     struct onnx_problem problem = onnx_problem("heads=2 kv_heads=1 dim=3 value_dim=1 U=bool");
     const char *seen = cell[2];
     onnx_say(&problem, cell[1], NULL);
@@ -75,7 +74,6 @@ static bool is_view(char *const *cell, bool portable) {
         seen += strcspn(seen, " ");
         seen += *seen == ' ';
     }
-    onnx_close(&problem);
     return good;
 }
 
@@ -121,16 +119,14 @@ static bool is_row(const struct onnx_problem *problem, int64_t query, const char
 }
 
 static bool is_masked(char *const *cell, bool portable) {
-    struct onnx_problem problem = some_problem(cell[1], cell[2]);
+    OWN(onnx_close) struct onnx_problem problem = some_problem(cell[1], cell[2]);
     bool has_key = strcmp(cell[5], "any") != 0;
     open_masked(&problem, cell[3], strtod(cell[4], NULL));
     for (int64_t bh = 0; bh < 4 && has_key; bh++)
         onnx_put(&problem, KVMILL_ATTENTION_K, bh / 2, bh % 2, 4, 0, strtod(cell[5], NULL));
     onnx_expect(&problem, &dice);
-    bool good = run(&problem, portable, 0) && onnx_is_right(&problem) &&
-                is_row(&problem, 1, cell[6]) && (has_key || is_row(&problem, 0, NULL));
-    onnx_close(&problem);
-    return good;
+    return run(&problem, portable, 0) && onnx_is_right(&problem) && is_row(&problem, 1, cell[6]) &&
+           (has_key || is_row(&problem, 0, NULL));
 }
 
 ROWS(masked, 7) {
@@ -142,6 +138,7 @@ TABLE(onnx_views);
 
 /* 1 + 2^-11 + 2^-40 is nearer to 1 + 2^-10 than to 1; a float32 in between would be a tie. */
 TEST(rounding) {
+    OWN(onnx_close)
     struct onnx_problem problem = some_problem("float16", "qk=1 qk_matmul_output_mode=2");
     open_masked(&problem, "float64", 1 + 0x1p-11 + 0x1p-40);
     for (int64_t d = 0; d < problem.dim; d++)
@@ -149,12 +146,12 @@ TEST(rounding) {
     bool good = run(&problem, false, 0);
     ok(good && onnx_get(&problem, KVMILL_ATTENTION_QK_MATMUL_OUTPUT, 0, 0, 1, 0) == 1 + 0x1p-10,
        "a mask is rounded to T1 once");
-    onnx_close(&problem);
 }
 
 /* ---- Sizes ---- */
 
 static bool run_sized(const char *type, const char *settings) {
+    OWN(onnx_close)
     struct onnx_problem problem = some_problem(type, "batch=1 heads=4 kv_heads=2 hidden_in=5");
     onnx_say(&problem, settings, NULL);
     const int64_t dims[] = {1, 4, problem.queries, problem.past + problem.keys};
@@ -165,10 +162,7 @@ static bool run_sized(const char *type, const char *settings) {
     bool good = run(&problem, false, 2) && onnx_is_right(&problem);
     tensors_restore(problem.tensor, problem.before, ONNX_TENSORS);
     good = good && run(&problem, true, 0) && onnx_is_right(&problem);
-    if (!good)
-        diag("%s", problem.words);
-    onnx_close(&problem);
-    return good;
+    return good || diag("%s", problem.words);
 }
 
 ROWS(sized, 3) {
@@ -191,6 +185,7 @@ TEST(far_starts) {
                                        "opset=25 is_causal=1 left=2", "opset=25"};
     bool good = true;
     for (int i = 0; i < 4; i++) {
+        OWN(onnx_close)
         struct onnx_problem problem =
             some_problem("float32", "step=1 circular=1 queries=3 keys=3 past=5 starts=0");
         onnx_say(&problem, rows[i], NULL);
@@ -201,7 +196,6 @@ TEST(far_starts) {
         set_number(&problem, KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES, 0, INT64_MAX);
         set_number(&problem, KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES, 1, (int64_t)1 << 62);
         good = good && run(&problem, i % 2, 0) && onnx_is_right(&problem);
-        onnx_close(&problem);
     }
     ok(good, "far starts of rings");
 }

@@ -26,7 +26,7 @@ static struct { int64_t read, refused, specs, constants; } seen;
 
 /* Copies all constants whose elements are known to be complete. */
 static void copy_constants(void) {
-    struct onnx_model model;
+    OWN(onnx_free) struct onnx_model model;
     struct error error;
     bool done = onnx_read(file_name, &model, &error);
     for (int i = 0; done && i < model.value_count; i++) {
@@ -34,12 +34,10 @@ static void copy_constants(void) {
         int64_t bytes;
         if (onnx_constant_problem(value) != NULL || !onnx_bytes(value, &bytes))
             continue;
-        void *copy = malloc((size_t)bytes + !bytes);
+        FREED void *copy = malloc((size_t)bytes + !bytes);
         onnx_constant_copy(value, copy);
-        free(copy);
         seen.constants++;
     }
-    onnx_free(&model);
 }
 
 /* The result of reading. */
@@ -57,10 +55,9 @@ static void read_bytes(const void *data, size_t length, struct result *result) {
 }
 
 static void read_model(const char *description, struct result *result) {
-    struct text file = {0};
+    OWN(text_free) struct text file = {0};
     onnx_write(description, &file);
     read_bytes(file.data, file.length, result);
-    text_free(&file);
 }
 
 /* Whether a message names a file and says what is accepted. */
@@ -72,15 +69,10 @@ static bool says_enough(const char *message) {
 /* ---- The table ---- */
 
 static bool maps(const struct result *result, const char *wanted) {
-    json_t *made = specs_write(&result->specs), *kernels = json_loads(wanted, 0, NULL);
+    json_auto_t *made = specs_write(&result->specs), *kernels = json_loads(wanted, 0, NULL);
     bool good = result->done && json_equal(json_object_get(made, "kernels"), kernels);
-    char *text = good ? NULL : json_dumps(made, JSON_COMPACT);
-    if (!good)
-        diag("%s", text);
-    free(text);
-    json_decref(made);
-    json_decref(kernels);
-    return good;
+    FREED char *text = good ? NULL : json_dumps(made, JSON_COMPACT);
+    return good || diag("%s", text);
 }
 
 static bool notes(const struct result *result, const char *wanted) {
@@ -204,7 +196,7 @@ static void fuzz(const char *what, void make(struct dice *dice, struct text *fil
     time_t begin = time(NULL);
     for (; goes_on(round, rounds, begin) && wrong < 3; round++) {
         char words[32];
-        struct text file = {0};
+        OWN(text_free) struct text file = {0};
         snprintf(words, sizeof words, "%s %lld", what, (long long)round);
         struct dice dice = dice_for(words);
         make(&dice, &file);
@@ -212,7 +204,6 @@ static void fuzz(const char *what, void make(struct dice *dice, struct text *fil
             diag("%s", words);
             wrong++;
         }
-        text_free(&file);
     }
     ok(wrong == 0, "%lld times %s is read or refused", (long long)round, what);
 }
@@ -220,13 +211,12 @@ static void fuzz(const char *what, void make(struct dice *dice, struct text *fil
 /* ---- Extremes ---- */
 
 TEST(truncations) {
-    struct text file = {0};
+    OWN(text_free) struct text file = {0};
     bool right = true;
     onnx_write(rich, &file);
     for (size_t length = 0; length < file.length; length += is_slow_run() ? 17 : 1)
         right = reads_or_refuses(file.data, length) && right;
     ok(right, "files that end too early are read or refused");
-    text_free(&file);
 }
 
 static void check_refused(const struct text *file, const char *words, const char *name) {
@@ -241,40 +231,35 @@ static void check_refused(const struct text *file, const char *words, const char
 static void check_nesting(int levels) {
     static const int fields[] = {1, 5, 6}; /* node, attribute, graph */
     size_t room = (size_t)levels * 32, at = room, length = 0;
-    unsigned char *bytes = malloc(room);
-    struct text file = {0};
+    FREED unsigned char *bytes = malloc(room);
+    OWN(text_free) struct text file = {0};
     for (int i = 0; i < 3 * levels; i++) {
-        struct text key = {0};
+        OWN(text_free) struct text key = {0};
         onnx_put_varint(&key, (uint64_t)fields[2 - i % 3] << 3 | 2);
         onnx_put_varint(&key, length);
         at -= key.length;
         memcpy(bytes + at, key.data, key.length);
         length += key.length;
-        text_free(&key);
     }
     onnx_put_bytes(&file, 7, bytes + at, length);
     check_refused(&file, "has no op", "branches in branches are not followed");
-    text_free(&file);
-    free(bytes);
 }
 
 /* Nodes of two bytes, the key of a graph's field and a length of 0: many are refused. */
 static void check_tiny_nodes(size_t count) {
-    struct text file = {0};
-    unsigned char *nodes = calloc(count, 2);
+    OWN(text_free) struct text file = {0};
+    FREED unsigned char *nodes = calloc(count, 2);
     for (size_t i = 0; i < count; i++)
         nodes[2 * i] = 1 << 3 | 2;
     onnx_put_bytes(&file, 7, nodes, 2 * count);
     check_refused(&file, "would take more than 16 times its size",
                   "many empty nodes are refused for what they take");
-    text_free(&file);
-    free(nodes);
 }
 
 /* An attribute of many numbers, each in one byte, is accepted. */
 static void check_long_list(size_t count) {
     struct text attribute = {0}, node = {0}, graph = {0}, file = {0};
-    unsigned char *numbers = calloc(count, 1);
+    FREED unsigned char *numbers = calloc(count, 1);
     onnx_put_bytes(&attribute, 1, "value_ints", 10);
     onnx_put_bytes(&attribute, 8, numbers, count);
     onnx_put_number(&attribute, 20, 7);
@@ -288,7 +273,6 @@ static void check_long_list(size_t count) {
     struct text *all[] = {&attribute, &node, &graph, &file};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         text_free(all[i]);
-    free(numbers);
 }
 
 TEST(files) {

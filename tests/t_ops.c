@@ -4,9 +4,7 @@
 #include "../defs/dtype.h"
 #include "../defs/format.h"
 #include "../defs/op.h"
-#include "case_table.h"
 #include "common.h"
-#include "settings.h"
 
 /* ---- Structs ---- */
 
@@ -22,10 +20,8 @@ static bool is_whole(const struct op_struct *part) {
     size_t at = 0;
     while (at < part->size) {
         const struct op_member *member = member_at(part, at);
-        if (member == NULL && at % 8 == 0) {
-            diag("%s: no member at %zu", part->name ? part->name : "types", at);
-            return false;
-        }
+        if (member == NULL && at % 8 == 0)
+            return diag("%s: no member at %zu", part->name ? part->name : "types", at);
         at += member == NULL              ? 4
               : member->kind == OP_STRUCT ? sizeof(kvmill_flow_select)
                                           : kvmill_member_size(member);

@@ -82,7 +82,7 @@ static void test_files(struct output *output) {
 }
 
 TEST(key) {
-    struct output output = {0};
+    OWN(output_free) struct output output = {0};
     mkdir(scratch_path("proc"), 0700);
     unsetenv("CC");
     unsetenv("CPPFLAGS");
@@ -92,5 +92,4 @@ TEST(key) {
         bail_out("%s", "out of memory");
     test_cpu(&output);
     test_files(&output);
-    output_free(&output);
 }

@@ -55,12 +55,11 @@ TEST(loops) {
     static const int threads[] = {1, 2, 3, MOST};
     int loops = is_slow_run() ? 100 : 2000;
     for (int i = 0; i < 8; i++) {
-        kvmill_pool *pool = open_pool(threads[i / 2], 0, i % 2);
+        OWN_POOL kvmill_pool *pool = open_pool(threads[i / 2], 0, i % 2);
         ok(kvmill_pool_threads(pool) == threads[i / 2], "a pool of %d", threads[i / 2]);
         ok(loops_are_whole(pool, loops), "  runs every part once");
         usleep(5000);
         ok(loops_are_whole(pool, 10), "  also after its threads have gone to sleep");
-        kvmill_pool_destroy(pool);
     }
     ok(loops_are_whole(NULL, 10), "no pool: the caller runs them");
     kvmill_pool_destroy(NULL);
@@ -89,7 +88,7 @@ static void meet(void *context, int64_t index) {
 }
 
 TEST(seats) {
-    kvmill_pool *pool = open_pool(MOST, 0, 0);
+    OWN_POOL kvmill_pool *pool = open_pool(MOST, 0, 0);
     for (int wanted = 1; wanted <= MOST; wanted += 3) {
         struct team team = {.wanted = wanted};
         ok(kvmill_pool_take(pool), "a pool is taken");
@@ -98,7 +97,6 @@ TEST(seats) {
         ok(team.most == wanted, "  for %d of its %d threads: %d came", wanted, (int)MOST,
            team.most);
     }
-    kvmill_pool_destroy(pool);
 }
 
 /* Runs a loop in a part of a loop: the pool is busy. */
@@ -154,7 +152,7 @@ TEST(pinned) {
     ok(processors.cores >= 1 && processors.cores <= processors.count &&
            processors.count <= sysconf(_SC_NPROCESSORS_CONF),
        "%d processors of %d cores", processors.count, processors.cores);
-    kvmill_pool *pool = open_pool(processors.count, 1, 0);
+    OWN_POOL kvmill_pool *pool = open_pool(processors.count, 1, 0);
     places.caller = pthread_self();
     places.threads = processors.count;
     kvmill_pool_for(pool, processors.count, look_around, &places);
@@ -165,7 +163,6 @@ TEST(pinned) {
            places.users[processors.number[0]] == 0,
        "pinned threads have a processor each, and leave the first to the caller");
     ok(places.loud == 0, "signals go to others");
-    kvmill_pool_destroy(pool);
 }
 
 /* A process that may use only one processor has one thread. */
@@ -196,7 +193,7 @@ static double processor_seconds(void) {
 
 TEST(sleep) {
     for (int at_once = 0; at_once < 2; at_once++) {
-        kvmill_pool *pool = open_pool(MOST, 0, at_once);
+        OWN_POOL kvmill_pool *pool = open_pool(MOST, 0, at_once);
         loops_are_whole(pool, 20);
         usleep(20000);
         double before = processor_seconds();
@@ -204,7 +201,6 @@ TEST(sleep) {
         double used = processor_seconds() - before;
         ok(used < 0.02, "idle threads sleep");
         diag("%.4f s of 0.1", used);
-        kvmill_pool_destroy(pool);
     }
 }
 
@@ -245,10 +241,9 @@ TEST(refusals) {
     refuse(4097, 0, KVMILL_E_ATTRIBUTE, "threads is 4097; accepted: 0 to 4096");
     refuse(4096, 1, KVMILL_E_ATTRIBUTE,
            "threads is 4096; accepted with options.pinned on this machine: 0 to ");
-    kvmill_pool *pool = open_pool(1, 0, 0);
+    OWN_POOL kvmill_pool *pool = open_pool(1, 0, 0);
     ok_status(kvmill_run_on(NULL, pool, NULL, 0, NULL, &error), KVMILL_E_NULL, &error,
               "plan is NULL", "a run of no plan");
-    kvmill_pool_destroy(pool);
 }
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -271,9 +266,8 @@ TEST(no_threads) {
     setrlimit(RLIMIT_AS, &little);
     refuse(1000, 0, KVMILL_E_MEMORY, " of 1000 cannot be started: ");
     setrlimit(RLIMIT_AS, &before);
-    kvmill_pool *pool = open_pool(2, 0, 0);
+    OWN_POOL kvmill_pool *pool = open_pool(2, 0, 0);
     ok(loops_are_whole(pool, 5), "  but with memory again there is one");
-    kvmill_pool_destroy(pool);
 }
 
 /* ---- Runs ---- */
@@ -342,8 +336,8 @@ static void run_users(int64_t positions, int planned, int pool_threads, int wort
     static struct user users[3];
     const struct dice start = dice;
     struct attention a = layer(positions);
-    kvmill_plan *plan = plan_of(&a, planned);
-    kvmill_pool *pool = open_pool(pool_threads, 0, 0);
+    OWN_PLAN kvmill_plan *plan = plan_of(&a, planned);
+    OWN_POOL kvmill_pool *pool = open_pool(pool_threads, 0, 0);
     for (int i = 0; i < 3; i++) {
         dice = start;
         open_user(&users[i], positions, plan, pool);
@@ -364,8 +358,6 @@ static void run_users(int64_t positions, int planned, int pool_threads, int wort
         fence_close(&users[i].workspace);
         attention_close(&users[i].a);
     }
-    kvmill_pool_destroy(pool);
-    kvmill_plan_destroy(plan);
 }
 
 TEST(runs) {

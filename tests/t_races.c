@@ -7,7 +7,6 @@
 #include "common.h"
 #include "described.h"
 #include "packs.h"
-#include "plans.h"
 
 /* Kernels of specs/fuzz.json fit the calls. */
 enum { CALLS = 64, USERS = 8 };
@@ -90,10 +89,9 @@ static void test_threads(const struct described_case *by) {
         if (i % 9 == 0) { /* an even number, then an odd one */
             share_plan(users, by, i, &counts);
         } else {
-            kvmill_plan *plan = plan_call(&scene, by, i);
+            OWN_PLAN kvmill_plan *plan = plan_call(&scene, by, i);
             if (plan != NULL)
                 runs(plan, &scene, &counts);
-            kvmill_plan_destroy(plan);
             described_close(&scene);
         }
     ok(counts.runs > 0 && counts.users > 0 && counts.wrong == 0 &&
@@ -133,7 +131,7 @@ static void test_empty(const struct described_case *by) {
     static struct scene scene;
     int done = 0, silent = 0, calls = few_cases(CALLS);
     for (int i = 0; i < calls; i++) {
-        kvmill_plan *plan = NULL;
+        OWN_PLAN kvmill_plan *plan = NULL;
         kvmill_error error = {""};
         scene_start(&scene, described_op(by), by, &dice);
         scene.may_be_empty = true;
@@ -145,7 +143,6 @@ static void test_empty(const struct described_case *by) {
             status = scene_run(&scene, plan, &error);
         done += bent && status == KVMILL_OK;
         silent += status != KVMILL_OK && error.message[0] == '\0';
-        kvmill_plan_destroy(plan);
         described_close(&scene);
     }
     ok(done > 0 && silent == 0, "%s: %d of %d calls with empty tensors of any strides are done",

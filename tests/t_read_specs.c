@@ -6,9 +6,7 @@
 #include <kvmill_specs.h>
 #include <locale.h>
 
-#include "case_table.h"
 #include "common.h"
-#include "plans.h"
 
 /* The last result, and the error. */
 static const kvmill_flow *flow;
@@ -26,10 +24,8 @@ static char *exactly(const char *text, size_t *length) {
 
 static kvmill_status read_flow(const char *text, const kvmill_flow **read, kvmill_error *why) {
     size_t length;
-    char *exact = exactly(text, &length);
-    kvmill_status status = kvmill_read_flow("file.json", exact, length, read, why);
-    free(exact);
-    return status;
+    FREED char *exact = exactly(text, &length);
+    return kvmill_read_flow("file.json", exact, length, read, why);
 }
 
 /* A flow with every member; its dims follow from attention and words. */
@@ -56,7 +52,7 @@ static bool is_whole(const kvmill_flow *flow) {
 }
 
 TEST(flow) {
-    kvmill_plan *plan = NULL;
+    OWN_PLAN kvmill_plan *plan = NULL;
     kvmill_flow_limits limits;
     kvmill_flow_limits_init(&limits, sizeof limits);
     limits.batch = limits.pages = 4;
@@ -66,27 +62,24 @@ TEST(flow) {
     kvmill_status status = kvmill_plan_flow_decode(flow, &limits, NULL, &plan, &error);
     kvmill_free_flow(flow);
     ok_status(status, KVMILL_OK, &error, NULL, "  it is planned, and released before the plan");
-    kvmill_plan_destroy(plan);
 }
 
 TEST(shipped_flows) {
-    glob_t files;
+    OWN(globfree) glob_t files;
     int right = 0;
     must(glob(source_path("configs/flows/*.json"), 0, NULL, &files) == 0,
          "configs/flows: no files");
     for (size_t i = 0; i < files.gl_pathc; i++) {
         size_t length;
-        char *text = read_bytes(files.gl_pathv[i], &length);
+        FREED char *text = read_bytes(files.gl_pathv[i], &length);
         bool done = kvmill_read_flow(files.gl_pathv[i], text, length, &flow, &error) == KVMILL_OK &&
                     kvmill_flow_describe(flow, NULL, &error) == KVMILL_OK;
         if (!done)
             diag("%s: %s", files.gl_pathv[i], error.message);
         right += done;
-        free(text);
         kvmill_free_flow(flow);
     }
     ok(right == (int)files.gl_pathc && right >= 10, "%d flow files that ship are read", right);
-    globfree(&files);
 }
 
 static void expect_place(bool none, const char *start) {
@@ -135,10 +128,8 @@ TEST(nothing) {
 static kvmill_status read_region(const char *text, size_t inputs, const char *const *captures,
                                  size_t count, const kvmill_region **read, kvmill_error *why) {
     size_t length;
-    char *exact = exactly(text, &length);
-    kvmill_status status = kvmill_read_region(exact, length, inputs, captures, count, read, why);
-    free(exact);
-    return status;
+    FREED char *exact = exactly(text, &length);
+    return kvmill_read_region(exact, length, inputs, captures, count, read, why);
 }
 
 /* old + capture1 * new */
@@ -175,7 +166,7 @@ TEST(region) {
              first = dense_tensor(f32, 0, NULL, &unused);
     DLTensor second = dense_tensor(f32, 0, NULL, &factor);
     const DLTensor *tensors[] = {&input, &indices, &update, &input, &first, &second};
-    kvmill_plan *plan = NULL;
+    OWN_PLAN kvmill_plan *plan = NULL;
     if (!ok_status(read_region(SCALED, 1, captures, 2, &region, &error), KVMILL_OK, &error, NULL,
                    "a region is read"))
         return;
@@ -189,7 +180,6 @@ TEST(region) {
     status = kvmill_run(plan, tensors, COUNT(tensors), NULL, &error);
     ok_status(status, KVMILL_OK, &error, NULL, "  and run");
     ok(data[0] == 1 && data[1] == 12 && data[2] == 3 && data[3] == 9, "  with its results");
-    kvmill_plan_destroy(plan);
 }
 
 /* TEXT START WORDS */
@@ -220,10 +210,9 @@ static kvmill_element_type element = {.scale = 3};
 
 ROWS(element, 1) {
     size_t length;
-    char *exact = exactly(cells[0], &length);
+    FREED char *exact = exactly(cells[0], &length);
     ok_status(kvmill_read_element_type(exact, length, &element, &error), KVMILL_E_ATTRIBUTE, &error,
               "element type:1:", "refused: \"%s\"", cells[0]);
-    free(exact);
 }
 
 TABLE(read_specs);

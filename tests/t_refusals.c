@@ -22,11 +22,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
-#include "case_table.h"
 #include "common.h"
 #include "described.h"
 #include "packs.h"
-#include "plans.h"
 
 #include <sys/mman.h>
 
@@ -320,7 +318,7 @@ static void run_part(void *data, int64_t parts, void (*part)(void *context, int6
 static kvmill_status run(const struct scene *scene, const kvmill_plan *plan, int way,
                          kvmill_error *error) {
     size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
-    void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
+    FREED void *workspace = size > 0 ? aligned_alloc(64, size) : NULL;
     size_t count = kvmill_plan_tensor_count(plan);
     kvmill_call call;
     kvmill_status status =
@@ -328,7 +326,6 @@ static kvmill_status run(const struct scene *scene, const kvmill_plan *plan, int
         : way == 1
             ? kvmill_begin(&call, plan, scene->tensors, count, workspace, error)
             : kvmill_run_parallel(plan, scene->tensors, count, workspace, run_part, NULL, error);
-    free(workspace);
     return status;
 }
 
@@ -383,7 +380,7 @@ static bool is_so(const struct row *row, const kvmill_plan_options *options, str
     static struct bend bend;
     struct outcome outcome = {KVMILL_OK, {""}};
     bool at_plan = strcmp(row->when, "plan") == 0, as_it_was = strcmp(row->when, "run") == 0;
-    kvmill_plan *made = NULL;
+    OWN_PLAN kvmill_plan *made = NULL;
     bend_open(&bend, row->call, row->change, &dice);
     if (as_it_was)
         made = plan(&bend.scene, options, &outcome);
@@ -397,7 +394,6 @@ static bool is_so(const struct row *row, const kvmill_plan_options *options, str
                         : made != NULL && is_run_as_said(row, &bend, made);
     if (!at_plan && made == NULL)
         diag("no plan: %s", outcome.error.message);
-    kvmill_plan_destroy(made);
     described_close(&bend.scene);
     return good;
 }

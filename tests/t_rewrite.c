@@ -5,7 +5,6 @@
 #include "../defs/op_tables.h"
 #include "../import/stablehlo/rewrite.h"
 #include "../tools/mlir_eval.h"
-#include "case_table.h"
 #include "common.h"
 #include "windows_case.h"
 
@@ -64,6 +63,7 @@ static const char *random_promise(struct dice *dice) {
 
 static void print_gather(FILE *stream, struct dice *dice) {
     static const DLDataType types[] = {{kDLUInt, 8, 1}, {kDLInt, 16, 1}, {kDLInt, 64, 1}};
+    OWN(close_gathering)
     struct gathering it = {.type = types[dice_range(dice, 0, COUNT(types) - 1)],
                            .index_type = index_type(dice),
                            .is_dense = true};
@@ -84,7 +84,6 @@ static void print_gather(FILE *stream, struct dice *dice) {
     print_tensor_type(stream, it.op.result);
     fprintf(stream, "\n");
     print_check(stream, "%r", &it.result);
-    close_gathering(&it);
 }
 
 /* The first result is three times the input plus its update, so that the order of updates matters;
@@ -118,6 +117,7 @@ static void print_scatter(FILE *stream, struct dice *dice) {
                                                      {.dtype = {kDLInt, 32, 1}}};
     static const kvmill_region of_two = {.arguments = types};
     static const struct joint joint = {SLOTS, &of_two, combine};
+    OWN(close_scattering)
     struct scattering it = {.joint = &joint, .index_type = index_type(dice), .is_dense = true};
     make_batched(dice, false, &it.g);
     open_scattering(dice, &it);
@@ -140,7 +140,6 @@ static void print_scatter(FILE *stream, struct dice *dice) {
     fprintf(stream, ")\n");
     print_check(stream, "%r#0", &it.result[0]);
     print_check(stream, "%r#1", &it.result[1]);
-    close_scattering(&it);
 }
 
 static void print_programs(FILE *stream) {
@@ -158,7 +157,7 @@ static void print_programs(FILE *stream) {
 
 /* Returns the number of checks that passed, or -1. */
 static int run_text(const char *name, const struct text *text) {
-    struct mlir_file file = {0};
+    OWN(mlir_free) struct mlir_file file = {0};
     struct error error = {0};
     struct evaluation evaluation = {.file = &file,
                                     .error = &error,
@@ -170,17 +169,14 @@ static int run_text(const char *name, const struct text *text) {
         mlir_read_text(name, text->data, text->length, &file, &error) && mlir_run(&evaluation);
     if (!done)
         diag("%s", error.text);
-    mlir_free(&file);
     return done && evaluation.failed == 0 ? evaluation.passed : -1;
 }
 
 static bool rewrite_text(const struct text *text, struct text *rewritten, int *ops,
                          struct error *error) {
-    struct mlir_file file;
-    bool done = mlir_read_text("text", text->data, text->length, &file, error) &&
-                mlir_without_batching_dims(&file, rewritten, ops, error);
-    mlir_free(&file);
-    return done;
+    OWN(mlir_free) struct mlir_file file;
+    return mlir_read_text("text", text->data, text->length, &file, error) &&
+           mlir_without_batching_dims(&file, rewritten, ops, error);
 }
 
 static int count_of(const char *text, const char *word) {
@@ -191,7 +187,7 @@ static int count_of(const char *text, const char *word) {
 }
 
 TEST(programs) {
-    struct text text = {0}, rewritten = {0}, twice = {0};
+    OWN(text_free) struct text text = {0}, rewritten = {0}, twice = {0};
     struct error error = {0};
     int ops = 0, none = -1, checks = PROGRAMS + PROGRAMS / 3;
     FILE *stream = open_memstream(&text.data, &text.length);
@@ -213,9 +209,6 @@ TEST(programs) {
     done = done && rewrite_text(&rewritten, &twice, &none, &error);
     ok(done && none == 0 && strcmp(twice.data, rewritten.data) == 0,
        "text without batching dims stays as it is");
-    text_free(&text);
-    text_free(&rewritten);
-    text_free(&twice);
 }
 
 /* ---- Texts ---- */
@@ -224,12 +217,11 @@ static struct text rewritten; /* of the last cell */
 static struct error error;
 
 static bool rewrite_cell(const char *cell) {
-    struct text text = {0};
+    OWN(text_free) struct text text = {0};
     int ops;
     text_free(&rewritten);
     bool done =
         text_append(&text, cell, strlen(cell)) && rewrite_text(&text, &rewritten, &ops, &error);
-    text_free(&text);
     return done;
 }
 

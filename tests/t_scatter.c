@@ -7,10 +7,7 @@
 
 #include "common.h"
 #include "packs.h"
-#include "plans.h"
 #include "scatter_scene.h"
-#include "settings.h"
-#include "walk.h"
 
 static const char *const types[] = {
     "float16",        "bfloat16",   "float32",      "float64",        "int8",
@@ -19,11 +16,7 @@ static const char *const types[] = {
     "string",         "string128",  "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
     "float8e5m2fnuz", "float8e8m0", "int4",         "uint4",          "float4e2m1"};
 
-/* Counts of the kinds of cases, to check that each kind occurred. */
-static struct {
-    int64_t taken, cases, stored_by_packs, kept_by_packs, strided, dynamic, in_place, many_parts,
-        wrapped, negative;
-} seen;
+static int64_t taken; /* how many plans took the kernel that is tested */
 
 /* ---- Geometry ---- */
 
@@ -177,7 +170,7 @@ static void say_tensor(struct geometry *g, const char *name, const int64_t *dims
     if (g->bits == 4 && layout > EXPLICIT)
         layout = EXPLICIT;
     lay_out(layout, g->rank, dims, strides, dice);
-    seen.strided += layout > EXPLICIT;
+    saw("gaps or another order", layout > EXPLICIT);
     say_list(g, name, dims, g->rank);
     snprintf(words, sizeof words, "%s-strides", name);
     if (layout != ROW_MAJOR)
@@ -202,12 +195,10 @@ static int64_t choose_start(const struct geometry *g, struct dice *dice) {
                                 -(int64_t)(dice_bits(dice) >> 1)};
     if (!g->circular || capacity == 0 || dice_once_in(dice, 3))
         return linear[dice_range(dice, 0, 3)];
-    seen.wrapped++;
-    if (g->floored && dice_once_in(dice, 2)) {
-        seen.negative++;
-        return negative[dice_range(dice, 0, 5)];
-    }
-    return wrapped[dice_range(dice, 0, 5)];
+    saw("starts at the end of a ring or beyond", true);
+    bool below = g->floored && dice_once_in(dice, 2);
+    saw("negative starts", below);
+    return (below ? negative : wrapped)[dice_range(dice, 0, 5)];
 }
 
 static void say_starts(struct geometry *g, struct dice *dice) {
@@ -235,11 +226,11 @@ static void say_all(struct geometry *g, struct dice *dice) {
         say(g, " in-place%s", dice_once_in(dice, 2) ? " unsaid" : "");
     else
         say_tensor(g, " present", g->cache, false, dice);
-    seen.in_place += in_place;
+    saw("results in place", in_place);
     if (dice_once_in(dice, 2))
         return;
     say(g, " open=%d", (int)dice_range(dice, 0, 63));
-    seen.dynamic++;
+    saw("dynamic dims", true);
 }
 
 /* ---- A case ---- */
@@ -247,19 +238,19 @@ static void say_all(struct geometry *g, struct dice *dice) {
 static void count_plan(const struct geometry *g, const kvmill_plan *plan,
                        const struct scene *scene) {
     kvmill_call call;
-    seen.stored_by_packs += !plan_says(plan, "kvmill_store_rows__portable");
-    seen.kept_by_packs += !plan_says(plan, "kvmill_keep_rows__portable");
-    seen.many_parts += kvmill_begin(&call, plan, scene->given, KVMILL_TENSOR_SCATTER_TENSORS, NULL,
-                                    NULL) == KVMILL_OK &&
-                       kvmill_parts(&call) > 2;
-    seen.taken += g->symbol != NULL && plan_says(plan, g->symbol);
-    seen.cases++;
+    saw("a pack's kernel that stores", !plan_says(plan, "kvmill_store_rows__portable"));
+    saw("a pack's kernel that keeps", !plan_says(plan, "kvmill_keep_rows__portable"));
+    saw("more than two parts",
+        kvmill_begin(&call, plan, scene->given, KVMILL_TENSOR_SCATTER_TENSORS, NULL, NULL) ==
+                KVMILL_OK &&
+            kvmill_parts(&call) > 2);
+    taken += g->symbol != NULL && plan_says(plan, g->symbol);
 }
 
 static bool run_case(struct geometry *g, struct dice *dice) {
-    struct scene scene;
-    struct fenced_tensor expected;
-    kvmill_plan *plan;
+    OWN(scene_close) struct scene scene;
+    OWN(tensor_close) struct fenced_tensor expected;
+    OWN_PLAN kvmill_plan *plan;
     kvmill_error error = {""};
     int way = (int)dice_range(dice, 0, WAYS - 1);
     say_all(g, dice);
@@ -270,12 +261,8 @@ static bool run_case(struct geometry *g, struct dice *dice) {
     if (good)
         count_plan(g, plan, &scene);
     good = good && scene_run_ways(&scene, plan, &expected, way, way + 1);
-    if (!good)
-        diag("%s packs: %s: %s", g->options ? "with" : "without", g->words, error.message);
-    kvmill_plan_destroy(plan);
-    tensor_close(&expected);
-    scene_close(&scene);
-    return good;
+    return good ||
+           diag("%s packs: %s: %s", g->options ? "with" : "without", g->words, error.message);
 }
 
 /* ---- Tests ---- */
@@ -371,13 +358,12 @@ static void test_kernel(const struct kvmill_kernel *kernel) {
         skip_test("%s: this CPU or KVMILL_ISA rules out %s", kernel->symbol, kernel->isa);
         return;
     }
-    seen.taken = 0;
-    for (; good && (cases < least || (seen.taken == 0 && cases < 100)); cases++)
+    taken = 0;
+    for (; good && (cases < least || (taken == 0 && cases < 100)); cases++)
         good = run_kernel_case(kernel, options, cases, &dice);
-    if (seen.taken > 0)
+    if (taken > 0)
         kernel_ran(kernel);
-    ok(good && seen.taken > 0, "%s: taken in %d of %d cases", kernel->symbol, (int)seen.taken,
-       cases);
+    ok(good && taken > 0, "%s: taken in %d of %d cases", kernel->symbol, (int)taken, cases);
 }
 
 TEST(kernels) {
@@ -422,8 +408,8 @@ static unsigned char most_writers(const struct scene *scene, const kvmill_plan *
    neither the order nor races of parts can matter. */
 static void test_parts_are_apart(const char *type, bool use_packs, bool in_place) {
     struct dice dice = dice_for("apart");
-    struct scene scene;
-    kvmill_plan *plan;
+    OWN(scene_close) struct scene scene;
+    OWN_PLAN kvmill_plan *plan;
     char words[128];
     snprintf(words, sizeof words, "dtype=%s past=3,5,401,255 update=3,5,%d,255%s", type,
              in_place ? 401 : 301, in_place ? " in-place" : "");
@@ -431,8 +417,6 @@ static void test_parts_are_apart(const char *type, bool use_packs, bool in_place
     bool good = scene_plan(&scene, use_packs ? &two_threads[1] : NULL, &plan, NULL) == KVMILL_OK;
     ok(good && most_writers(&scene, plan) == 1, "%s with %s%s: parts are apart", type,
        use_packs ? "packs" : "no packs", in_place ? ", in place" : "");
-    kvmill_plan_destroy(plan);
-    scene_close(&scene);
 }
 
 TEST(random) {
@@ -449,18 +433,7 @@ TEST(random) {
 }
 
 TEST(coverage) {
-    const struct {
-        int64_t count;
-        const char *what;
-    } ways[] = {{seen.cases, "problems were run"},
-                {seen.stored_by_packs, "times a pack's kernel stored"},
-                {seen.kept_by_packs, "times a pack's kernel kept"},
-                {seen.strided, "tensors had gaps or another order"},
-                {seen.dynamic, "plans had dynamic dims"},
-                {seen.in_place, "runs were in place"},
-                {seen.many_parts, "runs had more than two parts"},
-                {seen.wrapped, "starts lay at the end of a ring or beyond"},
-                {seen.negative, "starts were negative"}};
-    for (size_t i = 0; i < COUNT(ways); i++)
-        ok(ways[i].count > 0, "%" PRId64 " %s", ways[i].count, ways[i].what);
+    expect_seen("a pack's kernel that stores; a pack's kernel that keeps; gaps or another order; "
+                "dynamic dims; results in place; more than two parts; negative starts; "
+                "starts at the end of a ring or beyond");
 }

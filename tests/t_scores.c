@@ -8,7 +8,6 @@
 #include "../runtime/portable/portable.h"
 #include "common.h"
 #include "packs.h"
-#include "walk.h"
 
 /* ---- Expected scores ---- */
 
@@ -252,7 +251,7 @@ static bool are_runs_right(struct scene *scene, const struct kvmill_kernel *kern
     const struct kvmill_score_pages *p = &scene->problem;
     float wanted[KVMILL_MOST_PAGE_SCORES];
     int64_t middle = dice_range(dice, 0, p->pages);
-    unsigned char *before = take((int64_t)scene->score.size, 1);
+    FREED unsigned char *before = take((int64_t)scene->score.size, 1);
     memcpy(before, scene->score.data, scene->score.size);
     kernel->run(p, middle, p->pages);
     bool right = memcmp(before, p->score, (size_t)(middle * scene->left) * sizeof(float)) == 0;
@@ -267,7 +266,6 @@ static bool are_runs_right(struct scene *scene, const struct kvmill_kernel *kern
                      p->pages, i, found, wanted[i]);
         }
     }
-    free(before);
     return right && fence_is_intact(&scene->score, NULL);
 }
 
@@ -276,10 +274,9 @@ static bool is_score_kernel_right(const struct kvmill_kernel *kernel,
     bool right = true;
     fence_explain_traps(kernel->symbol);
     for (int i = 0; i < (is_slow_run() ? few_cases(12) : 40) && right; i++) {
-        struct scene scene;
+        OWN(scene_close) struct scene scene;
         scene_open(&scene, shape, dice);
         right = are_runs_right(&scene, kernel, dice);
-        scene_close(&scene);
     }
     return right;
 }
@@ -307,9 +304,9 @@ static int compare_ranked(const void *a, const void *b) {
 }
 
 static int32_t *expected_list(const float *score, int64_t count, int64_t wanted) {
-    struct ranked *ranked = take(count, sizeof *ranked);
+    FREED struct ranked *ranked = take(count, sizeof *ranked);
     int32_t *list = take(wanted, sizeof *list), *end = list;
-    bool *chosen = take(count, sizeof *chosen);
+    FREED bool *chosen = take(count, sizeof *chosen);
     for (int64_t i = 0; i < count; i++)
         ranked[i] = (struct ranked){score[i] == score[i] ? score[i] : -INFINITY, (int32_t)i};
     qsort(ranked, (size_t)count, sizeof *ranked, compare_ranked);
@@ -318,30 +315,22 @@ static int32_t *expected_list(const float *score, int64_t count, int64_t wanted)
     for (int32_t page = 0; page < count; page++)
         if (chosen[page])
             *end++ = page;
-    free(chosen);
-    free(ranked);
     return list;
 }
 
 static bool is_selection_right(const struct kvmill_kernel *kernel, const float *score,
                                int64_t count, int64_t wanted, struct dice *dice) {
-    struct fence scores, list, keys;
+    OWN(fence_close) struct fence scores, list, keys;
     struct kvmill_select_pages problem = {.count = count, .wanted = wanted};
     problem.score = open_numbers(&scores, count, true, dice);
     problem.list = open_numbers(&list, wanted, true, dice);
     problem.keys = open_numbers(&keys, count + KVMILL_SELECT_PADDING, true, dice);
     memcpy(scores.data, score, scores.size);
-    int32_t *expected = expected_list(score, count, wanted);
+    FREED int32_t *expected = expected_list(score, count, wanted);
     kernel->run(&problem, 0, 1);
-    bool right = memcmp(list.data, expected, list.size) == 0 && fence_is_intact(&list, NULL) &&
-                 fence_is_intact(&keys, NULL);
-    if (!right)
-        diag("%" PRId64 " of %" PRId64, wanted, count);
-    free(expected);
-    fence_close(&scores);
-    fence_close(&list);
-    fence_close(&keys);
-    return right;
+    return (memcmp(list.data, expected, list.size) == 0 && fence_is_intact(&list, NULL) &&
+            fence_is_intact(&keys, NULL)) ||
+           diag("%" PRId64 " of %" PRId64, wanted, count);
 }
 
 static bool are_random_selections_right(const struct kvmill_kernel *kernel, struct dice *dice) {
@@ -352,12 +341,11 @@ static bool are_random_selections_right(const struct kvmill_kernel *kernel, stru
             0, 1, count - 1, count, dice_range(dice, 0, count), dice_range(dice, 0, count / 8)};
         int64_t wanted = ends[dice_range(dice, 0, 5)];
         int64_t kinds = dice_once_in(dice, 2) ? 0 : dice_range(dice, 1, 100000);
-        float *score = take(count, sizeof *score);
+        FREED float *score = take(count, sizeof *score);
         for (int64_t n = 0; n < count; n++)
             score[n] = random_score(dice, kinds == 0 ? dice_range(dice, 0, 3) : kinds);
         wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
         right = is_selection_right(kernel, score, count, wanted, dice);
-        free(score);
     }
     return right;
 }
@@ -380,7 +368,7 @@ static float decided_score(int kind, int64_t i) {
 
 static bool are_decided_selections_right(const struct kvmill_kernel *kernel, struct dice *dice) {
     int64_t longest = is_slow_run() ? few_cases(30000) : 600000;
-    float *score = take(longest, sizeof *score);
+    FREED float *score = take(longest, sizeof *score);
     bool right = true;
     for (int kind = 0; kind < DECISIONS && right; kind++) {
         for (int64_t i = 0; i < DECIDED; i++)
@@ -392,7 +380,6 @@ static bool are_decided_selections_right(const struct kvmill_kernel *kernel, str
     for (int64_t i = 0; i < longest; i++)
         score[i] = (float)dice_range(dice, -1000000, 1000000);
     right = right && is_selection_right(kernel, score, longest, longest / 16, dice);
-    free(score);
     return right;
 }
 

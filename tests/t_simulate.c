@@ -4,7 +4,6 @@
 #include "../tune/resume.h"
 #include "../tune/simulate.h"
 #include "../tune/sweep_text.h"
-#include "case_table.h"
 #include "common.h"
 #include "sweeps.h"
 
@@ -24,10 +23,9 @@ static struct replay replay(const char *strategy, uint64_t seed, int64_t evaluat
 /* ---- Texts ---- */
 
 static void expect_refusal(const char *text, const char *words) {
-    struct sweeps sweeps = {0};
+    OWN(sweeps_free) struct sweeps sweeps = {0};
     ok_failed(sweeps_parse("some.tune", text, &sweeps, &error), &error, EXIT_USER,
               "some.tune:", words, "refused: %s", words);
-    sweeps_free(&sweeps);
 }
 
 /* Replaces the first line that begins with `line` by `instead`, or removes it if that is empty. */
@@ -45,12 +43,9 @@ static char *replace(const char *text, const char *line, const char *instead) {
 }
 
 ROWS(text, 3) {
-    struct sweeps sweeps = make_sweeps(1);
-    char *text = sweeps_text(&sweeps), *changed = replace(text, cells[0], cells[1]);
+    OWN(sweeps_free) struct sweeps sweeps = make_sweeps(1);
+    FREED char *text = sweeps_text(&sweeps), *changed = replace(text, cells[0], cells[1]);
     expect_refusal(changed, cells[2]);
-    free(text);
-    free(changed);
-    sweeps_free(&sweeps);
 }
 
 TABLE(sweeps);
@@ -62,26 +57,22 @@ TEST(no_texts) {
 
 /* A text is refused wherever it is cut. */
 TEST(cuts) {
-    struct sweeps sweeps = make_sweeps(1);
-    char *text = sweeps_text(&sweeps);
+    OWN(sweeps_free) struct sweeps sweeps = make_sweeps(1);
+    FREED char *text = sweeps_text(&sweeps);
     size_t length = strlen(text), accepted = 0, cuts = 0, step = is_slow_run() ? 997 : 97;
     for (size_t cut = 0; cut + 1 < length; cut += cut + 100 < length ? step : 1, cuts++) {
-        struct sweeps parsed = {0};
-        char *part = strndup(text, cut);
+        OWN(sweeps_free) struct sweeps parsed = {0};
+        FREED char *part = strndup(text, cut);
         bool read = sweeps_parse("x", part, &parsed, &error);
         accepted += read;
-        sweeps_free(&parsed);
-        free(part);
     }
     ok(accepted == 0 && cuts > 20, "a text is refused wherever it is cut, %d places", (int)cuts);
-    free(text);
-    sweeps_free(&sweeps);
 }
 
 /* ---- Ranks ---- */
 
 TEST(ranking) {
-    struct sweeps sweeps = {0};
+    OWN(sweeps_free) struct sweeps sweeps = {0};
     struct ranking ranking;
     char reason[REASON_SIZE];
     make_sweep(&sweeps, 0, 0.01);
@@ -105,7 +96,6 @@ TEST(ranking) {
            !ranking_has_default(&ranking),
        "without a default there is no winner");
     ranking_free(&ranking);
-    sweeps_free(&sweeps);
 }
 
 /* The result with the most samples counts for a candidate; of several with as many, the latest. */
@@ -113,9 +103,9 @@ TEST(standing) {
     static const struct {
         int samples, hour;
     } results[] = {{5, 9}, {15, 3}, {15, 4}, {15, 2}, {7, 8}};
-    struct sweeps sweeps = {0};
+    OWN(sweeps_free) struct sweeps sweeps = {0};
     struct sweep_key key = made_key(0);
-    struct ranking ranking;
+    OWN(ranking_free) struct ranking ranking;
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
         struct sweep_result result = made_result(2, 2, 0, 0);
         result.sample_count = results[i].samples;
@@ -127,8 +117,6 @@ TEST(standing) {
     int64_t hour = (ranking.items[0].result->measured - 1700000000000000) / 3600000000ll;
     ok(done && ranking.count == 1 && ranking.items[0].time.count == 15 && hour == 4,
        "a candidate stands by its longest measurement, of those by the latest: hour %d", (int)hour);
-    ranking_free(&ranking);
-    sweeps_free(&sweeps);
 }
 
 /* ---- Replays ---- */
@@ -256,7 +244,7 @@ TEST(resume) {
 
 /* A full measurement needs one sample more than these sweeps have. */
 TEST(few_samples) {
-    struct sweeps noisy = {0}, quiet = {0};
+    OWN(sweeps_free) struct sweeps noisy = {0}, quiet = {0};
     struct resumption resumption;
     int failures = 0;
     make_sweep(&noisy, 0, 0.2);
@@ -269,15 +257,13 @@ TEST(few_samples) {
        "what has too few samples is asked again, but no failure, nor the default");
     again = count_questions(sweep_space_of(space), &quiet.items[0], MADE_SAMPLES + 1, &resumption);
     ok(again == 0, "what is tight has enough");
-    sweeps_free(&noisy);
-    sweeps_free(&quiet);
 }
 
 TEST(refusals) {
     struct replay_options options = {.strategy = "greedy"};
     struct replay result;
     struct sweep broken = sweeps.items[0];
-    struct ranking other;
+    OWN(ranking_free) struct ranking other;
     for (size_t i = 0; i < broken.count; i++)
         broken.results[i].is_default = false;
     bool ranked = sweep_rank(&broken, &other, &error);
@@ -293,7 +279,6 @@ TEST(refusals) {
         ok(sweep_space_open(&other, &error) == NULL && strstr(error.text, bad[i]),
            "\"%s\" does not fit the others", bad[i]);
     }
-    ranking_free(&other);
 }
 
 void before_tests(void) {

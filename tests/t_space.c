@@ -4,7 +4,6 @@
 #include "../tune/problem.h"
 #include "../tune/random.h"
 #include "../tune/space.h"
-#include "case_table.h"
 #include "common.h"
 
 static struct error error; /* of the last failure */
@@ -84,24 +83,22 @@ TEST(sparse) {
 /* POINT NEIGHBOURS. */
 ROWS(neighbours, 2) {
     struct point point, neighbours[MOST_NEIGHBOURS];
-    struct text text = {0};
+    OWN(text_free) struct text text = {0};
     must(space_parse(&space, cells[0], &point, &error), error.text);
     int count = space_neighbours(&space, &point, neighbours);
     for (int i = 0; i < count; i++)
         must(text_print(&text, i > 0 ? ", " : "") && space_print(&space, &neighbours[i], &text),
              "out of memory");
     ok_text(text.data, cells[1], "neighbours of %s", cells[0]);
-    text_free(&text);
 }
 
 TEST(text) {
     struct point point, back;
     int wrong = 0;
     for (bool more = space_first(&space, &point); more; more = space_next(&space, &point)) {
-        struct text text = {0};
+        OWN(text_free) struct text text = {0};
         wrong += !space_print(&space, &point, &text) ||
                  !space_parse(&space, text.data, &back, &error) || !points_equal(&point, &back);
-        text_free(&text);
     }
     ok(wrong == 0, "every point's text gives the point");
     struct point preset = space_default(&space);

@@ -4,11 +4,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
-#include "oracle/cache_attention.h"
 #include "packs.h"
 #include "random_attention.h"
 #include "scatter_scene.h"
-#include "walk.h"
 
 /* ---- A pack in which one kernel counts its runs ---- */
 
@@ -66,19 +64,15 @@ static void say_scatter(const struct kvmill_kernel *kernel, int64_t more, char w
 
 /* Whether a scatter is right, with the kernel's problem or with one more slot in the cache. */
 static bool scatter_is_right(const struct kvmill_kernel *kernel, bool same, struct dice *dice) {
-    struct scene scene;
-    struct fenced_tensor expected;
-    kvmill_plan *plan;
+    OWN(scene_close) struct scene scene;
+    OWN(tensor_close) struct fenced_tensor expected;
+    OWN_PLAN kvmill_plan *plan;
     char words[256];
     say_scatter(kernel, !same, words);
     scene_open(&scene, words, dice);
     scene_expect(&scene, &expected);
-    bool right = scene_plan(&scene, &setting.options, &plan, NULL) == KVMILL_OK &&
-                 scene_run_ways(&scene, plan, &expected, 0, WAYS);
-    kvmill_plan_destroy(plan);
-    tensor_close(&expected);
-    scene_close(&scene);
-    return right;
+    return scene_plan(&scene, &setting.options, &plan, NULL) == KVMILL_OK &&
+           scene_run_ways(&scene, plan, &expected, 0, WAYS);
 }
 
 /* ---- Caches and attention ---- */

@@ -3,7 +3,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/dtype.h"
 #include "../gen/spec.h"
-#include "case_table.h"
 #include "common.h"
 
 /* The last specs that were read, and the error. */
@@ -56,13 +55,12 @@ TEST(unreadable) {
 /* Checks the refusal of `start`, letters up to the size, and `end`. */
 static void expect_long_refusal(size_t size, const char *start, char letter, const char *end,
                                 const char *what) {
-    char *text = malloc(size + 1);
+    FREED char *text = malloc(size + 1);
     must(text != NULL, "out of memory");
     memset(text, letter, size);
     memcpy(text, start, strlen(start));
     memcpy(text + size - strlen(end), end, strlen(end) + 1);
     expect_refusal(text, ":", what, start);
-    free(text);
 }
 
 TEST(long) {
@@ -111,25 +109,20 @@ TEST(distinct_dtypes) {
 /* ---- Written and read back ---- */
 
 static json_t *reread(const json_t *written) {
-    struct spec_list list = {0};
+    OWN(spec_list_free) struct spec_list list = {0};
     json_t *again = NULL;
     if (json_dump_file(written, file(), 0) != 0)
         bail_out("cannot write %s", file());
     if (specs_read(file(), &list, &error))
         again = specs_write(&list);
-    spec_list_free(&list);
     return again;
 }
 
 static void expect_same_again(const char *name) {
-    json_t *written = specs_write(&specs), *again = reread(written);
-    char *one = json_dumps(written, 0), *other = again ? json_dumps(again, 0) : NULL;
+    json_auto_t *written = specs_write(&specs), *again = reread(written);
+    FREED char *one = json_dumps(written, 0), *other = again ? json_dumps(again, 0) : NULL;
     if (!ok(json_equal(written, again), "%s: written and read back, the same", name))
         diag("%.300s\n# %.300s", one, other ? other : error.text);
-    free(one);
-    free(other);
-    json_decref(written);
-    json_decref(again);
 }
 
 ROWS(again, 2) {
@@ -140,11 +133,9 @@ ROWS(again, 2) {
 /* The members of a spec that leaves some out. */
 ROWS(implied, 3) {
     must(read_text(cells[0]), error.text);
-    json_t *object = spec_write(&specs.items[0]);
-    char *got = json_dumps(json_object_get(object, cells[1]), JSON_ENCODE_ANY);
+    json_auto_t *object = spec_write(&specs.items[0]);
+    FREED char *got = json_dumps(json_object_get(object, cells[1]), JSON_ENCODE_ANY);
     ok_text(got ? got : "none", cells[2], "%s: %s is %s", cells[0], cells[1], cells[2]);
-    free(got);
-    json_decref(object);
 }
 
 /* ---- Kernels of specs ---- */
@@ -163,14 +154,13 @@ static void join_symbols(const struct kernel_list *kernels) {
 /* Folds the specs of file `text` to kernels for `isas`. */
 static bool fold(const char *text, const char *isas) {
     struct isa_list list;
-    struct kernel_list kernels = {0};
+    OWN(kernel_list_free) struct kernel_list kernels = {0};
     bool done = read_text(text) && isa_list_parse(isas, &list, &error) &&
                 specs_kernels(&specs, &list, &kernels, &error);
     text_free(&symbols);
     text_append(&symbols, "", 0);
     if (done)
         join_symbols(&kernels);
-    kernel_list_free(&kernels);
     return done;
 }
 
@@ -228,12 +218,11 @@ TEST(fold_isas) {
 /* ---- Models ---- */
 
 static bool specs_of(const char *name, const struct cache_choice *choice) {
-    struct model model = {0};
+    OWN(model_free) struct model model = {0};
     forget();
     bool done =
         model_read(source_path("configs/models/%s.json", name), &model, &specs.notes, &error) &&
         specs_of_model(&model, choice, &specs, &error);
-    model_free(&model);
     return done;
 }
 
@@ -241,11 +230,9 @@ static bool specs_of(const char *name, const struct cache_choice *choice) {
 static void expect_specs(const char *name, const char *const *lines) {
     size_t count = 0;
     for (; lines[count] != NULL && count < specs.count; count++) {
-        json_t *object = spec_write(&specs.items[count]);
-        char *text = json_dumps(object, 0);
+        json_auto_t *object = spec_write(&specs.items[count]);
+        FREED char *text = json_dumps(object, 0);
         ok_text(text, lines[count], "%s: spec %zu", name, count);
-        free(text);
-        json_decref(object);
     }
     ok(lines[count] == NULL && specs.count == count, "%s: %zu specs", name, specs.count);
 }
@@ -299,8 +286,8 @@ ROWS(cache, 7) {
                                         .quant_group = atoi(cells[4]),
                                         .math = strcmp(cells[5], "f32") == 0 ? NULL : cells[5]};
     must(specs_of(cells[0], &choice), error.text);
-    json_t *document = specs_write(&specs);
-    char *text = json_dumps(document, JSON_PRESERVE_ORDER);
+    json_auto_t *document = specs_write(&specs);
+    FREED char *text = json_dumps(document, JSON_PRESERVE_ORDER);
     bool good = specs.count == (size_t)atoi(cells[1]);
     for (size_t i = 0; i < specs.count; i++)
         good = good && (!spec_is(&specs.items[i], OP_TENSOR_SCATTER) ||
@@ -308,8 +295,6 @@ ROWS(cache, 7) {
                                            specs.items[i].scatter.past_cache.dtype));
     if (!ok(good && strstr(text, cells[6]) != NULL, "%s specs: %s", cells[1], cells[6]))
         diag("%zu: %s", specs.count, text);
-    free(text);
-    json_decref(document);
 }
 
 ROWS(misfit, 4) {

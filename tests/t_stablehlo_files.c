@@ -5,7 +5,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../gen/stablehlo.h"
-#include "case_table.h"
 #include "common.h"
 
 /* ---- Chunks ---- */
@@ -30,7 +29,7 @@ static bool verify_op(const struct mlir_file *file, const struct mlir_function *
 /* Reads and checks a text; *ops becomes the number of its gathers and scatters. */
 static bool verify(const char *name, const char *text, size_t length, int *ops,
                    struct error *error) {
-    struct mlir_file file;
+    OWN(mlir_free) struct mlir_file file;
     bool done = mlir_read_text(name, text, length, &file, error);
     *ops = 0;
     for (const struct mlir_chunk *c = file.chunks; done && c != NULL; c = c->next)
@@ -39,7 +38,6 @@ static bool verify(const char *name, const char *text, size_t length, int *ops,
             *ops += op != NULL;
             done = op == NULL || verify_op(&file, f, op, error);
         }
-    mlir_free(&file);
     return done;
 }
 
@@ -106,10 +104,8 @@ static int check_chunks(const char *file, char *text) {
 }
 
 static int check_file(const char *path) {
-    char *text = read_bytes(path, NULL);
-    int checked = check_chunks(strrchr(path, '/') + 1, text);
-    free(text);
-    return checked;
+    FREED char *text = read_bytes(path, NULL);
+    return check_chunks(strrchr(path, '/') + 1, text);
 }
 
 TEST(files) {
@@ -139,36 +135,32 @@ static bool says_enough(const char *message) {
 }
 
 static bool reads_or_refuses(const char *text, size_t length) {
-    struct mlir_file file;
+    OWN(mlir_free) struct mlir_file file;
     struct error error = {0};
     bool done = mlir_read_text("text", text, length, &file, &error);
-    mlir_free(&file);
     seen.read += done;
     seen.refused += !done;
-    if (!done && !says_enough(error.text)) {
-        diag("%s", error.text);
-        return false;
-    }
+    if (!done && !says_enough(error.text))
+        return diag("%s", error.text);
     return true;
 }
 
 /* Reads a file whole, and cut anywhere. */
 ROWS(file, 1) {
     size_t length, step = is_slow_run() ? 211 : 37;
-    char *text = read_bytes(source_path("tests/%s", cells[0]), &length);
+    FREED char *text = read_bytes(source_path("tests/%s", cells[0]), &length);
     int64_t read = seen.read;
     bool right = reads_or_refuses(text, length) && seen.read == read + 1;
     for (size_t cut = 0; right && cut < length; cut += step)
         right = reads_or_refuses(text, cut);
     ok(right, "%s is read, and read or refused where it is cut", cells[0]);
-    free(text);
 }
 
 /* Checks `before`, then `open` many times and `close` as often. */
 static void check_nesting(const char *before, const char *open, const char *close, int times) {
     size_t length = strlen(before),
            size = strlen(before) + (size_t)times * (strlen(open) + strlen(close));
-    char *text = malloc(size + 1);
+    FREED char *text = malloc(size + 1);
     strcpy(text, before);
     for (int i = 0; i < times; i++, length += strlen(open))
         strcpy(text + length, open);
@@ -177,14 +169,12 @@ static void check_nesting(const char *before, const char *open, const char *clos
     int64_t refused = seen.refused;
     ok(reads_or_refuses(text, size) && seen.refused == refused + 1, "%d of \"%s\" are refused",
        times, open);
-    free(text);
 }
 
 ROWS(refused, 2) {
-    struct mlir_file file;
+    OWN(mlir_free) struct mlir_file file;
     struct error error = {0};
     bool refused = !mlir_read_text("text", cells[0], strlen(cells[0]), &file, &error);
-    mlir_free(&file);
     if (!ok(refused && says_enough(error.text) && strstr(error.text, cells[1]) != NULL, "%s: %s",
             cells[0], cells[1]))
         diag("%s", error.text);

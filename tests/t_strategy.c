@@ -86,12 +86,16 @@ static struct search *open_search(const char *strategy, uint64_t seed, int64_t e
     return search;
 }
 
+static void close_search(struct search **search) {
+    search_close(*search);
+}
+
 static struct run search_with(const char *strategy, uint64_t seed, int64_t evaluations,
                               double seconds, bool failing) {
     struct run run = {0};
+    OWN(close_search)
     struct search *search = open_search(strategy, seed, evaluations, seconds, &run);
     run_to_end(search, &run, failing);
-    search_close(search);
     return run;
 }
 
@@ -125,6 +129,7 @@ static void test_strategy(const char *strategy) {
    twice. */
 static void test_resume(const char *strategy) {
     struct run whole = search_with(strategy, 3, 0, 0, false), first = {0}, second = {0};
+    OWN(close_search)
     struct search *search = open_search(strategy, 3, 0, 0, &first),
                   *resumed = open_search(strategy, 3, 0, 0, &second);
     struct question question;
@@ -137,14 +142,12 @@ static void test_resume(const char *strategy) {
     ok(second.best == whole.best, "%s: a resumed search ends where the whole one does", strategy);
     ok(second.asked == whole.asked - whole.asked / 2, "%s: and asks for the rest alone, %d of %d",
        strategy, (int)second.asked, (int)whole.asked);
-    search_close(search);
-    search_close(resumed);
 }
 
 /* A search waits for results that come late and in any order. */
 static void test_batches(const char *strategy) {
     struct run run = {0};
-    struct search *search = open_search(strategy, 2, 0, 0, &run);
+    OWN(close_search) struct search *search = open_search(strategy, 2, 0, 0, &run);
     struct question questions[1024];
     int held, widest = 0;
     enum answer end = ANSWER_WAIT;
@@ -158,19 +161,17 @@ static void test_batches(const char *strategy) {
     }
     ok(end == ANSWER_DONE && run.asked == search->evaluations, "%s: may be told late", strategy);
     ok(widest >= 4, "%s: asks for up to %d at once", strategy, widest);
-    search_close(search);
 }
 
 static void test_all_failing(const char *strategy) {
     struct run run = {0};
-    struct search *search = open_search(strategy, 2, 60, 0, &run);
+    OWN(close_search) struct search *search = open_search(strategy, 2, 60, 0, &run);
     struct question question;
     struct point best;
     while (search_ask(search, &question) == ANSWER_POINT && run.asked++ < 1000)
         search_tell(search, &question.point, OUTCOME_COMPILE, 0, question.samples);
     ok(run.asked <= 60 && !search_best(search, &best), "%s: ends where every candidate fails",
        strategy);
-    search_close(search);
 }
 
 TEST(strategies) {
@@ -235,12 +236,11 @@ static double climb(double (*cost)(const struct point *), uint64_t seed, int64_t
     struct run run = {0};
     struct question question;
     struct point best;
-    struct search *search = open_search("greedy", seed, 0, 0, &run);
+    OWN(close_search) struct search *search = open_search("greedy", seed, 0, 0, &run);
     for (*asked = 0; search_ask(search, &question) == ANSWER_POINT && *asked < 5000; ++*asked)
         search_tell(search, &question.point, OUTCOME_MEASURED, cost(&question.point),
                     question.samples);
     double found = search_best(search, &best) ? cost(&best) : 1e9;
-    search_close(search);
     return found;
 }
 
@@ -276,14 +276,13 @@ TEST(best) {
     } told[] = {{{{1}}, 5, 27}, {{{2}}, 1, 3}, {{{3}}, 6, 81}, {{{4}}, 0, 0}};
     struct run run = {0};
     struct point best;
-    struct search *search = open_search("random", 1, 0, 0, &run);
+    OWN(close_search) struct search *search = open_search("random", 1, 0, 0, &run);
     ok(!search_best(search, &best), "nothing is the best of nothing");
     for (int i = 0; i < 4; i++)
         search_tell(search, &told[i].point, told[i].samples ? OUTCOME_MEASURED : OUTCOME_WRONG,
                     told[i].cost, told[i].samples);
     ok(search_best(search, &best) && best.at[0] == 1,
        "the best is the best of those that were measured in full");
-    search_close(search);
 }
 
 TEST(defaults) {
@@ -296,8 +295,7 @@ TEST(defaults) {
            strstr(error.text, "\"simulated\"; accepted: exhaustive, random, greedy, halving"),
        "an unknown strategy is refused");
     options.strategy = NULL;
-    struct search *search = search_open(&space, &options, &error);
+    OWN(close_search) struct search *search = search_open(&space, &options, &error);
     ok(search != NULL && !strcmp(search->kind->name, strategy_for(space_count(&space, 1000))),
        "no name gives that strategy");
-    search_close(search);
 }

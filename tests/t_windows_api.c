@@ -3,10 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/op_tables.h"
-#include "case_table.h"
 #include "common.h"
-#include "plans.h"
-#include "settings.h"
 
 static const int64_t axis_0[] = {0}, size_1[] = {1};
 static int64_t three[] = {3}, two_one[] = {2, 1}, two[] = {2};

@@ -3,12 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
-#include "elements.h"
 #include "packs.h"
-#include "plans.h"
-#include "settings.h"
-
-#include <math.h>
 
 enum { CASES = 500, MOST_HEADS = 3, MOST_TOKENS = 40, LONG = 600, MOST_DIM = 128, TWICE = 60 };
 
@@ -117,7 +112,7 @@ static bool try_problem(struct problem *p, const kvmill_plan_options *options, i
                         int64_t *parts) {
     const DLTensor *tensors[KVMILL_WRITE_ROWS_TENSORS];
     struct fenced_tensor expected[KVMILL_WRITE_ROWS_TENSORS] = {{.fence = {0}}};
-    kvmill_plan *plan;
+    OWN_PLAN kvmill_plan *plan;
     kvmill_error error;
     for (int i = 0; i < KVMILL_WRITE_ROWS_TENSORS; i++)
         tensors[i] = tensor_is_open(&p->tensor[i]) ? &p->tensor[i].dl : NULL;
@@ -132,22 +127,19 @@ static bool try_problem(struct problem *p, const kvmill_plan_options *options, i
                                   "rows that are written") &&
                  status == KVMILL_OK;
     tensors_close(expected, KVMILL_WRITE_ROWS_TENSORS);
-    if (!right)
-        diag("%s of %" PRId64 " x %" PRId64 ", %" PRId64 " rows: %s",
-             p->op.cache_format ? p->op.cache_format : "elements", p->heads, p->op.head_dim,
-             p->rows, status == KVMILL_OK ? "another cache" : error.message);
-    kvmill_plan_destroy(plan);
-    return right;
+    return right ||
+           diag("%s of %" PRId64 " x %" PRId64 ", %" PRId64 " rows: %s",
+                p->op.cache_format ? p->op.cache_format : "elements", p->heads, p->op.head_dim,
+                p->rows, status == KVMILL_OK ? "another cache" : error.message);
 }
 
 TEST(problems) {
     int cases = few_cases(CASES), wrong = 0;
     int64_t parts = 0;
     for (int i = 0; i < cases; i++) {
-        struct problem p;
+        OWN(close_problem) struct problem p;
         open_problem(&p, dice_range(&dice, 0, dice_once_in(&dice, 20) ? LONG : MOST_TOKENS));
         wrong += !try_problem(&p, &two_threads[i % 2], 1 + i / 2 % 3, &parts);
-        close_problem(&p);
     }
     ok(wrong == 0, "%d problems are right", cases);
     ok(parts > 1, "  some of them in parts");
@@ -170,14 +162,13 @@ TEST(twice) {
     int wrong = 0;
     int64_t parts = 0;
     for (int i = 0; i < TWICE; i++) {
-        struct problem p;
+        OWN(close_problem) struct problem p;
         open_problem(&p, LONG);
         const struct fenced_tensor *slots = &p.tensor[KVMILL_WRITE_ROWS_SLOTS];
         for (int64_t n = 0; n < p.rows; n++)
             number_put(slots->dl.dtype, tensor_element(slots, n), (double)(n % 7));
         spoil_replaced_rows(&p);
         wrong += !try_problem(&p, &two_threads[i % 2], 4, &parts);
-        close_problem(&p);
     }
     ok(wrong == 0 && parts == 1, "of rows with one slot the last stays, on any number of threads");
 }

@@ -5,10 +5,6 @@
 
 #include "../ops/element.h"
 #include "common.h"
-#include "elements.h"
-#include "plans.h"
-
-struct ways seen;
 
 enum role { WINDOW, DROPPED, BATCHING };
 
@@ -100,19 +96,21 @@ static void choose_windowed(struct dice *dice, struct geometry *g) {
 }
 
 static void count_geometry(const struct geometry *g) {
-    seen.pairs += g->pairs > 0;
-    seen.many_pairs += g->pairs > 1;
+    saw("batching pairs", g->pairs > 0);
+    saw("several batching pairs", g->pairs > 1);
     for (int i = 1; i < g->pairs; i++)
-        seen.unsorted_pairs += g->indices_batching[i] < g->indices_batching[i - 1];
-    seen.inner_vector += g->ivd < g->indices_rank - 1;
-    seen.implicit += g->ivd == g->indices_rank;
-    seen.no_components += g->components == 0;
+        saw("unsorted pairs", g->indices_batching[i] < g->indices_batching[i - 1]);
+    saw("index vectors not last", g->ivd < g->indices_rank - 1);
+    saw("implicit index vectors", g->ivd == g->indices_rank);
+    saw("empty index vectors", g->components == 0);
     for (int i = 0; i < g->droppeds; i++)
-        seen.empty_dropped += g->dims[g->dropped[i]] > 0 && g->slice[g->dropped[i]] == 0;
+        saw("slices of 0 on dropped axes",
+            g->dims[g->dropped[i]] > 0 && g->slice[g->dropped[i]] == 0);
     for (int i = 0; i < g->pairs; i++)
-        seen.empty_batching += g->dims[g->batching[i]] > 0 && g->slice[g->batching[i]] == 0;
+        saw("slices of 0 on batching axes",
+            g->dims[g->batching[i]] > 0 && g->slice[g->batching[i]] == 0);
     for (int i = 0; i < g->windows; i++)
-        seen.transposed += g->window[i] < g->windowed_rank - g->windows;
+        saw("window axes not last", g->window[i] < g->windowed_rank - g->windows);
 }
 
 static int64_t product(const int64_t *dims, int rank) {
@@ -183,7 +181,7 @@ void open_elements(struct dice *dice, DLDataType type, int rank, const int64_t *
     choose_strides(dice, rank, dims, strides);
     tensor_open(tensor, bytes_of(type), rank, dims, strided ? strides : NULL, dice);
     tensor->dl.dtype = type;
-    seen.strided += strided;
+    saw("strides", strided);
 }
 
 void open_pair(struct dice *dice, DLDataType type, int rank, const int64_t *dims, bool is_dense,
@@ -224,7 +222,7 @@ bool is_same_element(DLDataType type, const unsigned char *a, const unsigned cha
 
 bool is_as_dense(const struct pair *pair, DLDataType type) {
     size_t size = (size_t)(pair->count * pair->bytes);
-    unsigned char *have = malloc(size + 1);
+    FREED unsigned char *have = malloc(size + 1);
     int64_t where, i = 0;
     move_pair(pair, have, true);
     if (memcmp(have, pair->dense, size) == 0)
@@ -232,7 +230,6 @@ bool is_as_dense(const struct pair *pair, DLDataType type) {
     while (i < pair->count &&
            is_same_element(type, have + i * pair->bytes, pair->dense + i * pair->bytes))
         i++;
-    free(have);
     if (i < pair->count)
         diag("element %" PRId64 " of %" PRId64 " differs", i, pair->count);
     return i == pair->count && fence_is_intact(&pair->fenced.fence, &where);
@@ -254,6 +251,7 @@ void fill_indices(struct dice *dice, const struct geometry *g, DLDataType type,
                   struct pair *indices) {
     static const uint64_t ends[] = {INT64_MAX, (uint64_t)INT64_MIN, UINT64_MAX,
                                     (uint64_t)INT64_MAX - 1, (uint64_t)INT64_MIN + 1};
+    bool extreme = false;
     for (int64_t i = 0; i < indices->count; i++) {
         int64_t dim = g->rank ? g->dims[dice_range(dice, 0, g->rank - 1)] : 1;
         uint64_t value = (uint64_t)dice_range(dice, 0, dim);
@@ -261,12 +259,13 @@ void fill_indices(struct dice *dice, const struct geometry *g, DLDataType type,
             value = (uint64_t)dice_range(dice, -3, dim + 3);
         if (dice_once_in(dice, 15)) {
             value = ends[dice_range(dice, 0, 4)];
-            seen.extreme++;
+            extreme = true;
         }
         if (type.bits < 64) /* bits beyond the type's are ignored */
             value &= ((uint64_t)1 << type.bits) - 1;
         memcpy(indices->dense + i * indices->bytes, &value, (size_t)indices->bytes);
     }
+    saw("extreme indices", extreme);
 }
 
 /* ---- Ops ---- */
@@ -303,20 +302,17 @@ kvmill_scatter scatter_of_geometry(const struct geometry *g) {
 /* ---- Running ---- */
 
 bool run_windows(struct dice *dice, kvmill_plan *plan, const DLTensor *const *tensors,
-                 int64_t *most) {
+                 bool has_slots) {
     kvmill_error error;
     int64_t parts = 0;
     kvmill_status status =
         dice_once_in(dice, 3)
             ? kvmill_run(plan, tensors, kvmill_plan_tensor_count(plan), NULL, &error)
             : run_counting_parts(plan, tensors, NULL, 1, dice, &parts, &error);
-    seen.many_parts += parts > 1;
-    if (most != NULL && parts > *most)
-        *most = parts;
+    saw("several parts", parts > 1);
+    saw("several inputs in several parts", has_slots && parts > 1);
     kvmill_plan_destroy(plan);
-    if (status != KVMILL_OK)
-        diag("%s: %s", kvmill_status_name(status), error.message);
-    return status == KVMILL_OK;
+    return status == KVMILL_OK || diag("%s: %s", kvmill_status_name(status), error.message);
 }
 
 void random_bytes(struct dice *dice, struct pair *pair) {

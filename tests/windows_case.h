@@ -13,13 +13,6 @@
 #include "fence.h"
 #include "oracle/windows.h"
 
-/* Counts of the kinds of cases, to check that each kind occurred. */
-extern struct ways {
-    int64_t gathers, scatters, pairs, many_pairs, unsorted_pairs, inner_vector, implicit, empty;
-    int64_t no_components, strided, many_parts, in_place, skipped, filled, extreme, transposed;
-    int64_t region_parts, slot_kernels, empty_dropped, empty_batching;
-} seen;
-
 /* Return an op with the dimension numbers of `g`; the caller sets tensors and the rest. */
 kvmill_gather gather_of_geometry(const struct geometry *g);
 kvmill_scatter scatter_of_geometry(const struct geometry *g);
@@ -61,10 +54,10 @@ DLDataType random_index_type(struct dice *dice);
 void fill_indices(struct dice *dice, const struct geometry *g, DLDataType type,
                   struct pair *indices);
 
-/* Runs and destroys the plan, at once or in parts of any order; *most, unless NULL, becomes the
-   largest number of parts if that is larger. */
+/* Runs and destroys the plan, at once or in parts of any order.  has_slots: the plan scatters to
+   several inputs. */
 bool run_windows(struct dice *dice, kvmill_plan *plan, const DLTensor *const *tensors,
-                 int64_t *most);
+                 bool has_slots);
 
 /* Prints the op's lists by their names: members of JSON, or attributes of StableHLO, which has
    slice_sizes elsewhere. */

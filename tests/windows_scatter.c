@@ -2,8 +2,6 @@
 #include "windows_case.h"
 
 #include "common.h"
-#include "elements.h"
-#include "plans.h"
 
 const DLDataType copied_types[COPIED_TYPES] = {
     {KVMILL_DL_BOOL, 8, 1}, {kDLUInt, 4, 1},   {KVMILL_DL_FLOAT6_E2M3FN, 6, 1},
@@ -191,9 +189,8 @@ static void set_op(struct dice *dice, struct scattering *it) {
     it->op.unique_indices = it->unique;
     it->op.indices_are_sorted = dice_once_in(dice, 4);
     it->op.window_out_of_bounds = dice_once_in(dice, 3) ? "skip_window" : NULL;
-    seen.scatters++;
-    seen.in_place += it->in_place;
-    seen.skipped += it->op.window_out_of_bounds != NULL;
+    saw("results in place", it->in_place);
+    saw("skip_window", it->op.window_out_of_bounds != NULL);
 }
 
 static void protect(struct scattering *it, bool read_only) {
@@ -207,16 +204,14 @@ static bool run_scattering(struct dice *dice, struct scattering *it,
                            const kvmill_plan_options *options) {
     kvmill_plan *plan;
     kvmill_error error;
-    if (kvmill_plan_scatter(&it->op, options, &plan, &error) != KVMILL_OK) {
-        diag("%s", error.message);
-        return false;
-    }
-    seen.slot_kernels += it->joint != NULL && plan_says(plan, "apply with kvmill_scatter_");
+    if (kvmill_plan_scatter(&it->op, options, &plan, &error) != KVMILL_OK)
+        return diag("%s", error.message);
+    saw("several inputs, a kernel each",
+        it->joint != NULL && plan_says(plan, "apply with kvmill_scatter_"));
     const char *parts = strstr(plan_text(plan), "up to ");
     it->parts = parts != NULL ? atoll(parts + strlen("up to ")) : 0;
     protect(it, true);
-    bool right =
-        run_windows(dice, plan, it->tensors, it->joint != NULL ? &seen.region_parts : NULL);
+    bool right = run_windows(dice, plan, it->tensors, it->joint != NULL);
     protect(it, false);
     return right;
 }

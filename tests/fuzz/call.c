@@ -63,7 +63,7 @@ void call_run(const struct call *call, const kvmill_plan *plan) {
     if (size > MOST_WORKSPACE)
         return;
     bool without = size > 0 && dice_once_in(call->dice, 16);
-    void *workspace = size > 0 ? aligned_alloc(64, (size + 63) / 64 * 64) : NULL;
+    FREED void *workspace = size > 0 ? aligned_alloc(64, (size + 63) / 64 * 64) : NULL;
     fuzz_require(size == 0 || workspace != NULL, "no memory for the workspace");
     int threads = dice_once_in(call->dice, 2) ? 1 : 0; /* parts in any order, or all at once */
     uint64_t hash = hash_memory(call);
@@ -75,7 +75,6 @@ void call_run(const struct call *call, const kvmill_plan *plan) {
     }
     fuzz_require(tensors_are_intact(call->memory, call->count, "of a call"),
                  "memory that is not its own");
-    free(workspace);
 }
 
 int64_t bend_number(struct dice *dice) {

@@ -71,13 +71,12 @@ static void call(struct scene *scene) {
         .context = scene,
         .dice = scene->dice,
     };
-    kvmill_plan *plan = call_plan(&call);
+    OWN_PLAN kvmill_plan *plan = call_plan(&call);
     if (plan == NULL)
         return;
     for (int64_t n = dice_range(scene->dice, 0, 3); n > 0; n--)
         bend_one(scene, bent);
     call_run(&call, plan);
-    kvmill_plan_destroy(plan);
 }
 
 void fuzz_calls(const unsigned char *data, size_t size) {

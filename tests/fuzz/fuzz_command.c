@@ -7,7 +7,6 @@ int kvmill_main(int argc, char **argv);
 #include "../../tools/main.c"
 #undef main
 
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "../../tools/remove_tree.h"

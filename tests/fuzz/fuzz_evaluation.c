@@ -1,11 +1,9 @@
 /* Runs StableHLO text within limits of steps and memory, and rewrites it.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <string.h>
-
 #include "../../import/stablehlo/rewrite.h"
 #include "../../tools/mlir_eval.h"
+#include "../tap.h"
 #include "fuzz.h"
 
 extern const kvmill_pack kvmill_pack_kvmill_test;
@@ -20,8 +18,8 @@ static void require_place(const char *message) {
 
 /* Requires rewritten text to be readable, with nothing left to rewrite. */
 static void check_rewriting(const struct mlir_file *file) {
-    struct text text = {0}, again = {0};
-    struct mlir_file rewritten = {0};
+    OWN(text_free) struct text text = {0}, again = {0};
+    OWN(mlir_free) struct mlir_file rewritten = {0};
     struct error error = {0};
     int ops = 0, left = 0;
     if (fuzz_accepts(mlir_without_batching_dims(file, &text, &ops, &error), &error)) {
@@ -32,13 +30,10 @@ static void check_rewriting(const struct mlir_file *file) {
                      "%d of %d ops are left to rewrite: %s", left, ops, error.text);
         fuzz_require(ops > 0 || text.length == file->length, "text without edits is another");
     }
-    mlir_free(&rewritten);
-    text_free(&text);
-    text_free(&again);
 }
 
 void fuzz_evaluation(const unsigned char *data, size_t size) {
-    struct mlir_file file = {0};
+    OWN(mlir_free) struct mlir_file file = {0};
     struct error error = {0};
     struct evaluation evaluation = {
         .file = &file,
@@ -57,5 +52,4 @@ void fuzz_evaluation(const unsigned char *data, size_t size) {
     fuzz_accepts(read && mlir_run(&evaluation), &error);
     fuzz_require(evaluation.bytes == 0, "%lld bytes of arrays are left",
                  (long long)evaluation.bytes);
-    mlir_free(&file);
 }

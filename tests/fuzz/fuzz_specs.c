@@ -2,8 +2,6 @@
    kernels of its pack, or with a flow's file.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
 
 #include "../../defs/arithmetic.h"
 #include "../../gen/spec.h"
@@ -23,35 +21,30 @@ static void check_symbol(const struct kernel *kernel) {
 }
 
 static void check_kernels(const struct spec_list *specs) {
-    struct kernel_list kernels = {0};
+    OWN(kernel_list_free) struct kernel_list kernels = {0};
     struct isa_list isas;
     struct error error = {0};
     fuzz_require(isa_list_parse(NULL, &isas, &error), "%s", error.text);
     if (fuzz_accepts(specs_kernels(specs, &isas, &kernels, &error), &error))
         for (size_t i = 0; i < kernels.count; i++)
             check_symbol(&kernels.items[i]);
-    kernel_list_free(&kernels);
 }
 
 static char *write_specs(const struct spec_list *specs) {
-    json_t *document = specs_write(specs);
+    json_auto_t *document = specs_write(specs);
     char *text = document != NULL ? json_dumps(document, JSON_INDENT(1)) : NULL;
-    json_decref(document);
     fuzz_require(text != NULL, "specs that cannot be written");
     return text;
 }
 
 static void check_text(const struct spec_list *specs) {
-    struct spec_list again = {0};
+    OWN(spec_list_free) struct spec_list again = {0};
     struct error error = {0};
-    char *text = write_specs(specs);
+    FREED char *text = write_specs(specs);
     bool done = specs_read(fuzz_file(1, text, strlen(text)), &again, &error);
     fuzz_require(done, "specs as they were written are refused: %s\n%s", error.text, text);
-    char *other = write_specs(&again);
+    FREED char *other = write_specs(&again);
     fuzz_require(strcmp(text, other) == 0, "%s\nis read as\n%s", text, other);
-    free(text);
-    free(other);
-    spec_list_free(&again);
 }
 
 static void check_specs(const struct spec_list *specs) {
@@ -64,11 +57,10 @@ static void check_specs(const struct spec_list *specs) {
 
 static void read_specs(bool (*read)(const char *path, struct spec_list *specs, struct error *error),
                        const unsigned char *data, size_t size) {
-    struct spec_list specs = {0};
+    OWN(spec_list_free) struct spec_list specs = {0};
     struct error error = {0};
     if (fuzz_accepts(read(fuzz_file(0, data, size), &specs, &error), &error))
         check_specs(&specs);
-    spec_list_free(&specs);
 }
 
 void fuzz_spec(const unsigned char *data, size_t size) {
@@ -90,16 +82,14 @@ static void make_specs(bool (*read)(const char *path, struct model *model, struc
                                     struct error *error),
                        const unsigned char *data, size_t size, const struct cache_choice *choice) {
     struct model model;
-    struct text notes = {0};
-    struct spec_list specs = {0};
+    OWN(text_free) struct text notes = {0};
+    OWN(spec_list_free) struct spec_list specs = {0};
     struct error error = {0};
     if (fuzz_accepts(read(fuzz_file(0, data, size), &model, &notes, &error), &error)) {
         if (fuzz_accepts(specs_of_model(&model, choice, &specs, &error), &error))
             check_specs(&specs);
         model_free(&model);
     }
-    spec_list_free(&specs);
-    text_free(&notes);
 }
 
 void fuzz_config(const unsigned char *data, size_t size) {
@@ -145,7 +135,7 @@ static const struct model *model_of_tree(void) {
 }
 
 void fuzz_flow(const unsigned char *data, size_t size) {
-    struct spec_list specs = {0};
+    OWN(spec_list_free) struct spec_list specs = {0};
     struct error error = {0};
     const struct cache_choice choice = {.layout = 2};
     bool done = specs_of_model(model_of_tree(), &choice, &specs, &error);
@@ -153,5 +143,4 @@ void fuzz_flow(const unsigned char *data, size_t size) {
     done = specs_add_flow(fuzz_file(0, data, size), model_of_tree(), &choice, &specs, &error);
     if (fuzz_accepts(done, &error))
         check_specs(&specs);
-    spec_list_free(&specs);
 }

@@ -10,15 +10,12 @@
 #include "fuzz.h"
 
 static void check_again(const struct sweeps *sweeps) {
-    struct sweeps again = {0};
+    OWN(sweeps_free) struct sweeps again = {0};
     struct error error = {0};
-    char *text = sweeps_text(sweeps);
+    FREED char *text = sweeps_text(sweeps);
     fuzz_require(sweeps_parse("again.tune", text, &again, &error), "%s\n%s", error.text, text);
-    char *other = sweeps_text(&again);
+    FREED char *other = sweeps_text(&again);
     fuzz_require(strcmp(text, other) == 0, "%s\nis read as\n%s", text, other);
-    free(text);
-    free(other);
-    sweeps_free(&again);
 }
 
 static void check_sweeps(const struct sweeps *sweeps) {
@@ -31,23 +28,20 @@ static void check_sweeps(const struct sweeps *sweeps) {
 }
 
 void fuzz_tune(const unsigned char *data, size_t size) {
-    struct sweeps sweeps = {0};
+    OWN(sweeps_free) struct sweeps sweeps = {0};
     struct error error = {0};
-    char *text = strndup((const char *)data, size);
+    FREED char *text = strndup((const char *)data, size);
     fuzz_require(text != NULL, "out of memory");
     if (fuzz_accepts(sweeps_parse("file.tune", text, &sweeps, &error), &error))
         check_sweeps(&sweeps);
-    free(text);
-    sweeps_free(&sweeps);
 }
 
 static void read_all(struct database *database) {
-    struct sweeps sweeps = {0};
+    OWN(sweeps_free) struct sweeps sweeps = {0};
     struct error error = {0};
     fuzz_accepts(database_check(database, &error), &error);
     if (fuzz_accepts(database_read(database, &sweeps, &error), &error))
         check_sweeps(&sweeps);
-    sweeps_free(&sweeps);
 }
 
 static void add_one(struct database *database) {

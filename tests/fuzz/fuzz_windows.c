@@ -1,8 +1,7 @@
 /* Plans and runs stablehlo.gather and stablehlo.scatter as a hostile caller.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
+#include "../plans.h"
 #include "call.h"
 #include "fuzz.h"
 
@@ -169,11 +168,10 @@ static void call(struct windows *windows) {
     if (draw(windows, 0, 3) == 0)
         bend_some(windows, planned);
     (windows->scatters ? set_scatter : set_gather)(windows);
-    kvmill_plan *made = call_plan(&call);
+    OWN_PLAN kvmill_plan *made = call_plan(&call);
     bend_some(windows, bent);
     if (made != NULL)
         call_run(&call, made);
-    kvmill_plan_destroy(made);
 }
 
 void fuzz_windows(const unsigned char *data, size_t size) {

@@ -73,10 +73,10 @@ static double largest_of(const double *numbers, int64_t count) {
 /* Ours errs no more than ggml's, except for a few units in the last place. */
 static void try_shape(const struct engine *ours, const struct engine *theirs,
                       const struct shape *shape, uint64_t seed) {
-    struct scene scene = scene_open(shape, seed, ggml_backend_cpu_buffer_type());
+    OWN(scene_close) struct scene scene = scene_open(shape, seed, ggml_backend_cpu_buffer_type());
     int64_t size = scene_size(&scene), before = engine_nodes(ours->backends[0]);
-    double *expected = malloc((size_t)size * sizeof *expected);
-    float *result = malloc((size_t)size * sizeof *result);
+    FREED double *expected = malloc((size_t)size * sizeof *expected);
+    FREED float *result = malloc((size_t)size * sizeof *result);
     scene_expect(&scene, expected);
     double largest = largest_of(expected, size);
     bool run = engine_run(theirs, &scene, result, 1, NULL) != NULL;
@@ -89,9 +89,6 @@ static void try_shape(const struct engine *ours, const struct engine *theirs,
         diag("%s; errors: ours %.2e, ggml's %.2e of the largest output",
              here ? "computed by the adapter" : "not computed by the adapter", our_error,
              their_error);
-    free(expected);
-    free(result);
-    scene_close(&scene);
 }
 
 static void try_shapes(const struct engine *ours, const struct engine *theirs) {
@@ -129,7 +126,7 @@ static const struct change left[] = {
 };
 
 static bool is_taken(const struct shape *shape, const struct change *change) {
-    struct scene scene = scene_open(shape, 1, ggml_backend_cpu_buffer_type());
+    OWN(scene_close) struct scene scene = scene_open(shape, 1, ggml_backend_cpu_buffer_type());
     struct ggml_context *context =
         ggml_init((struct ggml_init_params){16 * ggml_tensor_overhead(), NULL, true});
     struct ggml_tensor *node = scene_node(&scene, context);
@@ -137,7 +134,6 @@ static bool is_taken(const struct shape *shape, const struct change *change) {
         node_change(node, change);
     bool taken = ggml_backend_dev_supports_op(ggml_backend_reg_dev_get(adapter, 0), node);
     ggml_free(context);
-    scene_close(&scene);
     return taken;
 }
 
@@ -148,14 +144,13 @@ static void test_left(const struct engine *ours) {
     ok(is_taken(&usual, NULL), "taken");
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
         ok(!is_taken(&usual, &left[i]), "declined: %s", left[i].words);
-    struct scene scene = scene_open(&shape, 3, ggml_backend_cpu_buffer_type());
+    OWN(scene_close) struct scene scene = scene_open(&shape, 3, ggml_backend_cpu_buffer_type());
     double expected[64 * 8 * 2];
     float result[64 * 8 * 2];
     scene_expect(&scene, expected);
     ok(engine_run(ours, &scene, result, 1, NULL) == ours->backends[1] &&
            error_of(result, expected, scene_size(&scene)) < 0.1,
        "  and computed by ggml");
-    scene_close(&scene);
 }
 
 /* ---- Two models at once ---- */
@@ -163,16 +158,14 @@ static void test_left(const struct engine *ours) {
 static void *run_model(void *same) {
     struct shape shape = usual;
     shape.cells = 900;
-    struct engine engine = engine_open(true, THREADS);
-    struct scene scene = scene_open(&shape, 5, ggml_backend_cpu_buffer_type());
+    OWN(engine_close) struct engine engine = engine_open(true, THREADS);
+    OWN(scene_close) struct scene scene = scene_open(&shape, 5, ggml_backend_cpu_buffer_type());
     float first[64 * 8 * 2], again[64 * 8 * 2];
     bool equal = engine_run(&engine, &scene, first, 1, NULL) != NULL;
     for (int i = 0; i < 50; i++)
         equal = equal && engine_run(&engine, &scene, again, 1, NULL) != NULL &&
                 memcmp(first, again, sizeof first) == 0;
     *(bool *)same = equal && engine_nodes(engine.backends[0]) == 51;
-    scene_close(&scene);
-    engine_close(&engine);
     return NULL;
 }
 

@@ -107,16 +107,14 @@ static ggml_backend_t store(const struct engine *engine, const struct stored *st
 /* ---- What is stored ---- */
 
 static void try_shape(const struct engine *ours, const struct storing *shape, enum ggml_type type) {
-    struct stored stored = stored_open(shape, type);
-    unsigned char *expected = expect(&stored, shape);
+    OWN(stored_close) struct stored stored = stored_open(shape, type);
+    FREED unsigned char *expected = expect(&stored, shape);
     bool left = type == GGML_TYPE_F16 && shape->elements * shape->rows > MOST_HALVES;
     bool here = store(ours, &stored, 1, NULL) == ours->backends[0];
     ok(here != left && memcmp(stored.cache->data, expected, ggml_nbytes(stored.cache)) == 0,
        "%s: %s", ggml_type_name(type), shape->words);
     if (here == left)
         diag(left ? "stored by the adapter" : "not stored by the adapter");
-    free(expected);
-    stored_close(&stored);
 }
 
 /* ---- What is ggml's ---- */
@@ -133,14 +131,13 @@ static const struct change left[] = {
 };
 
 static bool is_taken(const struct change *change) {
-    struct stored stored = stored_open(&shapes[0], GGML_TYPE_Q8_0);
+    OWN(stored_close) struct stored stored = stored_open(&shapes[0], GGML_TYPE_Q8_0);
     struct ggml_context *context = engine_context();
     struct ggml_tensor *node = ggml_set_rows(context, stored.cache, stored.rows, stored.slots);
     if (change != NULL)
         node_change(node, change);
     bool taken = ggml_backend_dev_supports_op(ggml_backend_reg_dev_get(adapter, 0), node);
     ggml_free(context);
-    stored_close(&stored);
     return taken;
 }
 
@@ -150,7 +147,7 @@ static bool is_taken(const struct change *change) {
    there is any, has added nothing. */
 static void measure(const struct engine engines[2], const struct storing *shape,
                     enum ggml_type type) {
-    struct stored stored = stored_open(shape, type);
+    OWN(stored_close) struct stored stored = stored_open(shape, type);
     double least[2] = {INFINITY, INFINITY};
     bool taken = false;
     int runs = 2 + (int)(400000 / (shape->rows * shape->elements));
@@ -163,7 +160,6 @@ static void measure(const struct engine engines[2], const struct storing *shape,
     printf("%6lld rows of %lld, %-6s %9.2f %9.2f %6.2f%s\n", (long long)shape->rows,
            (long long)shape->elements, ggml_type_name(type), least[0], least[1],
            least[1] / least[0], taken ? "" : " (ggml's own)");
-    stored_close(&stored);
 }
 
 static int measure_all(int count, char **argv) {
@@ -184,13 +180,12 @@ int main(int argc, char **argv) {
         return done_testing();
     if (argc > 2)
         return measure_all(argc - 1, argv + 1);
-    struct engine ours = engine_open(true, 2);
+    OWN(engine_close) struct engine ours = engine_open(true, 2);
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             try_shape(&ours, &shapes[s], types[t]);
     ok(is_taken(NULL), "taken");
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
         ok(!is_taken(&left[i]), "declined: %s", left[i].words);
-    engine_close(&ours);
     return done_testing();
 }

@@ -7,10 +7,7 @@
    of one type; mixed, of two.  What the adapter has no kernels for is left out.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "../tap.h"
 #include "engine.h"
 
 enum { ROUNDS = 5 };
@@ -55,8 +52,8 @@ static void report(const struct shape *shape, int runs, double seconds[2][ROUNDS
 
 /* In turn, so that both see the same machine. */
 static void measure(const struct engine engines[2], const struct shape *shape) {
-    struct scene scene = scene_open(shape, 1, ggml_backend_cpu_buffer_type());
-    float *result = malloc((size_t)scene_size(&scene) * sizeof *result);
+    OWN(scene_close) struct scene scene = scene_open(shape, 1, ggml_backend_cpu_buffer_type());
+    FREED float *result = malloc((size_t)scene_size(&scene) * sizeof *result);
     double seconds[2][ROUNDS];
     int64_t work = shape->queries * shape->cells * shape->heads * shape->key_dim;
     int runs = 2 + (int)(20000000 / work);
@@ -65,8 +62,6 @@ static void measure(const struct engine engines[2], const struct shape *shape) {
         engine_run(&engines[i % 2], &scene, result, runs, &seconds[i % 2][i / 2]);
     if (taken)
         report(shape, runs - 1, seconds);
-    free(result);
-    scene_close(&scene);
 }
 
 /* Caches of a shape. */

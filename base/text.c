@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +19,33 @@ bool text_append(struct text *text, const char *data, size_t length) {
     return true;
 }
 
-bool text_read(struct text *text, FILE *stream) {
+static bool append_stream(struct text *text, FILE *stream) {
     char block[65536];
     size_t got;
     bool done = true;
     while (done && (got = fread(block, 1, sizeof block, stream)) > 0)
         done = text_append(text, block, got);
+    return done && !ferror(stream);
+}
+
+bool text_read_file(struct text *text, const char *path) {
+    FILE *stream = fopen(path, "rb");
+    if (stream == NULL)
+        return false;
+    bool done = append_stream(text, stream);
+    int reason = errno;
+    fclose(stream);
+    errno = reason;
+    return done;
+}
+
+bool text_first_line(const char *path, char *line, size_t size) {
+    FILE *stream = fopen(path, "r");
+    bool done = stream != NULL && fgets(line, (int)size, stream) != NULL;
+    if (stream != NULL)
+        fclose(stream);
+    if (done)
+        line[strcspn(line, "\n")] = '\0';
     return done;
 }
 

@@ -19,9 +19,12 @@ __attribute__((format(printf, 2, 3))) bool text_print(struct text *text, const c
 bool text_append(struct text *text, const char *data, size_t length);
 void text_free(struct text *text);
 
-/* Appends the rest of a stream, up to its end or a read error, for which ask ferror.  Returns false
-   if out of memory. */
-bool text_read(struct text *text, FILE *stream);
+/* Appends a whole file.  Returns false, with errno, if it cannot be read or memory runs out. */
+bool text_read_file(struct text *text, const char *path);
+
+/* Reads the first line of a file, without its newline, as far as there is room.  Returns false if
+   there is none. */
+bool text_first_line(const char *path, char *line, size_t size);
 
 /* Returns a stream that appends to the text, or NULL if out of memory.  If memory runs out later,
    the stream has an error; open_memstream of glibc 2.36 does not report that. */

@@ -2,9 +2,10 @@
 #include "memory.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "../base/text.h"
 
 enum { PAGE = 4096 };
 
@@ -13,14 +14,8 @@ static bool huge_pages;
 /* Brackets mark the chosen word in the file: "always madvise [never]". */
 bool bench_memory_use_huge_pages(struct error *error) {
     static const char path[] = "/sys/kernel/mm/transparent_hugepage/enabled";
-    char words[64] = "[never]";
-    FILE *stream = fopen(path, "r");
-    if (stream != NULL) {
-        if (fgets(words, sizeof words, stream) == NULL)
-            words[0] = '\0';
-        fclose(stream);
-    }
-    if (strstr(words, "[never]") != NULL)
+    char words[64];
+    if (!text_first_line(path, words, sizeof words) || strstr(words, "[never]") != NULL)
         return fail(error, EXIT_ENVIRONMENT,
                     "this system gives no huge pages: %s must say \"madvise\" or \"always\"", path);
     huge_pages = true;

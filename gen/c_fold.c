@@ -9,7 +9,7 @@
 
 /* How tightly operators bind.  Tokens that are no operators, or that end an expression, bind
    least. */
-enum { BINDS_LEAST = 0, BINDS_SUM = 9, BINDS_PRODUCT = 10, BINDS_MOST = 20 };
+enum { BINDS_LEAST = 0, BINDS_SHIFT = 8, BINDS_SUM = 9, BINDS_PRODUCT = 10, BINDS_MOST = 20 };
 
 int c_binding(const struct c_token *mark) {
     static const struct {
@@ -18,7 +18,7 @@ int c_binding(const struct c_token *mark) {
     } table[] = {{"|| ", 1},          {"&& ", 2},
                  {"| ", 3},           {"^ ", 4},
                  {"& ", 5},           {"== != ", 6},
-                 {"< > <= >= ", 7},   {"<< >> ", 8},
+                 {"< > <= >= ", 7},   {"<< >> ", BINDS_SHIFT},
                  {"+ - ", BINDS_SUM}, {"* / % ", BINDS_PRODUCT}};
     char spelled[8] = "";
     if (!mark->is_binary || mark->length > 2)
@@ -153,15 +153,18 @@ static bool fold_long_term(struct folder *folder) {
            binding_after(folder->next) <= BINDS_SUM && drop(folder, 1, 1) && drop(folder, 3, 2);
 }
 
-/* Folds X + 0, X - 0, X * 1 and X / 1. */
+/* Folds X + 0, X - 0, X * 1, X / 1, X << 0 and X >> 0. */
 static bool fold_neutral_right(struct folder *folder) {
     int after = binding_after(folder->next);
+    bool shift = is_number(folder, 1, 0) &&
+                 (is_operator(folder, 2, "<<") || is_operator(folder, 2, ">>")) &&
+                 after <= BINDS_SHIFT;
     bool sum = is_number(folder, 1, 0) &&
                (is_operator(folder, 2, "+") || is_operator(folder, 2, "-")) && after <= BINDS_SUM;
     bool product = is_number(folder, 1, 1) &&
                    (is_operator(folder, 2, "*") || is_operator(folder, 2, "/")) &&
                    after <= BINDS_PRODUCT;
-    return (sum || product) && drop(folder, 2, 2);
+    return (shift || sum || product) && drop(folder, 2, 2);
 }
 
 /* Folds 0 + X and 1 * X. */
@@ -200,6 +203,21 @@ static bool fold_zero(struct folder *folder) {
     return is_number(folder, 1, 0) && is_operator(folder, 2, "*") && length > 0 &&
            binding_before(last(folder, length + 3)) < BINDS_PRODUCT &&
            drop(folder, length + 2, length + 1);
+}
+
+/* Folds A * (B * NAME). */
+static bool fold_factors(struct folder *folder) {
+    size_t length = name_length(folder, 2), first = length + 4;
+    int64_t result;
+    if (!c_is(last(folder, 1), ")") || length == 0 || !is_operator(folder, length + 2, "*") ||
+        last(folder, length + 3)->kind != C_NUMBER || !c_is(last(folder, first), "(") ||
+        !is_operator(folder, first + 1, "*") || last(folder, first + 2)->kind != C_NUMBER ||
+        binding_before(last(folder, first + 3)) >= BINDS_PRODUCT ||
+        binding_after(folder->next) > BINDS_PRODUCT ||
+        !compute('*', last(folder, first + 2)->value, last(folder, length + 3)->value, &result))
+        return false;
+    folder->tokens[folder->count - first - 2].value = result;
+    return drop(folder, 1, 1) && drop(folder, first, 3);
 }
 
 /* ---- Parentheses ---- */
@@ -268,6 +286,28 @@ static bool drop_parentheses(struct folder *folder) {
     return drop(folder, 1, 1) && drop(folder, back - 1, 1);
 }
 
+/* Folds (NAME + X)[0] to NAME[X]. */
+static bool fold_element(struct folder *folder) {
+    bool is_first = c_is(last(folder, 1), "]") && is_number(folder, 2, 0) &&
+                    c_is(last(folder, 3), "[") && c_is(last(folder, 4), ")");
+    if (!is_first)
+        return false;
+    struct folder inner = *folder;
+    inner.count -= 3;
+    size_t back = opener_of_last(&inner);
+    if (last(&inner, back - 1)->kind != C_WORD || !is_operator(&inner, back - 2, "+") ||
+        binding_within(&inner, back) < BINDS_SUM ||
+        binding_before(last(&inner, back + 1)) >= BINDS_MOST)
+        return false;
+    struct c_token *name = &folder->tokens[inner.count - back + 1];
+    name[1] = (struct c_token){.at = "[", .length = 1, .kind = C_MARK};
+    name[2].space = false;
+    name[2].lines = 0;
+    folder->tokens[inner.count - 1] = *last(folder, 1);
+    folder->count -= 3;
+    return drop(folder, back, 1);
+}
+
 void c_text_fold(struct c_text *tokens) {
     struct folder folder = {.tokens = tokens->tokens};
     for (size_t i = 0; i < tokens->count; i++) {
@@ -277,7 +317,8 @@ void c_text_fold(struct c_text *tokens) {
         folder.next = &tokens->tokens[i + 1];
         while (fold_numbers(&folder) || fold_chain(&folder) || fold_long_term(&folder) ||
                fold_long_product(&folder) || fold_neutral_right(&folder) ||
-               fold_neutral_left(&folder) || fold_zero(&folder) || drop_parentheses(&folder))
+               fold_neutral_left(&folder) || fold_zero(&folder) || fold_factors(&folder) ||
+               fold_element(&folder) || drop_parentheses(&folder))
             continue;
     }
     tokens->count = folder.count;

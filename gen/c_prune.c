@@ -8,26 +8,6 @@
 
 #include "c_text.h"
 
-static bool is_same(const struct c_token *a, const struct c_token *b) {
-    return a->kind == C_WORD && b->kind == C_WORD && a->length == b->length &&
-           memcmp(a->at, b->at, a->length) == 0;
-}
-
-static void erase(struct c_text *text, size_t first, size_t end) {
-    memmove(text->tokens + first, text->tokens + end, (text->count - end) * sizeof *text->tokens);
-    text->count -= end - first;
-}
-
-/* Returns the index after the token at `at`, or after the whole bracket if the token opens one. */
-static size_t after_brackets(const struct c_text *text, size_t at) {
-    int depth = 0;
-    do {
-        depth += c_is_opener(&text->tokens[at]) - c_is_closer(&text->tokens[at]);
-        at++;
-    } while (at < text->count && depth > 0);
-    return at;
-}
-
 /* ---- Items of a file: directives, declarations and functions ---- */
 
 struct item {
@@ -50,7 +30,7 @@ static size_t item_end(const struct c_text *text, size_t at) {
     while (at < text->count && !c_is(&text->tokens[at], ";")) {
         bool is_body = is_function && c_is(&text->tokens[at], "{");
         is_function = c_is(&text->tokens[at], "(");
-        at = after_brackets(text, at);
+        at = c_after_brackets(text, at);
         if (is_body)
             return at;
     }
@@ -66,7 +46,7 @@ static void name_declared(const struct c_text *text, size_t at, size_t end, stru
         if (c_is(&text->tokens[at], "__attribute__")) {
             if (is_type)
                 break;
-            at = after_brackets(text, at + 1) - 1;
+            at = c_after_brackets(text, at + 1) - 1;
             continue;
         }
         is_own |= c_is(&text->tokens[at], "static") || c_is(&text->tokens[at], "INLINED");
@@ -117,10 +97,10 @@ static bool find_items(const struct c_text *text, struct items *items) {
 static bool defines(const struct c_text *text, const struct item *item,
                     const struct c_token *word) {
     for (size_t at = item->first + 1; item->is_enum && at < item->end; at++)
-        if (is_same(&text->tokens[at], word) &&
+        if (c_is_same(&text->tokens[at], word) &&
             (c_is(&text->tokens[at - 1], "{") || c_is(&text->tokens[at - 1], ",")))
             return true;
-    return is_same(&item->name, word);
+    return c_is_same(&item->name, word);
 }
 
 /* Marks an item, and all items that it names, as used. */
@@ -140,7 +120,7 @@ static bool prune_items(struct c_text *text) {
             use(text, &items, &items.items[i]);
     for (size_t i = items.count; done && i-- > 0;)
         if (!items.items[i].is_used)
-            erase(text, items.items[i].first, items.items[i].end);
+            c_erase(text, items.items[i].first, items.items[i].end);
     free(items.items);
     return done;
 }
@@ -168,13 +148,6 @@ static void part_disclaimers(struct c_text *text) {
         }
 }
 
-static bool is_use(const struct c_text *text, size_t at, const struct c_token *name) {
-    if (at == 0 || !is_same(&text->tokens[at], name))
-        return false;
-    const struct c_token *before = &text->tokens[at - 1];
-    return !c_is(before, ".") && !c_is(before, "->") && !c_is(before, "struct");
-}
-
 static bool is_end(const struct c_token *token) {
     return token->kind == C_COMMENT || c_is(token, ";") || c_is(token, "{") || c_is(token, "}");
 }
@@ -185,8 +158,8 @@ static void erase_declaration(struct c_text *text, size_t at) {
     while (!is_end(&text->tokens[first - 1]))
         first--;
     while (!c_is(&text->tokens[end], ";"))
-        end = after_brackets(text, end);
-    erase(text, first, end + 1);
+        end = c_after_brackets(text, end);
+    c_erase(text, first, end + 1);
 }
 
 /* Removes the disclaimer at `at`, in the function that begins at `first`, if it is superfluous or
@@ -195,13 +168,13 @@ static bool settle(struct c_text *text, size_t first, size_t body, size_t end, s
     const struct c_token name = text->tokens[at + 3];
     size_t uses = 0, declared = 0;
     for (size_t i = end; i-- > first;)
-        if (i != at + 3 && is_use(text, i, &name)) {
+        if (i != at + 3 && c_is_use(text, i, &name)) {
             declared = i;
             uses++;
         }
     if (uses < 2 && declared < body)
         return false;
-    erase(text, at, at + 5);
+    c_erase(text, at, at + 5);
     if (uses == 1)
         erase_declaration(text, declared);
     return true;

@@ -18,6 +18,32 @@ bool c_is_closer(const struct c_token *token) {
     return token->kind == C_MARK && strchr(")]}", *token->at) != NULL;
 }
 
+bool c_is_same(const struct c_token *a, const struct c_token *b) {
+    return a->kind == C_WORD && b->kind == C_WORD && a->length == b->length &&
+           memcmp(a->at, b->at, a->length) == 0;
+}
+
+bool c_is_use(const struct c_text *text, size_t at, const struct c_token *name) {
+    if (at == 0 || !c_is_same(&text->tokens[at], name))
+        return false;
+    const struct c_token *before = &text->tokens[at - 1];
+    return !c_is(before, ".") && !c_is(before, "->") && !c_is(before, "struct");
+}
+
+size_t c_after_brackets(const struct c_text *text, size_t at) {
+    int depth = 0;
+    do {
+        depth += c_is_opener(&text->tokens[at]) - c_is_closer(&text->tokens[at]);
+        at++;
+    } while (at < text->count && depth > 0);
+    return at;
+}
+
+void c_erase(struct c_text *text, size_t first, size_t end) {
+    memmove(text->tokens + first, text->tokens + end, (text->count - end) * sizeof *text->tokens);
+    text->count -= end - first;
+}
+
 /* ---- Scanning ---- */
 
 static bool is_word(char c) {
@@ -127,6 +153,8 @@ bool c_text_tidy(struct text *text, size_t from, struct error *error) {
     struct text tidy = {0};
     bool done = c_text_scan(text->data + from, &tokens);
     if (done) {
+        c_text_fold(&tokens);
+        c_text_flatten(&tokens);
         c_text_fold(&tokens);
         done = c_text_prune(&tokens) && c_text_lay_out(&tokens, &tidy);
     }

@@ -1,5 +1,5 @@
-/* The C text that templates expand to, as tokens.  Constants are folded, unused functions are
-   removed, and lines are laid out.
+/* The C text that templates expand to, as tokens.  Constants are folded, superfluous loops and
+   blocks are flattened, unused functions are removed, and lines are laid out.
 
    It expects C as the templates write it: spaces around binary operators, none around casts and
    unary operators, and a brace at the end of a line opens a block.
@@ -45,12 +45,22 @@ bool c_text_tidy(struct text *text, size_t from, struct error *error);
  * memory. */
 bool c_text_scan(const char *text, struct c_text *tokens);
 void c_text_fold(struct c_text *tokens);
+void c_text_flatten(struct c_text *tokens);
 bool c_text_prune(struct c_text *tokens);
 bool c_text_lay_out(const struct c_text *tokens, struct text *text);
 
 bool c_is(const struct c_token *token, const char *spelling);
 bool c_is_opener(const struct c_token *token);
 bool c_is_closer(const struct c_token *token);
+
+bool c_is_same(const struct c_token *a, const struct c_token *b); /* words */
+
+/* Whether the token at `at` is the word `name`, and neither a member nor a tag. */
+bool c_is_use(const struct c_text *text, size_t at, const struct c_token *name);
+
+/* Returns the index after the token at `at`, or after the whole bracket if the token opens one. */
+size_t c_after_brackets(const struct c_text *text, size_t at);
+void c_erase(struct c_text *text, size_t first, size_t end);
 
 /* The precedence of a binary operator; 0 for assignments and everything else. */
 int c_binding(const struct c_token *token);

@@ -19,7 +19,7 @@ struct flow_spec {
     int64_t layers_skip[KVMILL_MOST_FLOW_LAYERS];
     kvmill_flow_op ops[KVMILL_FLOW_PROGRAMS][KVMILL_MOST_FLOW_OPS];
     kvmill_flow flow; /* points into this */
-    int step;         /* the step that `kvmill run` runs, as tools/run_flow.c numbers them */
+    int step;         /* the step that `kvmill run` runs, an enum op_flow_step */
 };
 
 /* The flow in the library's form, complete and checked. */

@@ -311,12 +311,7 @@ static bool add_kernel_header(struct output *output, struct error *error) {
     char path[1280];
     struct output_file *file = output_add(output, "kvmill_kernel.h", error);
     snprintf(path, sizeof path, "%s/include/kvmill_kernel.h", data_directory());
-    FILE *stream = file ? fopen(path, "rb") : NULL;
-    if (stream == NULL)
-        return file != NULL && fail_errno(error, "read", path);
-    bool done = text_read(&file->text, stream);
-    fclose(stream);
-    return done || out_of_memory(error);
+    return file != NULL && (text_read_file(&file->text, path) || fail_errno(error, "read", path));
 }
 
 bool pack_files(const struct pack *pack, struct output *output, struct error *error) {

@@ -569,16 +569,14 @@ INLINED int
 set_sizes(struct work *w, int64_t n)
 {
     vi signs = {0};
-    for (int g = 0; g < 1; g++) {
-        vf none = broadcast(0.f);
-        for (int64_t t = 0; t < n; t += LANES) {
-            vf scale = load_f32(w->value_scale[g] + t), x = abs_f32(scale);
-            signs |= (vi)scale;
-            store_f32(w->value_size[g] + t, x);
-            none += x * 0.f;
-        }
-        w->value_nan[g] = sum_of(none);
+    vf none = broadcast(0.f);
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf scale = load_f32(w->value_scale[0] + t), x = abs_f32(scale);
+        signs |= (vi)scale;
+        store_f32(w->value_size[0] + t, x);
+        none += x * 0.f;
     }
+    w->value_nan[0] = sum_of(none);
     return is_any_negative(signs);
 }
 
@@ -606,97 +604,95 @@ score_strip(struct work *w, int64_t r, int64_t t)
     const unsigned char *row_7 = keys_0.first + keys_0.step[7];
     const unsigned char *const row[] = {row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7};
     vf x[4];
-    for (int g = 0; g < 1; g++) {
-        vi s_0_0 = {0};
-        vi s_1_0 = {0};
-        vi s_2_0 = {0};
-        vi s_3_0 = {0};
-        for (int64_t k = g * 8; k < (g + 1) * 8; k += 4) {
-            fetch_key_lines(w, (t / 8 * 2 + k / 4) * 2, 2, 1);
-            fetch_value_lines(w, (t / 8 * 2 + k / 4) * 2, 2, 1);
-            turn(row, k * 4, x);
-            vi k_0_0 = (vi)x[0];
-            vi b_0_0_0 = even_codes(k_0_0);
-            vi a_0_0_0 = w->query[r][k * 2];
-            s_0_0 = add_pairs(s_0_0, a_0_0_0, b_0_0_0);
-            vi a_0_0_1 = w->query[r + 1][k * 2];
-            s_1_0 = add_pairs(s_1_0, a_0_0_1, b_0_0_0);
-            vi a_0_0_2 = w->query[r + 2][k * 2];
-            s_2_0 = add_pairs(s_2_0, a_0_0_2, b_0_0_0);
-            vi a_0_0_3 = w->query[r + 3][k * 2];
-            s_3_0 = add_pairs(s_3_0, a_0_0_3, b_0_0_0);
-            vi b_0_1_0 = odd_codes(k_0_0);
-            vi a_0_1_0 = w->query[r][k * 2 + 1];
-            s_0_0 = add_pairs(s_0_0, a_0_1_0, b_0_1_0);
-            vi a_0_1_1 = w->query[r + 1][k * 2 + 1];
-            s_1_0 = add_pairs(s_1_0, a_0_1_1, b_0_1_0);
-            vi a_0_1_2 = w->query[r + 2][k * 2 + 1];
-            s_2_0 = add_pairs(s_2_0, a_0_1_2, b_0_1_0);
-            vi a_0_1_3 = w->query[r + 3][k * 2 + 1];
-            s_3_0 = add_pairs(s_3_0, a_0_1_3, b_0_1_0);
-            vi k_1_0 = (vi)x[1];
-            vi b_1_0_0 = even_codes(k_1_0);
-            vi a_1_0_0 = w->query[r][(k + 1) * 2];
-            s_0_0 = add_pairs(s_0_0, a_1_0_0, b_1_0_0);
-            vi a_1_0_1 = w->query[r + 1][(k + 1) * 2];
-            s_1_0 = add_pairs(s_1_0, a_1_0_1, b_1_0_0);
-            vi a_1_0_2 = w->query[r + 2][(k + 1) * 2];
-            s_2_0 = add_pairs(s_2_0, a_1_0_2, b_1_0_0);
-            vi a_1_0_3 = w->query[r + 3][(k + 1) * 2];
-            s_3_0 = add_pairs(s_3_0, a_1_0_3, b_1_0_0);
-            vi b_1_1_0 = odd_codes(k_1_0);
-            vi a_1_1_0 = w->query[r][(k + 1) * 2 + 1];
-            s_0_0 = add_pairs(s_0_0, a_1_1_0, b_1_1_0);
-            vi a_1_1_1 = w->query[r + 1][(k + 1) * 2 + 1];
-            s_1_0 = add_pairs(s_1_0, a_1_1_1, b_1_1_0);
-            vi a_1_1_2 = w->query[r + 2][(k + 1) * 2 + 1];
-            s_2_0 = add_pairs(s_2_0, a_1_1_2, b_1_1_0);
-            vi a_1_1_3 = w->query[r + 3][(k + 1) * 2 + 1];
-            s_3_0 = add_pairs(s_3_0, a_1_1_3, b_1_1_0);
-            vi k_2_0 = (vi)x[2];
-            vi b_2_0_0 = even_codes(k_2_0);
-            vi a_2_0_0 = w->query[r][(k + 2) * 2];
-            s_0_0 = add_pairs(s_0_0, a_2_0_0, b_2_0_0);
-            vi a_2_0_1 = w->query[r + 1][(k + 2) * 2];
-            s_1_0 = add_pairs(s_1_0, a_2_0_1, b_2_0_0);
-            vi a_2_0_2 = w->query[r + 2][(k + 2) * 2];
-            s_2_0 = add_pairs(s_2_0, a_2_0_2, b_2_0_0);
-            vi a_2_0_3 = w->query[r + 3][(k + 2) * 2];
-            s_3_0 = add_pairs(s_3_0, a_2_0_3, b_2_0_0);
-            vi b_2_1_0 = odd_codes(k_2_0);
-            vi a_2_1_0 = w->query[r][(k + 2) * 2 + 1];
-            s_0_0 = add_pairs(s_0_0, a_2_1_0, b_2_1_0);
-            vi a_2_1_1 = w->query[r + 1][(k + 2) * 2 + 1];
-            s_1_0 = add_pairs(s_1_0, a_2_1_1, b_2_1_0);
-            vi a_2_1_2 = w->query[r + 2][(k + 2) * 2 + 1];
-            s_2_0 = add_pairs(s_2_0, a_2_1_2, b_2_1_0);
-            vi a_2_1_3 = w->query[r + 3][(k + 2) * 2 + 1];
-            s_3_0 = add_pairs(s_3_0, a_2_1_3, b_2_1_0);
-            vi k_3_0 = (vi)x[3];
-            vi b_3_0_0 = even_codes(k_3_0);
-            vi a_3_0_0 = w->query[r][(k + 3) * 2];
-            s_0_0 = add_pairs(s_0_0, a_3_0_0, b_3_0_0);
-            vi a_3_0_1 = w->query[r + 1][(k + 3) * 2];
-            s_1_0 = add_pairs(s_1_0, a_3_0_1, b_3_0_0);
-            vi a_3_0_2 = w->query[r + 2][(k + 3) * 2];
-            s_2_0 = add_pairs(s_2_0, a_3_0_2, b_3_0_0);
-            vi a_3_0_3 = w->query[r + 3][(k + 3) * 2];
-            s_3_0 = add_pairs(s_3_0, a_3_0_3, b_3_0_0);
-            vi b_3_1_0 = odd_codes(k_3_0);
-            vi a_3_1_0 = w->query[r][(k + 3) * 2 + 1];
-            s_0_0 = add_pairs(s_0_0, a_3_1_0, b_3_1_0);
-            vi a_3_1_1 = w->query[r + 1][(k + 3) * 2 + 1];
-            s_1_0 = add_pairs(s_1_0, a_3_1_1, b_3_1_0);
-            vi a_3_1_2 = w->query[r + 2][(k + 3) * 2 + 1];
-            s_2_0 = add_pairs(s_2_0, a_3_1_2, b_3_1_0);
-            vi a_3_1_3 = w->query[r + 3][(k + 3) * 2 + 1];
-            s_3_0 = add_pairs(s_3_0, a_3_1_3, b_3_1_0);
-        }
-        total[0][0] += __builtin_convertvector(s_0_0, vf) * load_f32(w->key_scale[g] + t);
-        total[1][0] += __builtin_convertvector(s_1_0, vf) * load_f32(w->key_scale[g] + t);
-        total[2][0] += __builtin_convertvector(s_2_0, vf) * load_f32(w->key_scale[g] + t);
-        total[3][0] += __builtin_convertvector(s_3_0, vf) * load_f32(w->key_scale[g] + t);
+    vi s_0_0 = {0};
+    vi s_1_0 = {0};
+    vi s_2_0 = {0};
+    vi s_3_0 = {0};
+    for (int64_t k = 0; k < 8; k += 4) {
+        fetch_key_lines(w, (t / 8 * 2 + k / 4) * 2, 2, 1);
+        fetch_value_lines(w, (t / 8 * 2 + k / 4) * 2, 2, 1);
+        turn(row, k * 4, x);
+        vi k_0_0 = (vi)x[0];
+        vi b_0_0_0 = even_codes(k_0_0);
+        vi a_0_0_0 = w->query[r][k * 2];
+        s_0_0 = add_pairs(s_0_0, a_0_0_0, b_0_0_0);
+        vi a_0_0_1 = w->query[r + 1][k * 2];
+        s_1_0 = add_pairs(s_1_0, a_0_0_1, b_0_0_0);
+        vi a_0_0_2 = w->query[r + 2][k * 2];
+        s_2_0 = add_pairs(s_2_0, a_0_0_2, b_0_0_0);
+        vi a_0_0_3 = w->query[r + 3][k * 2];
+        s_3_0 = add_pairs(s_3_0, a_0_0_3, b_0_0_0);
+        vi b_0_1_0 = odd_codes(k_0_0);
+        vi a_0_1_0 = w->query[r][k * 2 + 1];
+        s_0_0 = add_pairs(s_0_0, a_0_1_0, b_0_1_0);
+        vi a_0_1_1 = w->query[r + 1][k * 2 + 1];
+        s_1_0 = add_pairs(s_1_0, a_0_1_1, b_0_1_0);
+        vi a_0_1_2 = w->query[r + 2][k * 2 + 1];
+        s_2_0 = add_pairs(s_2_0, a_0_1_2, b_0_1_0);
+        vi a_0_1_3 = w->query[r + 3][k * 2 + 1];
+        s_3_0 = add_pairs(s_3_0, a_0_1_3, b_0_1_0);
+        vi k_1_0 = (vi)x[1];
+        vi b_1_0_0 = even_codes(k_1_0);
+        vi a_1_0_0 = w->query[r][(k + 1) * 2];
+        s_0_0 = add_pairs(s_0_0, a_1_0_0, b_1_0_0);
+        vi a_1_0_1 = w->query[r + 1][(k + 1) * 2];
+        s_1_0 = add_pairs(s_1_0, a_1_0_1, b_1_0_0);
+        vi a_1_0_2 = w->query[r + 2][(k + 1) * 2];
+        s_2_0 = add_pairs(s_2_0, a_1_0_2, b_1_0_0);
+        vi a_1_0_3 = w->query[r + 3][(k + 1) * 2];
+        s_3_0 = add_pairs(s_3_0, a_1_0_3, b_1_0_0);
+        vi b_1_1_0 = odd_codes(k_1_0);
+        vi a_1_1_0 = w->query[r][(k + 1) * 2 + 1];
+        s_0_0 = add_pairs(s_0_0, a_1_1_0, b_1_1_0);
+        vi a_1_1_1 = w->query[r + 1][(k + 1) * 2 + 1];
+        s_1_0 = add_pairs(s_1_0, a_1_1_1, b_1_1_0);
+        vi a_1_1_2 = w->query[r + 2][(k + 1) * 2 + 1];
+        s_2_0 = add_pairs(s_2_0, a_1_1_2, b_1_1_0);
+        vi a_1_1_3 = w->query[r + 3][(k + 1) * 2 + 1];
+        s_3_0 = add_pairs(s_3_0, a_1_1_3, b_1_1_0);
+        vi k_2_0 = (vi)x[2];
+        vi b_2_0_0 = even_codes(k_2_0);
+        vi a_2_0_0 = w->query[r][(k + 2) * 2];
+        s_0_0 = add_pairs(s_0_0, a_2_0_0, b_2_0_0);
+        vi a_2_0_1 = w->query[r + 1][(k + 2) * 2];
+        s_1_0 = add_pairs(s_1_0, a_2_0_1, b_2_0_0);
+        vi a_2_0_2 = w->query[r + 2][(k + 2) * 2];
+        s_2_0 = add_pairs(s_2_0, a_2_0_2, b_2_0_0);
+        vi a_2_0_3 = w->query[r + 3][(k + 2) * 2];
+        s_3_0 = add_pairs(s_3_0, a_2_0_3, b_2_0_0);
+        vi b_2_1_0 = odd_codes(k_2_0);
+        vi a_2_1_0 = w->query[r][(k + 2) * 2 + 1];
+        s_0_0 = add_pairs(s_0_0, a_2_1_0, b_2_1_0);
+        vi a_2_1_1 = w->query[r + 1][(k + 2) * 2 + 1];
+        s_1_0 = add_pairs(s_1_0, a_2_1_1, b_2_1_0);
+        vi a_2_1_2 = w->query[r + 2][(k + 2) * 2 + 1];
+        s_2_0 = add_pairs(s_2_0, a_2_1_2, b_2_1_0);
+        vi a_2_1_3 = w->query[r + 3][(k + 2) * 2 + 1];
+        s_3_0 = add_pairs(s_3_0, a_2_1_3, b_2_1_0);
+        vi k_3_0 = (vi)x[3];
+        vi b_3_0_0 = even_codes(k_3_0);
+        vi a_3_0_0 = w->query[r][(k + 3) * 2];
+        s_0_0 = add_pairs(s_0_0, a_3_0_0, b_3_0_0);
+        vi a_3_0_1 = w->query[r + 1][(k + 3) * 2];
+        s_1_0 = add_pairs(s_1_0, a_3_0_1, b_3_0_0);
+        vi a_3_0_2 = w->query[r + 2][(k + 3) * 2];
+        s_2_0 = add_pairs(s_2_0, a_3_0_2, b_3_0_0);
+        vi a_3_0_3 = w->query[r + 3][(k + 3) * 2];
+        s_3_0 = add_pairs(s_3_0, a_3_0_3, b_3_0_0);
+        vi b_3_1_0 = odd_codes(k_3_0);
+        vi a_3_1_0 = w->query[r][(k + 3) * 2 + 1];
+        s_0_0 = add_pairs(s_0_0, a_3_1_0, b_3_1_0);
+        vi a_3_1_1 = w->query[r + 1][(k + 3) * 2 + 1];
+        s_1_0 = add_pairs(s_1_0, a_3_1_1, b_3_1_0);
+        vi a_3_1_2 = w->query[r + 2][(k + 3) * 2 + 1];
+        s_2_0 = add_pairs(s_2_0, a_3_1_2, b_3_1_0);
+        vi a_3_1_3 = w->query[r + 3][(k + 3) * 2 + 1];
+        s_3_0 = add_pairs(s_3_0, a_3_1_3, b_3_1_0);
     }
+    total[0][0] += __builtin_convertvector(s_0_0, vf) * load_f32(w->key_scale[0] + t);
+    total[1][0] += __builtin_convertvector(s_1_0, vf) * load_f32(w->key_scale[0] + t);
+    total[2][0] += __builtin_convertvector(s_2_0, vf) * load_f32(w->key_scale[0] + t);
+    total[3][0] += __builtin_convertvector(s_3_0, vf) * load_f32(w->key_scale[0] + t);
     store_f32(w->score[r] + t, total[0][0] * w->unit[r]);
     store_f32(w->score[r + 1] + t, total[1][0] * w->unit[r + 1]);
     store_f32(w->score[r + 2] + t, total[2][0] * w->unit[r + 2]);
@@ -735,11 +731,9 @@ exponentials(struct work *w, int64_t r, float base, vf top[1][SOFTMAX_ROWS])
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
-        for (int g = 0; g < 1; g++)
-            largest[g] = max_f32(x * load_f32(w->value_size[g] + t), largest[g]);
+        largest[0] = max_f32(x * load_f32(w->value_size[0] + t), largest[0]);
     }
-    for (int g = 0; g < 1; g++)
-        top[g][r % SOFTMAX_ROWS] = largest[g];
+    top[0][r % SOFTMAX_ROWS] = largest[0];
     return total;
 }
 
@@ -763,11 +757,9 @@ INLINED void
 set_units(struct work *w, int64_t r, vf top[1][SOFTMAX_ROWS])
 {
     const float most = 32767.f;
-    for (int g = 0; g < 1; g++) {
-        vf largest = largest_of_each(top[g]);
-        store_f32(w->value_unit[g] + r, largest / most + w->value_nan[g]);
-        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
-    }
+    vf largest = largest_of_each(top[0]);
+    store_f32(w->value_unit[0] + r, largest / most + w->value_nan[0]);
+    store_f32(w->per_value_unit[0] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
 }
 
 /* SOFTMAX_ROWS rows from r on.  They are handled together, so that numbers of which each row has one fill vectors.  */
@@ -810,14 +802,11 @@ set_order(float *sum)
 INLINED void
 split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
 {
-    for (int g = 0; g < 1; g++) {
-        float unit = w->per_value_unit[g][r + i];
-        for (int64_t t = 0; t < n; t += 2 * LANES) {
-            vi low = round_even(load_f32(w->score[r + i] + t) * load_f32(w->value_scale[g] + t) * unit);
-            vi high = round_even(load_f32(w->score[r + i] + t + LANES) * load_f32(w->value_scale[g] + t + LANES) *
-                                 unit);
-            store_words((int32_t *)(void *)&w->weight[i][g][t], packed_words(low, high));
-        }
+    float unit = w->per_value_unit[0][r + i];
+    for (int64_t t = 0; t < n; t += 2 * LANES) {
+        vi low = round_even(load_f32(w->score[r + i] + t) * load_f32(w->value_scale[0] + t) * unit);
+        vi high = round_even(load_f32(w->score[r + i] + t + LANES) * load_f32(w->value_scale[0] + t + LANES) * unit);
+        store_words((int32_t *)(void *)&w->weight[i][0][t], packed_words(low, high));
     }
 }
 

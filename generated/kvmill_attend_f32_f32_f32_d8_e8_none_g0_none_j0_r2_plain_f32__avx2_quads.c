@@ -357,37 +357,35 @@ score_positions(struct work *w, int64_t t)
     const unsigned char *key_6 = keys_4.first + keys_4.step[2];
     const unsigned char *key_7 = keys_4.first + keys_4.step[3];
     const float *query = &w->query[0][0][0];
-    for (int line = 0; line < 1; line++) {
-        fetch_key_lines(w, (t / 8 + line) * 4, 4, 1);
-        fetch_value_lines(w, (t / 8 + line) * 4, 4, 1);
-        for (int d = 0; d < 2; d++) {
-            vf q_0 = load_f32(query);
-            vf k_0 = load_quad((const float *)key_0);
-            s_0_0 += q_0 * k_0;
-            vf k_1 = load_quad((const float *)key_1);
-            s_1_0 += q_0 * k_1;
-            vf k_2 = load_quad((const float *)key_2);
-            s_2_0 += q_0 * k_2;
-            vf k_3 = load_quad((const float *)key_3);
-            s_3_0 += q_0 * k_3;
-            vf k_4 = load_quad((const float *)key_4);
-            s_4_0 += q_0 * k_4;
-            vf k_5 = load_quad((const float *)key_5);
-            s_5_0 += q_0 * k_5;
-            vf k_6 = load_quad((const float *)key_6);
-            s_6_0 += q_0 * k_6;
-            vf k_7 = load_quad((const float *)key_7);
-            s_7_0 += q_0 * k_7;
-            query += LANES;
-            key_0 += 16;
-            key_1 += 16;
-            key_2 += 16;
-            key_3 += 16;
-            key_4 += 16;
-            key_5 += 16;
-            key_6 += 16;
-            key_7 += 16;
-        }
+    fetch_key_lines(w, t / 8 * 4, 4, 1);
+    fetch_value_lines(w, t / 8 * 4, 4, 1);
+    for (int d = 0; d < 2; d++) {
+        vf q_0 = load_f32(query);
+        vf k_0 = load_quad((const float *)key_0);
+        s_0_0 += q_0 * k_0;
+        vf k_1 = load_quad((const float *)key_1);
+        s_1_0 += q_0 * k_1;
+        vf k_2 = load_quad((const float *)key_2);
+        s_2_0 += q_0 * k_2;
+        vf k_3 = load_quad((const float *)key_3);
+        s_3_0 += q_0 * k_3;
+        vf k_4 = load_quad((const float *)key_4);
+        s_4_0 += q_0 * k_4;
+        vf k_5 = load_quad((const float *)key_5);
+        s_5_0 += q_0 * k_5;
+        vf k_6 = load_quad((const float *)key_6);
+        s_6_0 += q_0 * k_6;
+        vf k_7 = load_quad((const float *)key_7);
+        s_7_0 += q_0 * k_7;
+        query += LANES;
+        key_0 += 16;
+        key_1 += 16;
+        key_2 += 16;
+        key_3 += 16;
+        key_4 += 16;
+        key_5 += 16;
+        key_6 += 16;
+        key_7 += 16;
     }
     store_quads(w->score[0] + t, BLOCK, sum_quads(s_0_0, s_1_0, s_2_0, s_3_0));
     store_quads(w->score[0] + t + 4, BLOCK, sum_quads(s_4_0, s_5_0, s_6_0, s_7_0));

@@ -494,9 +494,8 @@ load_key_scales(struct work *w, int64_t n)
         const unsigned char *from = row_of(w->key_run, t);
         memcpy(&raw[0][t], from, 2);
     }
-    for (int g = 0; g < 1; g++)
-        for (int64_t t = 0; t < n; t += LANES)
-            store_f32(w->key_scale[g] + t, load_f16(raw[g] + t));
+    for (int64_t t = 0; t < n; t += LANES)
+        store_f32(w->key_scale[0] + t, load_f16(raw[0] + t));
 }
 
 /* Turn 4 words of LANES rows, from byte `from` on, so that positions are in the lanes.  */
@@ -556,9 +555,8 @@ load_value_scales(struct work *w, int64_t n)
         const unsigned char *from = row_of(w->value_run, t);
         memcpy(&raw[0][t], from, 2);
     }
-    for (int g = 0; g < 1; g++)
-        for (int64_t t = 0; t < n; t += LANES)
-            store_f32(w->value_scale[g] + t, load_f16(raw[g] + t));
+    for (int64_t t = 0; t < n; t += LANES)
+        store_f32(w->value_scale[0] + t, load_f16(raw[0] + t));
 }
 
 /* Set the magnitudes of scales, and value_nan.  Returns whether a scale is negative.  */
@@ -566,16 +564,14 @@ INLINED int
 set_sizes(struct work *w, int64_t n)
 {
     vi signs = {0};
-    for (int g = 0; g < 1; g++) {
-        vf none = broadcast(0.f);
-        for (int64_t t = 0; t < n; t += LANES) {
-            vf scale = load_f32(w->value_scale[g] + t), x = abs_f32(scale);
-            signs |= (vi)scale;
-            store_f32(w->value_size[g] + t, x);
-            none += x * 0.f;
-        }
-        w->value_nan[g] = sum_of(none);
+    vf none = broadcast(0.f);
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf scale = load_f32(w->value_scale[0] + t), x = abs_f32(scale);
+        signs |= (vi)scale;
+        store_f32(w->value_size[0] + t, x);
+        none += x * 0.f;
     }
+    w->value_nan[0] = sum_of(none);
     return is_any_negative(signs);
 }
 
@@ -592,60 +588,58 @@ INLINED void
 score_strip(struct work *w, int64_t r, int64_t t)
 {
     vf total[TILE][2] = {{{0}}};
-    for (int g = 0; g < 1; g++) {
-        vi s_0_0_0 = (vi){0} + w->offset[r][0][g];
-        vi s_0_0_1 = (vi){0} + w->offset[r][1][g];
-        vi s_0_1_0 = (vi){0} + w->offset[r][0][g];
-        vi s_0_1_1 = (vi){0} + w->offset[r][1][g];
-        for (int64_t k = g * 8; k < (g + 1) * 8; k += 4) {
-            fetch_key_lines(w, (t / 32 * 2 + k / 4) * 8, 8, 1);
-            fetch_value_lines(w, (t / 32 * 2 + k / 4) * 8, 8, 1);
-            vi k_0_0 = load_words(&w->key[k][t]);
-            vi k_0_1 = load_words(&w->key[k][t + 16]);
-            vi b_0_0_0 = k_0_0;
-            vi b_0_0_1 = k_0_1;
-            vi a_0_0_0_0 = broadcast_words(w->query[r][0][k]);
-            s_0_0_0 = add_products(s_0_0_0, b_0_0_0, a_0_0_0_0);
-            s_0_1_0 = add_products(s_0_1_0, b_0_0_1, a_0_0_0_0);
-            vi a_0_0_0_1 = broadcast_words(w->query[r][1][k]);
-            s_0_0_1 = add_products(s_0_0_1, b_0_0_0, a_0_0_0_1);
-            s_0_1_1 = add_products(s_0_1_1, b_0_0_1, a_0_0_0_1);
-            vi k_1_0 = load_words(&w->key[k + 1][t]);
-            vi k_1_1 = load_words(&w->key[k + 1][t + 16]);
-            vi b_1_0_0 = k_1_0;
-            vi b_1_0_1 = k_1_1;
-            vi a_1_0_0_0 = broadcast_words(w->query[r][0][k + 1]);
-            s_0_0_0 = add_products(s_0_0_0, b_1_0_0, a_1_0_0_0);
-            s_0_1_0 = add_products(s_0_1_0, b_1_0_1, a_1_0_0_0);
-            vi a_1_0_0_1 = broadcast_words(w->query[r][1][k + 1]);
-            s_0_0_1 = add_products(s_0_0_1, b_1_0_0, a_1_0_0_1);
-            s_0_1_1 = add_products(s_0_1_1, b_1_0_1, a_1_0_0_1);
-            vi k_2_0 = load_words(&w->key[k + 2][t]);
-            vi k_2_1 = load_words(&w->key[k + 2][t + 16]);
-            vi b_2_0_0 = k_2_0;
-            vi b_2_0_1 = k_2_1;
-            vi a_2_0_0_0 = broadcast_words(w->query[r][0][k + 2]);
-            s_0_0_0 = add_products(s_0_0_0, b_2_0_0, a_2_0_0_0);
-            s_0_1_0 = add_products(s_0_1_0, b_2_0_1, a_2_0_0_0);
-            vi a_2_0_0_1 = broadcast_words(w->query[r][1][k + 2]);
-            s_0_0_1 = add_products(s_0_0_1, b_2_0_0, a_2_0_0_1);
-            s_0_1_1 = add_products(s_0_1_1, b_2_0_1, a_2_0_0_1);
-            vi k_3_0 = load_words(&w->key[k + 3][t]);
-            vi k_3_1 = load_words(&w->key[k + 3][t + 16]);
-            vi b_3_0_0 = k_3_0;
-            vi b_3_0_1 = k_3_1;
-            vi a_3_0_0_0 = broadcast_words(w->query[r][0][k + 3]);
-            s_0_0_0 = add_products(s_0_0_0, b_3_0_0, a_3_0_0_0);
-            s_0_1_0 = add_products(s_0_1_0, b_3_0_1, a_3_0_0_0);
-            vi a_3_0_0_1 = broadcast_words(w->query[r][1][k + 3]);
-            s_0_0_1 = add_products(s_0_0_1, b_3_0_0, a_3_0_0_1);
-            s_0_1_1 = add_products(s_0_1_1, b_3_0_1, a_3_0_0_1);
-        }
-        total[0][0] += (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
-            load_f32(w->key_scale[g] + t);
-        total[0][1] += (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
-            load_f32(w->key_scale[g] + t + 16);
+    vi s_0_0_0 = (vi){0} + w->offset[r][0][0];
+    vi s_0_0_1 = (vi){0} + w->offset[r][1][0];
+    vi s_0_1_0 = (vi){0} + w->offset[r][0][0];
+    vi s_0_1_1 = (vi){0} + w->offset[r][1][0];
+    for (int64_t k = 0; k < 8; k += 4) {
+        fetch_key_lines(w, (t / 32 * 2 + k / 4) * 8, 8, 1);
+        fetch_value_lines(w, (t / 32 * 2 + k / 4) * 8, 8, 1);
+        vi k_0_0 = load_words(&w->key[k][t]);
+        vi k_0_1 = load_words(&w->key[k][t + 16]);
+        vi b_0_0_0 = k_0_0;
+        vi b_0_0_1 = k_0_1;
+        vi a_0_0_0_0 = broadcast_words(w->query[r][0][k]);
+        s_0_0_0 = add_products(s_0_0_0, b_0_0_0, a_0_0_0_0);
+        s_0_1_0 = add_products(s_0_1_0, b_0_0_1, a_0_0_0_0);
+        vi a_0_0_0_1 = broadcast_words(w->query[r][1][k]);
+        s_0_0_1 = add_products(s_0_0_1, b_0_0_0, a_0_0_0_1);
+        s_0_1_1 = add_products(s_0_1_1, b_0_0_1, a_0_0_0_1);
+        vi k_1_0 = load_words(&w->key[k + 1][t]);
+        vi k_1_1 = load_words(&w->key[k + 1][t + 16]);
+        vi b_1_0_0 = k_1_0;
+        vi b_1_0_1 = k_1_1;
+        vi a_1_0_0_0 = broadcast_words(w->query[r][0][k + 1]);
+        s_0_0_0 = add_products(s_0_0_0, b_1_0_0, a_1_0_0_0);
+        s_0_1_0 = add_products(s_0_1_0, b_1_0_1, a_1_0_0_0);
+        vi a_1_0_0_1 = broadcast_words(w->query[r][1][k + 1]);
+        s_0_0_1 = add_products(s_0_0_1, b_1_0_0, a_1_0_0_1);
+        s_0_1_1 = add_products(s_0_1_1, b_1_0_1, a_1_0_0_1);
+        vi k_2_0 = load_words(&w->key[k + 2][t]);
+        vi k_2_1 = load_words(&w->key[k + 2][t + 16]);
+        vi b_2_0_0 = k_2_0;
+        vi b_2_0_1 = k_2_1;
+        vi a_2_0_0_0 = broadcast_words(w->query[r][0][k + 2]);
+        s_0_0_0 = add_products(s_0_0_0, b_2_0_0, a_2_0_0_0);
+        s_0_1_0 = add_products(s_0_1_0, b_2_0_1, a_2_0_0_0);
+        vi a_2_0_0_1 = broadcast_words(w->query[r][1][k + 2]);
+        s_0_0_1 = add_products(s_0_0_1, b_2_0_0, a_2_0_0_1);
+        s_0_1_1 = add_products(s_0_1_1, b_2_0_1, a_2_0_0_1);
+        vi k_3_0 = load_words(&w->key[k + 3][t]);
+        vi k_3_1 = load_words(&w->key[k + 3][t + 16]);
+        vi b_3_0_0 = k_3_0;
+        vi b_3_0_1 = k_3_1;
+        vi a_3_0_0_0 = broadcast_words(w->query[r][0][k + 3]);
+        s_0_0_0 = add_products(s_0_0_0, b_3_0_0, a_3_0_0_0);
+        s_0_1_0 = add_products(s_0_1_0, b_3_0_1, a_3_0_0_0);
+        vi a_3_0_0_1 = broadcast_words(w->query[r][1][k + 3]);
+        s_0_0_1 = add_products(s_0_0_1, b_3_0_0, a_3_0_0_1);
+        s_0_1_1 = add_products(s_0_1_1, b_3_0_1, a_3_0_0_1);
     }
+    total[0][0] += (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
+        load_f32(w->key_scale[0] + t);
+    total[0][1] += (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
+        load_f32(w->key_scale[0] + t + 16);
     store_f32(w->score[r] + t, total[0][0] * w->unit[r]);
     store_f32(w->score[r] + t + 16, total[0][1] * w->unit[r]);
 }
@@ -682,11 +676,9 @@ exponentials(struct work *w, int64_t r, float base, vf top[1][SOFTMAX_ROWS])
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
         total += x;
-        for (int g = 0; g < 1; g++)
-            largest[g] = max_f32(x * load_f32(w->value_size[g] + t), largest[g]);
+        largest[0] = max_f32(x * load_f32(w->value_size[0] + t), largest[0]);
     }
-    for (int g = 0; g < 1; g++)
-        top[g][r % SOFTMAX_ROWS] = largest[g];
+    top[0][r % SOFTMAX_ROWS] = largest[0];
     return total;
 }
 
@@ -712,11 +704,9 @@ INLINED void
 set_units(struct work *w, int64_t r, vf top[1][SOFTMAX_ROWS])
 {
     const float most = 65535.f;
-    for (int g = 0; g < 1; g++) {
-        vf largest = largest_of_each(top[g]);
-        store_f32(w->value_unit[g] + r, largest / most + w->value_nan[g]);
-        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
-    }
+    vf largest = largest_of_each(top[0]);
+    store_f32(w->value_unit[0] + r, largest / most + w->value_nan[0]);
+    store_f32(w->per_value_unit[0] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
 }
 
 /* SOFTMAX_ROWS rows from r on.  They are handled together, so that numbers of which each row has one fill vectors.  */
@@ -748,12 +738,10 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
 INLINED void
 split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
 {
-    for (int g = 0; g < 1; g++) {
-        float unit = w->per_value_unit[g][r + i];
-        for (int64_t t = 0; t < n; t += LANES)
-            store_words(&w->weight[i][g][t], turn_bytes(round_even(load_f32(w->score[r + i] + t) *
-                                                                   load_f32(w->value_size[g] + t) * unit)));
-    }
+    float unit = w->per_value_unit[0][r + i];
+    for (int64_t t = 0; t < n; t += LANES)
+        store_words(&w->weight[i][0][t], turn_bytes(round_even(load_f32(w->score[r + i] + t) *
+                                                               load_f32(w->value_size[0] + t) * unit)));
 }
 
 /* Sums of a strip of dims for the rows from r + i on: add weight times value, four positions at a time, as
@@ -802,13 +790,11 @@ accumulate(struct work *w, int64_t r, int64_t n)
     for (int64_t i = 0; i < TILE; i++)
         split_weights(w, r, i, n);
     if (w->has_signs)
-        for (int strip = 0; strip < 1; strip++)
-            for (int64_t i = 0; i < TILE; i += 1)
-                accumulate_strip(w, r, i, strip, n, 1);
+        for (int64_t i = 0; i < TILE; i += 1)
+            accumulate_strip(w, r, i, 0, n, 1);
     else
-        for (int strip = 0; strip < 1; strip++)
-            for (int64_t i = 0; i < TILE; i += 1)
-                accumulate_strip(w, r, i, strip, n, 0);
+        for (int64_t i = 0; i < TILE; i += 1)
+            accumulate_strip(w, r, i, 0, n, 0);
 }
 
 /* The largest magnitude of x, or NaN if x contains one.  */
@@ -846,12 +832,10 @@ set_query(struct work *w, int64_t r, const float *x)
     int8_t digit[2][KEY_DIM];
     w->unit[r] = split_query(x, digit);
     for (int i = 0; i < 2; i++) {
-        for (int g = 0; g < 1; g++) {
-            int32_t total = 0;
-            for (int d = 0; d < KEY_DIM; d++)
-                total += digit[i][g * KEY_DIM + d];
-            w->offset[r][i][g] = -128 * total;
-        }
+        int32_t total = 0;
+        for (int d = 0; d < KEY_DIM; d++)
+            total += digit[i][d];
+        w->offset[r][i][0] = -128 * total;
         memcpy(w->query[r][i], digit[i], KEY_DIM);
     }
 }

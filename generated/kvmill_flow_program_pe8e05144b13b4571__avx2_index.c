@@ -190,33 +190,24 @@ begin_0(const struct kvmill_flow_scores *p)
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-pages_0(const struct kvmill_flow_scores *p)
-{
-    (void)p;
-}
-
-__attribute__((target("avx2,fma,f16c")))
-static void
 begin_1(const struct kvmill_flow_scores *p)
 {
     float *restrict const all_r0 = p->workspace + 640;
     float *restrict const all_r1 = p->workspace + 640 + 4 * p->pages;
     const float minus_0 = hidden_zero();
 
-    {
-        float of_row[4];
-        for (int64_t s = 0; s < p->pages; s++)
-            for (int64_t e = 0; e < 4; e++)
-                all_r1[s * 4 + e] = 0x1.70a3d8p-4f * all_r0[s * 4 + e] + minus_0;
-        largest_over(of_row, all_r1, p->pages, 4);
-        for (int64_t s = 0; s < p->pages; s++)
-            for (int64_t e = 0; e < 4; e++)
-                all_r1[s * 4 + e] = exponential(all_r1[s * 4 + e] - of_row[e], minus_0);
-        sum_over(of_row, all_r1, p->pages, 4, minus_0);
-        for (int64_t s = 0; s < p->pages; s++)
-            for (int64_t e = 0; e < 4; e++)
-                all_r1[s * 4 + e] = all_r1[s * 4 + e] / of_row[e];
-    }
+    float of_row[4];
+    for (int64_t s = 0; s < p->pages; s++)
+        for (int64_t e = 0; e < 4; e++)
+            all_r1[s * 4 + e] = 0x1.70a3d8p-4f * all_r0[s * 4 + e] + minus_0;
+    largest_over(of_row, all_r1, p->pages, 4);
+    for (int64_t s = 0; s < p->pages; s++)
+        for (int64_t e = 0; e < 4; e++)
+            all_r1[s * 4 + e] = exponential(all_r1[s * 4 + e] - of_row[e], minus_0);
+    sum_over(of_row, all_r1, p->pages, 4, minus_0);
+    for (int64_t s = 0; s < p->pages; s++)
+        for (int64_t e = 0; e < 4; e++)
+            all_r1[s * 4 + e] = all_r1[s * 4 + e] / of_row[e];
 }
 
 INLINED void
@@ -226,7 +217,7 @@ page_1(const struct kvmill_flow_scores *p, int64_t s, float minus_0)
     float *restrict const all_r2 = p->workspace + 640 + 8 * p->pages;
     (void)minus_0;
 
-    (all_r2 + s)[0] = largest_across(all_r1 + s * 4, 4);
+    all_r2[s] = largest_across(all_r1 + s * 4, 4);
 }
 
 __attribute__((target("avx2,fma,f16c")))
@@ -240,7 +231,7 @@ pages_1(const struct kvmill_flow_scores *p)
 
 __attribute__((target("avx2,fma,f16c")))
 static void
-save(const struct kvmill_flow_scores *p)
+nothing(const struct kvmill_flow_scores *p)
 {
     (void)p;
 }
@@ -249,7 +240,7 @@ __attribute__((target("avx2,fma,f16c")))
 static void
 kvmill_flow_program_pe8e05144b13b4571__avx2_index_run(const void *problem, int64_t first, int64_t last)
 {
-    static void (*const phases[])(const struct kvmill_flow_scores *p) = {begin_0, pages_0, begin_1, pages_1, save};
+    static void (*const phases[])(const struct kvmill_flow_scores *p) = {begin_0, nothing, begin_1, pages_1, nothing};
     /* The loop nest: phases, and the pages of each; for these step after step, each over its rows and columns.  */
     for (int64_t phase = first; phase < last; phase++)
         phases[phase](problem);

@@ -186,17 +186,15 @@ static struct inside
 inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn)
 {
     struct inside inside = {{0}, {0}, {0}};
-    for (int k = 0; k < 1; k++) {
-        const struct kvmill_scatter_start *s = &p->start[k];
-        inside.turn[k] = s->point < 0 ? 0 : turn[s->point];
-        inside.low[k] = s->low - inside.turn[k];
-        int64_t last = s->high - inside.turn[k] - s->extent;
-        if (s->most != UINT64_MAX) {
-            inside.low[k] = max(inside.low[k], 0);
-            last = min(last, (int64_t)s->most);
-        }
-        inside.count[k] = (uint64_t)max(last - inside.low[k] + 1, 0);
+    const struct kvmill_scatter_start *s = &p->start[0];
+    inside.turn[0] = s->point < 0 ? 0 : turn[s->point];
+    inside.low[0] = s->low - inside.turn[0];
+    int64_t last = s->high - inside.turn[0] - s->extent;
+    if (s->most != UINT64_MAX) {
+        inside.low[0] = max(inside.low[0], 0);
+        last = min(last, (int64_t)s->most);
     }
+    inside.count[0] = (uint64_t)max(last - inside.low[0] + 1, 0);
     return inside;
 }
 
@@ -247,9 +245,8 @@ repeat(const struct kvmill_scatter_windows *p, int depth, struct place at, const
     struct run runs[MOST_RUNS];
     if (loop->index_step != 0 || loop->count < LEAST_TURNS || point->update_step != 4)
         return 0;
-    for (int k = 0; k < 1; k++)
-        if (p->start[k].point == depth)
-            return 0;
+    if (p->start[0].point == depth)
+        return 0;
     int count = find_runs(p, at, inside_at(p, turn), runs);
     if (count > MOST_RUNS || count * LEAST_RUN > point->count)
         return 0;

@@ -127,15 +127,13 @@ partial(const struct kvmill_scatter_windows *p, const struct inside *inside, con
 {
     struct kvmill_scatter_loop loop[KVMILL_MOST_SCATTER_LOOPS];
     memcpy(loop, p->window, (size_t)p->window_loops * sizeof *loop);
-    for (int k = 0; k < 1; k++) {
-        const struct kvmill_scatter_start *s = &p->start[k];
-        int64_t low, high;
-        if (!clip(s, start[k], inside->turn[k], &low, &high))
-            return;
-        to += start[k] * s->result_step;
-        if (s->axis >= 0)
-            cut(&loop[s->axis], low, high, &to, &from);
-    }
+    const struct kvmill_scatter_start *s = &p->start[0];
+    int64_t low, high;
+    if (!clip(s, start[0], inside->turn[0], &low, &high))
+        return;
+    to += start[0] * s->result_step;
+    if (s->axis >= 0)
+        cut(&loop[s->axis], low, high, &to, &from);
     walk(p, loop, p->window_loops, to, from);
 }
 
@@ -194,17 +192,15 @@ static struct inside
 inside_at(const struct kvmill_scatter_windows *p, const int64_t *turn)
 {
     struct inside inside = {{0}, {0}, {0}};
-    for (int k = 0; k < 1; k++) {
-        const struct kvmill_scatter_start *s = &p->start[k];
-        inside.turn[k] = s->point < 0 ? 0 : turn[s->point];
-        inside.low[k] = s->low - inside.turn[k];
-        int64_t last = s->high - inside.turn[k] - s->extent;
-        if (s->most != UINT64_MAX) {
-            inside.low[k] = max(inside.low[k], 0);
-            last = min(last, (int64_t)s->most);
-        }
-        inside.count[k] = (uint64_t)max(last - inside.low[k] + 1, 0);
+    const struct kvmill_scatter_start *s = &p->start[0];
+    inside.turn[0] = s->point < 0 ? 0 : turn[s->point];
+    inside.low[0] = s->low - inside.turn[0];
+    int64_t last = s->high - inside.turn[0] - s->extent;
+    if (s->most != UINT64_MAX) {
+        inside.low[0] = max(inside.low[0], 0);
+        last = min(last, (int64_t)s->most);
     }
+    inside.count[0] = (uint64_t)max(last - inside.low[0] + 1, 0);
     return inside;
 }
 

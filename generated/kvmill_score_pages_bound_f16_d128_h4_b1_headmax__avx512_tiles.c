@@ -117,128 +117,126 @@ add_page(const struct kvmill_score_pages *p, int64_t u, vf sums[][LANES], int la
     at = p->ids[u + OUTER < p->pages ? u + OUTER : p->pages - 1] * p->stride;
     const unsigned char *outer_c = p->field[0] + at;
     const unsigned char *outer_d = p->field[1] + at;
+    vf s_0_0 = broadcast(0.f);
+    vf s_1_0 = broadcast(0.f);
+    vf s_2_0 = broadcast(0.f);
+    vf s_3_0 = broadcast(0.f);
+    __builtin_prefetch(inner_c, 0, 3);
+    __builtin_prefetch(inner_d, 0, 3);
+    __builtin_prefetch(outer_c, 0, 2);
+    __builtin_prefetch(outer_d, 0, 2);
     {
-        vf s_0_0 = broadcast(0.f);
-        vf s_1_0 = broadcast(0.f);
-        vf s_2_0 = broadcast(0.f);
-        vf s_3_0 = broadcast(0.f);
-        __builtin_prefetch(inner_c, 0, 3);
-        __builtin_prefetch(inner_d, 0, 3);
-        __builtin_prefetch(outer_c, 0, 2);
-        __builtin_prefetch(outer_d, 0, 2);
-        {
-            vf c = load_f16(page_c);
-            vf d = load_f16(page_d);
-            vf q_0 = load_f32(query);
-            s_0_0 += max_f32(q_0 * c, q_0 * d);
-            vf q_1 = load_f32(query + 128);
-            s_1_0 += max_f32(q_1 * c, q_1 * d);
-            vf q_2 = load_f32(query + 256);
-            s_2_0 += max_f32(q_2 * c, q_2 * d);
-            vf q_3 = load_f32(query + 384);
-            s_3_0 += max_f32(q_3 * c, q_3 * d);
-        }
-        {
-            vf c = load_f16(page_c + 32);
-            vf d = load_f16(page_d + 32);
-            vf q_0 = load_f32(query + 16);
-            s_0_0 += max_f32(q_0 * c, q_0 * d);
-            vf q_1 = load_f32(query + 144);
-            s_1_0 += max_f32(q_1 * c, q_1 * d);
-            vf q_2 = load_f32(query + 272);
-            s_2_0 += max_f32(q_2 * c, q_2 * d);
-            vf q_3 = load_f32(query + 400);
-            s_3_0 += max_f32(q_3 * c, q_3 * d);
-        }
-        __builtin_prefetch(inner_c + 64, 0, 3);
-        __builtin_prefetch(inner_d + 64, 0, 3);
-        __builtin_prefetch(outer_c + 64, 0, 2);
-        __builtin_prefetch(outer_d + 64, 0, 2);
-        {
-            vf c = load_f16(page_c + 64);
-            vf d = load_f16(page_d + 64);
-            vf q_0 = load_f32(query + 32);
-            s_0_0 += max_f32(q_0 * c, q_0 * d);
-            vf q_1 = load_f32(query + 160);
-            s_1_0 += max_f32(q_1 * c, q_1 * d);
-            vf q_2 = load_f32(query + 288);
-            s_2_0 += max_f32(q_2 * c, q_2 * d);
-            vf q_3 = load_f32(query + 416);
-            s_3_0 += max_f32(q_3 * c, q_3 * d);
-        }
-        {
-            vf c = load_f16(page_c + 96);
-            vf d = load_f16(page_d + 96);
-            vf q_0 = load_f32(query + 48);
-            s_0_0 += max_f32(q_0 * c, q_0 * d);
-            vf q_1 = load_f32(query + 176);
-            s_1_0 += max_f32(q_1 * c, q_1 * d);
-            vf q_2 = load_f32(query + 304);
-            s_2_0 += max_f32(q_2 * c, q_2 * d);
-            vf q_3 = load_f32(query + 432);
-            s_3_0 += max_f32(q_3 * c, q_3 * d);
-        }
-        __builtin_prefetch(inner_c + 128, 0, 3);
-        __builtin_prefetch(inner_d + 128, 0, 3);
-        __builtin_prefetch(outer_c + 128, 0, 2);
-        __builtin_prefetch(outer_d + 128, 0, 2);
-        {
-            vf c = load_f16(page_c + 128);
-            vf d = load_f16(page_d + 128);
-            vf q_0 = load_f32(query + 64);
-            s_0_0 += max_f32(q_0 * c, q_0 * d);
-            vf q_1 = load_f32(query + 192);
-            s_1_0 += max_f32(q_1 * c, q_1 * d);
-            vf q_2 = load_f32(query + 320);
-            s_2_0 += max_f32(q_2 * c, q_2 * d);
-            vf q_3 = load_f32(query + 448);
-            s_3_0 += max_f32(q_3 * c, q_3 * d);
-        }
-        {
-            vf c = load_f16(page_c + 160);
-            vf d = load_f16(page_d + 160);
-            vf q_0 = load_f32(query + 80);
-            s_0_0 += max_f32(q_0 * c, q_0 * d);
-            vf q_1 = load_f32(query + 208);
-            s_1_0 += max_f32(q_1 * c, q_1 * d);
-            vf q_2 = load_f32(query + 336);
-            s_2_0 += max_f32(q_2 * c, q_2 * d);
-            vf q_3 = load_f32(query + 464);
-            s_3_0 += max_f32(q_3 * c, q_3 * d);
-        }
-        __builtin_prefetch(inner_c + 192, 0, 3);
-        __builtin_prefetch(inner_d + 192, 0, 3);
-        __builtin_prefetch(outer_c + 192, 0, 2);
-        __builtin_prefetch(outer_d + 192, 0, 2);
-        {
-            vf c = load_f16(page_c + 192);
-            vf d = load_f16(page_d + 192);
-            vf q_0 = load_f32(query + 96);
-            s_0_0 += max_f32(q_0 * c, q_0 * d);
-            vf q_1 = load_f32(query + 224);
-            s_1_0 += max_f32(q_1 * c, q_1 * d);
-            vf q_2 = load_f32(query + 352);
-            s_2_0 += max_f32(q_2 * c, q_2 * d);
-            vf q_3 = load_f32(query + 480);
-            s_3_0 += max_f32(q_3 * c, q_3 * d);
-        }
-        {
-            vf c = load_f16(page_c + 224);
-            vf d = load_f16(page_d + 224);
-            vf q_0 = load_f32(query + 112);
-            s_0_0 += max_f32(q_0 * c, q_0 * d);
-            vf q_1 = load_f32(query + 240);
-            s_1_0 += max_f32(q_1 * c, q_1 * d);
-            vf q_2 = load_f32(query + 368);
-            s_2_0 += max_f32(q_2 * c, q_2 * d);
-            vf q_3 = load_f32(query + 496);
-            s_3_0 += max_f32(q_3 * c, q_3 * d);
-        }
-        sums[0][lane] = s_0_0;
-        sums[1][lane] = s_1_0;
-        sums[2][lane] = s_2_0;
-        sums[3][lane] = s_3_0;
+        vf c = load_f16(page_c);
+        vf d = load_f16(page_d);
+        vf q_0 = load_f32(query);
+        s_0_0 += max_f32(q_0 * c, q_0 * d);
+        vf q_1 = load_f32(query + 128);
+        s_1_0 += max_f32(q_1 * c, q_1 * d);
+        vf q_2 = load_f32(query + 256);
+        s_2_0 += max_f32(q_2 * c, q_2 * d);
+        vf q_3 = load_f32(query + 384);
+        s_3_0 += max_f32(q_3 * c, q_3 * d);
     }
+    {
+        vf c = load_f16(page_c + 32);
+        vf d = load_f16(page_d + 32);
+        vf q_0 = load_f32(query + 16);
+        s_0_0 += max_f32(q_0 * c, q_0 * d);
+        vf q_1 = load_f32(query + 144);
+        s_1_0 += max_f32(q_1 * c, q_1 * d);
+        vf q_2 = load_f32(query + 272);
+        s_2_0 += max_f32(q_2 * c, q_2 * d);
+        vf q_3 = load_f32(query + 400);
+        s_3_0 += max_f32(q_3 * c, q_3 * d);
+    }
+    __builtin_prefetch(inner_c + 64, 0, 3);
+    __builtin_prefetch(inner_d + 64, 0, 3);
+    __builtin_prefetch(outer_c + 64, 0, 2);
+    __builtin_prefetch(outer_d + 64, 0, 2);
+    {
+        vf c = load_f16(page_c + 64);
+        vf d = load_f16(page_d + 64);
+        vf q_0 = load_f32(query + 32);
+        s_0_0 += max_f32(q_0 * c, q_0 * d);
+        vf q_1 = load_f32(query + 160);
+        s_1_0 += max_f32(q_1 * c, q_1 * d);
+        vf q_2 = load_f32(query + 288);
+        s_2_0 += max_f32(q_2 * c, q_2 * d);
+        vf q_3 = load_f32(query + 416);
+        s_3_0 += max_f32(q_3 * c, q_3 * d);
+    }
+    {
+        vf c = load_f16(page_c + 96);
+        vf d = load_f16(page_d + 96);
+        vf q_0 = load_f32(query + 48);
+        s_0_0 += max_f32(q_0 * c, q_0 * d);
+        vf q_1 = load_f32(query + 176);
+        s_1_0 += max_f32(q_1 * c, q_1 * d);
+        vf q_2 = load_f32(query + 304);
+        s_2_0 += max_f32(q_2 * c, q_2 * d);
+        vf q_3 = load_f32(query + 432);
+        s_3_0 += max_f32(q_3 * c, q_3 * d);
+    }
+    __builtin_prefetch(inner_c + 128, 0, 3);
+    __builtin_prefetch(inner_d + 128, 0, 3);
+    __builtin_prefetch(outer_c + 128, 0, 2);
+    __builtin_prefetch(outer_d + 128, 0, 2);
+    {
+        vf c = load_f16(page_c + 128);
+        vf d = load_f16(page_d + 128);
+        vf q_0 = load_f32(query + 64);
+        s_0_0 += max_f32(q_0 * c, q_0 * d);
+        vf q_1 = load_f32(query + 192);
+        s_1_0 += max_f32(q_1 * c, q_1 * d);
+        vf q_2 = load_f32(query + 320);
+        s_2_0 += max_f32(q_2 * c, q_2 * d);
+        vf q_3 = load_f32(query + 448);
+        s_3_0 += max_f32(q_3 * c, q_3 * d);
+    }
+    {
+        vf c = load_f16(page_c + 160);
+        vf d = load_f16(page_d + 160);
+        vf q_0 = load_f32(query + 80);
+        s_0_0 += max_f32(q_0 * c, q_0 * d);
+        vf q_1 = load_f32(query + 208);
+        s_1_0 += max_f32(q_1 * c, q_1 * d);
+        vf q_2 = load_f32(query + 336);
+        s_2_0 += max_f32(q_2 * c, q_2 * d);
+        vf q_3 = load_f32(query + 464);
+        s_3_0 += max_f32(q_3 * c, q_3 * d);
+    }
+    __builtin_prefetch(inner_c + 192, 0, 3);
+    __builtin_prefetch(inner_d + 192, 0, 3);
+    __builtin_prefetch(outer_c + 192, 0, 2);
+    __builtin_prefetch(outer_d + 192, 0, 2);
+    {
+        vf c = load_f16(page_c + 192);
+        vf d = load_f16(page_d + 192);
+        vf q_0 = load_f32(query + 96);
+        s_0_0 += max_f32(q_0 * c, q_0 * d);
+        vf q_1 = load_f32(query + 224);
+        s_1_0 += max_f32(q_1 * c, q_1 * d);
+        vf q_2 = load_f32(query + 352);
+        s_2_0 += max_f32(q_2 * c, q_2 * d);
+        vf q_3 = load_f32(query + 480);
+        s_3_0 += max_f32(q_3 * c, q_3 * d);
+    }
+    {
+        vf c = load_f16(page_c + 224);
+        vf d = load_f16(page_d + 224);
+        vf q_0 = load_f32(query + 112);
+        s_0_0 += max_f32(q_0 * c, q_0 * d);
+        vf q_1 = load_f32(query + 240);
+        s_1_0 += max_f32(q_1 * c, q_1 * d);
+        vf q_2 = load_f32(query + 368);
+        s_2_0 += max_f32(q_2 * c, q_2 * d);
+        vf q_3 = load_f32(query + 496);
+        s_3_0 += max_f32(q_3 * c, q_3 * d);
+    }
+    sums[0][lane] = s_0_0;
+    sums[1][lane] = s_1_0;
+    sums[2][lane] = s_2_0;
+    sums[3][lane] = s_3_0;
 }
 
 /* Whether all products with float16 are exact: numbers of at most 13 bits, from 2^-64 to 2^64.  */
@@ -285,136 +283,134 @@ add_exactly(const struct kvmill_score_pages *p, int64_t u, const struct parts *q
     at = p->ids[u + OUTER < p->pages ? u + OUTER : p->pages - 1] * p->stride;
     const unsigned char *outer_c = p->field[0] + at;
     const unsigned char *outer_d = p->field[1] + at;
+    vf s_0_0 = broadcast(0.f);
+    vf s_1_0 = broadcast(0.f);
+    vf s_2_0 = broadcast(0.f);
+    vf s_3_0 = broadcast(0.f);
+    __builtin_prefetch(inner_c, 0, 3);
+    __builtin_prefetch(inner_d, 0, 3);
+    __builtin_prefetch(outer_c, 0, 2);
+    __builtin_prefetch(outer_d, 0, 2);
     {
-        vf s_0_0 = broadcast(0.f);
-        vf s_1_0 = broadcast(0.f);
-        vf s_2_0 = broadcast(0.f);
-        vf s_3_0 = broadcast(0.f);
-        __builtin_prefetch(inner_c, 0, 3);
-        __builtin_prefetch(inner_d, 0, 3);
-        __builtin_prefetch(outer_c, 0, 2);
-        __builtin_prefetch(outer_d, 0, 2);
-        {
-            vf c = load_f16(page_c);
-            vf d = load_f16(page_d);
-            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
-            s_0_0 += load_f32(query->above) * high;
-            s_0_0 += load_f32(query->below) * low;
-            s_1_0 += load_f32(query->above + 128) * high;
-            s_1_0 += load_f32(query->below + 128) * low;
-            s_2_0 += load_f32(query->above + 256) * high;
-            s_2_0 += load_f32(query->below + 256) * low;
-            s_3_0 += load_f32(query->above + 384) * high;
-            s_3_0 += load_f32(query->below + 384) * low;
-        }
-        {
-            vf c = load_f16(page_c + 32);
-            vf d = load_f16(page_d + 32);
-            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
-            s_0_0 += load_f32(query->above + 16) * high;
-            s_0_0 += load_f32(query->below + 16) * low;
-            s_1_0 += load_f32(query->above + 144) * high;
-            s_1_0 += load_f32(query->below + 144) * low;
-            s_2_0 += load_f32(query->above + 272) * high;
-            s_2_0 += load_f32(query->below + 272) * low;
-            s_3_0 += load_f32(query->above + 400) * high;
-            s_3_0 += load_f32(query->below + 400) * low;
-        }
-        __builtin_prefetch(inner_c + 64, 0, 3);
-        __builtin_prefetch(inner_d + 64, 0, 3);
-        __builtin_prefetch(outer_c + 64, 0, 2);
-        __builtin_prefetch(outer_d + 64, 0, 2);
-        {
-            vf c = load_f16(page_c + 64);
-            vf d = load_f16(page_d + 64);
-            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
-            s_0_0 += load_f32(query->above + 32) * high;
-            s_0_0 += load_f32(query->below + 32) * low;
-            s_1_0 += load_f32(query->above + 160) * high;
-            s_1_0 += load_f32(query->below + 160) * low;
-            s_2_0 += load_f32(query->above + 288) * high;
-            s_2_0 += load_f32(query->below + 288) * low;
-            s_3_0 += load_f32(query->above + 416) * high;
-            s_3_0 += load_f32(query->below + 416) * low;
-        }
-        {
-            vf c = load_f16(page_c + 96);
-            vf d = load_f16(page_d + 96);
-            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
-            s_0_0 += load_f32(query->above + 48) * high;
-            s_0_0 += load_f32(query->below + 48) * low;
-            s_1_0 += load_f32(query->above + 176) * high;
-            s_1_0 += load_f32(query->below + 176) * low;
-            s_2_0 += load_f32(query->above + 304) * high;
-            s_2_0 += load_f32(query->below + 304) * low;
-            s_3_0 += load_f32(query->above + 432) * high;
-            s_3_0 += load_f32(query->below + 432) * low;
-        }
-        __builtin_prefetch(inner_c + 128, 0, 3);
-        __builtin_prefetch(inner_d + 128, 0, 3);
-        __builtin_prefetch(outer_c + 128, 0, 2);
-        __builtin_prefetch(outer_d + 128, 0, 2);
-        {
-            vf c = load_f16(page_c + 128);
-            vf d = load_f16(page_d + 128);
-            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
-            s_0_0 += load_f32(query->above + 64) * high;
-            s_0_0 += load_f32(query->below + 64) * low;
-            s_1_0 += load_f32(query->above + 192) * high;
-            s_1_0 += load_f32(query->below + 192) * low;
-            s_2_0 += load_f32(query->above + 320) * high;
-            s_2_0 += load_f32(query->below + 320) * low;
-            s_3_0 += load_f32(query->above + 448) * high;
-            s_3_0 += load_f32(query->below + 448) * low;
-        }
-        {
-            vf c = load_f16(page_c + 160);
-            vf d = load_f16(page_d + 160);
-            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
-            s_0_0 += load_f32(query->above + 80) * high;
-            s_0_0 += load_f32(query->below + 80) * low;
-            s_1_0 += load_f32(query->above + 208) * high;
-            s_1_0 += load_f32(query->below + 208) * low;
-            s_2_0 += load_f32(query->above + 336) * high;
-            s_2_0 += load_f32(query->below + 336) * low;
-            s_3_0 += load_f32(query->above + 464) * high;
-            s_3_0 += load_f32(query->below + 464) * low;
-        }
-        __builtin_prefetch(inner_c + 192, 0, 3);
-        __builtin_prefetch(inner_d + 192, 0, 3);
-        __builtin_prefetch(outer_c + 192, 0, 2);
-        __builtin_prefetch(outer_d + 192, 0, 2);
-        {
-            vf c = load_f16(page_c + 192);
-            vf d = load_f16(page_d + 192);
-            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
-            s_0_0 += load_f32(query->above + 96) * high;
-            s_0_0 += load_f32(query->below + 96) * low;
-            s_1_0 += load_f32(query->above + 224) * high;
-            s_1_0 += load_f32(query->below + 224) * low;
-            s_2_0 += load_f32(query->above + 352) * high;
-            s_2_0 += load_f32(query->below + 352) * low;
-            s_3_0 += load_f32(query->above + 480) * high;
-            s_3_0 += load_f32(query->below + 480) * low;
-        }
-        {
-            vf c = load_f16(page_c + 224);
-            vf d = load_f16(page_d + 224);
-            vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
-            s_0_0 += load_f32(query->above + 112) * high;
-            s_0_0 += load_f32(query->below + 112) * low;
-            s_1_0 += load_f32(query->above + 240) * high;
-            s_1_0 += load_f32(query->below + 240) * low;
-            s_2_0 += load_f32(query->above + 368) * high;
-            s_2_0 += load_f32(query->below + 368) * low;
-            s_3_0 += load_f32(query->above + 496) * high;
-            s_3_0 += load_f32(query->below + 496) * low;
-        }
-        sums[0][lane] = s_0_0;
-        sums[1][lane] = s_1_0;
-        sums[2][lane] = s_2_0;
-        sums[3][lane] = s_3_0;
+        vf c = load_f16(page_c);
+        vf d = load_f16(page_d);
+        vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+        s_0_0 += load_f32(query->above) * high;
+        s_0_0 += load_f32(query->below) * low;
+        s_1_0 += load_f32(query->above + 128) * high;
+        s_1_0 += load_f32(query->below + 128) * low;
+        s_2_0 += load_f32(query->above + 256) * high;
+        s_2_0 += load_f32(query->below + 256) * low;
+        s_3_0 += load_f32(query->above + 384) * high;
+        s_3_0 += load_f32(query->below + 384) * low;
     }
+    {
+        vf c = load_f16(page_c + 32);
+        vf d = load_f16(page_d + 32);
+        vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+        s_0_0 += load_f32(query->above + 16) * high;
+        s_0_0 += load_f32(query->below + 16) * low;
+        s_1_0 += load_f32(query->above + 144) * high;
+        s_1_0 += load_f32(query->below + 144) * low;
+        s_2_0 += load_f32(query->above + 272) * high;
+        s_2_0 += load_f32(query->below + 272) * low;
+        s_3_0 += load_f32(query->above + 400) * high;
+        s_3_0 += load_f32(query->below + 400) * low;
+    }
+    __builtin_prefetch(inner_c + 64, 0, 3);
+    __builtin_prefetch(inner_d + 64, 0, 3);
+    __builtin_prefetch(outer_c + 64, 0, 2);
+    __builtin_prefetch(outer_d + 64, 0, 2);
+    {
+        vf c = load_f16(page_c + 64);
+        vf d = load_f16(page_d + 64);
+        vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+        s_0_0 += load_f32(query->above + 32) * high;
+        s_0_0 += load_f32(query->below + 32) * low;
+        s_1_0 += load_f32(query->above + 160) * high;
+        s_1_0 += load_f32(query->below + 160) * low;
+        s_2_0 += load_f32(query->above + 288) * high;
+        s_2_0 += load_f32(query->below + 288) * low;
+        s_3_0 += load_f32(query->above + 416) * high;
+        s_3_0 += load_f32(query->below + 416) * low;
+    }
+    {
+        vf c = load_f16(page_c + 96);
+        vf d = load_f16(page_d + 96);
+        vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+        s_0_0 += load_f32(query->above + 48) * high;
+        s_0_0 += load_f32(query->below + 48) * low;
+        s_1_0 += load_f32(query->above + 176) * high;
+        s_1_0 += load_f32(query->below + 176) * low;
+        s_2_0 += load_f32(query->above + 304) * high;
+        s_2_0 += load_f32(query->below + 304) * low;
+        s_3_0 += load_f32(query->above + 432) * high;
+        s_3_0 += load_f32(query->below + 432) * low;
+    }
+    __builtin_prefetch(inner_c + 128, 0, 3);
+    __builtin_prefetch(inner_d + 128, 0, 3);
+    __builtin_prefetch(outer_c + 128, 0, 2);
+    __builtin_prefetch(outer_d + 128, 0, 2);
+    {
+        vf c = load_f16(page_c + 128);
+        vf d = load_f16(page_d + 128);
+        vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+        s_0_0 += load_f32(query->above + 64) * high;
+        s_0_0 += load_f32(query->below + 64) * low;
+        s_1_0 += load_f32(query->above + 192) * high;
+        s_1_0 += load_f32(query->below + 192) * low;
+        s_2_0 += load_f32(query->above + 320) * high;
+        s_2_0 += load_f32(query->below + 320) * low;
+        s_3_0 += load_f32(query->above + 448) * high;
+        s_3_0 += load_f32(query->below + 448) * low;
+    }
+    {
+        vf c = load_f16(page_c + 160);
+        vf d = load_f16(page_d + 160);
+        vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+        s_0_0 += load_f32(query->above + 80) * high;
+        s_0_0 += load_f32(query->below + 80) * low;
+        s_1_0 += load_f32(query->above + 208) * high;
+        s_1_0 += load_f32(query->below + 208) * low;
+        s_2_0 += load_f32(query->above + 336) * high;
+        s_2_0 += load_f32(query->below + 336) * low;
+        s_3_0 += load_f32(query->above + 464) * high;
+        s_3_0 += load_f32(query->below + 464) * low;
+    }
+    __builtin_prefetch(inner_c + 192, 0, 3);
+    __builtin_prefetch(inner_d + 192, 0, 3);
+    __builtin_prefetch(outer_c + 192, 0, 2);
+    __builtin_prefetch(outer_d + 192, 0, 2);
+    {
+        vf c = load_f16(page_c + 192);
+        vf d = load_f16(page_d + 192);
+        vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+        s_0_0 += load_f32(query->above + 96) * high;
+        s_0_0 += load_f32(query->below + 96) * low;
+        s_1_0 += load_f32(query->above + 224) * high;
+        s_1_0 += load_f32(query->below + 224) * low;
+        s_2_0 += load_f32(query->above + 352) * high;
+        s_2_0 += load_f32(query->below + 352) * low;
+        s_3_0 += load_f32(query->above + 480) * high;
+        s_3_0 += load_f32(query->below + 480) * low;
+    }
+    {
+        vf c = load_f16(page_c + 224);
+        vf d = load_f16(page_d + 224);
+        vf high = max_f32(c, d), low = min_f32(d, c); /* each NaN is in one of them */
+        s_0_0 += load_f32(query->above + 112) * high;
+        s_0_0 += load_f32(query->below + 112) * low;
+        s_1_0 += load_f32(query->above + 240) * high;
+        s_1_0 += load_f32(query->below + 240) * low;
+        s_2_0 += load_f32(query->above + 368) * high;
+        s_2_0 += load_f32(query->below + 368) * low;
+        s_3_0 += load_f32(query->above + 496) * high;
+        s_3_0 += load_f32(query->below + 496) * low;
+    }
+    sums[0][lane] = s_0_0;
+    sums[1][lane] = s_1_0;
+    sums[2][lane] = s_2_0;
+    sums[3][lane] = s_3_0;
     vf some = sums[0][lane];
     return lanes_from((vi)abs_f32(some), broadcast_words(0x7f800000)) == 0;
 }

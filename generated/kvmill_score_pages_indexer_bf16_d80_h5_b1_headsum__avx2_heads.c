@@ -252,11 +252,9 @@ add_1_heads(const struct kvmill_score_pages *p, int head, const float (*keys)[RO
             sums[1][0][lane + 1] = s_0_1;
         }
     }
-    for (int h = 0; h < 1; h++) {
-        for (int lane = 0; lane < LANES; lane++)
-            x[lane] = sums[0][h][lane] + sums[1][h][lane];
-        fold_head(p, head + h, sum_lanes(x), folded);
-    }
+    for (int lane = 0; lane < LANES; lane++)
+        x[lane] = sums[0][0][lane] + sums[1][0][lane];
+    fold_head(p, head, sum_lanes(x), folded);
 }
 
 /* Compute the scores of the first `count` keys of a block.  */

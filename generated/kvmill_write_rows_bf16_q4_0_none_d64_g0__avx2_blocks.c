@@ -104,8 +104,8 @@ starts_negative_u16(const void *from, int32_t magnitude)
     {
         __m256i x = _mm256_loadu_si256((const __m256i *)((const char *)from));
         __m256i magnitudes = _mm256_and_si256(x, _mm256_set1_epi16(0x7fff));
-        equal |= (uint32_t)signs_16(_mm256_cmpeq_epi16(magnitudes, _mm256_set1_epi16((int16_t)magnitude))) << 0;
-        negative |= (uint32_t)signs_16(x) << 0;
+        equal |= (uint32_t)signs_16(_mm256_cmpeq_epi16(magnitudes, _mm256_set1_epi16((int16_t)magnitude)));
+        negative |= (uint32_t)signs_16(x);
     }
     {
         __m256i x = _mm256_loadu_si256((const __m256i *)((const char *)from + 32));
@@ -318,60 +318,58 @@ stream_batch(struct row *row, int count, int64_t ahead)
     int wild = 0;
     /* Compute the scales.  */
     for (int r = 0; r < count; r += 4) {
-        {
-            vi lowest0 = fold_u16(larger_u16(bits_u16(row[r].from), bits_u16(row[r].from + 32)),
-                                  larger_u16(bits_u16(row[r].from + 64), bits_u16(row[r].from + 96)));
-            vi lowest1 = fold_u16(larger_u16(bits_u16(row[r + 1].from), bits_u16(row[r + 1].from + 32)),
-                                  larger_u16(bits_u16(row[r + 1].from + 64), bits_u16(row[r + 1].from + 96)));
-            vi lowest2 = fold_u16(larger_u16(bits_u16(row[r + 2].from), bits_u16(row[r + 2].from + 32)),
-                                  larger_u16(bits_u16(row[r + 2].from + 64), bits_u16(row[r + 2].from + 96)));
-            vi lowest3 = fold_u16(larger_u16(bits_u16(row[r + 3].from), bits_u16(row[r + 3].from + 32)),
-                                  larger_u16(bits_u16(row[r + 3].from + 64), bits_u16(row[r + 3].from + 96)));
-            vi lowest = largest_u16(lowest0, lowest1, lowest2, lowest3);
-            vi highest0 = fold_u16(larger_u16(flipped_u16(row[r].from), flipped_u16(row[r].from + 32)),
-                                   larger_u16(flipped_u16(row[r].from + 64), flipped_u16(row[r].from + 96)));
-            vi highest1 = fold_u16(larger_u16(flipped_u16(row[r + 1].from), flipped_u16(row[r + 1].from + 32)),
-                                   larger_u16(flipped_u16(row[r + 1].from + 64), flipped_u16(row[r + 1].from + 96)));
-            vi highest2 = fold_u16(larger_u16(flipped_u16(row[r + 2].from), flipped_u16(row[r + 2].from + 32)),
-                                   larger_u16(flipped_u16(row[r + 2].from + 64), flipped_u16(row[r + 2].from + 96)));
-            vi highest3 = fold_u16(larger_u16(flipped_u16(row[r + 3].from), flipped_u16(row[r + 3].from + 32)),
-                                   larger_u16(flipped_u16(row[r + 3].from + 64), flipped_u16(row[r + 3].from + 96)));
-            vi highest = largest_u16(highest0, highest1, highest2, highest3);
-            const uint32_t sign_bit = (uint32_t)1 << 15;
-            vi low = (vi)((vu)lowest - sign_bit), high = (vi)((vu)highest - sign_bit);
-            vi peak = (vi)choose(low > high, (vf)low, (vf)high);
-            vi is_negative = low > high;
-            vi tied = (low == high) & (peak > 0);
-            if (is_any_negative(tied)) {
-                uint32_t negative = 0;
-                int32_t magnitude[8];
-                store_words(magnitude, peak & tied);
-                if (magnitude[0] != 0)
-                    negative |= starts_negative_u16(row[r].from, magnitude[0]) << 0;
-                if (magnitude[1] != 0)
-                    negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
-                if (magnitude[2] != 0)
-                    negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
-                if (magnitude[3] != 0)
-                    negative |= starts_negative_u16(row[r + 1].from + 64, magnitude[3]) << 3;
-                if (magnitude[4] != 0)
-                    negative |= starts_negative_u16(row[r + 2].from, magnitude[4]) << 4;
-                if (magnitude[5] != 0)
-                    negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
-                if (magnitude[6] != 0)
-                    negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
-                if (magnitude[7] != 0)
-                    negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
-                is_negative |= in_lanes(negative);
-            }
-            vi sign = (~is_negative | (peak == 0)) & INT32_MIN;
-            vf s = (vf)((vi)value_bf16(peak) ^ sign) / 8.0f;
-            vf inverse = choose(s == 0.f, s, 1.0f / s);
-            store_kept(scale + 2 * r, s);
-            store_kept(inverses + 2 * r, inverse);
-            store_f16(halves + 2 * (2 * r), s);
-            wild |= any_from(peak, 0x7f80) | any_from((vi)abs_f32(inverse), 0x7f800000);
+        vi lowest0 = fold_u16(larger_u16(bits_u16(row[r].from), bits_u16(row[r].from + 32)),
+                              larger_u16(bits_u16(row[r].from + 64), bits_u16(row[r].from + 96)));
+        vi lowest1 = fold_u16(larger_u16(bits_u16(row[r + 1].from), bits_u16(row[r + 1].from + 32)),
+                              larger_u16(bits_u16(row[r + 1].from + 64), bits_u16(row[r + 1].from + 96)));
+        vi lowest2 = fold_u16(larger_u16(bits_u16(row[r + 2].from), bits_u16(row[r + 2].from + 32)),
+                              larger_u16(bits_u16(row[r + 2].from + 64), bits_u16(row[r + 2].from + 96)));
+        vi lowest3 = fold_u16(larger_u16(bits_u16(row[r + 3].from), bits_u16(row[r + 3].from + 32)),
+                              larger_u16(bits_u16(row[r + 3].from + 64), bits_u16(row[r + 3].from + 96)));
+        vi lowest = largest_u16(lowest0, lowest1, lowest2, lowest3);
+        vi highest0 = fold_u16(larger_u16(flipped_u16(row[r].from), flipped_u16(row[r].from + 32)),
+                               larger_u16(flipped_u16(row[r].from + 64), flipped_u16(row[r].from + 96)));
+        vi highest1 = fold_u16(larger_u16(flipped_u16(row[r + 1].from), flipped_u16(row[r + 1].from + 32)),
+                               larger_u16(flipped_u16(row[r + 1].from + 64), flipped_u16(row[r + 1].from + 96)));
+        vi highest2 = fold_u16(larger_u16(flipped_u16(row[r + 2].from), flipped_u16(row[r + 2].from + 32)),
+                               larger_u16(flipped_u16(row[r + 2].from + 64), flipped_u16(row[r + 2].from + 96)));
+        vi highest3 = fold_u16(larger_u16(flipped_u16(row[r + 3].from), flipped_u16(row[r + 3].from + 32)),
+                               larger_u16(flipped_u16(row[r + 3].from + 64), flipped_u16(row[r + 3].from + 96)));
+        vi highest = largest_u16(highest0, highest1, highest2, highest3);
+        const uint32_t sign_bit = (uint32_t)1 << 15;
+        vi low = (vi)((vu)lowest - sign_bit), high = (vi)((vu)highest - sign_bit);
+        vi peak = (vi)choose(low > high, (vf)low, (vf)high);
+        vi is_negative = low > high;
+        vi tied = (low == high) & (peak > 0);
+        if (is_any_negative(tied)) {
+            uint32_t negative = 0;
+            int32_t magnitude[8];
+            store_words(magnitude, peak & tied);
+            if (magnitude[0] != 0)
+                negative |= starts_negative_u16(row[r].from, magnitude[0]);
+            if (magnitude[1] != 0)
+                negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
+            if (magnitude[2] != 0)
+                negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
+            if (magnitude[3] != 0)
+                negative |= starts_negative_u16(row[r + 1].from + 64, magnitude[3]) << 3;
+            if (magnitude[4] != 0)
+                negative |= starts_negative_u16(row[r + 2].from, magnitude[4]) << 4;
+            if (magnitude[5] != 0)
+                negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
+            if (magnitude[6] != 0)
+                negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
+            if (magnitude[7] != 0)
+                negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
+            is_negative |= in_lanes(negative);
         }
+        vi sign = (~is_negative | (peak == 0)) & INT32_MIN;
+        vf s = (vf)((vi)value_bf16(peak) ^ sign) / 8.0f;
+        vf inverse = choose(s == 0.f, s, 1.0f / s);
+        store_kept(scale + 2 * r, s);
+        store_kept(inverses + 2 * r, inverse);
+        store_f16(halves + 4 * r, s);
+        wild |= any_from(peak, 0x7f80) | any_from((vi)abs_f32(inverse), 0x7f800000);
     }
     /* Compute the codes.  */
     for (int r = 0; r < count; r++) {
@@ -383,28 +381,24 @@ stream_batch(struct row *row, int count, int64_t ahead)
         for (int b = 0; b < 2; b++)
             memcpy(to + b * 18, half + 2 * b, 2);
         {
-            {
-                vi low = at_most(truncate(multiply(load_bf16(from), broadcast(inverse[0])) + 8.5f), 15);
-                vi high = at_most(truncate(multiply(load_bf16(from + 32), broadcast(inverse[0])) + 8.5f), 15);
-                store_low_bytes(to + 2, low | high << 4);
-            }
-            {
-                vi low = at_most(truncate(multiply(load_bf16(from + 16), broadcast(inverse[0])) + 8.5f), 15);
-                vi high = at_most(truncate(multiply(load_bf16(from + 48), broadcast(inverse[0])) + 8.5f), 15);
-                store_low_bytes(to + 10, low | high << 4);
-            }
+            vi low = at_most(truncate(multiply(load_bf16(from), broadcast(inverse[0])) + 8.5f), 15);
+            vi high = at_most(truncate(multiply(load_bf16(from + 32), broadcast(inverse[0])) + 8.5f), 15);
+            store_low_bytes(to + 2, low | high << 4);
         }
         {
-            {
-                vi low = at_most(truncate(multiply(load_bf16(from + 64), broadcast(inverse[1])) + 8.5f), 15);
-                vi high = at_most(truncate(multiply(load_bf16(from + 96), broadcast(inverse[1])) + 8.5f), 15);
-                store_low_bytes(to + 20, low | high << 4);
-            }
-            {
-                vi low = at_most(truncate(multiply(load_bf16(from + 80), broadcast(inverse[1])) + 8.5f), 15);
-                vi high = at_most(truncate(multiply(load_bf16(from + 112), broadcast(inverse[1])) + 8.5f), 15);
-                store_low_bytes(to + 28, low | high << 4);
-            }
+            vi low = at_most(truncate(multiply(load_bf16(from + 16), broadcast(inverse[0])) + 8.5f), 15);
+            vi high = at_most(truncate(multiply(load_bf16(from + 48), broadcast(inverse[0])) + 8.5f), 15);
+            store_low_bytes(to + 10, low | high << 4);
+        }
+        {
+            vi low = at_most(truncate(multiply(load_bf16(from + 64), broadcast(inverse[1])) + 8.5f), 15);
+            vi high = at_most(truncate(multiply(load_bf16(from + 96), broadcast(inverse[1])) + 8.5f), 15);
+            store_low_bytes(to + 20, low | high << 4);
+        }
+        {
+            vi low = at_most(truncate(multiply(load_bf16(from + 80), broadcast(inverse[1])) + 8.5f), 15);
+            vi high = at_most(truncate(multiply(load_bf16(from + 112), broadcast(inverse[1])) + 8.5f), 15);
+            store_low_bytes(to + 28, low | high << 4);
         }
         if (wild)
             mend_blocks(row[r].from, scale + 2 * r, inverse, to);
@@ -488,60 +482,58 @@ store_batch(struct row *row, int count, int64_t ahead)
     int wild = 0;
     /* Compute the scales.  */
     for (int r = 0; r < count; r += 4) {
-        {
-            vi lowest0 = fold_u16(larger_u16(bits_u16(row[r].from), bits_u16(row[r].from + 32)),
-                                  larger_u16(bits_u16(row[r].from + 64), bits_u16(row[r].from + 96)));
-            vi lowest1 = fold_u16(larger_u16(bits_u16(row[r + 1].from), bits_u16(row[r + 1].from + 32)),
-                                  larger_u16(bits_u16(row[r + 1].from + 64), bits_u16(row[r + 1].from + 96)));
-            vi lowest2 = fold_u16(larger_u16(bits_u16(row[r + 2].from), bits_u16(row[r + 2].from + 32)),
-                                  larger_u16(bits_u16(row[r + 2].from + 64), bits_u16(row[r + 2].from + 96)));
-            vi lowest3 = fold_u16(larger_u16(bits_u16(row[r + 3].from), bits_u16(row[r + 3].from + 32)),
-                                  larger_u16(bits_u16(row[r + 3].from + 64), bits_u16(row[r + 3].from + 96)));
-            vi lowest = largest_u16(lowest0, lowest1, lowest2, lowest3);
-            vi highest0 = fold_u16(larger_u16(flipped_u16(row[r].from), flipped_u16(row[r].from + 32)),
-                                   larger_u16(flipped_u16(row[r].from + 64), flipped_u16(row[r].from + 96)));
-            vi highest1 = fold_u16(larger_u16(flipped_u16(row[r + 1].from), flipped_u16(row[r + 1].from + 32)),
-                                   larger_u16(flipped_u16(row[r + 1].from + 64), flipped_u16(row[r + 1].from + 96)));
-            vi highest2 = fold_u16(larger_u16(flipped_u16(row[r + 2].from), flipped_u16(row[r + 2].from + 32)),
-                                   larger_u16(flipped_u16(row[r + 2].from + 64), flipped_u16(row[r + 2].from + 96)));
-            vi highest3 = fold_u16(larger_u16(flipped_u16(row[r + 3].from), flipped_u16(row[r + 3].from + 32)),
-                                   larger_u16(flipped_u16(row[r + 3].from + 64), flipped_u16(row[r + 3].from + 96)));
-            vi highest = largest_u16(highest0, highest1, highest2, highest3);
-            const uint32_t sign_bit = (uint32_t)1 << 15;
-            vi low = (vi)((vu)lowest - sign_bit), high = (vi)((vu)highest - sign_bit);
-            vi peak = (vi)choose(low > high, (vf)low, (vf)high);
-            vi is_negative = low > high;
-            vi tied = (low == high) & (peak > 0);
-            if (is_any_negative(tied)) {
-                uint32_t negative = 0;
-                int32_t magnitude[8];
-                store_words(magnitude, peak & tied);
-                if (magnitude[0] != 0)
-                    negative |= starts_negative_u16(row[r].from, magnitude[0]) << 0;
-                if (magnitude[1] != 0)
-                    negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
-                if (magnitude[2] != 0)
-                    negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
-                if (magnitude[3] != 0)
-                    negative |= starts_negative_u16(row[r + 1].from + 64, magnitude[3]) << 3;
-                if (magnitude[4] != 0)
-                    negative |= starts_negative_u16(row[r + 2].from, magnitude[4]) << 4;
-                if (magnitude[5] != 0)
-                    negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
-                if (magnitude[6] != 0)
-                    negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
-                if (magnitude[7] != 0)
-                    negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
-                is_negative |= in_lanes(negative);
-            }
-            vi sign = (~is_negative | (peak == 0)) & INT32_MIN;
-            vf s = (vf)((vi)value_bf16(peak) ^ sign) / 8.0f;
-            vf inverse = choose(s == 0.f, s, 1.0f / s);
-            store_kept(scale + 2 * r, s);
-            store_kept(inverses + 2 * r, inverse);
-            store_f16(halves + 2 * (2 * r), s);
-            wild |= any_from(peak, 0x7f80) | any_from((vi)abs_f32(inverse), 0x7f800000);
+        vi lowest0 = fold_u16(larger_u16(bits_u16(row[r].from), bits_u16(row[r].from + 32)),
+                              larger_u16(bits_u16(row[r].from + 64), bits_u16(row[r].from + 96)));
+        vi lowest1 = fold_u16(larger_u16(bits_u16(row[r + 1].from), bits_u16(row[r + 1].from + 32)),
+                              larger_u16(bits_u16(row[r + 1].from + 64), bits_u16(row[r + 1].from + 96)));
+        vi lowest2 = fold_u16(larger_u16(bits_u16(row[r + 2].from), bits_u16(row[r + 2].from + 32)),
+                              larger_u16(bits_u16(row[r + 2].from + 64), bits_u16(row[r + 2].from + 96)));
+        vi lowest3 = fold_u16(larger_u16(bits_u16(row[r + 3].from), bits_u16(row[r + 3].from + 32)),
+                              larger_u16(bits_u16(row[r + 3].from + 64), bits_u16(row[r + 3].from + 96)));
+        vi lowest = largest_u16(lowest0, lowest1, lowest2, lowest3);
+        vi highest0 = fold_u16(larger_u16(flipped_u16(row[r].from), flipped_u16(row[r].from + 32)),
+                               larger_u16(flipped_u16(row[r].from + 64), flipped_u16(row[r].from + 96)));
+        vi highest1 = fold_u16(larger_u16(flipped_u16(row[r + 1].from), flipped_u16(row[r + 1].from + 32)),
+                               larger_u16(flipped_u16(row[r + 1].from + 64), flipped_u16(row[r + 1].from + 96)));
+        vi highest2 = fold_u16(larger_u16(flipped_u16(row[r + 2].from), flipped_u16(row[r + 2].from + 32)),
+                               larger_u16(flipped_u16(row[r + 2].from + 64), flipped_u16(row[r + 2].from + 96)));
+        vi highest3 = fold_u16(larger_u16(flipped_u16(row[r + 3].from), flipped_u16(row[r + 3].from + 32)),
+                               larger_u16(flipped_u16(row[r + 3].from + 64), flipped_u16(row[r + 3].from + 96)));
+        vi highest = largest_u16(highest0, highest1, highest2, highest3);
+        const uint32_t sign_bit = (uint32_t)1 << 15;
+        vi low = (vi)((vu)lowest - sign_bit), high = (vi)((vu)highest - sign_bit);
+        vi peak = (vi)choose(low > high, (vf)low, (vf)high);
+        vi is_negative = low > high;
+        vi tied = (low == high) & (peak > 0);
+        if (is_any_negative(tied)) {
+            uint32_t negative = 0;
+            int32_t magnitude[8];
+            store_words(magnitude, peak & tied);
+            if (magnitude[0] != 0)
+                negative |= starts_negative_u16(row[r].from, magnitude[0]);
+            if (magnitude[1] != 0)
+                negative |= starts_negative_u16(row[r].from + 64, magnitude[1]) << 1;
+            if (magnitude[2] != 0)
+                negative |= starts_negative_u16(row[r + 1].from, magnitude[2]) << 2;
+            if (magnitude[3] != 0)
+                negative |= starts_negative_u16(row[r + 1].from + 64, magnitude[3]) << 3;
+            if (magnitude[4] != 0)
+                negative |= starts_negative_u16(row[r + 2].from, magnitude[4]) << 4;
+            if (magnitude[5] != 0)
+                negative |= starts_negative_u16(row[r + 2].from + 64, magnitude[5]) << 5;
+            if (magnitude[6] != 0)
+                negative |= starts_negative_u16(row[r + 3].from, magnitude[6]) << 6;
+            if (magnitude[7] != 0)
+                negative |= starts_negative_u16(row[r + 3].from + 64, magnitude[7]) << 7;
+            is_negative |= in_lanes(negative);
         }
+        vi sign = (~is_negative | (peak == 0)) & INT32_MIN;
+        vf s = (vf)((vi)value_bf16(peak) ^ sign) / 8.0f;
+        vf inverse = choose(s == 0.f, s, 1.0f / s);
+        store_kept(scale + 2 * r, s);
+        store_kept(inverses + 2 * r, inverse);
+        store_f16(halves + 4 * r, s);
+        wild |= any_from(peak, 0x7f80) | any_from((vi)abs_f32(inverse), 0x7f800000);
     }
     /* Compute the codes.  */
     for (int r = 0; r < count; r++) {
@@ -553,28 +545,24 @@ store_batch(struct row *row, int count, int64_t ahead)
         for (int b = 0; b < 2; b++)
             memcpy(to + b * 18, half + 2 * b, 2);
         {
-            {
-                vi low = at_most(truncate(multiply(load_bf16(from), broadcast(inverse[0])) + 8.5f), 15);
-                vi high = at_most(truncate(multiply(load_bf16(from + 32), broadcast(inverse[0])) + 8.5f), 15);
-                store_low_bytes(to + 2, low | high << 4);
-            }
-            {
-                vi low = at_most(truncate(multiply(load_bf16(from + 16), broadcast(inverse[0])) + 8.5f), 15);
-                vi high = at_most(truncate(multiply(load_bf16(from + 48), broadcast(inverse[0])) + 8.5f), 15);
-                store_low_bytes(to + 10, low | high << 4);
-            }
+            vi low = at_most(truncate(multiply(load_bf16(from), broadcast(inverse[0])) + 8.5f), 15);
+            vi high = at_most(truncate(multiply(load_bf16(from + 32), broadcast(inverse[0])) + 8.5f), 15);
+            store_low_bytes(to + 2, low | high << 4);
         }
         {
-            {
-                vi low = at_most(truncate(multiply(load_bf16(from + 64), broadcast(inverse[1])) + 8.5f), 15);
-                vi high = at_most(truncate(multiply(load_bf16(from + 96), broadcast(inverse[1])) + 8.5f), 15);
-                store_low_bytes(to + 20, low | high << 4);
-            }
-            {
-                vi low = at_most(truncate(multiply(load_bf16(from + 80), broadcast(inverse[1])) + 8.5f), 15);
-                vi high = at_most(truncate(multiply(load_bf16(from + 112), broadcast(inverse[1])) + 8.5f), 15);
-                store_low_bytes(to + 28, low | high << 4);
-            }
+            vi low = at_most(truncate(multiply(load_bf16(from + 16), broadcast(inverse[0])) + 8.5f), 15);
+            vi high = at_most(truncate(multiply(load_bf16(from + 48), broadcast(inverse[0])) + 8.5f), 15);
+            store_low_bytes(to + 10, low | high << 4);
+        }
+        {
+            vi low = at_most(truncate(multiply(load_bf16(from + 64), broadcast(inverse[1])) + 8.5f), 15);
+            vi high = at_most(truncate(multiply(load_bf16(from + 96), broadcast(inverse[1])) + 8.5f), 15);
+            store_low_bytes(to + 20, low | high << 4);
+        }
+        {
+            vi low = at_most(truncate(multiply(load_bf16(from + 80), broadcast(inverse[1])) + 8.5f), 15);
+            vi high = at_most(truncate(multiply(load_bf16(from + 112), broadcast(inverse[1])) + 8.5f), 15);
+            store_low_bytes(to + 28, low | high << 4);
         }
         if (wild)
             mend_blocks(row[r].from, scale + 2 * r, inverse, to);

@@ -144,30 +144,14 @@ store_batch(struct row *row, int count, int64_t ahead)
         unsigned char *to = together[r];
         __builtin_prefetch(row[r].from + ahead);
         __builtin_prefetch(row[r].from + ahead + 64);
-        {
-            store_f16(to, load_f16(from));
-        }
-        {
-            store_f16(to + 16, load_f16(from + 16));
-        }
-        {
-            store_f16(to + 32, load_f16(from + 32));
-        }
-        {
-            store_f16(to + 48, load_f16(from + 48));
-        }
-        {
-            store_f16(to + 64, load_f16(from + 64));
-        }
-        {
-            store_f16(to + 80, load_f16(from + 80));
-        }
-        {
-            store_f16(to + 96, load_f16(from + 96));
-        }
-        {
-            store_f16(to + 112, load_f16(from + 112));
-        }
+        store_f16(to, load_f16(from));
+        store_f16(to + 16, load_f16(from + 16));
+        store_f16(to + 32, load_f16(from + 32));
+        store_f16(to + 48, load_f16(from + 48));
+        store_f16(to + 64, load_f16(from + 64));
+        store_f16(to + 80, load_f16(from + 80));
+        store_f16(to + 96, load_f16(from + 96));
+        store_f16(to + 112, load_f16(from + 112));
     }
     store_together(row, together, count);
 }

@@ -206,18 +206,16 @@ stream_batch(struct row *row, int count, int64_t ahead)
     int wild = 0;
     /* Compute the scales.  */
     for (int r = 0; r < count; r++) {
-        {
-            vi peak0 = magnitudes_u16(row[r].from);
-            vi peak1 = magnitudes_u16(row[r].from + 64);
-            vi peak2 = magnitudes_u16(row[r].from + 128);
-            vi peak3 = magnitudes_u16(row[r].from + 192);
-            vi peak = largest_u16(peak0, peak1, peak2, peak3);
-            vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak) * (1 / 127.0f)));
-            store_kept(scale + 16 * r, s);
-            store_kept(inverses + 16 * r, 1.0f / s);
-            store_f16(stored + 2 * (16 * r), s);
-            wild |= any_from(peak, 0x7c00);
-        }
+        vi peak0 = magnitudes_u16(row[r].from);
+        vi peak1 = magnitudes_u16(row[r].from + 64);
+        vi peak2 = magnitudes_u16(row[r].from + 128);
+        vi peak3 = magnitudes_u16(row[r].from + 192);
+        vi peak = largest_u16(peak0, peak1, peak2, peak3);
+        vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak) * (1 / 127.0f)));
+        store_kept(scale + 16 * r, s);
+        store_kept(inverses + 16 * r, 1.0f / s);
+        store_f16(stored + 32 * r, s);
+        wild |= any_from(peak, 0x7c00);
     }
     if (wild)
         put_nans(scale, count * 16, stored);
@@ -290,18 +288,16 @@ store_batch(struct row *row, int count, int64_t ahead)
     int wild = 0;
     /* Compute the scales.  */
     for (int r = 0; r < count; r++) {
-        {
-            vi peak0 = magnitudes_u16(row[r].from);
-            vi peak1 = magnitudes_u16(row[r].from + 64);
-            vi peak2 = magnitudes_u16(row[r].from + 128);
-            vi peak3 = magnitudes_u16(row[r].from + 192);
-            vi peak = largest_u16(peak0, peak1, peak2, peak3);
-            vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak) * (1 / 127.0f)));
-            store_kept(scale + 16 * r, s);
-            store_kept(inverses + 16 * r, 1.0f / s);
-            store_f16(stored + 2 * (16 * r), s);
-            wild |= any_from(peak, 0x7c00);
-        }
+        vi peak0 = magnitudes_u16(row[r].from);
+        vi peak1 = magnitudes_u16(row[r].from + 64);
+        vi peak2 = magnitudes_u16(row[r].from + 128);
+        vi peak3 = magnitudes_u16(row[r].from + 192);
+        vi peak = largest_u16(peak0, peak1, peak2, peak3);
+        vf s = max_f32(broadcast(0x1.5p-17f), round_f16(value_f16(peak) * (1 / 127.0f)));
+        store_kept(scale + 16 * r, s);
+        store_kept(inverses + 16 * r, 1.0f / s);
+        store_f16(stored + 32 * r, s);
+        wild |= any_from(peak, 0x7c00);
     }
     if (wild)
         put_nans(scale, count * 16, stored);

@@ -36,12 +36,8 @@ __attribute__((target("avx2,fma,f16c")))
 static void
 store_row(const unsigned char *from, unsigned char *to)
 {
-    {
-        store_f16(to, load_f32(from));
-    }
-    {
-        store_f16(to + 16, load_f32(from + 32));
-    }
+    store_f16(to, load_f32(from));
+    store_f16(to + 16, load_f32(from + 32));
 }
 
 __attribute__((target("avx2,fma,f16c")))

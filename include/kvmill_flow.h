@@ -128,11 +128,13 @@ typedef struct kvmill_flow {
     const char *field_layout;
     /* The name of the field for the scales of field i, or NULL; NULL for all fields: there are
        none.  Rows of field i, which is appended, then come in the attention's T1, and append
-       quantises them. The scales are [block_size, groups] float32, with the same number of heads;
+       quantises them.  The scales are [block_size, groups] float32, with the same number of heads;
        each is for columns / groups neighbours, as DeepSeek-V3.2 and vLLM quantise the keys of an
-       indexer.  With m for their largest magnitude and most for the largest number (448, 57344,
-       127) scale = max (m, 1e-4) / most,      code = x / scale to the nearest, ties to even in
-       float32, with codes limited to +-most.  If a group is not finite, its scale is not finite
+       indexer.  With m for their largest magnitude and `most` for the largest number of the
+       field's type (448, 57344, 127):
+          scale = max (m, 1e-4) / most
+          code = x / scale, to the nearest, ties to even
+       in float32, with codes limited to +-most.  If a group is not finite, its scale is not finite
        either, and its codes are 0. */
     const char *const *field_scales;
     int64_t powers; /* bit i: the scales of field i are rounded up to powers of two (ue8m0) */
@@ -204,27 +206,35 @@ void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
                                                 tokens, the last may be partial
    slot_mapping (T)           int64           row of the cache for each token, -1: none; tokens of a
                                               page are neighbours, and their rows ascend
-   sel_indptr (B * R + 1)     int64           row r of request b has the list [sel_indptr[b * R +
-   r], sel                        int32             sel_indptr[b * R + r + 1]) of these: pages as
-   the request counts them; first the reserved first ones, last the request's last page (which may
-   be missing if a page is one token); with a window they ascend block_ids                  int32,
-   int64    the lists in vFlow's numbering: page_ids[...] * KVH + kv head; for blocks, that * blocks
-   + the block in its page; with scope request, for head 0; optional; [S], or [S, 1, 1] scores
-   float32         of all pages of each row, one row after the other; for blocks, of all that the
-   pages have room for; NaN if not scored; for Union those of x; optional topk_vals (B) int64
-   replaces topk_val, topk_ratio and cap for a request; -1: does not; KVMILL_FLOW_ALL: the request
-   is read whole; optional fields                                     (pages * blocks, KVH, rows,
-   columns) in the flow's order, row-major without gaps.  KVH, here and in the next line, is
-   field_heads if that is less.  With a field_layout, strides follow from it: with `all` for the
-   bytes of one matrix of every field, and before[i] for those of fields before field i, field i of
-   block p and head h begins (p * KVH + h) * all + before[i]
-                                              ("page") or (h * pages * blocks + p) * all + before[i]
-                                              ("head") bytes after the beginning of the piece
+   sel_indptr (B * R + 1)     int64           the list of row r of b is [sel_indptr[b * R + r],
+   sel                        int32             sel_indptr[b * R + r + 1]) of these: pages as the
+                                                request counts them; first the reserved first ones,
+                                                last the request's last page (which may be missing
+                                                if a page is one token); with a window they ascend
+   block_ids                  int32, int64    the lists in vFlow's numbering: page_ids[...] * KVH +
+                                              kv head; for blocks, that * blocks + the block in its
+                                              page; with scope request, for head 0; optional; [S],
+                                              or [S, 1, 1]
+   scores                     float32         of all pages of each row, one row after the other; for
+                                              blocks, of all that the pages have room for; NaN if
+                                              not scored; for Union those of x; optional
+   topk_vals (B)              int64           replaces topk_val, topk_ratio and cap for a request;
+                                              -1: does not; KVMILL_FLOW_ALL: the request is read
+                                              whole; optional
+   fields                                     (pages * blocks, KVH, rows, columns) in the flow's
+                                              order, row-major without gaps.  KVH, here and in the
+                                              next line, is field_heads if that is less.  With a
+                                              field_layout, strides follow from it, see below
    current_FIELD (T, KVH, columns)            append: for each field that is appended, in their
                                               order, of the field's type, or of T1 if it has scales;
                                               without gaps
    inputs (B, KVH, rows, columns)  float32    index and decode: for each constant that is an input,
                                               in their order; without gaps
+
+   With field_layout "page", field i of block p and head h begins (p * KVH + h) * all + before[i]
+   bytes after the beginning of the piece; with "head", (h * pages * blocks + p) * all + before[i]
+   bytes.  `all` is the bytes of one matrix of every field, and before[i] those of the fields before
+   field i.
 
    page_ids, sel, block_ids and scores may be longer than needed; integers are aligned to their size
    and have no strides. */

@@ -8,19 +8,9 @@
 
 #include "../defs/dtype.h"
 #include "fail.h"
+#include "refuse.h"
 
 enum { MOST_ITEMS = 64 }; /* items of a list of axes */
-
-static kvmill_status refuse_range(const struct op_range *range, int64_t value, int64_t most,
-                                  kvmill_error *error) {
-    if (most == INT64_MAX)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                           "%s is %" PRId64 "; accepted: %" PRId64 " or more", range->name, value,
-                           range->least);
-    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                       "%s is %" PRId64 "; accepted: %" PRId64 " to %" PRId64, range->name, value,
-                       range->least, most);
-}
 
 static kvmill_status check_range(const struct op *op, const struct op_struct *part,
                                  const struct op_range *range, const void *base,
@@ -31,8 +21,10 @@ static kvmill_status check_range(const struct op *op, const struct op_struct *pa
     if (range->below != NULL)
         most = kvmill_member_value(kvmill_op_member(part, range->below), base) - 1;
     int64_t value = *(const int64_t *)(const void *)((const char *)base + range->offset);
-    return value >= range->least && value <= most ? KVMILL_OK
-                                                  : refuse_range(range, value, most, error);
+    if (value >= range->least && value <= most)
+        return KVMILL_OK;
+    return kvmill_refuse_number(KVMILL_E_ATTRIBUTE, range->name, "", value,
+                                (struct kvmill_range){range->least, most}, error);
 }
 
 /* Before the source's version that added a member, it has its default. */

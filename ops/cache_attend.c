@@ -10,6 +10,7 @@
 #include "../defs/dtype.h"
 #include "attributes.h"
 #include "fail.h"
+#include "refuse.h"
 
 enum { MOST_BIAS = 8 };
 
@@ -52,9 +53,8 @@ static kvmill_status check_heads(const kvmill_cache_attend *op,
                            "alibi_heads is %" PRId64 "; accepted: 0, or %" PRId64 " or more",
                            op->alibi_heads, op->num_heads);
     if (op->is_alibi && op->alibi_first > last)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                           "alibi_first is %" PRId64 "; accepted: 0 to %" PRId64, op->alibi_first,
-                           last);
+        return kvmill_refuse_number(KVMILL_E_ATTRIBUTE, "alibi_first", "", op->alibi_first,
+                                    (struct kvmill_range){0, last}, error);
     return KVMILL_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "attributes.h"
 #include "extent.h"
 #include "fail.h"
+#include "refuse.h"
 
 const struct op *kvmill_cache_op_of(const struct kvmill_cache_geometry *geometry) {
     return kvmill_op_of(OP_CACHE_ATTENTION, (int)geometry->which + (geometry->dynamic ? 3 : 0));
@@ -41,13 +42,6 @@ static kvmill_status check_heads(const kvmill_cache_attention *op, enum kvmill_c
                        op->num_kv_heads, op->num_heads);
 }
 
-static kvmill_status refuse_integer(const char *name, int64_t value, int64_t least, int64_t most,
-                                    kvmill_error *error) {
-    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                       "%s is %" PRId64 "; accepted: %" PRId64 " to %" PRId64, name, value, least,
-                       most);
-}
-
 /* Heads [first, first + num_heads) of the whole model. */
 static kvmill_status check_alibi(const kvmill_cache_attention *op,
                                  struct kvmill_cache_geometry *geometry, kvmill_error *error) {
@@ -62,9 +56,11 @@ static kvmill_status check_alibi(const kvmill_cache_attention *op,
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "alibi_scale is %g; accepted: a finite float32, 0 = 1", op->alibi_scale);
     if (heads < op->num_heads || heads > OP_MOST_HEADS)
-        return refuse_integer("alibi_heads", heads, op->num_heads, OP_MOST_HEADS, error);
+        return kvmill_refuse_number(KVMILL_E_ATTRIBUTE, "alibi_heads", "", heads,
+                                    (struct kvmill_range){op->num_heads, OP_MOST_HEADS}, error);
     if (first < 0 || first > heads - op->num_heads)
-        return refuse_integer("alibi_first", first, 0, heads - op->num_heads, error);
+        return kvmill_refuse_number(KVMILL_E_ATTRIBUTE, "alibi_first", "", first,
+                                    (struct kvmill_range){0, heads - op->num_heads}, error);
     return KVMILL_OK;
 }
 

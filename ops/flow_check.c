@@ -9,6 +9,7 @@
 #include "attributes.h"
 #include "flow_check.h"
 #include "flow_tensors.h"
+#include "refuse.h"
 
 /* ---- Names ---- */
 
@@ -68,9 +69,9 @@ static kvmill_status check_ranges(struct checker *checker, const struct range *r
         const struct range *range = &ranges[i];
         stand_at(checker, range->list, -1);
         if (range->value < range->least || range->value > range->most)
-            return REFUSE(checker, ATTRIBUTE,
-                          "%s is %" PRId64 "; accepted: %" PRId64 " to %" PRId64, range->name,
-                          range->value, range->least, range->most);
+            return kvmill_refuse_number(KVMILL_E_ATTRIBUTE, range->name, "", range->value,
+                                        (struct kvmill_range){range->least, range->most},
+                                        checker->error);
     }
     return KVMILL_OK;
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../defs/op.h"
+
 bool kvmill_flow_is_appended(const kvmill_flow *flow, int64_t field) {
     return flow->appended >> field & 1;
 }
@@ -110,4 +112,41 @@ bool kvmill_flow_tensor_at(const kvmill_flow *flow, int n, struct kvmill_flow_te
             n -= lists[kind].is_one(flow, i);
     }
     return false;
+}
+
+/* ---- What steps do with them ---- */
+
+static bool scores(int step) {
+    return step == OP_FLOW_DECODE || step == OP_FLOW_INDEX;
+}
+
+bool kvmill_flow_step_reads(int step, const struct kvmill_flow_tensor *tensor) {
+    switch (tensor->kind) {
+    case KVMILL_FLOW_TENSOR_ROWS:
+        return step == OP_FLOW_APPEND;
+    case KVMILL_FLOW_TENSOR_INPUT:
+        return scores(step);
+    default:
+        return step != OP_FLOW_ATTEND;
+    }
+}
+
+/* Whether the index program saves a field, so that scoring changes it. */
+static bool is_saved(const kvmill_flow *flow, const char *field) {
+    for (size_t i = 0; i < flow->index_count; i++) {
+        const kvmill_flow_op *op = &flow->index[i];
+        if (strcmp(op->op, "Save") == 0 && op->output && strcmp(op->output, field) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool kvmill_flow_step_writes(const kvmill_flow *flow, int step,
+                             const struct kvmill_flow_tensor *tensor) {
+    if (tensor->kind != KVMILL_FLOW_TENSOR_FIELD)
+        return false;
+    bool grows = kvmill_flow_is_appended(flow, tensor->number) ||
+                 kvmill_flow_has_scales_of(flow, tensor->number);
+    return step == OP_FLOW_APPEND || (step == OP_FLOW_SUMMARISE && !grows) ||
+           (scores(step) && is_saved(flow, tensor->name));
 }

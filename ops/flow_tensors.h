@@ -29,6 +29,12 @@ struct kvmill_flow_tensor {
 /* Tensor number n of these; false if there are fewer. */
 bool kvmill_flow_tensor_at(const kvmill_flow *flow, int n, struct kvmill_flow_tensor *tensor);
 
+/* Whether a step (enum op_flow_step) reads the tensor; whether it writes it.  The flow may be
+   invalid: it may not have been checked yet. */
+bool kvmill_flow_step_reads(int step, const struct kvmill_flow_tensor *tensor);
+bool kvmill_flow_step_writes(const kvmill_flow *flow, int step,
+                             const struct kvmill_flow_tensor *tensor);
+
 /* Whether a field's rows are appended with tokens. */
 bool kvmill_flow_is_appended(const kvmill_flow *flow, int64_t field);
 

@@ -2,6 +2,7 @@
 #include "refuse.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "../defs/dtype.h"
 #include "extent.h"
@@ -31,6 +32,27 @@ kvmill_status kvmill_refuse_shape(const char *name, const DLTensor *tensor, int 
     const DLTensor wanted = {.ndim = rank, .shape = (int64_t *)(uintptr_t)dims};
     return kvmill_fail(error, KVMILL_E_SHAPE, "%s has shape %s; accepted: %s%s", name,
                        kvmill_shape_words(tensor, &have), kvmill_shape_words(&wanted, &want), more);
+}
+
+kvmill_status kvmill_refuse_number(kvmill_status status, const char *name, const char *index,
+                                   int64_t value, struct kvmill_range accepted,
+                                   kvmill_error *error) {
+    const char *format = accepted.last < accepted.first    ? "none"
+                         : accepted.last == accepted.first ? "%" PRId64
+                         : accepted.last < INT64_MAX       ? "%" PRId64 " to %" PRId64
+                                                           : "%" PRId64 " or more";
+    char words[64];
+    snprintf(words, sizeof words, format, accepted.first, accepted.last);
+    return kvmill_fail(error, status, "%s%s is %" PRId64 "; accepted: %s", name, index, value,
+                       words);
+}
+
+kvmill_status kvmill_refuse_element(kvmill_status status, const char *name, int64_t i,
+                                    int64_t value, struct kvmill_range accepted,
+                                    kvmill_error *error) {
+    char index[32];
+    snprintf(index, sizeof index, "[%" PRId64 "]", i);
+    return kvmill_refuse_number(status, name, index, value, accepted, error);
 }
 
 kvmill_status kvmill_check_form(const char *name, const DLTensor *tensor, kvmill_error *error) {

@@ -21,6 +21,28 @@ kvmill_status kvmill_refuse_type_code(const char *name, DLDataType type, const c
 kvmill_status kvmill_refuse_shape(const char *name, const DLTensor *tensor, int rank,
                                   const int64_t *dims, const char *more, kvmill_error *error);
 
+/* Accepted numbers; last INT64_MAX: there is no end; last less than first: none are accepted. */
+struct kvmill_range {
+    int64_t first, last;
+};
+
+/* NAME INDEX is VALUE; accepted: FIRST to LAST
+   or "accepted: FIRST", "accepted: FIRST or more", "accepted: none".  INDEX says which element, as
+   "[3]", or is "". */
+kvmill_status kvmill_refuse_number(kvmill_status status, const char *name, const char *index,
+                                   int64_t value, struct kvmill_range accepted,
+                                   kvmill_error *error);
+
+/* The same for element i of a tensor. */
+kvmill_status kvmill_refuse_element(kvmill_status status, const char *name, int64_t i,
+                                    int64_t value, struct kvmill_range accepted,
+                                    kvmill_error *error);
+
+/* The status of an index that is not accepted. */
+static inline kvmill_status kvmill_index_status(int64_t value) {
+    return value < 0 ? KVMILL_E_INDEX_NEGATIVE : KVMILL_E_INDEX_RANGE;
+}
+
 /* Check what later checks of dims need: a valid rank, and a shape. */
 kvmill_status kvmill_check_form(const char *name, const DLTensor *tensor, kvmill_error *error);
 

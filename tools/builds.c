@@ -133,12 +133,8 @@ static int64_t measure_code(const struct builds *builds, const struct build *bui
 static void read_message(const struct builds *builds, struct build *build) {
     char path[PATH_SIZE];
     name_file(builds, build, "message", path);
-    FILE *stream = fopen(path, "r");
-    if (stream == NULL || fgets(build->message, sizeof build->message, stream) == NULL)
+    if (!text_first_line(path, build->message, sizeof build->message))
         strcpy(build->message, "the compiler failed");
-    build->message[strcspn(build->message, "\n")] = '\0';
-    if (stream != NULL)
-        fclose(stream);
 }
 
 /* Moves the library out of the build's directory.  Nothing else is kept, because there may be

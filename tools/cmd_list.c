@@ -100,24 +100,13 @@ static bool parse_manifest(const char *path, const char *text, struct contents *
 
 /* ---- In a library ---- */
 
-static bool read_file(const char *path, struct text *text, struct error *error) {
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL)
-        return fail_to_use(error, "read", path);
-    bool done = text_read(text, stream) || out_of_memory(error);
-    if (done && ferror(stream))
-        done = fail_to_use(error, "read", path);
-    fclose(stream);
-    return done;
-}
-
 static char *find(const struct text *text, const char *word) {
     return text->data ? memmem(text->data, text->length, word, strlen(word)) : NULL;
 }
 
 static bool list_library(const char *path, struct contents *contents, struct error *error) {
     struct text text = {0};
-    bool done = read_file(path, &text, error);
+    bool done = text_read_file(&text, path) || fail_to_use(error, "read", path);
     const char *manifest = find(&text, "@kvmill-pack ");
     if (done)
         done =
@@ -147,7 +136,7 @@ static void unquote(char *text) {
 static bool list_source(const char *path, int *found, struct contents *contents,
                         struct error *error) {
     struct text text = {0};
-    bool done = read_file(path, &text, error);
+    bool done = text_read_file(&text, path) || fail_to_use(error, "read", path);
     char *manifest = find(&text, "\"@kvmill-pack ");
     if (done && manifest != NULL && ++*found == 1) {
         unquote(manifest + 1);

@@ -48,37 +48,13 @@ static const struct kvmill_flow_tensor *own_of(const struct spec *spec, int tens
     return has ? &own[n] : NULL;
 }
 
-/* Whether the flow saves a field in its index, so that scoring changes it.  The flow may be
-   invalid: it has not been checked yet. */
-static bool is_saved(const kvmill_flow *flow, const char *field) {
-    for (size_t i = 0; i < flow->index_count; i++) {
-        const kvmill_flow_op *op = &flow->index[i];
-        if (strcmp(op->op, "Save") == 0 && op->output && strcmp(op->output, field) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Whether the step reads a tensor of the flow.  The attend step reads no fields. */
+/* Whether the step reads a tensor that the flow names. */
 static bool takes(const struct spec *spec, const struct kvmill_flow_tensor *own) {
-    switch (own->kind) {
-    case KVMILL_FLOW_TENSOR_ROWS:
-        return runs(spec, OP_FLOW_APPEND);
-    case KVMILL_FLOW_TENSOR_INPUT:
-        return scores(spec);
-    default:
-        return !runs(spec, OP_FLOW_ATTEND);
-    }
+    return kvmill_flow_step_reads(spec->flow->step, own);
 }
 
 static bool gives(const struct spec *spec, const struct kvmill_flow_tensor *own) {
-    if (own->kind != KVMILL_FLOW_TENSOR_FIELD)
-        return false;
-    const kvmill_flow *flow = flow_of_spec(spec);
-    bool grows =
-        kvmill_flow_is_appended(flow, own->number) || kvmill_flow_has_scales_of(flow, own->number);
-    return runs(spec, OP_FLOW_APPEND) || (runs(spec, OP_FLOW_SUMMARISE) && !grows) ||
-           (scores(spec) && is_saved(flow_of_spec(spec), own->name));
+    return kvmill_flow_step_writes(flow_of_spec(spec), spec->flow->step, own);
 }
 
 static const char *input(const struct spec *spec, int tensor) {

@@ -14,21 +14,19 @@
 
 enum { LINE_SIZE = 512 };
 
-static FILE *open_below(const char *root, const char *path) {
-    char whole[LINE_SIZE];
-    int length = snprintf(whole, sizeof whole, "%s%s", root, path);
-    return length < (int)sizeof whole ? fopen(whole, "r") : NULL;
+/* Sets a path below the root.  Returns false if there is no room. */
+static bool find_below(const char *root, const char *path, char whole[LINE_SIZE]) {
+    return snprintf(whole, LINE_SIZE, "%s%s", root, path) < LINE_SIZE;
 }
 
-/* Reads the first line, without the newline.  Returns false if there is none. */
+static FILE *open_below(const char *root, const char *path) {
+    char whole[LINE_SIZE];
+    return find_below(root, path, whole) ? fopen(whole, "r") : NULL;
+}
+
 static bool read_line(const char *root, const char *path, char *line, size_t size) {
-    FILE *stream = open_below(root, path);
-    bool done = stream != NULL && fgets(line, (int)size, stream) != NULL;
-    if (stream != NULL)
-        fclose(stream);
-    if (done)
-        line[strcspn(line, "\n")] = '\0';
-    return done;
+    char whole[LINE_SIZE];
+    return find_below(root, path, whole) && text_first_line(whole, line, size);
 }
 
 /* A line of a file, and the word for it. */

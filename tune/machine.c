@@ -42,28 +42,17 @@ static uint64_t hash_code(uint64_t state, const char *text) {
     return state;
 }
 
-static bool hash_stream(FILE *stream, const char *path, uint64_t *state, struct error *error) {
-    struct text text = {0};
-    bool done = text_read(&text, stream) || out_of_memory(error);
-    if (done && ferror(stream))
-        done = fail_errno(error, "read", path);
-    if (done && text.data != NULL)
-        *state = hash_code(*state, text.data);
-    text_free(&text);
-    return done;
-}
-
 static bool hash_file(const char *directory, const char *name, uint64_t *state,
                       struct error *error) {
+    struct text text = {0};
     char *path = path_join(directory, name);
     if (path == NULL)
         return out_of_memory(error);
-    FILE *stream = fopen(path, "rb");
+    bool done = text_read_file(&text, path) || fail_errno(error, "read", path);
     *state = hash_bytes(*state, name, strlen(name) + 1);
-    bool done =
-        stream != NULL ? hash_stream(stream, path, state, error) : fail_errno(error, "read", path);
-    if (stream != NULL)
-        fclose(stream);
+    if (done && text.data != NULL)
+        *state = hash_code(*state, text.data);
+    text_free(&text);
     free(path);
     return done;
 }

@@ -18,24 +18,13 @@ static bool read_database(const char *path, struct sweeps *sweeps, struct error 
     return done;
 }
 
-static bool read_stream(FILE *stream, const char *path, struct text *text, struct error *error) {
-    if (!text_read(text, stream))
-        return out_of_memory(error);
-    if (ferror(stream))
-        return fail_errno(error, "read", path);
-    if (text->data != NULL && strlen(text->data) != text->length)
-        return fail(error, EXIT_USER, "%.600s: is neither a tuning database nor its text", path);
-    return true;
-}
-
 static bool read_text(const char *path, struct sweeps *sweeps, struct error *error) {
     struct text text = {0};
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL)
-        return fail_to_use(error, "open", path);
-    bool done = read_stream(stream, path, &text, error) &&
-                sweeps_parse(path, text.data != NULL ? text.data : "", sweeps, error);
-    fclose(stream);
+    bool done = text_read_file(&text, path) || fail_errno(error, "read", path);
+    const char *words = text.data != NULL ? text.data : "";
+    if (done && strlen(words) != text.length)
+        done = fail(error, EXIT_USER, "%.600s: is neither a tuning database nor its text", path);
+    done = done && sweeps_parse(path, words, sweeps, error);
     text_free(&text);
     return done;
 }

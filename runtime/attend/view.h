@@ -10,6 +10,7 @@
 #include <kvmill.h>
 #include <kvmill_kernel.h>
 
+#include "../core/tensor.h"
 #include "mask.h"
 #include "pages.h"
 
@@ -23,6 +24,14 @@ struct index_array {
 
 static inline int64_t index_at(struct index_array array, int64_t i) {
     return array.data[i * array.stride];
+}
+
+/* The numbers of a tensor of indices; data NULL: there is none. */
+static inline struct index_array kvmill_index_array(const DLTensor *tensor) {
+    if (tensor == NULL)
+        return (struct index_array){NULL, 0};
+    return (struct index_array){(const kvmill_index *)(const void *)tensor_data(tensor),
+                                tensor->ndim > 0 ? kvmill_tensor_stride(tensor, 0) : 0};
 }
 
 /* The counts of tokens, or of positions, of sequences.  Those of sequence b are starts[b] to

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "../../ops/fail.h"
+#include "../../ops/refuse.h"
 
 struct flow_row kvmill_flow_row_of(const struct kvmill_flow_budget *budget, int64_t block_size,
                                    int64_t length) {
@@ -135,9 +136,8 @@ struct listed {
 
 static kvmill_status refuse_entry(const struct listed *listed, int64_t i, int64_t first,
                                   int64_t last, kvmill_error *error) {
-    return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
-                       "sel[%" PRId64 "] is %" PRId32 "; accepted: %" PRId64 " to %" PRId64,
-                       listed->first + i, listed->page[i], first, last);
+    return kvmill_refuse_element(KVMILL_E_INDEX_RANGE, "sel", listed->first + i, listed->page[i],
+                                 (struct kvmill_range){first, last}, error);
 }
 
 static kvmill_status check_entries(const struct listed *listed, kvmill_error *error) {
@@ -158,9 +158,9 @@ static kvmill_status check_list(const struct flow_lists *lists, int64_t row,
     int64_t room = lists->count - first, most = listed->pages < room ? listed->pages : room;
     if (listed->count >= 0 && listed->count <= most)
         return check_entries(listed, error);
-    return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
-                       "sel_indptr[%" PRId64 "] is %" PRId64 "; accepted: %" PRId64 " to %" PRId64,
-                       row + 1, end, first, first + (most > 0 ? most : 0));
+    return kvmill_refuse_element(KVMILL_E_INDEX_RANGE, "sel_indptr", row + 1, end,
+                                 (struct kvmill_range){first, first + (most > 0 ? most : 0)},
+                                 error);
 }
 
 kvmill_status kvmill_flow_check_lists(const struct kvmill_flow_problem *problem,

@@ -40,19 +40,9 @@ static bool index_reads(const struct flow_plan *plan, int value) {
 
 /* A layer without fields ignores all of these. */
 static enum presence presence_of_own(const struct flow_plan *plan,
-                                     enum kvmill_flow_tensor_kind kind) {
-    const bool used[] = {[KVMILL_FLOW_TENSOR_FIELD] = plan->step != OP_FLOW_ATTEND,
-                         [KVMILL_FLOW_TENSOR_ROWS] = plan->step == OP_FLOW_APPEND,
-                         [KVMILL_FLOW_TENSOR_INPUT] = flow_selects(plan)};
-    return !used[kind] ? ABSENT : plan->problem.skipped ? IGNORED : REQUIRED;
-}
-
-static bool is_written(const struct flow_plan *plan, const struct kvmill_flow_tensor *own) {
-    if (own->kind != KVMILL_FLOW_TENSOR_FIELD)
-        return false;
-    const struct kvmill_flow_field_data *field = &plan->problem.fields[own->number];
-    return plan->step == OP_FLOW_APPEND || field->saved ||
-           (plan->step == OP_FLOW_SUMMARISE && !kvmill_flow_grows(field));
+                                     const struct kvmill_flow_tensor *own) {
+    bool reads = kvmill_flow_step_reads((int)plan->step, own);
+    return !reads ? ABSENT : plan->problem.skipped ? IGNORED : REQUIRED;
 }
 
 static bool lies_beside(const struct flow_plan *plan, const struct kvmill_flow_tensor *own) {
@@ -65,11 +55,11 @@ static void expect_own(struct flow_plan *plan, const kvmill_flow *flow) {
     for (; kvmill_flow_tensor_at(flow, plan->own_count, own); own++)
         plan->rules[KVMILL_FLOW_FIELDS + plan->own_count++] = (struct tensor_rule){
             .name = own->name,
-            .presence = presence_of_own(plan, own->kind),
+            .presence = presence_of_own(plan, own),
             .type = own->dtype,
             .rank = own->rank,
             .dims = own->dims,
-            .output = is_written(plan, own),
+            .output = kvmill_flow_step_writes(flow, (int)plan->step, own),
             .dense = !lies_beside(plan, own),
             .beside = lies_beside(plan, own),
         };

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "../../ops/fail.h"
+#include "../../ops/refuse.h"
 #include "../core/numbers.h"
 #include "../core/tensor.h"
 #include "cache_attend.h"
@@ -39,13 +40,8 @@ static kvmill_status refuse_number(const struct attend_given *given, int which, 
         snprintf(index, sizeof index, "[%" PRId64 ", %" PRId64 "]", i / 2, i % 2);
     else
         snprintf(index, sizeof index, "[%" PRId64 "]", i);
-    kvmill_status status = value < 0 ? KVMILL_E_INDEX_NEGATIVE : KVMILL_E_INDEX_RANGE;
-    if (last < first)
-        return kvmill_fail(given->base.error, status, "%s%s is %" PRId64 "; accepted: none",
-                           name_of(given, which), index, value);
-    return kvmill_fail(given->base.error, status,
-                       "%s%s is %" PRId64 "; accepted: %" PRId64 " to %" PRId64,
-                       name_of(given, which), index, value, first, last);
+    return kvmill_refuse_number(kvmill_index_status(value), name_of(given, which), index, value,
+                                (struct kvmill_range){first, last}, given->base.error);
 }
 
 kvmill_status kvmill_check_number(const struct attend_given *given, int which, int64_t i,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "../../ops/fail.h"
+#include "../../ops/refuse.h"
 #include "../core/numbers.h"
 #include "../core/tensor.h"
 #include "cache_attention.h"
@@ -17,11 +18,7 @@ static bool has_cache(const struct given *given) {
 /* ---- Numbers ---- */
 
 static struct index_array array_of(const struct given *given, int which) {
-    const DLTensor *tensor = given->base.tensors[which];
-    if (tensor == NULL)
-        return (struct index_array){NULL, 0};
-    return (struct index_array){(const kvmill_index *)(const void *)tensor_data(tensor),
-                                tensor->ndim > 0 ? kvmill_tensor_stride(tensor, 0) : 0};
+    return kvmill_index_array(given->base.tensors[which]);
 }
 
 static struct number_array numbers_of(const struct given *given, int which) {
@@ -29,35 +26,18 @@ static struct number_array numbers_of(const struct given *given, int which) {
     return (struct number_array){array.data, 64, array.stride};
 }
 
-struct range_text {
-    char text[96];
-};
-
-static const char *range_words(int64_t first, int64_t last, struct range_text *words) {
-    const char *format = last < first       ? "none"
-                         : last == first    ? "%" PRId64
-                         : last < INT64_MAX ? "%" PRId64 " to %" PRId64
-                                            : "%" PRId64 " or more";
-    snprintf(words->text, sizeof words->text, format, first, last);
-    return words->text;
-}
-
 /* Sums of lengths that disagree are an error of shape. */
 static kvmill_status status_of(int which, int64_t value) {
-    if (value < 0)
-        return KVMILL_E_INDEX_NEGATIVE;
-    return which == KVMILL_CACHE_ATTENTION_SEQSTARTS || which == KVMILL_CACHE_ATTENTION_KVSTARTS
-               ? KVMILL_E_SHAPE
-               : KVMILL_E_INDEX_RANGE;
+    bool counts =
+        which == KVMILL_CACHE_ATTENTION_SEQSTARTS || which == KVMILL_CACHE_ATTENTION_KVSTARTS;
+    return counts && value >= 0 ? KVMILL_E_SHAPE : kvmill_index_status(value);
 }
 
 /* index: that of the element, in brackets, or "" for the only one. */
 static kvmill_status refuse_number(const struct given *given, int which, const char *index,
                                    int64_t value, int64_t first, int64_t last) {
-    struct range_text words;
-    return kvmill_fail(given->base.error, status_of(which, value),
-                       "%s%s is %" PRId64 "; accepted: %s", given_name(given, which), index, value,
-                       range_words(first, last, &words));
+    return kvmill_refuse_number(status_of(which, value), given_name(given, which), index, value,
+                                (struct kvmill_range){first, last}, given->base.error);
 }
 
 static kvmill_status check_element(const struct given *given, int which, int64_t i, int64_t first,

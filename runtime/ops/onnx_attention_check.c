@@ -7,6 +7,7 @@
 #include "../../defs/dtype.h"
 #include "../../ops/extent.h"
 #include "../../ops/fail.h"
+#include "../../ops/refuse.h"
 #include "../core/tensor.h"
 #include "onnx_attention.h"
 
@@ -97,20 +98,12 @@ static void set_rules(const struct onnx_plan *plan, struct tensor_rule *rules) {
         };
 }
 
-static struct index_array array_of(const DLTensor *tensor) {
-    if (tensor == NULL)
-        return (struct index_array){NULL, 0};
-    return (struct index_array){(const kvmill_index *)(const void *)tensor_data(tensor),
-                                kvmill_tensor_stride(tensor, 0)};
-}
-
 static kvmill_status check_number(const struct checked *checked, int which, int64_t b,
                                   int64_t value, int64_t first, int64_t last) {
     if (value >= first && value <= last)
         return KVMILL_OK;
-    return kvmill_fail(checked->error, value < 0 ? KVMILL_E_INDEX_NEGATIVE : KVMILL_E_INDEX_RANGE,
-                       "%s[%" PRId64 "] is %" PRId64 "; accepted: %" PRId64 " to %" PRId64,
-                       kvmill_attention_name(which), b, value, first, last);
+    return kvmill_refuse_element(kvmill_index_status(value), kvmill_attention_name(which), b, value,
+                                 (struct kvmill_range){first, last}, checked->error);
 }
 
 /* New rows must fit after the start; in a ring any start is valid. */
@@ -169,8 +162,9 @@ static kvmill_status check(struct checked *checked, const DLTensor *const *tenso
         status = kvmill_check_overlaps(&checked->base);
     if (status != KVMILL_OK)
         return status;
-    checked->run->lengths = array_of(checked->tensor[KVMILL_ATTENTION_NONPAD_KV_SEQLEN]);
-    checked->run->starts = array_of(checked->tensor[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES]);
+    checked->run->lengths = kvmill_index_array(checked->tensor[KVMILL_ATTENTION_NONPAD_KV_SEQLEN]);
+    checked->run->starts =
+        kvmill_index_array(checked->tensor[KVMILL_TENSOR_SCATTER_ATTENTION_WRITE_INDICES]);
     return check_lengths(checked);
 }
 

@@ -9,6 +9,7 @@
 #include "../../defs/dtype.h"
 #include "../../ops/extent.h"
 #include "../../ops/fail.h"
+#include "../../ops/refuse.h"
 #include "../core/tensor.h"
 
 /* A part moves about 2^18 bytes: enough to be worth a thread, and to amortise the start of a
@@ -209,9 +210,8 @@ static kvmill_status check_starts(const struct kvmill_rows *rows,
     for (int64_t b = 0; rows->starts != NULL && !geometry->floored && b < rows->batch; b++) {
         int64_t start = rows->starts[b * rows->starts_stride];
         if (start < 0)
-            return kvmill_fail(error, KVMILL_E_INDEX_NEGATIVE,
-                               "write_indices[%" PRId64 "] is %" PRId64 "; accepted: 0 to %" PRId64,
-                               b, start, most);
+            return kvmill_refuse_element(KVMILL_E_INDEX_NEGATIVE, "write_indices", b, start,
+                                         (struct kvmill_range){0, most}, error);
         if (start > most)
             return kvmill_fail(error, KVMILL_E_INDEX_RANGE,
                                "write_indices[%" PRId64 "] is %" PRId64 "; accepted: 0 to %" PRId64

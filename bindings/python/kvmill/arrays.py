@@ -98,6 +98,13 @@ def numpy_type(dtype: DType | None) -> np.dtype | None:
         return None
 
 
+def raw_type_of(dtype: c.DLDataType) -> np.dtype:
+    """NumPy's own type; unsigned integers of the same size for one that NumPy lacks, even if
+    ml_dtypes has it."""
+    own, size = numpy_type(dtype_of_c(dtype)), max(dtype.bits // 8, 1)
+    return np.dtype(f"u{size}") if own is None or own.isbuiltin != 1 else own
+
+
 def dtype_of(array: np.ndarray, declared: DType | None, name: str = "array") -> DType:
     """Element type of an array: its own, or the declared one for which it holds the raw bits.
     Raises TypeError."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from . import c
 from .arguments import shown
-from .arrays import DType, Operand, as_array, dtype_of_c
+from .arrays import DType, Operand, as_array, dtype_of_c, raw_type_of
 from .cache_attention import ATTENTION_TENSORS, Attending, required
 from .errors import check
 from .names import names_of, ordered_names, types_of
@@ -198,14 +198,6 @@ class Flow:
         """New fields of so many pages of the cache, by their names: zeros; bfloat16 as uint16, float8
         as uint8, int8 as it is; where the flow's field_layout is not "apart", views of one piece of memory.
         """
-        numpy = {
-            (2, 32): np.float32,
-            (2, 16): np.float16,
-            (4, 16): np.uint16,
-            (10, 8): np.uint8,
-            (12, 8): np.uint8,
-            (0, 8): np.int8,
-        }
         shared, kv_heads = self._flow.field_heads, self._layout.kv_heads
         pages = integer("pages", pages)
         if not 0 <= pages <= _MOST_PAGES:
@@ -218,7 +210,7 @@ class Flow:
                     field.rows,
                     field.columns,
                 ),
-                numpy[field.dtype.code, field.dtype.bits],
+                raw_type_of(field.dtype),
             )
             for i, field in enumerate(self._flow.fields[: self._flow.field_count])
         }

@@ -65,12 +65,12 @@ m4_dnl km_group_floats(NAME, COUNT) -- an array for them, aligned for vectors.
 m4_define(«km_group_floats», «    __attribute__((aligned(64))) float $1[$2];
 »)
 
-m4_dnl km_spread(NAME, FROM) -- if groups do not fit vectors: an array NAME_of that repeats each group's number for its
-m4_dnl elements.  km_of(NAME, I) -- a vector with the numbers for the elements from I on.
+m4_dnl km_spreading(NAME, FROM) -- if groups do not fit vectors: an array NAME_of that repeats each group's number for
+m4_dnl its elements.  km_of(NAME, I) -- a vector with the numbers for the elements from I on.
 m4_define(«km_is_uniform», «m4_eval(km_quant_group % km_lanes == 0)»)
 m4_define(«km_is_paired», «m4_eval(km_lanes == 16 && km_quant_group == 8)»)
 m4_define(«km_is_spread», «m4_eval(!km_is_uniform && !km_is_paired)»)
-m4_define(«km_spread», «m4_ifelse(km_is_spread, 1, «    float $1_of[km_round_up(km_dim, km_lanes)];
+m4_define(«km_spreading», «m4_ifelse(km_is_spread, 1, «    float $1_of[km_round_up(km_dim, km_lanes)];
     for (int i = 0; i < km_round_up(km_dim, km_lanes); i++)
         $1_of[i] = $1[i / km_quant_group];
 »)»)
@@ -107,7 +107,7 @@ m4_dnl it is the code that takes the place of computing `peak`.
 m4_define(«km_each_groups», «    for (int r = 0; r < count; m4_ifelse(km_joint, 1, «r++», «r += km_joint»)) {
 km_peaks«»m4_dnl
 km_steps(«G», «m4_eval(km_joint * km_groups)», km_lanes, «        {
-m4_ifelse(«$2», «», «_km_peaks_of_groups», «$2»)«»m4_dnl
+m4_ifelse(«$2», «», «_km_peaks_groups», «$2»)«»m4_dnl
 $1«»m4_dnl
         }
 »)m4_dnl
@@ -140,11 +140,11 @@ m4_define(«km_element_at», «*(const kvmill_word«»km_size(km_activation) *)(
 m4_dnl km_largest(NAME, LEAF, NONE) -- defines a vector NAME with the largest of each group.  LEAF(from) loads elements
 m4_dnl in a form that can be compared as integers.  Lanes without a group get NONE.
 m4_define(«km_largest», «m4_define(«_km_leaf», «$2»)m4_define(«_km_none», «$3»)km_each(«Q», 0, 3, 1, «m4_dnl
-            vi $1«»Q = _km_fold(m4_eval(Q * _km_quarter), _km_quarter);
+            vi $1«»Q = _km_tops(m4_eval(Q * _km_quarter), _km_quarter);
 »)m4_dnl
             vi $1 = km_typed(«largest», km_unsigned)($1«»0, $1«»1, $1«»2, $1«»3);
 »)
-m4_define(«_km_peaks_of_groups», «km_if(km_by_vectors, «m4_dnl
+m4_define(«_km_peaks_groups», «km_if(km_by_vectors, «m4_dnl
 km_largest(«peak», «km_typed(«magnitudes», km_unsigned)», «(vi){0}»)», «m4_dnl
             vi peak = load_words(magnitudes + km_at(G));
 »)»)
@@ -154,12 +154,12 @@ m4_dnl km_bytes_of(K, BYTES) -- the address BYTES into group G + K.
 m4_define(«km_bytes_of», «m4_ifelse(km_joint, 1, «row[r].from + km_at((G + $1) * km_span + $2)»,
   «row[r + m4_eval(($1) / km_groups)].from + m4_eval(($1) % km_groups * km_span + $2)»)»)
 
-m4_dnl _km_fold(K, N) -- a vector whose N parts have candidates for the largest of groups G + K to G + K + N - 1.
-m4_define(«_km_fold», «m4_ifelse(
+m4_dnl _km_tops(K, N) -- a vector whose N parts have candidates for the largest of groups G + K to G + K + N - 1.
+m4_define(«_km_tops», «m4_ifelse(
   m4_eval($1 >= km_left), 1, «_km_none»,
   m4_eval(km_span * ($2) == km_peak_bytes), 1, «_km_leaf«»(km_bytes_of(«$1», 0))»,
   $2, 1, «_km_tree(«$1», 0, m4_eval(km_span / km_peak_bytes))»,
-  «km_typed(«fold», km_unsigned)(_km_fold(«$1», m4_eval($2 / 2)), _km_fold(m4_eval($1 + $2 / 2), m4_eval($2 / 2)))»)»)
+  «km_typed(«fold», km_unsigned)(_km_tops(«$1», m4_eval($2 / 2)), _km_tops(m4_eval($1 + $2 / 2), m4_eval($2 / 2)))»)»)
 m4_define(«_km_tree», «m4_ifelse($3, 1, «_km_leaf«»(km_bytes_of(«$1», «$2 * km_peak_bytes»))»,
   «km_typed(«larger», km_unsigned)(_km_tree(«$1», $2, m4_eval($3 / 2)), m4_dnl
 _km_tree(«$1», m4_eval($2 + $3 / 2), m4_eval($3 - $3 / 2)))»)»)
@@ -313,8 +313,8 @@ m4_define(«km_fetch_row», «km_each(«L», 0, km_from_bytes - 1, 64, «m4_dnl
         __builtin_prefetch(row[r].from + ahead + L);
 »)»)
 
-m4_dnl km_padded_rows(STEP) -- if vectors of STEP bytes would read past the end of rows, use copies that end with zeros.
-m4_define(«km_padded_rows», «m4_ifelse(m4_eval(km_from_bytes % ($1)), 0, «», «m4_dnl
+m4_dnl km_pad_rows(STEP) -- if vectors of STEP bytes would read past the end of rows, use copies that end with zeros.
+m4_define(«km_pad_rows», «m4_ifelse(m4_eval(km_from_bytes % ($1)), 0, «», «m4_dnl
     unsigned char padded[km_batch][km_round_up(km_from_bytes, $1)];
     for (int r = 0; r < count; r++) {
         memcpy(padded[r], row[r].from, km_from_bytes);

@@ -20,10 +20,10 @@ m4_define(«km_is_block_rows», «(km_writes_cache && m4_ifelse(km_variant, «bl
 m4_dnl km_batch -- how many rows get their scales at a time: a whole tile; twice as many rows if these are whole lines
 m4_dnl and the usual number is not; few rows if they are long.
 m4_define(«km_batch», «km_if(km_turns_tiles, km_lanes, «km_if(km_writes_tiles && m4_dnl
-!km_part(«is_transposed», km_element) && km_tile_rows >= km_usual_batch, «km_tile_rows»,
+!km_part(«is_transposed», km_element) && km_tile_height >= km_usual_batch, «km_tile_height»,
     «m4_eval(km_usual_batch << (km_is_block_rows && km_row_bytes * km_usual_batch % 64 == 32))»)»)»)
 m4_define(«km_usual_batch», «km_if(km_dim <= 512, 8, «km_if(km_dim <= 1024, 4, «km_if(km_dim <= 2048, 2, 1)»)»)»)
-m4_define(«km_tile_rows», «km_part(«tile», km_element)»)
+m4_define(«km_tile_height», «km_part(«tile», km_element)»)
 
 m4_dnl km_rows_are_alone -- rows are written one by one.  Rows of tiles, and rows that are whole lines only together,
 m4_dnl are first collected in a buffer.
@@ -32,9 +32,9 @@ m4_dnl km_has_tile_of_rows -- whether vectors can interleave all rows of a tile.
 m4_define(«km_has_tile_of_rows», «(km_has_own(«interleaved») && !km_part(«is_transposed», km_element))»)
 m4_dnl km_turns_tiles -- a vector of rows of a transposed page becomes one of each element.
 m4_define(«km_turns_tiles», «(km_writes_tiles && km_part(«is_transposed», km_element) && m4_dnl
-km_has_own(«transpose») && km_dim <= 512 && km_dim % km_lanes == 0 && km_tile_rows % km_lanes == 0)»)
+km_has_own(«transpose») && km_dim <= 512 && km_dim % km_lanes == 0 && km_tile_height % km_lanes == 0)»)
 m4_define(«km_bytes_together», «km_if(km_writes_tiles, m4_dnl
-«(km_has_tile_of_rows || (km_turns_tiles && km_tile_rows == km_lanes)) * km_tile_rows * km_row_bytes», m4_dnl
+«(km_has_tile_of_rows || (km_turns_tiles && km_tile_height == km_lanes)) * km_tile_height * km_row_bytes», m4_dnl
 «km_if(km_is_block_rows, «km_batch * km_row_bytes», «km_target_bytes»)»)»)
 m4_define(«km_can_go_around», «(km_stream_bytes > 0 && (km_bytes_together) > 0 && (km_bytes_together) % 64 == 0)»)
 km_tunable(«around», «km_can_go_around», «0«»km_if(km_can_go_around, «, 1»)», m4_dnl

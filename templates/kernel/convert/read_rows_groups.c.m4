@@ -10,7 +10,7 @@ km_group_floats(«scale», «km_round_up(km_groups, km_lanes)»)m4_dnl
 km_steps(«G», km_groups, km_lanes, «m4_dnl
     store_kept(scale + G, km_typed(«load», km_scale)(scales + km_at(G * km_size(km_scale))));
 »)m4_dnl
-km_spread(«scale»)m4_dnl
+km_spreading(«scale»)m4_dnl
 km_steps(«E», km_dim, km_lanes, «    {
         vf x = km_codes_at(E) * km_of(«scale», «E»);
 km_put(«$1», km_activation, km_lanes, «to + km_at(E * km_size(km_activation))», m4_dnl

@@ -17,7 +17,7 @@ m4_define(«km_how», «km_if(km_puts_together(«$1»), «store», «$1»)»)
 m4_define(«km_to», «km_if(km_puts_together(«$1»), «together[r]», «row[r].to»)»)
 
 m4_dnl km_lie_together -- whether problem p has enough adjacent rows to fill a tile, or lines.
-m4_define(«km_lie_together», «km_if(km_writes_tiles, «last - first >= km_tile_rows», «m4_dnl
+m4_define(«km_lie_together», «km_if(km_writes_tiles, «last - first >= km_tile_height», «m4_dnl
 ((km_at_p(«cache.row_stride») == km_row_bytes && last - first >= km_batch) || m4_dnl
 (km_at_p(«cache.head_stride») == km_row_bytes && km_at_p(«heads») >= km_batch))»)»)
 
@@ -58,7 +58,7 @@ km_straight(«km_stream», «km_stream_bytes», 64, «to + i», «from + i»)m4_
 m4_dnl ---- Tiles ----
 
 m4_dnl km_rows_at_once -- rows that are interleaved at once: all of a tile, or a batch, if a tile is larger.
-m4_define(«km_rows_at_once», «km_smaller(km_tile_rows, km_batch)»)
+m4_define(«km_rows_at_once», «km_smaller(km_tile_height, km_batch)»)
 m4_define(«_km_put_in_tiles», «_km_tile_of_rows(«$1»)m4_dnl
 km_function(«void», «$1_together(const struct row *row, unsigned char (*together)[km_row_together], int count)»)
 {
@@ -81,31 +81,31 @@ m4_define(«_km_tile_of_rows», «km_inline(«void», «$1_tile(unsigned char (*
 km_if(km_has_tile_of_rows, «_km_tile_by_vectors(«$1»)», «km_if(km_turns_tiles, «_km_turned_tile(«$1»)», «m4_dnl
     for (int i = 0; i < km_row_bytes; i += km_part(«piece_of_tile», km_element))
         for (int r = 0; r < km_rows_at_once; r++)
-            memcpy(to + i * km_tile_rows + r * km_part(«piece_of_tile», km_element), row[r] + i, m4_dnl
+            memcpy(to + i * km_tile_height + r * km_part(«piece_of_tile», km_element), row[r] + i, m4_dnl
 km_part(«piece_of_tile», km_element));
 »)»)m4_dnl
 }
 
 »)
 m4_define(«_km_tile_by_vectors», «m4_dnl
-    vf x[km_tile_rows];
+    vf x[km_tile_height];
 km_each(«I», 0, m4_eval(km_row_bytes - 1), km_peak_bytes, «m4_ifelse(km_part(«piece_of_tile», km_element), 1, m4_dnl
 «_km_tile_of_bytes(«$1»)», «_km_tile_of_words(«$1»)»)»)»)
 m4_dnl Vectors that begin after the end of the tile do not exist.
-m4_define(«_km_vector_of_tile», «km_if($2 < km_tile_rows * km_row_bytes, «    $1_f32(to + m4_eval($2), $3);
+m4_define(«_km_vector_of_tile», «km_if($2 < km_tile_height * km_row_bytes, «    $1_f32(to + m4_eval($2), $3);
 »)»)
 m4_define(«_km_tile_of_bytes», «m4_dnl
     interleaved(row[0] + I, row[1] + I, row[2] + I, row[3] + I, x);
 km_each(«J», 0, 3, 1, «_km_vector_of_tile(«$1», «(4 * (I + J * km_lanes))», «x[J]»)»)»)
 m4_define(«_km_tile_of_words», «m4_dnl
-km_each(«R», 0, m4_eval(km_tile_rows - 1), 1, «    x[R] = load_f32(row[R] + I);
-»)km_each(«R», 0, m4_eval(km_tile_rows - 1), km_lanes, «    transpose(x + R);
-»)km_each(«J», 0, m4_eval(km_lanes - 1), 1, «km_each(«R», 0, m4_eval(km_tile_rows - 1), km_lanes, «m4_dnl
-_km_vector_of_tile(«$1», «((I + J * 4) * km_tile_rows + R * 4)», «x[m4_eval(R + J)]»)»)»)»)
+km_each(«R», 0, m4_eval(km_tile_height - 1), 1, «    x[R] = load_f32(row[R] + I);
+»)km_each(«R», 0, m4_eval(km_tile_height - 1), km_lanes, «    transpose(x + R);
+»)km_each(«J», 0, m4_eval(km_lanes - 1), 1, «km_each(«R», 0, m4_eval(km_tile_height - 1), km_lanes, «m4_dnl
+_km_vector_of_tile(«$1», «((I + J * 4) * km_tile_height + R * 4)», «x[m4_eval(R + J)]»)»)»)»)
 m4_define(«_km_turned_tile», «m4_dnl
     for (int i = 0; i < km_dim; i += km_lanes) {
 km_turn(«km_typed(«load», km_stored)(row[J] + i * km_size(km_stored))», m4_dnl
-«km_typed(«$1», km_stored)(to + (i + J) * km_step_of_page(«km_element», km_tile_rows), x[J])»)m4_dnl
+«km_typed(«$1», km_stored)(to + (i + J) * km_step_of_page(«km_element», km_tile_height), x[J])»)m4_dnl
     }
 »)
 m4_divert(0)m4_dnl

@@ -110,7 +110,7 @@ km_largest(«highest», «km_typed(«flipped», km_unsigned)», «(vi){0}»)m4_d
             vi low = (vi)((vu)lowest - sign_bit), high = (vi)((vu)highest - sign_bit);
             vi peak = (vi)choose(low > high, (vf)low, (vf)high);
 »)m4_dnl
-m4_define(«km_half_scales», «            vi is_negative = km_if(km_by_vectors, «low > high», «{0}»);
+m4_define(«km_tied_scales», «            vi is_negative = km_if(km_by_vectors, «low > high», «{0}»);
             vi tied = km_if(km_by_vectors, «(low == high) & (peak > 0)», «peak > 0»);
             if (is_any_negative(tied)) {
                 uint32_t negative = 0;
@@ -130,10 +130,10 @@ km_group_floats(«scale», km_batch_floats)m4_dnl
 km_group_floats(«inverses», km_batch_floats)m4_dnl
     unsigned char halves[m4_eval(2 * km_batch_floats)];
     int wild = 0;
-km_padded_rows(km_if(km_by_vectors, km_peak_bytes, km_size(km_activation)))m4_dnl
+km_pad_rows(km_if(km_by_vectors, km_peak_bytes, km_size(km_activation)))m4_dnl
     /* Compute the scales.  */
 km_each_groups(«m4_dnl
-km_q8(«km_q8_scales», «km_half_scales»)«»m4_dnl
+km_q8(«km_q8_scales», «km_tied_scales»)«»m4_dnl
             vf inverse = choose(s == 0.f, s, 1.0f / s);
             store_kept(scale + km_group, s);
             store_kept(inverses + km_group, inverse);

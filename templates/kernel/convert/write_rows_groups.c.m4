@@ -32,7 +32,7 @@ put_nans(const float *scale, int count, unsigned char *stored)
 
 m4_define(«km_code», «m4_dnl
 km_typed(«code», km_activation)(km_elements_at(«$1»), km_of(«divisor», «$1»), km_of(«inverse», «$1»))»)m4_dnl
-m4_define(«km_codes», «km_each(«K», 0, m4_eval((km_left + km_lanes - 1) / km_lanes - 1), 1, «m4_dnl
+m4_define(«km_write_codes», «km_each(«K», 0, m4_eval((km_left + km_lanes - 1) / km_lanes - 1), 1, «m4_dnl
             vi c«»K = km_code(«E + m4_eval(K * km_lanes)»);
 »)»)m4_dnl
 m4_dnl If fewer than four vectors are left, the first one takes the place of the others; its extra codes are not copied.
@@ -42,7 +42,7 @@ km_group_floats(«scale», km_batch_floats)m4_dnl
 km_group_floats(«inverses», km_batch_floats)m4_dnl
     unsigned char stored[km_scale_bytes(km_batch_floats)];
     int wild = 0;
-km_padded_rows(km_if(km_by_vectors, km_peak_bytes, «m4_eval(km_lanes * km_size(km_activation))»))m4_dnl
+km_pad_rows(km_if(km_by_vectors, km_peak_bytes, «m4_eval(km_lanes * km_size(km_activation))»))m4_dnl
     /* Compute the scales.  */
 km_each_groups(«m4_dnl
             vf s = max_f32(broadcast(km_least), km_share_of(«km_typed(«value», km_activation)(peak)»));
@@ -65,9 +65,9 @@ m4_ifelse(«$1», «stream», «m4_dnl
         unsigned char *to = km_to(«$1»);
         const float *divisor = scale + km_row_floats * r, *inverse = inverses + km_row_floats * r;
 km_fetch_row«»m4_dnl
-km_spread(«divisor»)km_spread(«inverse»)m4_dnl
+km_spreading(«divisor»)km_spreading(«inverse»)m4_dnl
 km_steps(«E», km_dim, km_code_step, «        {
-km_codes«»m4_dnl
+km_write_codes«»m4_dnl
 km_put(km_how(«$1»), km_part(«codes», km_element), km_code_step, «to + km_at(km_code_bytes(E))», m4_dnl
 «m4_eval(km_code_bytes(km_left))», «km_code_list»)m4_dnl
         }

@@ -68,7 +68,7 @@ m4_define(«_km_binary», «m4_ifelse(_km_is_flat(«$1», «$2», «$3»), 1,
 m4_define(«km_op_Multiply», «_km_binary(«$1», «$4», «$5», «km_times(«X», «Y»)»)»)
 m4_define(«km_op_Maximum», «_km_binary(«$1», «$4», «$5», «X > Y ? X : Y»)»)
 m4_define(«km_op_Minimum», «_km_binary(«$1», «$4», «$5», «X < Y ? X : Y»)»)
-m4_define(«km_op_Add», «_km_binary(«$1», «$6», «$7», «_km_scaled(«$4», «X») + _km_scaled(«$5», «Y»)»)»)
+m4_define(«km_op_Add», «_km_binary(«$1», «$6», «$7», «_km_times_alpha(«$4», «X») + _km_times_alpha(«$5», «Y»)»)»)
 m4_define(«_km_where», «_km_binary(«$1», «$2», «$3», «X $4 Y ? 0.f : -1e30f»)»)
 m4_define(«km_op_WhereEqual», «_km_where(«$1», «$4», «$5», «==»)»)
 m4_define(«km_op_WhereNotEqual», «_km_where(«$1», «$4», «$5», «!=»)»)
@@ -77,12 +77,12 @@ m4_define(«km_op_WhereGreaterEqual», «_km_where(«$1», «$4», «$5», «>=�
 m4_define(«km_op_WhereLess», «_km_where(«$1», «$4», «$5», «<»)»)
 m4_define(«km_op_WhereLessEqual», «_km_where(«$1», «$4», «$5», «<=»)»)
 
-m4_dnl _km_float(NUMBER) -- a constant.  _km_scaled(NUMBER, X) -- NUMBER * X.  _km_affine(ALPHA, BETA) -- BETA * X +
-m4_dnl ALPHA.
-m4_define(«_km_float», «($1«»f)»)
-m4_define(«_km_scaled», «m4_ifelse(«$1», «0x1p+0», «$2», «km_times(«_km_float(«$1»)», «$2»)»)»)
-m4_define(«_km_affine», «(_km_scaled(«$2», «X») + _km_float(«$1»))»)
-m4_define(«km_op_Relu», «_km_unary(«$1», «$6», «X >= _km_float(«$4») ? X : _km_float(«$5»)»)»)
+m4_dnl _km_suffixed(NUMBER) -- a constant.  _km_times_alpha(NUMBER, X) -- NUMBER * X.
+m4_dnl _km_affine(ALPHA, BETA) -- BETA * X + ALPHA.
+m4_define(«_km_suffixed», «($1«»f)»)
+m4_define(«_km_times_alpha», «m4_ifelse(«$1», «0x1p+0», «$2», «km_times(«_km_suffixed(«$1»)», «$2»)»)»)
+m4_define(«_km_affine», «(_km_times_alpha(«$2», «X») + _km_suffixed(«$1»))»)
+m4_define(«km_op_Relu», «_km_unary(«$1», «$6», «X >= _km_suffixed(«$4») ? X : _km_suffixed(«$5»)»)»)
 m4_define(«km_op_Sigmoid», «_km_unary(«$1», «$6», «1 / (1 + exponential(_km_affine(«$4», «$5»), minus_0))»)»)
 m4_define(«km_op_Silu», «_km_unary(«$1», «$6», «X / (1 + exponential(_km_affine(«$4», «$5»), minus_0))»)»)
 m4_define(«km_op_Add_Mul», «_km_unary(«$1», «$6», «_km_affine(«$4», «$5»)»)»)
@@ -102,8 +102,8 @@ m4_define(«km_op_Reshape»,
     «    memcpy(km_place(«$1»), km_place(«$4»), m4_eval(4 * km_rows_of(«$1») * km_columns_of(«$1»)));
 »)
 m4_define(«km_op_MaskSlice», «m4_pushdef(«I», «m4_ifelse(«$6», 1, «i», «j»)»)_km_over(«$1»,
-    «(I >= $7) & (I < $8) ? _km_float(«$4») : _km_float(«$5»)»)m4_popdef(«I»)»)
-m4_define(«km_op_Fill», «_km_flat(«$1», «_km_float(«$4»)»)»)
+    «(I >= $7) & (I < $8) ? _km_suffixed(«$4») : _km_suffixed(«$5»)»)m4_popdef(«I»)»)
+m4_define(«km_op_Fill», «_km_flat(«$1», «_km_suffixed(«$4»)»)»)
 
 m4_define(«km_op_Load», m4_defn(«km_op_Reshape»))
 
@@ -167,7 +167,7 @@ m4_define(«_km_each_page», «    for (int64_t s = 0; s < p->pages; s++)
 m4_define(«_km_element_of», «all_$1[s * km_size_of(«$1») + e]»)
 m4_define(«km_over_Softmax», «    {
     float of_row[km_size_of(«$1»)];
-_km_each_page(«$1», «km_times(«_km_float(«$2»)», «_km_element_of(«$4»)»)»)    largest_over(of_row, all_$1, p->pages,
+_km_each_page(«$1», «km_times(«_km_suffixed(«$2»)», «_km_element_of(«$4»)»)»)    largest_over(of_row, all_$1, p->pages,
     km_size_of(«$1»));
 _km_each_page(«$1», «exponential(_km_element_of(«$1») - of_row[e], minus_0)»)    sum_over(of_row, all_$1, p->pages,
     km_size_of(«$1»), minus_0);

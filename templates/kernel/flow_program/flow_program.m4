@@ -71,10 +71,10 @@ m4_define(«_km_placed_over», «_km_at_place(«$2»)»)
 m4_define(«_km_placed_page», «_km_at_place(«$2»)»)
 km_each_place(«_km_lay»)
 
-m4_dnl km_values -- the declaration of the struct.
+m4_dnl km_values_struct -- the declaration of the struct.
 m4_define(«_km_member», «m4_ifdef(«_km_kept_$1», «», «    float $1[km_size_of(«$1»)];
 »)»)
-m4_define(«km_values», «struct values {
+m4_define(«km_values_struct», «struct values {
 km_each_place(«_km_member»)};
 
 »)
@@ -149,14 +149,14 @@ m4_define(«km_row_loader»,
 m4_indir(«_km_load_»km_part(«scales_of», «$2»), «$2», «$3», «$4», «$6»)}
 
 »)
-m4_define(«_km_loader_rows», «km_if(_km_in_turn(«$2», «$6»), «km_row_loader($@)»)m4_dnl
-km_if(_km_turns(«$2», «$6»), «_km_turned_loader($@)»)»)
+m4_define(«_km_loader_rows», «km_if(_km_has_single_rows(«$2», «$6»), «km_row_loader($@)»)m4_dnl
+km_if(_km_squares(«$2», «$6»), «_km_turned_loader($@)»)»)
 
-m4_dnl _km_turns(ELEMENT, DIM) -- whether as many rows of a page as there are lanes are loaded together; _km_in_turn --
-m4_dnl whether some are alone.
-m4_define(«_km_turns», «(km_has_own(«transpose») && km_part(«is_transposed», «$1») && m4_dnl
+m4_dnl _km_squares(ELEMENT, DIM) -- whether as many rows of a page as there are lanes are loaded together;
+m4_dnl _km_has_single_rows -- whether some are alone.
+m4_define(«_km_squares», «(km_has_own(«transpose») && km_part(«is_transposed», «$1») && m4_dnl
 km_page % km_lanes == 0 && $2 % km_lanes == 0)»)
-m4_define(«_km_in_turn», «(km_is_growing || !_km_turns(«$1», «$2»))»)
+m4_define(«_km_has_single_rows», «(km_is_growing || !_km_squares(«$1», «$2»))»)
 m4_define(«_km_turned_loader», «km_inline(«void», «load_rows_of_$1(float *to, const unsigned char *from)»)
 {
     for (int64_t i = 0; i < $6; i += km_lanes) {
@@ -175,8 +175,8 @@ km_if(km_part(«is_transposed», «$1»), «    for (int64_t i = 0; i < $4; i++)
 »)»)
 
 m4_define(«_km_padded», «m4_eval(($1 + km_lanes - 1) / km_lanes * km_lanes)»)
-m4_define(«_km_whole», «m4_eval($1 / km_lanes * km_lanes)»)
-m4_define(«_km_code_bytes», «m4_eval(km_offset_of(«$1», «$2»))»)
+m4_define(«_km_whole_vectors», «m4_eval($1 / km_lanes * km_lanes)»)
+m4_define(«_km_bytes_before», «m4_eval(km_offset_of(«$1», «$2»))»)
 m4_define(«_km_codes», «km_codes_of(«$1», «$2», «$3», km_lanes)»)
 m4_dnl If a vector is in one group, its scale is broadcast; otherwise each element has its own.
 m4_define(«_km_is_even», «m4_eval($1 % km_lanes == 0)»)
@@ -188,13 +188,13 @@ m4_ifelse(_km_is_even(«$3»), 1, «», «    float spread[_km_padded(«$4»)] =
     for (int i = 0; i < $4; i++)
         spread[i] = scale[i / $3];
 »)m4_dnl
-    for (int i = 0; i < _km_whole(«$4»); i += km_lanes)
+    for (int i = 0; i < _km_whole_vectors(«$4»); i += km_lanes)
         store_kept(to + i, multiply(_km_codes(«$1», «from», «i»), _km_scales(«$3», «i»)));
 m4_ifelse(m4_eval($4 % km_lanes), 0, «», «    unsigned char part[km_lanes] = {0};
     float rest[km_lanes];
-    memcpy(part, from + _km_code_bytes(«$1», _km_whole(«$4»)), _km_code_bytes(«$1», «$4 % km_lanes»));
-    store_kept(rest, multiply(_km_codes(«$1», «part», 0), _km_scales(«$3», _km_whole(«$4»))));
-    memcpy(to + _km_whole(«$4»), rest, m4_eval($4 % km_lanes * 4));
+    memcpy(part, from + _km_bytes_before(«$1», _km_whole_vectors(«$4»)), _km_bytes_before(«$1», «$4 % km_lanes»));
+    store_kept(rest, multiply(_km_codes(«$1», «part», 0), _km_scales(«$3», _km_whole_vectors(«$4»))));
+    memcpy(to + _km_whole_vectors(«$4»), rest, m4_eval($4 % km_lanes * 4));
 »)»)
 
 m4_define(«_km_block_loop», «        for (int i = 0; i < km_part(«piece», «$1»); i += km_lanes)
@@ -221,11 +221,11 @@ m4_define(«_km_load_row», «    (void)scales;
 m4_dnl km_load_rows(NAME, ELEMENT, SCALE, GROUP, ROWS, COLUMNS, SLOT, HEAD) -- loads the rows of a page, which begin at
 m4_dnl row SLOT of the cache.
 m4_define(«km_load_rows», «m4_pushdef(«SIDE», «m4_ifelse(«$1», «k», «key», «value»)»)m4_dnl
-km_if(_km_turns(«$2», «$6»), «    for (int64_t r = 0; r + LANES <= km_rows_of(«$1»); r += LANES)
+km_if(_km_squares(«$2», «$6»), «    for (int64_t r = 0; r + LANES <= km_rows_of(«$1»); r += LANES)
         load_rows_of_$1(_km_to_and_from($@));
 »)m4_dnl
-km_if(_km_in_turn(«$2», «$6»), «m4_dnl
-    for (int64_t r = km_if(_km_turns(«$2», «$6»), «km_rows_of(«$1») / LANES * LANES», 0); r < km_rows_of(«$1»); r++)
+km_if(_km_has_single_rows(«$2», «$6»), «m4_dnl
+    for (int64_t r = km_if(_km_squares(«$2», «$6»), «km_rows_of(«$1») / LANES * LANES», 0); r < km_rows_of(«$1»); r++)
         load_$1(_km_to_and_from($@),
             m4_ifelse(«$3», «none», «NULL»,
             «p->SIDE.scale + ($7 + r) * p->SIDE.scale_row_stride + $8 * p->SIDE.scale_head_stride»));
@@ -382,7 +382,7 @@ m4_dnl km_flow_head(SUMMARY) -- the head of a file, and the functions that progr
 m4_define(«km_flow_head», «km_program_head(«$1», m4_defn(«km_program»), m4_defn(«km_headers»))
 km_for_words(«FORMAT», «km_formats»,
     «_km_load_function(FORMAT)»)m4_dnl
-_km_store_function(«f16»)_km_store_function(«bf16»)km_each_step(«_km_loader»)km_values«»m4_dnl
+_km_store_function(«f16»)_km_store_function(«bf16»)km_each_step(«_km_loader»)km_values_struct«»m4_dnl
 km_arithmetic«»km_round_function«»km_hidden_zero»)
 
 m4_dnl km_minus_0 -- a -0 that compilers cannot see through.

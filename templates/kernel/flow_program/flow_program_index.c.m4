@@ -36,11 +36,13 @@ m4_define(«_km_kept_rows», «_km_keeps_input(«$1»)»)m4_dnl
 m4_define(«_km_kept_field», «_km_keeps_input(«$1»)»)m4_dnl
 m4_define(«_km_has_pages»,
     «m4_ifdef(«_km_has_»STAGE, 1, «m4_ifelse(STAGE, 0, «m4_ifelse(km_each_step(«_km_kept»), «», 0, 1)», 0)»)»)m4_dnl
-m4_define(«_km_stage», «km_function(«void», «begin_«»STAGE«»(const struct kvmill_flow_scores *p)»)
+m4_define(«_km_begins», «m4_len(km_each_step(«_km_ask»)km_each_step(«_km_begin»))»)m4_dnl
+m4_define(«_km_stage», «m4_ifelse(_km_begins, 0, «», «km_function(«void»,
+    «begin_«»STAGE«»(const struct kvmill_flow_scores *p)»)
 {
 _km_places«»km_minus_0«»km_each_step(«_km_ask»)km_each_step(«_km_begin»)}
 
-m4_ifelse(_km_has_pages, 1,
+»)m4_ifelse(_km_has_pages, 1,
     «km_inline(«void», «page_«»STAGE«»(const struct kvmill_flow_scores *p, int64_t s, float minus_0)»)
 {
 _km_places    const int64_t page = p->ids[s];
@@ -54,12 +56,10 @@ km_minus_0    for (int64_t s = 0; s < p->pages; s++)
         page_«»STAGE«»(p, s, minus_0);
 }
 
-», «km_function(«void», «pages_«»STAGE«»(const struct kvmill_flow_scores *p)»)
-{
-    (void)p;
-}
-
 »)»)m4_dnl
+m4_dnl The phases of a stage; some have no work.
+m4_define(«_km_phases», «m4_ifelse(_km_begins, 0, «nothing», «begin_«»STAGE»), m4_dnl
+m4_ifelse(_km_has_pages, 1, «pages_«»STAGE», «nothing»), »)m4_dnl
 m4_dnl State is copied to its field through a buffer, because rounding changes the floats, and these may be the score.
 m4_define(«_km_save_save», «    for (int64_t s = 0; s < p->pages; s++)
         for (int64_t e = 0; e < km_size_of(«$1»); e += TERMS) {
@@ -73,15 +73,21 @@ m4_define(«_km_save_save», «    for (int64_t s = 0; s < p->pages; s++)
         }
 »)m4_dnl
 km_flow_head(«Score the pages of a row.»)
-km_over_pages«»km_each(«STAGE», 0, km_stages - 1, 1, «_km_stage»)km_function(«void»,
-    «save(const struct kvmill_flow_scores *p)»)
+km_over_pages«»km_each(«STAGE», 0, km_stages - 1, 1, «_km_stage»)m4_dnl
+m4_define(«_km_saves», «m4_len(km_each_step(«_km_save»))»)m4_dnl
+m4_ifelse(_km_saves, 0, «», «km_function(«void», «save(const struct kvmill_flow_scores *p)»)
 {
 _km_places«»km_each_step(«_km_save»)}
+
+»)km_function(«void», «nothing(const struct kvmill_flow_scores *p)»)
+{
+    (void)p;
+}
 
 km_run_function
 {
     static void (*const phases[])(const struct kvmill_flow_scores *p) = {km_each(«STAGE», 0, km_stages - 1, 1,
-        «begin_«»STAGE, pages_«»STAGE, »)save};
+        «_km_phases»)m4_ifelse(_km_saves, 0, «nothing», «save»)};
     /* The loop nest: phases, and the pages of each; for these step after step, each over its rows and columns.  */
     for (int64_t phase = first; phase < last; phase++)
         phases[phase](problem);

@@ -8,7 +8,7 @@ m4_dnl ---- Indices ----
 
 m4_define(«km_index_bits», «m4_substr(km_index, 1)»)
 m4_define(«km_index_signed», «m4_ifelse(m4_substr(km_index, 0, 1), «i», 1, 0)»)
-m4_define(«km_fills», «m4_ifelse(km_bounds, «fill», 1, 0)»)
+m4_define(«km_is_filled», «m4_ifelse(km_bounds, «fill», 1, 0)»)
 
 m4_dnl km_index_at(AT) -- the index there, widened to int64; a larger number becomes the largest int64.
 m4_define(«_km_part_of_byte»,
@@ -59,7 +59,7 @@ km_each(«C», 0, km_components - 1, 1, «    const unsigned char *index«»C = 
     return at.operand;
 }
 
-km_if(km_fills, «km_inline(«int», «is_outside(const struct starts *starts, struct place at)»)
+km_if(km_is_filled, «km_inline(«int», «is_outside(const struct starts *starts, struct place at)»)
 {
     int outside = 0;
     (void)starts;
@@ -103,19 +103,19 @@ m4_dnl ---- Windows ----
 m4_dnl km_window(BODY, TO, FROM, NEXT) -- BODY(TO, FROM, NEXT) for each run of adjacent bytes of a window.  NEXT is the
 m4_dnl same place in the window to prefetch.  Short windows are straight-line code.
 m4_define(«km_moves_of_run»,
-    «((km_if(km_bytes < km_stretch, km_bytes, km_stretch) + _km_widest(km_widths) - 1) / _km_widest(km_widths))»)
-m4_define(«_km_widest», «$1»)
+    «((km_if(km_bytes < km_stretch, km_bytes, km_stretch) + _km_first(km_widths) - 1) / _km_first(km_widths))»)
+m4_define(«_km_first», «$1»)
 m4_define(«km_window», «_km_loop(1, km_turns, «$1», «$2», «$3», «$4»)»)
 m4_define(«_km_loop», «m4_ifelse($1, 4, «$3(«$4», «$5», «$6»)», «_km_this_loop($@)»)»)
 m4_define(«_km_this_loop», «m4_ifelse(m4_indir(«km_extent$1»), 0, «_km_loop(m4_incr($1), $2, «$3», «$4», «$5», «$6»)»,
-  «km_if($2 * km_moves_of_run <= km_most_moves, «_km_unrolled(«km_turn$1», $@)»,
+  «km_if($2 * km_moves_of_run <= km_most_moves, «_km_unrolled_loop(«km_turn$1», $@)»,
       «        for (int64_t i$1 = 0; i$1 < m4_indir(«km_extent$1»); i$1++) {
 _km_inner(i$1, $@)        }
 »)»)»)
 m4_define(«_km_inner», «_km_loop(m4_incr($2), m4_eval($3 / m4_indir(«km_extent$2»)), «$4»,
     «$5 + $1 * m4_indir(«km_to$2»)», «$6 + $1 * INT64_C(m4_indir(«km_from$2»))»,
     «$7 + $1 * INT64_C(m4_indir(«km_from$2»))»)»)
-m4_define(«_km_unrolled», «km_each(«$1», 0, m4_indir(«km_extent$2») - 1, 1, «_km_inner($1, m4_shift($@))»)»)
+m4_define(«_km_unrolled_loop», «km_each(«$1», 0, m4_indir(«km_extent$2») - 1, 1, «_km_inner($1, m4_shift($@))»)»)
 
 m4_dnl km_in_stretches(N, BODY) -- BODY(COUNT, AT) for N bytes: blocks, taken from each stream in turn, then the rest.
 m4_define(«km_stream_length», «m4_eval($1 / km_streams)»)
@@ -128,7 +128,7 @@ m4_dnl km_gather_descriptor -- what the library sees of the kernel.
 m4_define(«km_gather_descriptor», «km_descriptor(«KVMILL_GATHER», «kvmill_gather_shape shape = {
     .index_bits = km_index_bits,
     .index_signed = km_index_signed,
-    .fill = km_fills,
+    .fill = km_is_filled,
     .components = km_components,
     .bytes = km_count(km_bytes),
     .loop = { { km_extent1, km_from1, km_to1 }, { km_extent2, km_from2, km_to2 }, { km_extent3, km_from3, km_to3 } },

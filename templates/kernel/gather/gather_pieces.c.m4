@@ -14,7 +14,7 @@ km_run_function
         struct place at = place_of(p, u / g->pieces, turn);
         int64_t begin = u % g->pieces * g->piece, left = g->bytes - begin;
         int64_t count = left < g->piece ? left : g->piece;
-km_if(km_fills, «        if (is_outside(&starts, at)) {
+km_if(km_is_filled, «        if (is_outside(&starts, at)) {
             fill_bytes(at.result + begin, g->fill, count);
             continue;
         }

@@ -5,8 +5,8 @@ m4_define(«km_known», «m4_eval(km_bytes > 0)»)
 m4_dnl If the number of streams, or stores around the caches, were not tuned, the calibration decides at run time.
 
 m4_dnl km_turns -- the number of runs of adjacent bytes in a window.
-m4_define(«_km_turns», «(m4_ifelse($1, 0, 1, $1))»)
-m4_define(«km_turns», «m4_eval(_km_turns(km_extent1) * _km_turns(km_extent2) * _km_turns(km_extent3))»)
+m4_define(«_km_runs_of», «(m4_ifelse($1, 0, 1, $1))»)
+m4_define(«km_turns», «m4_eval(_km_runs_of(km_extent1) * _km_runs_of(km_extent2) * _km_runs_of(km_extent3))»)
 m4_define(«km_window_bytes», «m4_eval(km_turns * km_bytes)»)
 
 km_tunable(«stretch», «km_if(km_known, «km_if(km_bytes < 4096, 256, 128)», 0)»,

@@ -12,7 +12,7 @@ m4_define(«km_fill_run», «        fill_bytes($1, g->fill, km_bytes);
 »)
 
 m4_dnl km_one_window(BODY) -- the window at `at`, then on to the next one.
-m4_define(«km_one_window», «km_if(km_fills, «        if (is_outside(&starts, at)) {
+m4_define(«km_one_window», «km_if(km_is_filled, «        if (is_outside(&starts, at)) {
 km_window(«km_fill_run», «at.result», «at.operand», «»)        } else {
 $1        }
 », «$1»)        move(&at, &axis, 1);

@@ -9,11 +9,11 @@ m4_define(«km_size», m4_eval(km_wide_bits / 8))
 m4_define(«km_kind», m4_ifelse(km_combiner, «replace», «bytes», km_element, «i1», «truths», km_element, «f16», «halves»,
     km_element, «bf16», «halves», km_element_code, 2, «floats», km_element_code, 5, «complex», «integers»))
 m4_define(«km_is_extreme», m4_ifelse(km_combiner, «minimum», 1, km_combiner, «maximum», 1, 0))
-m4_define(«km_sign», m4_ifelse(km_combiner, «subtract», «-», km_combiner, «add», «+», km_combiner, «multiply», «*»,
+m4_define(«km_operator», m4_ifelse(km_combiner, «subtract», «-», km_combiner, «add», «+», km_combiner, «multiply», «*»,
     km_combiner, «and», «&», km_combiner, «or», «|», km_combiner, «xor», «^», km_combiner, «minimum», «<», «>»))
 
-m4_dnl km_number -- the C type that elements are computed in; km_mask -- an integer type of the same width.
-m4_define(«km_number», m4_ifelse(km_kind, «halves», «float», km_element, «f32», «float», km_element, «c64», «float»,
+m4_dnl km_c_type -- the C type that elements are computed in; km_mask -- an integer type of the same width.
+m4_define(«km_c_type», m4_ifelse(km_kind, «halves», «float», km_element, «f32», «float», km_element, «c64», «float»,
     km_element, «f64», «double», km_element, «c128», «double», km_element_code, 0,
     «int»km_wide_bits«_t», «uint»km_wide_bits«_t»))
 m4_define(«km_mask», «int»m4_ifelse(km_kind, «halves», 32, km_kind, «complex», m4_eval(km_element_bits / 2),
@@ -29,20 +29,20 @@ m4_define(«km_narrowed», «km_if(km_is_narrow, «($1) & km_bits_mask», «$1»
 m4_dnl ---- The operation: C text of a, an element of the result, and b, its update ----
 
 m4_dnl km_one -- on single elements.  1u * makes narrow integers unsigned int, so that products cannot overflow int.
-m4_define(«km_one», «m4_ifelse(km_kind«»km_is_extreme, «truths0», «(a != 0) km_sign (b != 0)»,
-  km_kind«»km_is_extreme, «integers0», «(km_number)(1u * a km_sign b)»,
-  km_kind«»km_is_extreme, «integers1», «a km_sign b ? a : b»,
-  km_is_extreme, 1, «a != a || a km_sign b ||
+m4_define(«km_one», «m4_ifelse(km_kind«»km_is_extreme, «truths0», «(a != 0) km_operator (b != 0)»,
+  km_kind«»km_is_extreme, «integers0», «(km_c_type)(1u * a km_operator b)»,
+  km_kind«»km_is_extreme, «integers1», «a km_operator b ? a : b»,
+  km_is_extreme, 1, «a != a || a km_operator b ||
       (a == b && m4_ifelse(km_combiner, «maximum», «!»)__builtin_signbit(a)) ? a : b»,
-  «a km_sign b»)»)
+  «a km_operator b»)»)
 
 m4_dnl km_all(VECTOR, MASK) -- on vectors.  Equal zeros may differ in their signs: maximum takes the bits that both
 m4_dnl have, minimum those that either has.
-m4_define(«km_all», «m4_ifelse(km_kind«»km_is_extreme, «truths0», «($1)((($2)(a != 0) km_sign ($2)(b != 0)) & 1)»,
-  km_kind«»km_is_extreme, «integers1», «_km_choose(«$1», «$2», «a km_sign b», «($2)b»)»,
-  km_is_extreme, 1, «_km_choose(«$1», «$2», «((a km_sign b) | (a != a))»,
+m4_define(«km_all», «m4_ifelse(km_kind«»km_is_extreme, «truths0», «($1)((($2)(a != 0) km_operator ($2)(b != 0)) & 1)»,
+  km_kind«»km_is_extreme, «integers1», «_km_choose(«$1», «$2», «a km_operator b», «($2)b»)»,
+  km_is_extreme, 1, «_km_choose(«$1», «$2», «((a km_operator b) | (a != a))»,
       m4_ifelse(km_combiner, «minimum», ««(($2)b | (($2)a & ($2)(a == b)))»», ««(($2)b & (($2)a | ~($2)(a == b)))»»))»,
-  «a km_sign b»)»)
+  «a km_operator b»)»)
 m4_define(«_km_choose», «($1)((($2)($3) & ($2)a) | (~($2)($3) & $4))»)
 
 m4_dnl ---- Functions ----
@@ -66,11 +66,11 @@ m4_define(«_km_functions_bytes», «km_inline(«void», «combine_one(unsigned 
 
 »)
 
-m4_define(«_km_functions_integers», «typedef km_number number __attribute__((may_alias, aligned(1)));
+m4_define(«_km_functions_integers», «typedef km_c_type number __attribute__((may_alias, aligned(1)));
 km_for_words(«W», «km_vector_widths», «_km_vector_function(W)»)
 km_inline(«void», «combine_one(unsigned char *to, const unsigned char *from)»)
 {
-    km_number a = km_widened(«*(const number *)to»), b = km_widened(«*(const number *)from»);
+    km_c_type a = km_widened(«*(const number *)to»), b = km_widened(«*(const number *)from»);
     *(number *)to = km_narrowed(«km_one»);
 }
 
@@ -79,12 +79,12 @@ m4_define(«_km_functions_floats», m4_defn(«_km_functions_integers»))
 m4_define(«_km_functions_truths», m4_defn(«_km_functions_integers»))
 
 m4_dnl Two floats at a time, each combined with its own update.
-m4_define(«_km_functions_complex», «typedef km_number number __attribute__((may_alias, aligned(1)));
+m4_define(«_km_functions_complex», «typedef km_c_type number __attribute__((may_alias, aligned(1)));
 km_for_words(«W», «km_vector_widths», «_km_vector_function(W)»)
 km_inline(«void», «combine_one(unsigned char *to, const unsigned char *from)»)
 {
     for (int i = 0; i < 2; i++) {
-        km_number a = ((const number *)to)[i], b = ((const number *)from)[i];
+        km_c_type a = ((const number *)to)[i], b = ((const number *)from)[i];
         ((number *)to)[i] = km_one;
     }
 }
@@ -92,7 +92,7 @@ km_inline(«void», «combine_one(unsigned char *to, const unsigned char *from)�
 »)
 
 m4_define(«_km_vector_function», «
-typedef km_number vector_$1 __attribute__((vector_size($1)));
+typedef km_c_type vector_$1 __attribute__((vector_size($1)));
 typedef km_mask mask_$1 __attribute__((vector_size($1)));
 typedef vector_$1 any_$1 __attribute__((may_alias, aligned(1)));
 

@@ -27,17 +27,17 @@ m4_define(«km_value», «m4_ifelse(«$1», «i1», «_Bool», «km_memory(«$1�
 m4_dnl km_wide(TYPE) -- an unsigned type for shifts that C does not promote to int.
 m4_define(«km_wide», «m4_ifelse(km_type_bits(«$1»), 64, «uint64_t», «uint32_t»)»)
 
-m4_dnl km_signed(TYPE, V), km_unsigned(TYPE, V) -- the bits V as a signed or an unsigned integer.
+m4_dnl km_signed(TYPE, V), km_as_unsigned(TYPE, V) -- the bits V as a signed or an unsigned integer.
 m4_define(«km_signed», «km_if(km_type_bits(«$1») < 8,
     «((int8_t)(($2 & km_type_mask(«$1»)) ^ km_type_sign(«$1»)) - km_type_sign(«$1»))»,
     «((int«»km_type_bits(«$1»)_t)$2)»)»)
-m4_define(«km_unsigned», «km_if(km_type_bits(«$1») < 8, «($2 & km_type_mask(«$1»))», «$2»)»)
+m4_define(«km_as_unsigned», «km_if(km_type_bits(«$1») < 8, «($2 & km_type_mask(«$1»))», «$2»)»)
 
-m4_dnl km_number(TYPE, V) -- the number with the bits V; km_rounded(TYPE, NUMBER) -- the bits of a number.
-m4_define(«km_number», «m4_ifelse(«$1», «f16», «from_half($2)», «$1», «bf16», «float_of((uint32_t)$2 << 16)»,
-    km_type_kind(«$1»), «signed», «km_signed(«$1», «$2»)», km_type_kind(«$1»), «unsigned», «km_unsigned(«$1»,
+m4_dnl km_decode(TYPE, V) -- the number with the bits V; km_encode(TYPE, NUMBER) -- the bits of a number.
+m4_define(«km_decode», «m4_ifelse(«$1», «f16», «from_half($2)», «$1», «bf16», «float_of((uint32_t)$2 << 16)»,
+    km_type_kind(«$1»), «signed», «km_signed(«$1», «$2»)», km_type_kind(«$1»), «unsigned», «km_as_unsigned(«$1»,
     «$2»)», «$2»)»)
-m4_define(«km_rounded», «m4_ifelse(«$1», «f16», «to_half($2)», «$1», «bf16», «to_brain($2)», km_type_kind(«$1»),
+m4_define(«km_encode», «m4_ifelse(«$1», «f16», «to_half($2)», «$1», «bf16», «to_brain($2)», km_type_kind(«$1»),
     «float», «(km_float(«$1»))($2)», «$1», «i1», «$2», km_if(km_type_bits(«$1») < 8, 1,
     0), 1, «(uint8_t)(($2) & km_type_mask(«$1»))», «(km_memory(«$1»))($2)»)»)
 
@@ -45,43 +45,43 @@ m4_dnl ---- Ops: km_op_NAME(RESULT, OPERAND, A, B, C) -- C text ----
 
 m4_dnl _km_by_kind(TYPE, FLOAT, INTEGER, TRUTH) -- the text for the kind of TYPE.  Integers wrap, as unsigned ones do.
 m4_define(«_km_by_kind»,
-    «m4_ifelse(km_is_real(«$1»), 1, «km_rounded(«$1», «$2»)», «$1», «i1», «$4», «km_rounded(«$1», «$3»)»)»)
-m4_define(«_km_binary», «_km_by_kind(«$1», «km_number(«$1», «$2») $4 km_number(«$1», «$3»)», «1u * $2 $4 $3», «$5»)»)
+    «m4_ifelse(km_is_real(«$1»), 1, «km_encode(«$1», «$2»)», «$1», «i1», «$4», «km_encode(«$1», «$3»)»)»)
+m4_define(«_km_infix», «_km_by_kind(«$1», «km_decode(«$1», «$2») $4 km_decode(«$1», «$3»)», «1u * $2 $4 $3», «$5»)»)
 
-m4_define(«km_op_add», «_km_binary(«$1», «$3», «$4», «+», «$3 | $4»)»)
-m4_define(«km_op_subtract», «_km_binary(«$1», «$3», «$4», «-»)»)
+m4_define(«km_op_add», «_km_infix(«$1», «$3», «$4», «+», «$3 | $4»)»)
+m4_define(«km_op_subtract», «_km_infix(«$1», «$3», «$4», «-»)»)
 m4_dnl A product and a sum must not be fused into one instruction, which would round only once.  So the product adds a
 m4_dnl zero that the compiler cannot see through.
 m4_define(«km_op_multiply»,
-    «m4_ifelse(km_type_kind(«$1»), «float», «$3 * $4 + minus_0_«»$1», «_km_binary(«$1», «$3», «$4», «*», «$3 & $4»)»)»)
-m4_define(«km_op_negate», «_km_by_kind(«$1», «-km_number(«$1», «$3»)», «0u - $3»)»)
-m4_define(«km_op_abs», «_km_by_kind(«$1», «km_call(«magnitude», «$1», «km_number(«$1», «$3»)»)»,
+    «m4_ifelse(km_type_kind(«$1»), «float», «$3 * $4 + minus_0_«»$1», «_km_infix(«$1», «$3», «$4», «*», «$3 & $4»)»)»)
+m4_define(«km_op_negate», «_km_by_kind(«$1», «-km_decode(«$1», «$3»)», «0u - $3»)»)
+m4_define(«km_op_abs», «_km_by_kind(«$1», «km_call(«magnitude», «$1», «km_decode(«$1», «$3»)»)»,
     «km_signed(«$1», «$3») < 0 ? 0u - $3 : 1u * $3»)»)
-m4_define(«km_op_sign», «_km_by_kind(«$1», «km_call(«sign», «$1», «km_number(«$1», «$3»)»)»,
+m4_define(«km_op_sign», «_km_by_kind(«$1», «km_call(«sign», «$1», «km_decode(«$1», «$3»)»)»,
     «(km_signed(«$1», «$3») > 0) - (km_signed(«$1», «$3») < 0)»)»)
 
 m4_dnl km_call(NAME, TYPE, ARGUMENTS) -- a function for float or double.
 m4_define(«km_call», «$1_«»km_float(«$2»)($3)»)
-m4_define(«_km_extreme», «_km_by_kind(«$1», «km_call(«$2», «$1», «km_number(«$1», «$3»), km_number(«$1», «$4»)»)»,
+m4_define(«_km_extreme», «_km_by_kind(«$1», «km_call(«$2», «$1», «km_decode(«$1», «$3»), km_decode(«$1», «$4»)»)»,
     «_km_compare(«$1», «$3», «$4», «$5», 0) ? $3 : $4», «$3 $6 $4»)»)
 m4_define(«km_op_maximum», «_km_extreme(«$1», «larger», «$3», «$4», «>», «|»)»)
 m4_define(«km_op_minimum», «_km_extreme(«$1», «smaller», «$3», «$4», «<», «&»)»)
 m4_define(«km_op_clamp», «_km_by_kind(«$1», «km_call(«smaller», «$1»,
-    «km_call(«larger», «$1», «km_number(«$1», «$3»), km_number(«$1», «$4»)»), km_number(«$1», «$5»)»)», «_km_clamp(«$1»,
+    «km_call(«larger», «$1», «km_decode(«$1», «$3»), km_decode(«$1», «$4»)»), km_decode(«$1», «$5»)»)», «_km_clamp(«$1»,
     «$3», «$4», «$5»)», «($3 | $4) & $5»)»)
 m4_dnl The result is never above the upper limit, even if the lower limit is.
 m4_define(«_km_clamp», «((_km_compare(«$1», «$4», «$2», «<», 0)) | (_km_compare(«$1», «$4», «$3», «<»,
     0))) ? $4 : _km_compare(«$1», «$3», «$2», «<», 0) ? $2 : $3»)
 
-m4_define(«km_op_floor», «km_rounded(«$1», «km_call(«below», «$1», «km_number(«$1», «$3»)»)»)»)
-m4_define(«km_op_ceil», «km_rounded(«$1», «km_call(«above», «$1», «km_number(«$1», «$3»)»)»)»)
-m4_define(«km_op_round_nearest_even», «km_rounded(«$1», «km_call(«even», «$1», «km_number(«$1», «$3»)»)»)»)
-m4_define(«km_op_round_nearest_afz», «km_rounded(«$1», «km_call(«outwards», «$1», «km_number(«$1», «$3»)»)»)»)
-m4_define(«km_op_is_finite», «km_number(«$2», «$3») - km_number(«$2», «$3») == 0»)
+m4_define(«km_op_floor», «km_encode(«$1», «km_call(«below», «$1», «km_decode(«$1», «$3»)»)»)»)
+m4_define(«km_op_ceil», «km_encode(«$1», «km_call(«above», «$1», «km_decode(«$1», «$3»)»)»)»)
+m4_define(«km_op_round_nearest_even», «km_encode(«$1», «km_call(«even», «$1», «km_decode(«$1», «$3»)»)»)»)
+m4_define(«km_op_round_nearest_afz», «km_encode(«$1», «km_call(«outwards», «$1», «km_decode(«$1», «$3»)»)»)»)
+m4_define(«km_op_is_finite», «km_decode(«$2», «$3») - km_decode(«$2», «$3») == 0»)
 
 m4_dnl _km_compare(TYPE, A, B, SIGN, SELF) -- SELF is the result if A and B are the same value and not a float.
 m4_define(«_km_compare»,
-    «m4_ifelse(km_is_real(«$1»)«$2», «0$3», «((void)$2, $5)», «km_number(«$1», «$2») $4 km_number(«$1», «$3»)»)»)
+    «m4_ifelse(km_is_real(«$1»)«$2», «0$3», «((void)$2, $5)», «km_decode(«$1», «$2») $4 km_decode(«$1», «$3»)»)»)
 m4_define(«km_op_compare_EQ», «_km_compare(«$2», «$3», «$4», «==», 1)»)
 m4_define(«km_op_compare_NE», «_km_compare(«$2», «$3», «$4», «!=», 0)»)
 m4_define(«km_op_compare_GE», «_km_compare(«$2», «$3», «$4», «>=», 1)»)
@@ -96,31 +96,31 @@ m4_define(«km_chosen», «m4_ifelse(«$1», «i1», «($2 & $3) | (!$2 & $4)»,
     «_km_of(km_float(«$1»))(chosen_«»km_type_bits(«$1»)($2, _km_bits(km_float(«$1»))($3),
     _km_bits(km_float(«$1»))($4)))», «chosen_«»km_held_bits(«$1»)($2, $3, $4)»)»)
 
-m4_define(«km_op_and», «km_rounded(«$1», «$3 & $4»)»)
-m4_define(«km_op_or», «km_rounded(«$1», «$3 | $4»)»)
-m4_define(«km_op_xor», «km_rounded(«$1», «$3 ^ $4»)»)
-m4_define(«km_op_not», «m4_ifelse(«$1», «i1», «!$3», «km_rounded(«$1», «~$3»)»)»)
+m4_define(«km_op_and», «km_encode(«$1», «$3 & $4»)»)
+m4_define(«km_op_or», «km_encode(«$1», «$3 | $4»)»)
+m4_define(«km_op_xor», «km_encode(«$1», «$3 ^ $4»)»)
+m4_define(«km_op_not», «m4_ifelse(«$1», «i1», «!$3», «km_encode(«$1», «~$3»)»)»)
 
 m4_dnl A shift by at least the number of bits gives 0, or copies of the sign.
 m4_define(«_km_most_shift», «m4_ifelse(km_type_bits(«$1»), 64, 63, 31)»)
-m4_define(«_km_shift», «km_unsigned(«$1», «$3») >= km_type_bits(«$1») ? 0 : km_rounded(«$1»,
-    «(km_wide(«$1»))km_unsigned(«$1», «$2») $4 (km_unsigned(«$1», «$3») & _km_most_shift(«$1»))»)»)
+m4_define(«_km_shift», «km_as_unsigned(«$1», «$3») >= km_type_bits(«$1») ? 0 : km_encode(«$1»,
+    «(km_wide(«$1»))km_as_unsigned(«$1», «$2») $4 (km_as_unsigned(«$1», «$3») & _km_most_shift(«$1»))»)»)
 m4_define(«km_op_shift_left», «_km_shift(«$1», «$3», «$4», «<<»)»)
 m4_define(«km_op_shift_right_logical», «_km_shift(«$1», «$3», «$4», «>>»)»)
 m4_define(«_km_last_bit», «m4_eval(km_type_bits(«$1») - 1)»)
 m4_define(«km_op_shift_right_arithmetic»,
-    «km_rounded(«$1», «km_signed(«$1»,
-    «$3») >> (km_unsigned(«$1», «$4») > _km_last_bit(«$1») ? _km_last_bit(«$1») : km_unsigned(«$1», «$4»))»)»)
-m4_define(«km_op_popcnt», «km_rounded(«$1», «ones(km_unsigned(«$1», «$3»))»)»)
+    «km_encode(«$1», «km_signed(«$1»,
+    «$3») >> (km_as_unsigned(«$1», «$4») > _km_last_bit(«$1») ? _km_last_bit(«$1») : km_as_unsigned(«$1», «$4»))»)»)
+m4_define(«km_op_popcnt», «km_encode(«$1», «ones(km_as_unsigned(«$1», «$3»))»)»)
 m4_define(«km_op_count_leading_zeros»,
-    «km_rounded(«$1», «leading_zeros(km_unsigned(«$1», «$3»)) - m4_eval(64 - km_type_bits(«$1»))»)»)
+    «km_encode(«$1», «leading_zeros(km_as_unsigned(«$1», «$3»)) - m4_eval(64 - km_type_bits(«$1»))»)»)
 
 m4_dnl x / 0 is -1, and x % 0 is x.  The least integer divided by -1 is itself.
-m4_define(«_km_divided», «km_number(«$1», «$3») == 0 ? km_rounded(«$1», «$4») : m4_ifelse(km_type_kind(«$1»), «signed»,
-    «km_number(«$1», «$3») == -1 ? km_rounded(«$1», «$5») : »)km_rounded(«$1»,
-    «km_number(«$1», «$2») $6 km_number(«$1», «$3»)»)»)
-m4_define(«km_op_divide», «m4_ifelse(km_is_real(«$1»), 1, «km_rounded(«$1»,
-    «km_number(«$1», «$3») / km_number(«$1», «$4»)»)», «_km_divided(«$1», «$3», «$4», «~(km_wide(«$1»))0», «0u - $3»,
+m4_define(«_km_divided», «km_decode(«$1», «$3») == 0 ? km_encode(«$1», «$4») : m4_ifelse(km_type_kind(«$1»), «signed»,
+    «km_decode(«$1», «$3») == -1 ? km_encode(«$1», «$5») : »)km_encode(«$1»,
+    «km_decode(«$1», «$2») $6 km_decode(«$1», «$3»)»)»)
+m4_define(«km_op_divide», «m4_ifelse(km_is_real(«$1»), 1, «km_encode(«$1»,
+    «km_decode(«$1», «$3») / km_decode(«$1», «$4»)»)», «_km_divided(«$1», «$3», «$4», «~(km_wide(«$1»))0», «0u - $3»,
     «/»)»)»)
 m4_define(«km_op_remainder», «_km_divided(«$1», «$3», «$4», «$3», «0», «%»)»)
 
@@ -128,18 +128,18 @@ m4_dnl ---- Conversion: one rounding; integers saturate, NaN becomes 0 ----
 
 m4_define(«km_op_convert», «m4_ifelse(«$1», «$2», «$3», «m4_indir(«_km_convert_to_»m4_ifelse(km_is_real(«$1»), 1,
     «real», «$1», «i1», «truth», «integer»), «$1», «$2», «$3»)»)»)
-m4_define(«_km_convert_to_truth», «km_number(«$2», «$3») != 0»)
-m4_define(«_km_convert_to_integer», «m4_ifelse(km_is_real(«$2»), 1, «$1_of_«»km_float(«$2»)(km_number(«$2», «$3»))»,
-    «km_rounded(«$1», «km_number(«$2», «$3»)»)»)»)
+m4_define(«_km_convert_to_truth», «km_decode(«$2», «$3») != 0»)
+m4_define(«_km_convert_to_integer», «m4_ifelse(km_is_real(«$2»), 1, «$1_of_«»km_float(«$2»)(km_decode(«$2», «$3»))»,
+    «km_encode(«$1», «km_decode(«$2», «$3»)»)»)»)
 m4_dnl A number that becomes a half by way of a float is rounded to odd first: what the float cannot represent sets its
 m4_dnl last bit.  Integers of 32 bits need this only for bfloat16: those that a float cannot represent overflow float16.
 m4_define(«_km_convert_to_real», «m4_ifelse(km_type_kind(«$1»)«»km_number_is_long(«$1», «$2»), «half1»,
-    «km_rounded(«$1», «odd_float(_km_double(«$2», «$3»))»)», «km_rounded(«$1»,
-    «(km_float(«$1»))km_number(«$2», «$3»)»)»)»)
+    «km_encode(«$1», «odd_float(_km_double(«$2», «$3»))»)», «km_encode(«$1»,
+    «(km_float(«$1»))km_decode(«$2», «$3»)»)»)»)
 m4_define(«km_number_is_long», «m4_ifelse(«$2», «f64», 1, «$1», «bf16»,
     «m4_ifelse(km_is_integer(«$2»), 1, «m4_eval(km_type_bits(«$2») >= 32)», 0)», 0)»)
 m4_define(«_km_double», «m4_ifelse(«$1», «i64», «signed_double((int64_t)$2)», «$1», «ui64», «odd_double($2)»,
-    «(double)km_number(«$1», «$2»)»)»)
+    «(double)km_decode(«$1», «$2»)»)»)
 
 m4_dnl ---- Functions ----
 
@@ -306,7 +306,7 @@ m4_define(«_km_conversions», «m4_pushdef(«km_step», m4_defn(«_km_conversio
 m4_define(«_km_conversion», «m4_ifelse(«$2»«»km_is_integer(«$3»)«»km_is_real(«$4»), «convert11»,
     «m4_ifdef(«_km_has_$3_of_«»km_float(«$4»)», «»,
     «m4_define(«_km_has_$3_of_«»km_float(«$4»)»)_km_integer_of(«$3», km_float(«$4»))»)»)»)
-m4_define(«_km_whole», «m4_ifelse(«$1», «ui64», «uint64_t», m4_eval(km_type_bits(«$1») < 32), 1, «int32_t», «$1», «i32»,
+m4_define(«_km_c_int», «m4_ifelse(«$1», «ui64», «uint64_t», m4_eval(km_type_bits(«$1») < 32), 1, «int32_t», «$1», «i32»,
     «int32_t», «int64_t»)»)
 m4_define(«_km_beyond», «0x1p«»m4_ifelse(km_type_kind(«$1»), «signed», «_km_last_bit(«$1»)», «km_type_bits(«$1»)»)»)
 m4_define(«_km_least», «m4_ifelse(km_type_kind(«$1»), «signed», «-«»_km_beyond(«$1»)», 0)»)
@@ -318,8 +318,8 @@ m4_define(«_km_most_bits»,
 m4_define(«_km_integer_of», «km_inline(«km_memory(«$1»)», «$1_of_$2($2 value)»)
 {
     $2 inside = _km_pick(«$2», «(value > _km_least(«$1»)) & (value < _km_beyond(«$1»))», «value», «0»);
-    km_memory(«$1») whole = km_rounded(«$1»,
-        «(_km_whole(«$1»))inside»), most = _km_most_bits(«$1»), least = _km_least_bits(«$1»);
+    km_memory(«$1») whole = km_encode(«$1»,
+        «(_km_c_int(«$1»))inside»), most = _km_most_bits(«$1»), least = _km_least_bits(«$1»);
     whole = km_chosen(«$1», «(value >= _km_beyond(«$1»))», «most», «whole»);
     return km_chosen(«$1», «(value <= _km_least(«$1»))», «least», «whole»);
 }

@@ -11,10 +11,10 @@ m4_define(«km_is_bound», «m4_ifelse(km_kind, «bound», 1, 0)»)
 m4_define(«km_scores», «m4_eval(km_query_heads * km_page_blocks)»)
 m4_dnl km_strips -- the vectors of a sum.
 m4_define(«km_strips», «m4_eval(16 / km_lanes)»)
-m4_define(«km_row_bytes», «km_row_bytes_of(km_element, $1)»)
-m4_dnl km_line -- elements of a line of 64 bytes; km_lined -- elements of a row that are in whole lines.
-m4_define(«km_line», «m4_eval(64 / km_row_bytes(1))»)
-m4_define(«km_lined», «m4_eval(km_dim / km_line * km_line)»)
+m4_define(«km_element_bytes», «km_row_bytes_of(km_element, $1)»)
+m4_dnl km_line_elements -- elements of a line of 64 bytes; km_lined -- elements of a row that are in whole lines.
+m4_define(«km_line_elements», «m4_eval(64 / km_element_bytes(1))»)
+m4_define(«km_lined», «m4_eval(km_dim / km_line_elements * km_line_elements)»)
 
 m4_dnl km_score_number(H, B) -- the index of the score of head H and block B in a page.
 m4_define(«km_score_number»,
@@ -32,12 +32,12 @@ m4_define(«km_add_terms», «km_each(«V», 0, km_strips - 1, 1,
     «km_if(V * km_lanes < $5,
     «_km_add_strip(«$1», $2, $3, «$4«»_km_plus(V * km_lanes)», m4_eval($5 - V * km_lanes))»)»)»)
 m4_define(«_km_plus», «m4_ifelse(m4_eval($1), 0, «», « + m4_eval($1)»)»)
-m4_define(«_km_load_codes», «km_codes_of(km_element, «$1«»_km_plus($2 * km_row_bytes(km_dim))», «$3», $4)»)
+m4_define(«_km_field_codes», «km_codes_of(km_element, «$1«»_km_plus($2 * km_element_bytes(km_dim))», «$3», $4)»)
 m4_define(«_km_of_query», «km_if($4 < km_lanes, «load_some_f32($1«»_km_plus($2 * km_dim) + $3, $4)»,
     «load_f32($1«»_km_plus($2 * km_dim) + $3)»)»)
 m4_define(«_km_add_strip», «        {
-            vf c = _km_load_codes(«page_c», $1, «$4», $5);
-km_if(km_is_bound, «            vf d = _km_load_codes(«page_d», $1, «$4», $5);
+            vf c = _km_field_codes(«page_c», $1, «$4», $5);
+km_if(km_is_bound, «            vf d = _km_field_codes(«page_d», $1, «$4», $5);
 »)m4_indir(m4_defn(«km_add_heads»), $2, $3, «$4», $5)        }
 »)
 m4_dnl km_add_rounded -- products are rounded before they are added; km_add_exact -- they need not be (see below).
@@ -58,7 +58,7 @@ m4_dnl km_fetch_line(B, DIM) -- prefetch the line with this element, of the page
 m4_define(«km_fetch_line», «_km_fetch(«inner», 3, «$1», «$2»)_km_fetch(«outer», 2, «$1», «$2»)»)
 m4_define(«_km_fetch», «km_if(m4_indir(«km_$1») > 0,
     «km_for_words(«F», «km_if(km_is_bound, «c, d», «c»)»,
-    «        __builtin_prefetch($1_«»F«»_km_plus($3 * km_row_bytes(km_dim)) + $4 * km_row_bytes(1), 0, $2);
+    «        __builtin_prefetch($1_«»F«»_km_plus($3 * km_element_bytes(km_dim)) + $4 * km_element_bytes(1), 0, $2);
 »)»)»)
 m4_dnl _km_page_there(NAME, DISTANCE) -- where the page DISTANCE ahead is, or the last page.
 m4_define(«_km_page_there»,
@@ -69,11 +69,11 @@ km_if(km_is_bound, «    const unsigned char *$1_d = p->field[1] + at;
 
 m4_dnl The whole lines of a row: straight-line code if a page has few vectors.
 m4_define(«_km_add_lines», «km_if(km_page_blocks * km_lined <= km_most_vectors * km_lanes,
-    «km_each(«K», 0, km_lined - 1, km_line,
-    «_km_add_line($1, $2, $3, K)»)», «        for (int i = 0; i < km_lined; i += km_line) {
+    «km_each(«K», 0, km_lined - 1, km_line_elements,
+    «_km_add_line($1, $2, $3, K)»)», «        for (int i = 0; i < km_lined; i += km_line_elements) {
 _km_add_line($1, $2, $3, «i»)        }
 »)»)
-m4_define(«_km_add_line», «km_if($2 == 0, «km_fetch_line($1, «$4»)»)km_each(«I», 0, km_line - 1, 16,
+m4_define(«_km_add_line», «km_if($2 == 0, «km_fetch_line($1, «$4»)»)km_each(«I», 0, km_line_elements - 1, 16,
     «km_add_terms($1, $2, $3, «$4«»_km_plus(I)», 16)»)»)
 
 m4_dnl _km_add_row(B, FIRST, LAST) -- all elements of a row.
@@ -181,9 +181,9 @@ km_inline(«vf», «sum_lanes(const vf x[LANES])»)
 
 m4_dnl ---- Folds ----
 
-m4_dnl _km_fold(BY, OVER, RESULT, COUNT, NUMBER) -- folds x_N for I below COUNT to the vector RESULT; NUMBER gives N for
-m4_dnl I.
-m4_define(«_km_fold», «m4_ifelse($1, 1, «_km_fold_max(«$3», $4, «$5»)»,
+m4_dnl _km_folded(BY, OVER, RESULT, COUNT, NUMBER) -- folds x_N for I below COUNT to the vector RESULT; NUMBER gives N
+m4_dnl for I.
+m4_define(«_km_folded», «m4_ifelse($1, 1, «_km_fold_max(«$3», $4, «$5»)»,
     «km_if($2 == 1 && !km_is_bound, «_km_fold_lanes($1, «$3», $4, «$5»)», «_km_fold_sum($1, «$3», $4, «$5»)»)»)»)
 m4_define(«_km_fold_max», «    vf $1 = km_each(«I», 0, 0, 1, «x_«»$3»);
 km_each(«I», 1, $2 - 1, 1, «    $1 = max_f32(x_«»$3, $1);
@@ -211,19 +211,19 @@ m4_define(«_km_now_number»,
 m4_define(«km_fold», «m4_ifelse($2, 0, «», $2, 1, «_km_fold_heads($1, «$3»)», $2, 2, «_km_fold_blocks($1, «$3»)»,
     «_km_fold_all($1, «$3»)»)»)
 m4_define(«_km_fold_heads», «km_each(«B», 0, km_now_blocks - 1, 1,
-    «_km_fold($1, 1, «$2_«»B», km_now_heads, «_km_now_number(I, B)»)»)_km_rename(«$2»,
+    «_km_folded($1, 1, «$2_«»B», km_now_heads, «_km_now_number(I, B)»)»)_km_rename(«$2»,
     km_now_blocks)m4_define(«km_now_heads», 1)»)
 m4_define(«_km_fold_blocks», «km_each(«H», 0, km_now_heads - 1, 1,
-    «_km_fold($1, 2, «$2_«»H», km_now_blocks, «_km_now_number(H, I)»)»)_km_rename(«$2»,
+    «_km_folded($1, 2, «$2_«»H», km_now_blocks, «_km_now_number(H, I)»)»)_km_rename(«$2»,
     km_now_heads)m4_define(«km_now_blocks», 1)»)
-m4_define(«_km_fold_all», «_km_fold($1, 3, «$2_0», km_scores, «I»)_km_rename(«$2», 1)m4_define(«km_now_heads»,
+m4_define(«_km_fold_all», «_km_folded($1, 3, «$2_0», km_scores, «I»)_km_rename(«$2», 1)m4_define(«km_now_heads»,
     1)m4_define(«km_now_blocks», 1)»)
 m4_define(«_km_rename», «km_each(«I», 0, $2 - 1, 1, «    x_«»I = $1_«»I;
 »)»)
 
-m4_dnl km_left -- the scores of a page after all folds.
-m4_define(«km_left», «m4_eval(km_if((km_over1 | km_over2) & 1, 1, km_query_heads) * km_if((km_over1 | km_over2) & 2, 1,
-    km_page_blocks))»)
+m4_dnl km_page_scores -- the scores of a page after all folds.
+m4_define(«km_page_scores», «m4_eval(km_if((km_over1 | km_over2) & 1, 1, km_query_heads) * m4_dnl
+km_if((km_over1 | km_over2) & 2, 1, km_page_blocks))»)
 
 m4_define(«km_finish», «/* Compute the scores of `count` pages from their sums.  */
 km_inline(«void», «finish(vf sums[][LANES], float *score, int64_t count)»)
@@ -231,11 +231,11 @@ km_inline(«void», «finish(vf sums[][LANES], float *score, int64_t count)»)
 km_each(«N», 0, km_scores - 1, 1, «    vf x_«»N = sum_lanes(sums[N]);
 »)km_fold(km_by1, km_over1, «y»)m4_dnl
 km_fold(km_by2, km_over2, «z»)m4_dnl
-km_if(km_left == 1, «    store_some_f32(score, x_0, (size_t)count);
-», «    float turned[km_left][LANES];
-km_each(«N», 0, km_left - 1, 1, «    store_f32(turned[N], x_«»N);
+km_if(km_page_scores == 1, «    store_some_f32(score, x_0, (size_t)count);
+», «    float turned[km_page_scores][LANES];
+km_each(«N», 0, km_page_scores - 1, 1, «    store_f32(turned[N], x_«»N);
 »)    for (int64_t t = 0; t < count; t++, score += LEFT) {
-km_each(«N», 0, km_left - 1, 1, «        score[N] = turned[N][t];
+km_each(«N», 0, km_page_scores - 1, 1, «        score[N] = turned[N][t];
 »)    }
 »)}
 »)

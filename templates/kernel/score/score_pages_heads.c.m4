@@ -11,11 +11,11 @@ m4_dnl vectors.
 m4_define(«km_summed», «m4_eval(km_dim / 16 * 16)»)m4_dnl
 m4_define(«km_whole», «m4_eval(km_dim / km_lanes * km_lanes)»)m4_dnl
 m4_define(«km_room», «m4_eval((km_dim + km_lanes - 1) / km_lanes * km_lanes)»)m4_dnl
-m4_define(«_km_codes», «km_codes_of(km_element, «row», «$1», $2)»)m4_dnl
+m4_define(«_km_key_codes», «km_codes_of(km_element, «row», «$1», $2)»)m4_dnl
 m4_dnl
 m4_dnl ---- Sums of HEADS heads and km_keys keys ----
 m4_dnl
-m4_define(«_km_each_sum», «km_each(«H», 0, $1 - 1, 1, «km_each(«K», 0, km_keys - 1, 1, «$2»)»)»)m4_dnl
+m4_define(«_km_each_key_sum», «km_each(«H», 0, $1 - 1, 1, «km_each(«K», 0, km_keys - 1, 1, «$2»)»)»)m4_dnl
 m4_define(«_km_of_query», «km_if($3 < km_lanes, «load_some_f32(query«»_km_plus($1 * km_dim) + $2, $3)»,
     «load_f32(query«»_km_plus($1 * km_dim) + $2)»)»)m4_dnl
 m4_dnl _km_add_products(HEADS, DIM, COUNT) -- add COUNT elements, at most a vector, to the sums of a strip.
@@ -25,13 +25,13 @@ m4_define(«_km_add_products»,
 km_each(«K», 0, km_keys - 1, 1, «            s_«»H«»_«»K += multiply(q_«»H, k_«»K);
 »)»)»)m4_dnl
 m4_define(«_km_add_strip», «        {
-_km_each_sum($1, «            vf s_«»H«»_«»K = broadcast(0.f);
+_km_each_key_sum($1, «            vf s_«»H«»_«»K = broadcast(0.f);
 »)km_if(km_summed > 0, «            for (int i = m4_eval(V * km_lanes); i < km_summed; i += 16) {
 _km_indented(«_km_add_products($1, «i», km_lanes)»)            }
 »)km_if(km_summed + V * km_lanes < km_dim, «            {
 _km_indented(«_km_add_products($1, m4_eval(km_summed + V * km_lanes),
     m4_eval(km_dim - km_summed - V * km_lanes))»)            }
-»)_km_each_sum($1, «            sums[V][H][lane«»_km_plus(K)] = s_«»H«»_«»K;
+»)_km_each_key_sum($1, «            sums[V][H][lane«»_km_plus(K)] = s_«»H«»_«»K;
 »)        }
 »)m4_dnl
 m4_define(«_km_indented», «m4_patsubst(«$1», «^            », «                »)»)m4_dnl
@@ -57,7 +57,7 @@ km_each(«V», 0, km_strips - 1, 1, «_km_add_strip($1)»)    }
 }
 
 »)m4_dnl
-m4_define(«km_rest», «m4_eval(km_query_heads % km_tile)»)m4_dnl
+m4_define(«km_heads_left», «m4_eval(km_query_heads % km_tile)»)m4_dnl
 km_head(«Score pages for the heads of an indexer.», km_headers)
 enum {
     DIM = km_dim,
@@ -75,7 +75,7 @@ km_if(km_ahead, «    AHEAD = km_ahead, /* keys that are brought into the first 
 /* Where key n is, counted over the problem's pages.  */
 km_inline(«const unsigned char *», «key_at(const struct kvmill_score_pages *p, int64_t n)»)
 {
-    return p->field[0] + p->ids[n / PAGE_KEYS] * p->stride + n % PAGE_KEYS * km_row_bytes(km_dim);
+    return p->field[0] + p->ids[n / PAGE_KEYS] * p->stride + n % PAGE_KEYS * km_element_bytes(km_dim);
 }
 
 /* Load key n as floats.  */
@@ -84,11 +84,11 @@ km_inline(«void», «load_key(const struct kvmill_score_pages *p, int64_t n, fl
     const unsigned char *row = key_at(p, n);
 km_if(km_ahead, «    int64_t last = p->pages * PAGE_KEYS - 1;
     const unsigned char *ahead = key_at(p, n + AHEAD < last ? n + AHEAD : last);
-    for (int i = 0; i < km_row_bytes(km_dim); i += 64)
+    for (int i = 0; i < km_element_bytes(km_dim); i += 64)
         __builtin_prefetch(ahead + i, 0, 3);
 »)km_if(km_whole > 0, «    for (int i = 0; i < km_whole; i += LANES)
-        store_f32(key + i, _km_codes(«i», km_lanes));
-»)km_if(km_whole < km_dim, «    store_f32(key«»_km_plus(km_whole), _km_codes(km_whole, m4_eval(km_dim - km_whole)));
+        store_f32(key + i, _km_key_codes(«i», km_lanes));
+»)km_if(km_whole < km_dim, «    store_f32(key«»_km_plus(km_whole), _km_key_codes(km_whole, m4_eval(km_dim - km_whole)));
 »)}
 
 /* Finish the scores of a head, and fold them.  */
@@ -103,7 +103,7 @@ km_if(_km_any(«positive»), «    score = max_f32(score, broadcast(0.f));
 »)}
 
 km_sum_lanes
-_km_add_heads(km_tile)km_if(km_rest, «_km_add_heads(km_rest)»)m4_dnl
+_km_add_heads(km_tile)km_if(km_heads_left, «_km_add_heads(km_heads_left)»)m4_dnl
 /* Compute the scores of the first `count` keys of a block.  */
 km_inline(«void», «score_keys(const struct kvmill_score_pages *p, const float (*keys)[ROOM], int count, vf *scores)»)
 {
@@ -114,8 +114,8 @@ km_inline(«void», «score_keys(const struct kvmill_score_pages *p, const float
     for (int head = 0; head + TILE <= HEADS; head += TILE)
         for (int k = 0; k * LANES < count; k++)
             add_«»km_tile«»_heads(p, head, keys + k * LANES, folded[k]);
-km_if(km_rest, «    for (int k = 0; k * LANES < count; k++)
-        add_«»km_rest«»_heads(p, HEADS - km_rest, keys + k * LANES, folded[k]);
+km_if(km_heads_left, «    for (int k = 0; k * LANES < count; k++)
+        add_«»km_heads_left«»_heads(p, HEADS - km_heads_left, keys + k * LANES, folded[k]);
 »)    for (int k = 0; k * LANES < count; k++) {
 km_if(km_by_heads > 1, «        for (int apart = FOLDED / 2; apart > 0; apart /= 2)
             for (int i = 0; i < apart; i++)

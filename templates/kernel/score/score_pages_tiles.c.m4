@@ -4,7 +4,7 @@ enum {
 km_if(km_is_exact, «    QUERY = m4_eval(km_query_heads * km_dim),
 »)m4_dnl
     SCORES = km_scores, /* scores of a page before folds, */
-    LEFT = km_left,     /* and after them */
+    LEFT = km_page_scores,     /* and after them */
 km_if(km_inner, «    INNER = km_inner, /* pages ahead that are brought into the first cache */
 »)km_if(km_outer, «    OUTER = km_outer, /* pages ahead that are brought into the second cache */
 »)m4_dnl

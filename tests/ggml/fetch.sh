@@ -1,6 +1,6 @@
 #!/bin/sh
-# fetch.sh DIRECTORY -- the pinned source tree of ggml, as DIRECTORY/ggml.  Exits with 1 and a line that says why where it is
-# not to be had.
+# fetch.sh DIRECTORY -- fetches the pinned source tree of ggml to DIRECTORY/ggml.  Exits with 1 and a line with the reason if it
+# cannot be fetched.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
@@ -11,7 +11,7 @@ fail() {
     exit 1
 }
 
-# The copy of the requirements is made last: it says that all is there.
+# The copy of the requirements is made last: if it exists, the tree is complete.
 cmp -s "$here/requirements.txt" fetched.txt && exit 0
 rm -rf venv llama_cpp_python-* ggml
 mkdir llama_cpp_python-unpacked || exit 1

@@ -366,7 +366,7 @@ static bool check_options(const struct options *given, struct error *error) {
     static const char *const for_programs[] = {"pack", "window-out-of-bounds", NULL};
     for (int i = 0; for_programs[i] != NULL; i++)
         if (option_value(given, for_programs[i]))
-            return fail(error, EXIT_USER, "--%s goes with a .mlir file", for_programs[i]);
+            return fail(error, EXIT_USER, "--%s is for .mlir files", for_programs[i]);
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../base/text.h"
 #include "../gen/flow.h"
@@ -186,6 +187,10 @@ static bool subject_of_specs(const struct options *given, struct subject *subjec
                              struct error *error) {
     struct isa_list isas;
     struct spec_list specs = {0};
+    if (access(given->rest[0], F_OK) != 0)
+        return fail(error, EXIT_USER,
+                    "\"%.200s\" is neither a file nor a symbol that `kvmill list` prints",
+                    given->rest[0]);
     if (option_value(given, "kernels"))
         return fail(error, EXIT_USER, "--kernels is for a SYMBOL; SPECS contain their programs");
     bool done = isa_list_parse(option_value(given, "isa"), &isas, error) &&

@@ -31,7 +31,7 @@ def _library() -> ctypes.CDLL:
     except OSError as error:
         raise OSError(
             f"flow files and regions are read by {_SONAME}, which cannot be loaded: {error}; "
-            "accepted: the one of this version of kvmill, beside libkvmill"
+            "accepted: the one of this version of kvmill, next to libkvmill"
         ) from error
     flow, region = POINTER(c.FlowProgram), POINTER(c.Region)
     signatures: dict[str, tuple[Any, list[Any]]] = {

@@ -203,7 +203,7 @@ static bool print_zsh(struct error *error) {
 
 static bool completion(const struct options *given, struct error *error) {
     if (given->rest_count != 1)
-        return fail(error, EXIT_USER, "kvmill completion: %d shells; accepted: bash or zsh",
+        return fail(error, EXIT_USER, "kvmill completion: %d arguments; accepted: bash, zsh",
                     given->rest_count);
     const char *shell = given->rest[0];
     if (strcmp(shell, "bash") == 0)

@@ -278,7 +278,7 @@ static bool read_ort(const struct options *options, const char *file, struct inp
     struct spec_list *specs = &inputs->specs;
     if (!read_math(options, choice, error) || !specs_read(file, specs, error))
         return false;
-    spec_list_keep(specs, is_for_ort);
+    spec_list_filter(specs, is_for_ort);
     for (size_t i = 0; i < specs->count; i++) {
         open_shapes(&specs->items[i]);
         set_math(&specs->items[i], choice->math);

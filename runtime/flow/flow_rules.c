@@ -55,7 +55,7 @@ static bool is_written(const struct flow_plan *plan, const struct kvmill_flow_te
            (plan->step == OP_FLOW_SUMMARISE && !kvmill_flow_grows(field));
 }
 
-static bool lies_beside(const struct flow_plan *plan, const struct kvmill_flow_tensor *own) {
+static bool is_in_piece(const struct flow_plan *plan, const struct kvmill_flow_tensor *own) {
     return own->kind == KVMILL_FLOW_TENSOR_FIELD &&
            plan->problem.field_layout != KVMILL_FIELDS_APART;
 }
@@ -70,8 +70,8 @@ static void expect_own(struct flow_plan *plan, const kvmill_flow *flow) {
             .rank = own->rank,
             .dims = own->dims,
             .output = is_written(plan, own),
-            .dense = !lies_beside(plan, own),
-            .beside = lies_beside(plan, own),
+            .dense = !is_in_piece(plan, own),
+            .is_view = is_in_piece(plan, own),
         };
 }
 

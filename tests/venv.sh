@@ -50,7 +50,7 @@ install_venv() {
     pip=$(pip_python "$1") || refuse "no virtual environment: see $1/pip-venv.log"
     "$python" -m venv --without-pip "$venv" >"$venv.log" 2>&1 || refuse "no virtual environment: see $venv.log"
     env -u PYTHONPYCACHEPREFIX "$pip" -m pip --python "$venv/bin/python" install --quiet --no-compile --disable-pip-version-check -r "$3" >>"$venv.log" 2>&1 ||
-        refuse "the pinned packages are not to be had: see $venv.log"
+        refuse "the pinned packages cannot be installed: see $venv.log"
     cp "$3" "$venv/installed.txt"
 }
 

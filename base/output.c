@@ -36,9 +36,9 @@ void output_free(struct output *output) {
 /* ---- The place of a file ---- */
 
 struct target {
-    char *path;   /* as the user gave it */
-    char *place;  /* the path after symbolic links are followed */
-    char *beside; /* the temporary file, in the same directory as `place`; NULL while there is no
+    char *path;      /* as the user gave it */
+    char *place;     /* the path after symbolic links are followed */
+    char *temporary; /* the temporary file, in the same directory as `place`; NULL while there is no
                      such file */
     bool is_equal;
 };
@@ -98,7 +98,7 @@ static void free_targets(struct target *targets, size_t count) {
     for (size_t i = 0; targets != NULL && i < count; i++) {
         free(targets[i].path);
         free(targets[i].place);
-        free(targets[i].beside);
+        free(targets[i].temporary);
     }
     free(targets);
 }
@@ -131,27 +131,27 @@ static bool fill_and_close(int file, const struct text *text) {
     return done;
 }
 
-/* Writes the text to a temporary file.  target->beside is set as soon as the file exists. */
+/* Writes the text to a temporary file.  target->temporary is set as soon as the file exists. */
 static bool write_beside(struct target *target, const struct text *text, struct error *error) {
-    char *beside;
+    char *temporary;
     int length = (int)(strrchr(target->place, '/') - target->place);
-    if (asprintf(&beside, "%.*s/.kvmill.XXXXXX", length, target->place) < 0)
+    if (asprintf(&temporary, "%.*s/.kvmill.XXXXXX", length, target->place) < 0)
         return out_of_memory(error);
-    int file = mkostemp(beside, O_CLOEXEC);
+    int file = mkostemp(temporary, O_CLOEXEC);
     if (file < 0) {
         fail_errno(error, "write", target->path);
-        free(beside);
+        free(temporary);
         return false;
     }
-    target->beside = beside;
+    target->temporary = temporary;
     return fill_and_close(file, text) || fail_errno(error, "write", target->path);
 }
 
 static bool move_into_place(struct target *target, struct error *error) {
-    if (rename(target->beside, target->place) != 0)
+    if (rename(target->temporary, target->place) != 0)
         return fail_errno(error, "replace", target->path);
-    free(target->beside);
-    target->beside = NULL;
+    free(target->temporary);
+    target->temporary = NULL;
     return true;
 }
 
@@ -168,7 +168,7 @@ static bool find_targets(const struct output *output, const char *directory, str
 /* Data that is on the disk before the file is renamed survives a crash of the machine.  All files
    are written before the first is synchronized, so that the disk gets them together. */
 static bool sync_beside(const struct target *target, struct error *error) {
-    int file = open(target->beside, O_RDONLY | O_CLOEXEC);
+    int file = open(target->temporary, O_RDONLY | O_CLOEXEC);
     bool done = file >= 0 && fsync(file) == 0;
     if (!done)
         fail_errno(error, "write", target->path);
@@ -211,8 +211,8 @@ static bool write_targets(const struct output *output, struct target *targets, i
 
 static void withdraw(const struct target *targets, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (targets[i].beside != NULL)
-            unlink(targets[i].beside);
+        if (targets[i].temporary != NULL)
+            unlink(targets[i].temporary);
 }
 
 /* Writes all targets, or none, with signals blocked.  Only the disk can delay it, so signals wait

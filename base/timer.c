@@ -89,8 +89,8 @@ static double take_quiet_turn(struct turns *turns, int i, bool *disturbed) {
     return seconds;
 }
 
-int timer_take_rounds(const struct contender *contenders, int count,
-                      const struct timer_rounds *rounds, double *const samples[]) {
+int timer_run_rounds(const struct contender *contenders, int count,
+                     const struct timer_rounds *rounds, double *const samples[]) {
     struct turns turns;
     int done = 0;
     begin_turns(&turns, contenders, count);

@@ -35,8 +35,8 @@ struct timer_rounds {
     bool (*is_enough)(void *context, int rounds);
     void *context;
 };
-int timer_take_rounds(const struct contender *contenders, int count,
-                      const struct timer_rounds *rounds, double *const samples[]);
+int timer_run_rounds(const struct contender *contenders, int count,
+                     const struct timer_rounds *rounds, double *const samples[]);
 
 /* The cost of a sample: seconds, processor time, and how often the system switched to another
    process. */

@@ -23,7 +23,7 @@ static void set_name(struct attention_bench *bench) {
     const struct kvmill_cache_geometry *g = attention_geometry(bench);
     const char *cap = bench->base.cap;
     char words[SAID_SIZE];
-    side_say(g, words);
+    side_describe(g, words);
     snprintf(bench->name, sizeof bench->name, "%.64s, layout %" PRId64 "%s%s", words, g->layout,
              cap ? ", " : "", cap ? cap : "");
 }

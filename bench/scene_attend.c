@@ -26,7 +26,7 @@ static bool open(struct scene *scene, struct error *error) {
 }
 
 static void say(const struct scene *scene, char words[SAID_SIZE]) {
-    side_say(&scene->attend, words);
+    side_describe(&scene->attend, words);
 }
 
 /* ---- Tensors ---- */

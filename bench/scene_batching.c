@@ -28,7 +28,7 @@ static bool knows_read_back(const struct spec *spec) {
 }
 
 static void say(const struct scene *scene, char words[SAID_SIZE]) {
-    side_say(geometry_of(scene), words);
+    side_describe(geometry_of(scene), words);
 }
 
 /* ---- Sequences ---- */

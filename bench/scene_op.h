@@ -83,7 +83,7 @@ void side_shape(struct scene_call *call, const kvmill_cache_attention *op,
                 const struct kvmill_cache_geometry *geometry, int side, int64_t slots);
 
 /* Writes heads and formats, such as "32/8 x 128 int8 g32 near" or "16/1 x 576/512 float16". */
-void side_say(const struct kvmill_cache_geometry *geometry, char words[SAID_SIZE]);
+void side_describe(const struct kvmill_cache_geometry *geometry, char words[SAID_SIZE]);
 
 void side_fill(struct scene *scene, const struct kvmill_cache_geometry *geometry, int side);
 

@@ -66,7 +66,7 @@ kvmill_cache_attention one_layer_of(const kvmill_cache_attention *op) {
     return one;
 }
 
-void side_say(const struct kvmill_cache_geometry *g, char words[SAID_SIZE]) {
+void side_describe(const struct kvmill_cache_geometry *g, char words[SAID_SIZE]) {
     char key[24], value[24], value_dim[16] = "";
     bench_format_name(&g->key, key);
     bench_format_name(&g->value, value);

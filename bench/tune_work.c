@@ -156,7 +156,7 @@ bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int 
     where[count + 1] = times->limit;
     struct standings standings = {.times = times, .count = count, .end = length->end};
     const struct timer_rounds rounds = {length->least, length->most, is_enough, &standings};
-    times->samples = timer_take_rounds(contenders, count + 2, &rounds, where);
+    times->samples = timer_run_rounds(contenders, count + 2, &rounds, where);
     bool done = !standings.no_memory && summarise(times->limit, times->samples, 1, &limit);
     times->limit_rate = done ? work->rival.done / limit.median : 0;
     return done;

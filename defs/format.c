@@ -224,7 +224,7 @@ int kvmill_format_of_tiles(int64_t bits, bool value) {
     return 0;
 }
 
-bool kvmill_says_transposed(const char *cache_format) {
+bool kvmill_names_transposed(const char *cache_format) {
     return cache_format != NULL && strcmp(cache_format, KVMILL_TRANSPOSED_WORD) == 0;
 }
 

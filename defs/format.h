@@ -85,7 +85,7 @@ enum { KVMILL_MOST_FORMATS = 32, KVMILL_MOST_BLOCK = 64 };
 #define KVMILL_TRANSPOSED_WORD "transposed"
 
 /* Whether a cache_format, which may be NULL, says that keys are transposed. */
-bool kvmill_says_transposed(const char *cache_format);
+bool kvmill_names_transposed(const char *cache_format);
 
 /* NULL if no format has this number; the first number is 1. */
 const struct kvmill_format_parts *kvmill_format_parts(int element);

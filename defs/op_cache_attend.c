@@ -93,7 +93,7 @@ static const struct op_tensor tensors[] = {
     {TENSOR(key, KEY), .needed = 1, .rows = true, .type = "key_T2",
      .help = "Keys: (B, T, G, D), (C, G, D) or (pages, page_size, G, D)."},
     {TENSOR(value, VALUE), .needed = 1, .rows = true, .type = "value_T2",
-     .help = "Values, shaped likewise."},
+     .help = "Values, in one of the same forms."},
     {TENSOR(key_scale, KEY_SCALE), .needed = 1, .when = {{"key_quant_bit"}}, .rows = true,
      .type = "key_T3", .help = "Scales of keys."},
     {TENSOR(value_scale, VALUE_SCALE), .needed = 1, .when = {{"value_quant_bit"}}, .rows = true,

@@ -45,7 +45,7 @@ static const struct op_member members[] = {
              "page's first rows, too."},
     {MEMBER(field_layout, OP_WORD), .ops = 1, .words = layout_words,
      .help = "apart, the default: each field in memory of its own; page: all fields of a page "
-             "are adjacent; head: likewise, and the pages of a kv head are adjacent, too."},
+             "are adjacent; head: the same, and the pages of a kv head are adjacent, too."},
     {MEMBER(field_scales, OP_POINTER)},
     {MEMBER(powers, OP_INTEGER)},
     {MEMBER(temporaries, OP_WORD), .ops = 1, .words = temporary_words,

@@ -187,7 +187,7 @@ bool kvmill_member_is_default(const struct op_member *member, const void *base) 
                   : kvmill_member_is_zero(member, base);
 }
 
-/* What goes with a flag counts where the flag is set. */
+/* Whether a member counts: it is not zero, and the flag that it depends on, if any, is set. */
 static bool counts(const struct op_struct *part, const struct op_member *member, const void *base) {
     return (member->with == NULL ||
             !kvmill_member_is_zero(kvmill_op_member(part, member->with), base)) &&

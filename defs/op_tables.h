@@ -34,7 +34,7 @@
         .name = "value_scale", .index = KVMILL_CACHE_ATTENTION_VALUE_SCALE,                        \
         OP_ROWS(TAKES, GIVES, "value_T3"), .ours = true,                                           \
         .when = {{"value_differs", "!value_view"}}, .used = {{"value_quant_bit"}},                 \
-        .help = "Scales of value_cache, shaped likewise."                                          \
+        .help = "Scales of value_cache."                                                           \
     }
 
 /* Tensors that everything that attends describes alike. */

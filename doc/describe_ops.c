@@ -248,21 +248,21 @@ static void print_formats(void) {
 }
 
 static void print_python(void) {
-    printf("\"\"\"What kvmill.h declares of ops, as their descriptions in defs/ have it.\n\n"
-           "Printed by doc/describe_ops; not edited.\n\n"
+    printf("\"\"\"Structs, tensors and limits of ops, from their descriptions in defs/.\n\n"
+           "Printed by doc/describe_ops; do not edit.\n\n"
            "SPDX-License-Identifier: Apache-2.0\n\"\"\"\n\n"
            "from typing import NamedTuple\n\n\n"
            "class Tensor(NamedTuple):\n"
            "    name: str\n"
-           "    place: int  # in the plan's list, or -1\n"
+           "    place: int  # the index in the plan's list, or -1\n"
            "    use: str  # \"in\", \"out\" or \"inout\"\n"
-           "    type: str  # a name, a member that tells it, or none\n"
-           "    wide: str = \"\"  # instead, where member wide_when is set\n"
+           "    type: str  # a type, the attribute that sets it, or empty\n"
+           "    wide: str = \"\"  # the type if attribute wide_when is set\n"
            "    wide_when: str = \"\"\n\n\n");
     print_types();
     print_formats();
     print_structs();
-    printf("# op: attributes of limited range: (name, least, most)\nRANGES = {\n");
+    printf("# op: attributes with a limited range: (name, least, most)\nRANGES = {\n");
     for (int i = 0; kvmill_ops[i] != NULL; i++)
         if (kvmill_ops[i]->parts[0]->range_count > 0)
             print_ranges(kvmill_ops[i]);

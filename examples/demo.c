@@ -208,7 +208,7 @@ static void decode(struct cache *cache, struct phase *phase) {
     memcpy(positions, prompts, sizeof positions);
     for (int i = 0; i < STEPS; i++) {
         if (strcmp(DEMO_MODE, "linear") == 0 && positions[BATCH - 1] == DEMO_CAPACITY)
-            positions[BATCH - 1] = prompts[BATCH - 1]; /* full: this sequence begins anew */
+            positions[BATCH - 1] = prompts[BATCH - 1]; /* full: this sequence begins again */
         step(cache, cache->decode, 0, BATCH, positions, 1, phase);
         for (int b = 0; b < BATCH; b++)
             positions[b]++;
@@ -222,7 +222,7 @@ static int64_t position_in(int64_t b, int64_t slot) {
     int64_t last = prompts[b] + STEPS - 1;
     int64_t turns = (last - slot) / DEMO_CAPACITY;
     if (strcmp(DEMO_MODE, "linear") == 0)
-        return slot <= last ? slot : -1; /* a sequence that began anew wrote the same positions */
+        return slot <= last ? slot : -1; /* a sequence that began again wrote the same positions */
     return slot <= last ? slot + turns * DEMO_CAPACITY : -1;
 }
 

@@ -196,7 +196,7 @@ struct spec *spec_list_append(struct spec_list *list, struct error *error);
 void spec_list_drop(struct spec_list *list); /* the last one */
 
 /* Drop the specs that are not wanted. */
-void spec_list_keep(struct spec_list *list, bool (*is_wanted)(const struct spec *spec));
+void spec_list_filter(struct spec_list *list, bool (*is_wanted)(const struct spec *spec));
 void spec_list_free(struct spec_list *list);
 
 /* ---- TensorScatter ---- */
@@ -240,7 +240,7 @@ enum kvmill_cache_op attention_op_of(const struct spec *spec);
 
 /* Make a new spec one of this op, with the documented defaults; types are not set. */
 void attention_spec_begin(struct spec *spec, enum kvmill_cache_op which, bool dynamic);
-enum { UNSET_QUANT_BIT = -1 }; /* value_quant_bit: as K's, with all that goes with it */
+enum { UNSET_QUANT_BIT = -1 }; /* value_quant_bit: V's format is K's */
 
 /* Types that are not given follow from those that are; V's from K's. */
 void attention_spec_complete(struct spec *spec);

@@ -83,7 +83,8 @@ static void complete_value(kvmill_cache_attention *op) {
     if (same) {
         op->value_quant_bit = op->quant_bit;
         op->value_T2 = op->T2;
-        op->value_cache_format = kvmill_says_transposed(op->cache_format) ? NULL : op->cache_format;
+        op->value_cache_format =
+            kvmill_names_transposed(op->cache_format) ? NULL : op->cache_format;
     }
     if (op->value_quant_bit == UNSET_QUANT_BIT)
         op->value_quant_bit = 0;

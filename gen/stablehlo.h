@@ -105,7 +105,7 @@ bool scatter_of_mlir(const struct mlir_file *file, const struct mlir_function *f
 struct shape_reader {
     const struct mlir_file *file;
     const char *op; /* in messages */
-    size_t at;      /* likewise */
+    size_t at;      /* in messages, too */
     bool known;
     struct error *error;
 };

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Write the kernels of this folder anew: refresh.sh KVMILL.  The list of them is the files that are here.
+# refresh.sh KVMILL -- generates the kernels of this folder again.  The files in the folder are the list of them.
 set -eu
 kvmill=${1:?usage: refresh.sh KVMILL (the command, as built)}
 generated=$(cd "$(dirname "$0")" && pwd)

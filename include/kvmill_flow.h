@@ -123,7 +123,7 @@ typedef struct kvmill_flow {
     const int64_t *field_heads;
     /* How fields are arranged in memory: "apart" (NULL): each in a piece of its own; "page": the
        fields of a page and kv head are adjacent, in their order, followed by those of the next kv
-       head, and then by the next page; "head": likewise, but all pages of a kv head are adjacent.
+       head, and then by the next page; "head": the same, but all pages of a kv head are adjacent.
        With the latter two, all fields are views of one piece, and have the same number of heads. */
     const char *field_layout;
     /* The name of the field for the scales of field i, or NULL; NULL for all fields: there are

@@ -124,7 +124,7 @@ struct kvmill_format {
 
 /* K or V of one sequence in one layer.  Row r of kv head h begins r * row_stride + h * head_stride bytes
    after `data` (in tiles of n rows: (r - r % n) * row_stride + r % n * piece + ..., and row_stride is the
-   bytes of a row), its scales (dim / quant_group of them, in one piece) likewise after `scale`. */
+   bytes of a row), its scales (dim / quant_group of them, in one piece) begin in the same way after `scale`. */
 struct kvmill_cache_rows {
     unsigned char *data, *scale;
     int64_t row_stride, head_stride;

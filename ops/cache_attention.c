@@ -123,7 +123,7 @@ static bool is_view(const kvmill_cache_attention *op, enum kvmill_cache_op which
 static struct kvmill_side value_side(const kvmill_cache_attention *op) {
     struct kvmill_side same = key_side(op);
     same.is_value = true;
-    if (kvmill_says_transposed(same.format)) /* only keys are transposed */
+    if (kvmill_names_transposed(same.format)) /* only keys are transposed */
         same.format = NULL;
     if (!op->value_differs)
         return same;
@@ -281,7 +281,7 @@ kvmill_status kvmill_check_side(const struct kvmill_side *side, struct kvmill_fo
                            side->format);
     if (is_in_tiles(side))
         return check_tiles(side, format, error);
-    if (kvmill_says_transposed(side->format))
+    if (kvmill_names_transposed(side->format))
         return check_transposed(side, format, error);
     if (side->format != NULL)
         return check_blocks(side, format, error);

@@ -67,7 +67,7 @@ static kvmill_status check_ranges(struct checker *checker, const struct range *r
                                   size_t count) {
     for (size_t i = 0; i < count; i++) {
         const struct range *range = &ranges[i];
-        stand_at(checker, range->list, -1);
+        set_place(checker, range->list, -1);
         if (range->value < range->least || range->value > range->most)
             return kvmill_refuse_number(KVMILL_E_ATTRIBUTE, range->name, "", range->value,
                                         (struct kvmill_range){range->least, range->most},
@@ -90,7 +90,7 @@ static kvmill_status check_lists(struct checker *checker) {
         {"layers_skip", flow->layers_skip, flow->layers_skip_count},
     };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        stand_at(checker, lists[i].list, -1);
+        set_place(checker, lists[i].list, -1);
         if (lists[i].items == NULL && lists[i].count > 0)
             return REFUSE(checker, NULL, "is NULL; its count is %zu", lists[i].count);
     }
@@ -130,7 +130,7 @@ static kvmill_status refuse_tiles(struct checker *checker) {
 }
 
 static kvmill_status check_attention(struct checker *checker) {
-    stand_at(checker, "attention", -1);
+    set_place(checker, "attention", -1);
     if (checker->flow->attention == NULL)
         return REFUSE(checker, NULL, "attention is NULL");
     kvmill_status status = check_paged(checker);
@@ -181,7 +181,7 @@ static kvmill_status check_words(struct checker *checker) {
     int place[5];
     for (int i = 0; i < 5; i++) {
         place[i] = place_of_word(given[i].word, given[i].words);
-        stand_at(checker, given[i].list, -1);
+        set_place(checker, given[i].list, -1);
         if (place[i] < 0)
             return REFUSE(checker, ATTRIBUTE, "is \"%.40s\"; accepted: %s", given[i].word,
                           kvmill_list_words(given[i].words, "\"", accepted));
@@ -191,7 +191,7 @@ static kvmill_status check_words(struct checker *checker) {
     checker->problem->incremental = place[2];
     checker->problem->field_layout = (enum kvmill_field_layout)place[3];
     checker->problem->rounds = place[4];
-    stand_at(checker, "select/order", -1);
+    set_place(checker, "select/order", -1);
     if (place[0] && checker->problem->geometry.window > 0)
         return REFUSE(checker, ATTRIBUTE, "is \"score\"; accepted with a window: \"logical\"");
     return KVMILL_OK;
@@ -202,7 +202,7 @@ static kvmill_status check_words(struct checker *checker) {
 /* The last page that is read may be partial, and then has no summary. */
 static kvmill_status check_tail(struct checker *checker) {
     const struct kvmill_flow_problem *problem = checker->problem;
-    stand_at(checker, "select/reserved_eos", -1);
+    set_place(checker, "select/reserved_eos", -1);
     if (problem->budget.eos > 0 || (problem->incremental && problem->block_size == 1))
         return KVMILL_OK;
     return REFUSE(checker, ATTRIBUTE,
@@ -246,7 +246,8 @@ kvmill_status kvmill_flow_check_dims(struct checker *checker, int64_t rows, int6
                   rows, columns, (int)KVMILL_MOST_FLOW_ELEMENTS);
 }
 
-/* Those that steps have beside fields, which are called by their names, too. */
+/* Whether a step has a tensor of this name.  A field must not have it, because fields are passed by
+   name, too. */
 static bool is_tensor_of(const struct op *op, const char *name) {
     for (int i = 0; i < op->tensor_count; i++)
         if (strcmp(op->tensors[i].name, name) == 0)
@@ -326,7 +327,7 @@ static kvmill_status check_type(struct checker *checker, int i) {
 static kvmill_status check_field(struct checker *checker, int i) {
     const kvmill_flow_field *field = &checker->flow->fields[i];
     const kvmill_flow before = {.fields = checker->flow->fields, .field_count = (size_t)i};
-    stand_at(checker, "fields", i);
+    set_place(checker, "fields", i);
     kvmill_status status = check_new_name(
         checker, field->name, field->name && kvmill_flow_find_field(&before, field->name) >= 0);
     if (status == KVMILL_OK && is_tensor_name(field->name))
@@ -371,7 +372,7 @@ static kvmill_status check_constant(struct checker *checker, int i) {
     const kvmill_flow *flow = checker->flow;
     const kvmill_flow_constant *constant = &flow->constants[i];
     const char *name = constant->name;
-    stand_at(checker, "constants", i);
+    set_place(checker, "constants", i);
     kvmill_status status = check_new_name(
         checker, name,
         name && (kvmill_flow_find_field(flow, name) >= 0 || is_constant_name(flow, i, name)));
@@ -398,7 +399,7 @@ static kvmill_status check_own_names(struct checker *checker) {
         bool is_taken = kvmill_flow_find_field(flow, tensor.name) >= 0 ||
                         is_constant_name(flow, (int)flow->constant_count, tensor.name) ||
                         is_tensor_name(tensor.name);
-        stand_at(checker, "fields", tensor.number);
+        set_place(checker, "fields", tensor.number);
         if (tensor.kind == KVMILL_FLOW_TENSOR_ROWS && is_taken)
             return REFUSE(checker, ATTRIBUTE,
                           "its rows come as \"%s\", which is another tensor's name", tensor.name);
@@ -409,7 +410,7 @@ static kvmill_status check_own_names(struct checker *checker) {
 /* A bit for each field. */
 static kvmill_status check_appended_bits(struct checker *checker) {
     const kvmill_flow *flow = checker->flow;
-    stand_at(checker, "appended", -1);
+    set_place(checker, "appended", -1);
     if (flow->appended >= 0 && flow->appended >> flow->field_count == 0)
         return KVMILL_OK;
     return REFUSE(checker, ATTRIBUTE, "is %" PRId64 "; accepted: bits of the %zu fields",
@@ -436,7 +437,7 @@ static kvmill_status check_declarations(struct checker *checker) {
 static kvmill_status check_layers(struct checker *checker) {
     const kvmill_flow *flow = checker->flow;
     const struct kvmill_cache_geometry *geometry = &checker->problem->geometry;
-    stand_at(checker, "layers_skip", -1);
+    set_place(checker, "layers_skip", -1);
     for (size_t i = 0; i < flow->layers_skip_count; i++) {
         if (flow->layers_skip[i] < 0)
             return REFUSE(checker, ATTRIBUTE, "has layer %" PRId64 "; accepted: 0 or more",
@@ -451,7 +452,7 @@ static kvmill_status check_layers(struct checker *checker) {
 static kvmill_status set_blocks(struct checker *checker) {
     struct kvmill_flow_problem *problem = checker->problem;
     int64_t page = problem->geometry.page_size, block = checker->flow->block_size;
-    stand_at(checker, "block_size", -1);
+    set_place(checker, "block_size", -1);
     if (block < 0 || (block > 0 && page % block != 0))
         return REFUSE(checker, ATTRIBUTE,
                       "is %" PRId64 "; accepted: a divisor of page_size, %" PRId64

@@ -19,7 +19,7 @@ struct checker {
 };
 
 /* Set what following messages are about. */
-static inline void stand_at(struct checker *checker, const char *list, int number) {
+static inline void set_place(struct checker *checker, const char *list, int number) {
     *checker->place = (struct kvmill_flow_place){list, number};
 }
 

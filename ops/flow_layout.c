@@ -80,7 +80,7 @@ kvmill_status kvmill_flow_check_fields_layout(struct checker *checker) {
     if (problem->field_layout == KVMILL_FIELDS_APART)
         return KVMILL_OK;
     for (int i = 0; status == KVMILL_OK && i < problem->field_count; i++) {
-        stand_at(checker, "fields", i);
+        set_place(checker, "fields", i);
         status = check_beside(checker, i);
     }
     return status;

@@ -364,7 +364,7 @@ static kvmill_status check_used(struct checker *checker, const struct kvmill_flo
         const struct kvmill_flow_value *value = &program->values[i];
         bool is_dead = value->uses == 0 && (value->source == KVMILL_FLOW_RESULT ||
                                             value->source == KVMILL_FLOW_CONSTANT);
-        stand_at(checker, value->source == KVMILL_FLOW_RESULT ? list : "constants", value->number);
+        set_place(checker, value->source == KVMILL_FLOW_RESULT ? list : "constants", value->number);
         if (is_dead)
             return REFUSE(checker, ATTRIBUTE, "\"%s\" is never used", checker->names[i]);
     }
@@ -374,7 +374,7 @@ static kvmill_status check_used(struct checker *checker, const struct kvmill_flo
 /* A field that no op reads may be meant for other readers of the cache. */
 static kvmill_status check_fields_written(struct checker *checker) {
     for (int i = 0; i < checker->problem->field_count; i++) {
-        stand_at(checker, "fields", i);
+        set_place(checker, "fields", i);
         if (!checker->written[i])
             return REFUSE(checker, ATTRIBUTE, "\"%s\" is never written by the cache program",
                           checker->flow->fields[i].name);
@@ -391,7 +391,7 @@ static kvmill_status check_ops(struct checker *checker, enum kvmill_flow_part pa
     for (size_t i = 0; status == KVMILL_OK && i < count; i++) {
         struct op_check check = {
             part, &ops[i], NULL, program, &program->steps[i], checker->problem->geometry.kv_heads};
-        stand_at(checker, list, (int)i);
+        set_place(checker, list, (int)i);
         status = check_op(checker, &check);
         program->step_count++;
     }
@@ -411,13 +411,13 @@ static kvmill_status check_selection(struct checker *checker) {
     for (int i = 0; i < program->step_count; i++) {
         const struct kvmill_flow_step *step = &program->steps[i];
         if (kvmill_flow_is_selection(step->code) && ++count > 1) {
-            stand_at(checker, "index", i);
+            set_place(checker, "index", i);
             return REFUSE(checker, ATTRIBUTE, "a second topK or Union; accepted: one");
         }
         if (step->code == KVMILL_FLOW_UNION)
             checker->problem->second = step->group;
     }
-    stand_at(checker, "index", -1);
+    set_place(checker, "index", -1);
     bool may_be_none = program->step_count == 0 && !kvmill_flow_scores(&checker->problem->budget);
     return count == 1 || may_be_none ? KVMILL_OK
                                      : REFUSE(checker, ATTRIBUTE,

@@ -59,7 +59,7 @@ static kvmill_status check_shape(const struct checker *checker, const char *name
 static kvmill_status check_field(struct checker *checker, int i) {
     const char *name = kvmill_flow_scales_of(checker->flow, i);
     struct kvmill_flow_field_data *codes = &checker->problem->fields[i];
-    stand_at(checker, "fields", i);
+    set_place(checker, "fields", i);
     codes->powers = checker->flow->powers >> i & 1;
     if (name == NULL && codes->powers)
         return REFUSE(checker, ATTRIBUTE, "powers_of_two is true; accepted of a field with scales");
@@ -80,7 +80,7 @@ static kvmill_status check_field(struct checker *checker, int i) {
 /* A bit for each field. */
 static kvmill_status check_powers(struct checker *checker) {
     const kvmill_flow *flow = checker->flow;
-    stand_at(checker, "powers", -1);
+    set_place(checker, "powers", -1);
     if (flow->powers >= 0 && flow->powers >> flow->field_count == 0)
         return KVMILL_OK;
     return REFUSE(checker, ATTRIBUTE, "is %" PRId64 "; accepted: bits of the %zu fields",

@@ -73,8 +73,8 @@ static void add_place(struct writer *writer, const char *word, int number, int e
     add_shape(writer, &writer->program->values[number].shape);
 }
 
-/* And how many kv heads share one; where fields lie beside each other, how far a page is from the
-   next: what is theirs of a head is where a kernel is told. */
+/* Adds a field, with the number of kv heads that share it.  If fields are adjacent in memory, also
+   adds the bytes between pages; a kernel gets the places for one kv head. */
 static void add_field(struct writer *writer, int number, int field) {
     const struct kvmill_flow_problem *problem = writer->problem;
     int64_t sharers = kvmill_flow_sharers(problem, field);

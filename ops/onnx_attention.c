@@ -91,7 +91,7 @@ static kvmill_status check_attributes(const struct checked *checked) {
 
 /* ---- Types ---- */
 
-bool kvmill_attention_takes(DLDataType type) {
+bool kvmill_is_attention_type(DLDataType type) {
     return kvmill_dtype_equal(type, kvmill_float64) ||
            kvmill_is_activation(kvmill_element_of(type));
 }
@@ -100,7 +100,7 @@ bool kvmill_attention_takes(DLDataType type) {
 static bool is_mask_type(DLDataType type) {
     bool integer = (type.code == kDLInt || type.code == kDLUInt) && type.bits >= 8;
     return kvmill_dtype_known(type) &&
-           (integer || type.code == KVMILL_DL_BOOL || kvmill_attention_takes(type));
+           (integer || type.code == KVMILL_DL_BOOL || kvmill_is_attention_type(type));
 }
 
 static kvmill_status refuse_type(const struct checked *checked, int which, const char *accepted) {
@@ -128,9 +128,9 @@ static DLDataType wanted_type(const struct checked *checked, int which) {
 
 static kvmill_status check_types(const struct checked *checked) {
     const char *floats = "float16, bfloat16, float32, float64";
-    if (!kvmill_attention_takes(checked->op->Q->dtype))
+    if (!kvmill_is_attention_type(checked->op->Q->dtype))
         return refuse_type(checked, KVMILL_ATTENTION_Q, floats);
-    if (!kvmill_attention_takes(checked->op->V->dtype))
+    if (!kvmill_is_attention_type(checked->op->V->dtype))
         return refuse_type(checked, KVMILL_ATTENTION_V, floats);
     if (checked->op->attn_mask != NULL && !is_mask_type(checked->op->attn_mask->dtype))
         return refuse_type(checked, KVMILL_ATTENTION_ATTN_MASK,

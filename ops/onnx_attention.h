@@ -57,6 +57,6 @@ struct kvmill_cache_geometry kvmill_attention_cache_geometry(
     const kvmill_attention *op, const struct kvmill_attention_geometry *geometry);
 
 /* T1 and T2 in DLPack's words. */
-bool kvmill_attention_takes(DLDataType type);
+bool kvmill_is_attention_type(DLDataType type);
 
 #endif

@@ -1,4 +1,4 @@
-# Arrays in files, written with printf, and what refuses them; sourced after tap.sh.
+# Functions that write arrays to files with printf, and that check refusals; sourced after tap.sh.
 
 octal() {
     printf '\\%03o' "$1"
@@ -21,7 +21,7 @@ npy() {
     } >"$file"
 }
 
-# words FILE SHAPE NUMBERS... -- int64, each below 65536, or -1.
+# words FILE SHAPE NUMBERS... -- int64; each number is below 65536, or is -1.
 words() {
     file=$1 shape=$2
     shift 2
@@ -37,17 +37,17 @@ words() {
     npy "$file" '<i8' False "$shape" $bytes
 }
 
-# count FROM TO -- the numbers between.
+# count FROM TO -- the numbers from FROM to TO.
 count() {
     awk "BEGIN {for (i = $1; i <= $2; i++) print i}"
 }
 
-# bytes_of FILE -- the data, in decimal on one line.
+# bytes_of FILE -- prints the data in decimal on one line.
 bytes_of() {
     tail -c +129 "$1" | od -An -v -tu1 | xargs
 }
 
-# holds FILE BYTES... -- the data is exactly these.
+# holds FILE BYTES... -- whether the data is exactly these bytes.
 holds() {
     file=$1
     shift
@@ -58,7 +58,7 @@ holds() {
     }
 }
 
-# halves FILE SHAPE HIGH-BYTES... -- float16, each with a low byte of 0: 60 is 1, 64 is 2, 66 is 3, 68 is 4.
+# halves FILE SHAPE HIGH-BYTES... -- float16 with low bytes of 0: 60 is 1, 64 is 2, 66 is 3, 68 is 4.
 halves() {
     file=$1 shape=$2
     shift 2
@@ -70,7 +70,7 @@ halves() {
     npy "$file" '<f2' False "$shape" $bytes
 }
 
-# singles FILE SHAPE HEX... -- float32 by their high halves.
+# singles FILE SHAPE HEX... -- float32, given by their high halves.
 singles() {
     file=$1 shape=$2
     shift 2
@@ -90,7 +90,7 @@ numbers() {
     npy "$file" '<i4' False "$shape" $(for number in "$@"; do echo "$number 0 0 0"; done)
 }
 
-# refuse WORDS ARGUMENTS... -- kvmill run: exit 1, WORDS, and present.npy is not written.
+# refuse WORDS ARGUMENTS... -- kvmill run exits with 1 and prints WORDS, and present.npy is not written.
 refuse() {
     words=$1
     shift
@@ -99,7 +99,7 @@ refuse() {
     check "  and no output is written" test ! -e present.npy
 }
 
-# refusals -- one for each line, "WORDS @ ARGUMENTS".
+# refusals -- calls refuse for each line "WORDS @ ARGUMENTS" of standard input.
 refusals() {
     while read -r line; do
         # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
 #!/bin/sh
-# check-abi.sh LIBRARY STORED [--refresh]: what programs see of a built library against what a release had, by libabigail; or
-# store that anew, where it is another one.  SPDX-License-Identifier: Apache-2.0
+# check-abi.sh LIBRARY STORED [--refresh] -- compares the interface of a built library with that of a release, by libabigail.  With
+# --refresh, stores the interface if it has changed.  SPDX-License-Identifier: Apache-2.0
 library=$1 stored=$2 refresh=$3
 top=$(dirname "$0")/..
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Everything that `./bootstrap check` runs, from a build directory: the tests, the same under valgrind,
-# builds with sanitizers, fuzzers.  Ends with "N passed, N failed".
+# Runs everything that `./bootstrap check` runs, from a build directory: the tests, the tests under valgrind, builds with
+# sanitizers, fuzzers.  Ends with "N passed, N failed".
 set -u
 source=$(cd "$(dirname "$0")/.." && pwd)
 jobs=$(nproc)
-more=$((jobs + 1)) # tests: some wait, for a clock or a download
+more=$((jobs + 1)) # some tests wait for a clock or a download
 passed=0
 skipped=0
 failed=0
@@ -16,7 +16,8 @@ say() {
     echo "== $*"
 }
 
-# took -- what the stage that ends here took.  times speaks of the shell that asks: not of a subshell.
+# took -- prints the time of the stage that ends here.  `times` counts the processes of the shell that calls it, so this must
+# not run in a subshell.
 took() {
     times >times.now
     now=$(date +%s)
@@ -25,7 +26,7 @@ took() {
     began=$now began_used=$used
 }
 
-# name_failures DIRECTORY -- for the end, where who reads the last lines finds them.
+# name_failures DIRECTORY -- collects failures, which are printed at the end.
 name_failures() {
     find "$1/tests" -name '*.trs' -exec grep -L '^:global-test-result: \(PASS\|SKIP\)' {} + | while read -r results; do
         echo "FAIL: ${results%.trs}"
@@ -33,7 +34,7 @@ name_failures() {
     done >>failures.log
 }
 
-# tests DIRECTORY COMMAND... -- run the tests of a build; add up the results that Automake leaves.
+# tests DIRECTORY COMMAND... -- runs the tests of a build, and adds up the results that Automake leaves.
 tests() {
     directory=$1
     shift
@@ -44,7 +45,7 @@ tests() {
     name_failures "$directory"
     results=$(find "$directory/tests" -name '*.trs' -exec sed -n 's/^:test-result: \([A-Z]*\).*/\1/p' {} +)
     bad=$(echo "$results" | grep -c 'FAIL\|ERROR')
-    [ $status -eq 0 ] || [ "$bad" -gt 0 ] || bad=1 # it did not even build
+    [ $status -eq 0 ] || [ "$bad" -gt 0 ] || bad=1 # the build failed
     passed=$((passed + $(echo "$results" | grep -c 'PASS')))
     skipped=$((skipped + $(echo "$results" | grep -c 'SKIP')))
     failed=$((failed + bad))
@@ -52,7 +53,7 @@ tests() {
     took
 }
 
-# step NAME COMMAND... -- one more thing that passes or fails.
+# step NAME COMMAND... -- runs a command that passes or fails.
 step() {
     name=$1
     shift
@@ -67,22 +68,24 @@ step() {
     took
 }
 
-# Compiling takes most of the time of a build; variants make do with few kernels and one kind of library.
-# They are built once: nothing in them depends on what changes.
+# Compiling takes most of a build's time, so variants have few kernels and one kind of library.  They are built once, so they need
+# not know what depends on what.
 linker=
-! command -v ld.lld >/dev/null || linker='-fuse-ld=lld -Wl,--threads=1' # in half the time of ld; others keep the second processor busy
+! command -v ld.lld >/dev/null || linker='-fuse-ld=lld -Wl,--threads=1' # takes half of ld's time; more threads would keep the other processor busy
 few="TEST_SPECS=specs/few.json --disable-static --disable-dependency-tracking"
 
-# Valgrind knows AVX2 and no more; sanitizers watch the rest that this machine has, and its best: some kernels of each family.
+# valgrind supports only AVX2; sanitizers run the machine's other instruction sets, and the best one, with some kernels of each
+# family.
 sanitized=$(./kvmill isas | awk '$4 == "yes" {all[++n] = $1} END {for (i = 1; i <= n; i++) if (all[i] != "avx2" || i == n) print all[i]}' |
     paste -s -d , -)
-# All kernels of few.json for the portable set and the best: others would bring those of AVX2 with them.
+# All kernels of few.json, for the portable instruction set and the best one: others would also need the kernels for AVX2.
 sanitized_all=$(./kvmill isas | awk '$4 == "yes" {best = $1} END {print best == "scalar" ? best : "scalar," best}')
 
-# Compilers and sanitizers differ in what they see of a case, not in how many random ones there are.
+# Compilers and sanitizers find errors by the kind of case, so fewer random cases are enough.
 slow="TESTS_ENVIRONMENT=KVMILL_TEST_SLOW=2"
 
-# configure NAME ARGUMENTS... -- a build of its own, beside what comes next: by itself that would leave processors idle.
+# configure NAME ARGUMENTS... -- configures a build of its own in the background, because configure alone does not keep the
+# processors busy.
 configure() {
     directory=../build-$1
     shift
@@ -91,27 +94,27 @@ configure() {
     (cd "$directory" && "$source/configure" --quiet $few LDFLAGS="$linker" "$@" >configure.log 2>&1 || cat configure.log) &
 }
 
-# variant NAME WHAT MAKE-ARGUMENTS -- build what is to be there first, and run the tests that those say.
 make="make --no-print-directory"
+# variant NAME WHAT MAKE-ARGUMENTS -- builds WHAT, then runs the tests that MAKE-ARGUMENTS select.
 variant() {
     say "$*"
     tests "../build-$1" sh -c "$make -s -j$jobs $2 && $make -j$more $3"
 }
 
 : >failures.log
-# The threads' is of gcc, the other of clang, whose build the fuzzers share. Clang optimises some kernels of each family, for
-# AddressSanitizer alone: UndefinedBehaviorSanitizer sees as much of what is not optimised, in a fifth of the time.
-# It optimises those of our libraries that programs and fuzzers run for long.
+# The threads' build uses gcc. The other uses clang, and the fuzzers share it. Some kernels of each family are optimised, with
+# AddressSanitizer only: UndefinedBehaviorSanitizer finds as much in code that is not optimised, in a fifth of the time.
+# Libraries in which programs and fuzzers spend much time are optimised, too.
 watched='-g1 -Werror -fsanitize=fuzzer-no-link'
 run_for_long='libkvmill.la libread.la libtest.la libfuzz.la tests/t_flow_programs-flow_scene.o'
 configure sanitizers --enable-sanitizers=address,undefined CC=clang CFLAGS="-O0 $watched" \
     DEFAULT_SPECS=specs/each.json PACK_OPTIMIZE='-O1 -fno-sanitize=undefined' TEST_PACK_OPTIMIZE=-O0 PACK_ISAS="$sanitized" \
     TEST_PACK_ISAS="$sanitized_all"
-# Kernels of every op: those of the fuzzers' calls, and of regions. Without shared libraries, for once.
+# Kernels for every op: those of the fuzzers' calls, and of regions. This build has no shared libraries.
 configure threads --enable-static --disable-shared --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2 DEFAULT_SPECS=specs/fuzz.json \
     TEST_SPECS=specs/regions.json
 say "make check"
-# What is installed was linked by the system's linker; lld links the programs of tests alone.
+# Installed files are linked by the system's linker; lld links only test programs.
 tests . sh -c "make --no-print-directory -j$more check TESTS= LDFLAGS='$linker' && make --no-print-directory -j$more check"
 wait
 say "engines"
@@ -126,12 +129,12 @@ step "sanitizers: every kernel ran" sh -c "cd ../build-sanitizers && sh '$source
 grep '^kernels that ran' step.log
 say "fuzzers: 10 seconds of a sixth of the targets, by the day"
 step "fuzzers" env KVMILL_FUZZ_BUILD="$PWD/../build-sanitizers" make --no-print-directory fuzz SECONDS=10 TARGETS=todays
-# Neither keeps two processors at work by itself: much of distcheck is configure and links.
+# Neither keeps two processors busy by itself: much of distcheck is configure and links.
 make --no-print-directory -j"$jobs" distcheck TESTS=tests/t_api check_PROGRAMS=tests/t_api >distcheck.log 2>&1 &
 distcheck=$!
 variant threads "GENERATOR=$PWD/kvmill thread-tests" "check-threads GENERATOR=$PWD/kvmill TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=2 KVMILL_TEST_THREADS=8'"
 
-# ended PROCESS LOG -- one that was started before.
+# ended PROCESS LOG -- waits for a process that was started before, and prints its log.
 ended() {
     wait "$1"
     status=$?

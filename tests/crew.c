@@ -146,7 +146,7 @@ kvmill_status run_in_parts(const kvmill_plan *plan, const DLTensor *const *tenso
 static _Thread_local struct fence untouched;
 
 /* ThreadSanitizer does not notice the end of a block, and maps its notes about every block's bytes
-   anew.  With it, a thread keeps its block, which may be larger than the plan's workspace. */
+   again.  With it, a thread keeps its block, which may be larger than the plan's workspace. */
 static struct fence *open_room(struct fence *own, size_t size) {
     struct dice dice = dice_for("workspace");
 #ifdef __SANITIZE_THREAD__

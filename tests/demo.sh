@@ -1,18 +1,18 @@
 #!/bin/sh
-# The demo: generate, compile and link the packs of real models, run them, check, measure.  First one
-# layer's cache updates, then attention of a whole model, then sparse decoding.  With --check the programs are
-# only looked at by the compiler, and nothing is run.
+# The demo: generates, compiles and links packs of real models, runs them, checks results and measures times.  First the cache
+# updates of one layer, then attention of a whole model, then sparse decoding.  With --check, the programs are only checked by
+# the compiler, and nothing is run.
 set -eu
 . "${builddir:-.}/tests/environment.sh" # run from a build directory
 checks=no
 [ "${1:-}" != --check ] || checks=yes
 
-# library DIRECTORY -- compile its pack.
+# library DIRECTORY -- compiles its pack.
 library() {
     [ $checks = yes ] || make --no-print-directory -s -j2 -C "$1" V=1 CC="$CC"
 }
 
-# look ARGUMENTS... -- without libraries, which are not there.
+# look ARGUMENTS... -- compiles without linking, because the libraries are missing.
 look() {
     for word; do
         shift
@@ -22,7 +22,7 @@ look() {
     $CC $CFLAGS -fsyntax-only -I"$srcdir/include" "$@"
 }
 
-# program FILE ARGUMENTS... -- compile the file, and run it.
+# program FILE ARGUMENTS... -- compiles the file and runs it.
 program() {
     file=$1
     shift
@@ -35,7 +35,7 @@ program() {
     "$file"
 }
 
-# demo NAME CONFIG MODE CAPACITY HEADS HEAD_DIM -- one layer's caches of one model.
+# demo NAME CONFIG MODE CAPACITY HEADS HEAD_DIM -- the caches of one layer of a model.
 demo() {
     pack=$builddir/demo-pack/$1
     echo "\$ kvmill generate --model $2.json -o $1 && make -C $1"
@@ -54,7 +54,7 @@ HEADER
     program "$pack/demo" -I"$pack" "$srcdir/examples/demo.c" "$pack/lib$1.a"
 }
 
-# attention NAME CONFIG CACHE GROUP -- decode steps and prefill of a whole model; GROUP 0: not quantised.
+# attention NAME CONFIG CACHE GROUP -- decode steps and prefill of a whole model.  GROUP 0: not quantised.
 attention() {
     pack=$builddir/demo-pack/$1
     options="--cache $3 --cache-layout 1"
@@ -75,7 +75,7 @@ HEADER
     program "$pack/demo" -O2 -I"$pack" "$srcdir/examples/demo_attention.c" "$pack/lib$1.a"
 }
 
-# flow PACK FLOW CONFIG -- a model's pack with a sparse flow.
+# flow PACK FLOW CONFIG -- generates a model's pack with a sparse flow.
 flow() {
     mkdir -p "$builddir/demo-pack"
     echo "\$ kvmill generate --model $3.json --cache float16 --flow $2.json -o $1 && make -C $1"
@@ -84,7 +84,7 @@ flow() {
     library "$builddir/demo-pack/$1"
 }
 
-# sparse CONFIG -- decode steps over a long context, dense and by two flows, and what they lose.
+# sparse CONFIG -- decode steps over a long context, dense and with two flows, and the flows' loss of accuracy.
 sparse() {
     pack=$builddir/demo-pack/sparse
     flow llama_quest gqa_quest "$1"

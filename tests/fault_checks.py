@@ -1,4 +1,5 @@
-"""What planted faults are tried with: sets of kernels, and the programs that link or load them.  See faults.py.
+"""For each name in the tables of planted faults: the programs to run, and the kernels that they
+link or load.  See faults.py.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -20,11 +21,11 @@ CALLS_PYTHON = BUILD / "wheel-venv/bin/python"
 
 
 class Failed(Exception):
-    """A command failed: what it said."""
+    """A command failed; has its output."""
 
 
 def run(command: Iterable[str | Path], **environment: str | Path) -> str:
-    """What the command says on standard output."""
+    """Return the standard output of a command."""
     done = subprocess.run(
         [str(word) for word in command],
         env=os.environ | {name: str(value) for name, value in environment.items()},
@@ -39,7 +40,7 @@ def run(command: Iterable[str | Path], **environment: str | Path) -> str:
 
 @cache
 def has_calls_python() -> bool:
-    """Whether wheel-venv is there; it is made where it can be."""
+    """Whether wheel-venv exists; creates it if possible."""
     make = '. "$0" && make_venv "$@"'
     pinned = SOURCE / "bindings/python/requirements.txt"
     made = subprocess.run(["sh", "-c", make, SOURCE / "tests/venv.sh", BUILD, "wheel", pinned], stdout=subprocess.DEVNULL)
@@ -51,16 +52,16 @@ def has_calls_python() -> bool:
 
 @dataclass
 class Kernels:
-    """A set of kernels, generated anew from templates with a fault."""
+    """A set of kernels, generated again from templates with a fault."""
 
-    generate: Callable[[Kernels, Path, Path], None]  # to a folder, from templates below another
+    generate: Callable[[Kernels, Path, Path], None]  # writes kernels to a folder, from templates below another
     isas: str = "avx2"
-    optimize: str = "-O1"  # -O2 joins products and sums, unless the source forbids it
-    name: str = "kvmill_test"  # of the pack
+    optimize: str = "-O1"  # -O2 contracts products and sums, unless the source forbids it
+    name: str = "kvmill_test"  # the pack's name
     specs: Callable[[], str] = str
     options: tuple[str, ...] = ()
-    only: str = ""  # the objects that are linked, a pattern; all without it
-    shared: str = ""  # the variable that tells the program where the library is, if it loads it
+    only: str = ""  # a pattern of the objects to link; empty: all
+    shared: str = ""  # the variable with the library's path, if the program loads it
     variables: dict[str, str] = field(default_factory=dict)
 
     def good(self) -> Path:
@@ -100,7 +101,7 @@ def score_symbols(kernels: Kernels) -> list[str]:
 
 
 def from_symbols(kernels: Kernels, folder: Path, data: Path) -> None:
-    """Kernels that score and select, one by one, and a pack of them."""
+    """Generate kernels that score and select one by one, and write a pack of them."""
     symbols = score_symbols(kernels)
     for symbol in symbols:
         source = run([os.environ["kvmill"], "explain", "--source", symbol], KVMILL_DATADIR=data)
@@ -119,7 +120,7 @@ def table(name: str) -> Callable[[], str]:
 
 
 def some_of_test(choose: Callable[[list[dict]], list[dict]]) -> Callable[[], str]:
-    """Specs of the tests' pack."""
+    """Return a function that returns chosen specs of the tests' pack."""
 
     def text() -> str:
         kernels = json.loads((SOURCE / "configs/specs/test.json").read_text())["kernels"]
@@ -129,7 +130,7 @@ def some_of_test(choose: Callable[[list[dict]], list[dict]]) -> Callable[[], str
 
 
 def told_gathers() -> str:
-    """Specs of a few random gathers, those of one seed, as the programs tell them."""
+    """Return specs of a few random gathers, which t_windows prints for one seed."""
     told = SCRATCH / "gathers"
     run([BUILD / "tests/t_windows"], KVMILL_WINDOWS_SPECS=told, KVMILL_WINDOWS_CASES="24", KVMILL_SEED="11")
     return '{"kernels": [' + ",".join(told.read_text().splitlines()) + "]}"
@@ -167,7 +168,8 @@ REGIONS = Kernels(
 
 
 def whole_programs(kernels: list[dict]) -> list[dict]:
-    """Flows with all ops: after the first seven are atoms, except those that write rows, and those of blocks."""
+    """Return flows that have all ops: the first seven, those that write rows of K or V, and those
+    with blocks.  All others consist of atoms."""
     flows = [kernel for kernel in kernels if kernel["op"] == "flow"]
     writes = [any(op.get("output") in ("k", "v") for op in flow.get("cache", [])) for flow in flows]
     return [flow for i, flow in enumerate(flows) if i < 7 or writes[i] or "block_size" in flow]
@@ -185,17 +187,18 @@ PROGRAMS = Kernels(
 
 @dataclass
 class Check:
-    """Programs that notice a fault, the first or another; kernels that they link or load in place of the build's."""
+    """Programs that may notice a fault, tried in order, and the kernels that they link or load
+    instead of the build's."""
 
     programs: list[str]
     kernels: list[Kernels] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
-    isa: str = "scalar"  # that the machine must have
+    isa: str = "scalar"  # the instruction set that the machine must have
     reads_onnx: bool = False
-    calls_python: bool = False  # the fault is one of the Python binding, which random calls must notice
+    calls_python: bool = False  # the fault is in the Python binding, and random calls must notice it
 
     def missing(self) -> str:
-        """What this machine lacks, or nothing."""
+        """Return what this machine lacks, or an empty text."""
         if self.reads_onnx and os.environ["ONNX"] != "yes":
             return "no protobuf-c"
         if self.calls_python and not has_calls_python():

@@ -1,10 +1,10 @@
-"""Do the tests bite?  Faults are planted one at a time; the programs that the table names must notice each.
+"""Do the tests notice errors?  Faults are planted one at a time, and the programs that the table names must fail.
 
-A line of tests/tables/faults/*.tsv is a fault: the programs, a file, a text of it and what replaces that, a name.  What
-is made of the file is made again and linked with what the build has: objects of the programs, libraries, kernels.
+A line of tests/tables/faults/*.tsv is a fault: programs, a file, a text in it, the replacement, and a name.  What
+depends on the file is built again, and linked with objects of the build: programs, libraries, kernels.
 
-KVMILL_FAULTS_TURN (0 to 47, or "all"; else the day) is the share that is built, KVMILL_FAULTS, a regular expression,
-chooses faults by name instead.  The texts of all must fit.
+KVMILL_FAULTS_TURN (0 to 47, or "all"; by default the day) selects the share that is built.  KVMILL_FAULTS, a regular
+expression, selects faults by name instead.  The texts of all faults must occur in their files.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -29,7 +29,7 @@ sys.path.insert(0, str(SOURCE / "tests/conformance"))
 from tap import Tap  # noqa: E402
 
 SHARES = 48
-SECONDS = 400  # that a program may take; of processor time three times what it takes without a fault, and five
+SECONDS = 400  # limit for a program, by the clock; of processor time it may use three times what it needs without a fault, and five
 KERNEL_FLAGS = ["-w", "-fPIC", f"-I{SOURCE}/include"]
 CC = shlex.split(os.environ["CC"])
 
@@ -47,7 +47,7 @@ def check_of(fault: dict) -> Check:
 
 @cache
 def precompile(optimize: str) -> None:
-    """The header of intrinsics, for kernels with these flags."""
+    """Precompile the header of intrinsics for kernels with these flags."""
     run(["sh", SOURCE / "tests/precompile.sh", SCRATCH / f"headers{optimize}", *CC, optimize])
 
 
@@ -64,7 +64,7 @@ def share(kernels: Kernels, objects: list[Path], folder: Path) -> Path:
     return library
 
 
-good_kernels: dict[tuple[str, bytes], Path] = {}  # what two sets have is compiled once
+good_kernels: dict[tuple[str, bytes], Path] = {}  # kernels that two sets share are compiled once
 
 
 def compile_good(kernels: Kernels, source: Path) -> Path:
@@ -77,7 +77,7 @@ def compile_good(kernels: Kernels, source: Path) -> Path:
 
 
 def make_kernels(kernels: Kernels, pool: ThreadPoolExecutor) -> None:
-    """Those without a fault."""
+    """Make the kernels without a fault."""
     folder = kernels.good()
     folder.mkdir(parents=True)
     precompile(kernels.optimize)
@@ -88,7 +88,8 @@ def make_kernels(kernels: Kernels, pool: ThreadPoolExecutor) -> None:
 
 
 def objects_of(kernels: Kernels, place: Path, of_header: bool) -> tuple[list[Path], bool]:
-    """Objects of the kernels with the fault below place, and whether any differs."""
+    """Return the objects of the kernels in `place`, which has the fault, and whether any of them
+    differs."""
     good, folder = kernels.good(), place / kernels.name
     if not of_header:
         folder.mkdir(parents=True)
@@ -104,7 +105,7 @@ def objects_of(kernels: Kernels, place: Path, of_header: bool) -> tuple[list[Pat
 
 
 def compile_source(place: Path, path: Path) -> Path:
-    """path is relative to the source tree, and to the place, which has the fault."""
+    """Compile a file with the fault.  path: relative to the source tree and to `place`."""
     target = place / f"{path.stem}.o"
     folders = [f"-I{place}/include", f"-I{SOURCE}/include", "-iquote", SOURCE / path.parent, f"-I{BUILD}/import/onnx"]
     flags = ["-std=gnu11", "-O1", "-ffp-contract=off", "-w", "-D_GNU_SOURCE", f"-I{SOURCE}/tests"]
@@ -113,7 +114,7 @@ def compile_source(place: Path, path: Path) -> Path:
 
 
 def link(program: str, target: Path, own: list[Path], kernels: list[Path]) -> Path:
-    """Objects made here come before what the build has, and take its place."""
+    """Link a program.  Objects made here replace those of the build."""
     names = {made.stem for made in own}
     objects = [o for o in (BUILD / "tests").glob(f"{program}-*.o") if o.stem.removeprefix(f"{program}-") not in names]
     built = [BUILD / f"generated/{name}/lib{name}.a" for name in ("kvmill_default", "kvmill_test")]
@@ -176,7 +177,8 @@ def changed_sources(fault: dict, place: Path, program: str) -> list[Path]:
 
 @dataclass
 class Made:
-    """What became of a fault: programs that may notice it, in turn, and the libraries that they load."""
+    """The result of building a fault: programs that may notice it, in order, and the libraries that
+    they load."""
 
     own: list[Path] = field(default_factory=list)
     linked: list[Path] = field(default_factory=list)
@@ -220,7 +222,7 @@ def good_libraries(check: Check) -> dict[str, Path]:
 
 
 def noticed_by(check: Check, made: Made, place: Path) -> str | None:
-    """The program that notices the fault."""
+    """Return the program that notices the fault."""
     for program in check.programs:
         unchanged = not made.own and not check.linked()
         built = good_program(check, program) if unchanged else link(program, place / program, made.own, made.linked)
@@ -230,7 +232,7 @@ def noticed_by(check: Check, made: Made, place: Path) -> str | None:
 
 
 def calls_fail(binding: Path) -> bool:
-    """Whether random calls of the Python package in this folder end with a surprise."""
+    """Whether random calls of the Python package in this folder end with an unexpected error."""
     call = ["timeout", str(SECONDS), CALLS_PYTHON, SOURCE / "tests/wheel/random_calls.py", os.devnull]
     pack = BUILD / "generated/kvmill_default/libkvmill_default.so"
     library = BUILD / ".libs/libkvmill.so"
@@ -271,7 +273,7 @@ def try_fault(number: int, fault: dict, tap: Tap) -> None:
 
 
 def try_good(check: Check, program: str, tap: Tap) -> None:
-    """Without a fault nothing is noticed."""
+    """Check that the programs pass without a fault."""
     built = good_program(check, program)
     link(program, built, [], [o for kernels in check.linked() for o in good_objects(kernels)])
     start = time.monotonic()
@@ -296,7 +298,8 @@ def chosen(faults: list[dict]) -> list[dict]:
         return faults
     number = int(turn or time.time() // 86400) % SHARES
     print(f"# share {number} of {SHARES}{'' if turn else ', by the day'}; KVMILL_FAULTS_TURN says another, or all")
-    # By program: what one needs without a fault is made once, and shares have few programs.
+    # Sorted by program: what a program needs without a fault is built once, and each share has few
+    # programs.
     ordered = sorted(faults, key=lambda fault: fault["program"])
     return ordered[number * len(faults) // SHARES : (number + 1) * len(faults) // SHARES]
 

@@ -1,8 +1,8 @@
 #!/bin/sh
-# fuzz.sh SECONDS [TARGET...] -- from a build directory: libFuzzer on every target for so long, each from its seeds, with the
-# kernels of every instruction set that this machine has. "todays" are a sixth of the targets, by the day. Inputs that found
-# something new stay in fuzz/corpus, for the next time; those that end a target are findings, in fuzz/findings: mend it, and make
-# them seeds. KVMILL_FUZZ_BUILD: a build that has been configured for it.
+# fuzz.sh SECONDS [TARGET...] -- run in a build directory.  Runs libFuzzer on every target for SECONDS, starting from its seeds,
+# with kernels for every instruction set of this machine. TARGET "todays": a sixth of the targets, by the day. Inputs that reach
+# new code are kept in fuzz/corpus for the next time. Findings are in fuzz/findings: fix the error, and add the input to the
+# seeds. KVMILL_FUZZ_BUILD: a build that has been configured for this.
 set -eu
 seconds=$1
 shift
@@ -10,12 +10,12 @@ source=$(cd "$(dirname "$0")/.." && pwd)
 here=$PWD/fuzz
 built=${KVMILL_FUZZ_BUILD:-$here/build}
 mkdir -p "$built" "$here/findings" "$here/logs" "$here/scratch"
-# Sets that stand for themselves and that this machine has, except the portable one; and those with the best extension of each.
+# The instruction sets of this machine: those that extend no other, except the portable one; and the best extension of each.
 sets=$(./kvmill isas | awk '$4 == "yes" && $3 == "-" && $1 != "scalar" {print $1}' | paste -s -d ' ')
 best=$(./kvmill isas | awk '$4 == "yes" {root[$1] = $3 == "-" ? $1 : root[$3]; best[root[$1]] = $1}
     END {for (set in best) if (set != "scalar" || length(best) == 1) print best[set]}' | paste -s -d ,)
 
-# Without a Makefile of its own it was not configured.
+# Without a Makefile the build was not configured.
 build() {
     cd "$built"
     [ -f Makefile ] || "$source/configure" --quiet CC="${FUZZ_CC:-clang}" CFLAGS='-O1 -g1 -fsanitize=fuzzer-no-link' --disable-shared \
@@ -24,7 +24,7 @@ build() {
     make --no-print-directory -s -j"$(nproc)" tests/fuzz/fuzz
 }
 
-# one TARGET
+# one TARGET -- runs one target.
 one() {
     dictionary=$source/tests/fuzz/dictionaries/$1.txt
     case $1 in config | spec | flow) dictionary=$source/tests/fuzz/dictionaries/json.txt ;;
@@ -48,7 +48,7 @@ seeds_of() {
     esac
 }
 
-# "TARGET: 12345 runs, cov 2345, ft 4567"; the finding, if there is one.
+# Prints "TARGET: 12345 runs, cov 2345, ft 4567", and the finding if there is one.
 report() {
     awk -v target="$1" '/cov: / {for (i = 1; i < NF; i++) {if ($i == "cov:") cov = $(i + 1); if ($i == "ft:") ft = $(i + 1)}}
         /stat::number_of_executed_units/ {runs = $2}
@@ -57,7 +57,8 @@ report() {
     case $1 in calls | windows) note_plans "$1" && reached "$1" ;; esac
 }
 
-# reached TARGET -- among the calls that were kept are some of kernels of each instruction set of the build; says how many.
+# reached TARGET -- checks that the calls in the corpus include kernels of each instruction set of the build; prints their
+# numbers.
 reached() {
     built_for=$(sed -n 's/^PACK_ISAS = *//p' "$built/Makefile")
     for set in $sets; do
@@ -68,7 +69,7 @@ reached() {
     done
 }
 
-# What a target's calls were planned with.
+# Prints what the calls of a target were planned with.
 note_plans() {
     # shellcheck disable=SC2046
     KVMILL_FUZZ=$1 KVMILL_VERBOSE=1 TMPDIR=$here/scratch srcdir=$source "$built/tests/fuzz/fuzz" -runs=0 \
@@ -82,7 +83,7 @@ targets=$("$built/tests/fuzz/fuzz" 2>&1 | sed -n 's/^KVMILL_FUZZ: accepted://p')
 export KVMILL_DATADIR="$source"
 failed=0
 running=
-# Twice as many at once as there are processors: each has the time that it was promised by the clock.
+# Runs twice as many targets at once as there are processors, because SECONDS are counted by the clock.
 for target in "$@"; do
     one "$target" &
     running="$running $target:$!"

@@ -1,10 +1,10 @@
-# Rules of generated text: a line for each that is broken.  SPDX-License-Identifier: Apache-2.0
+# Rules for generated text: prints a line for each violation.  SPDX-License-Identifier: Apache-2.0
 function wrong(what) {
     printf "%s:%d: %s: %s\n", FILENAME, FNR, what, $0
 }
 FNR == 1 { depth = 0; in_comment = 0; is_whole = 0; last = "" }
 {
-    # A name alone may be most of a line.
+    # A name alone may take most of a line.
     named = match($0, /kvmill_[a-z0-9_]*__[a-z0-9_]*/) ? RLENGTH : 0
     if (length($0) > 120 && named <= 85) wrong("longer than 120")
     if ($0 ~ /[ \t]$/) wrong("a blank at the end")

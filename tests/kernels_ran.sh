@@ -1,6 +1,7 @@
 #!/bin/sh
-# kernels_ran.sh RAN ISA PACK... -- from a build directory: the kernels of packs, which are directories, that this CPU runs, for
-# instruction sets up to ISA ("": all), against the symbols in RAN, which programs wrote with KVMILL_RAN=RAN.  Fails if one did not run.
+# kernels_ran.sh RAN ISA PACK... -- run in a build directory.  Compares the kernels in packs (directories) that this CPU can
+# run, for instruction sets up to ISA ("": all), with the symbols in RAN, which programs wrote with KVMILL_RAN=RAN.  Fails if a
+# kernel did not run.
 set -u
 ran=$1 isa=$2
 shift 2

@@ -1,7 +1,7 @@
-# A tree whose table of instruction sets is another, and what the build has linked with that table; sourced.  No other
-# file names an instruction set, so what is compiled anew is the table.
+# Builds the command with another table of instruction sets; sourced.  No other file names an instruction set, so only the table
+# is compiled again.
 
-# copy_tree -- what the command needs, in tree/, to be changed.
+# copy_tree -- copies what the command needs to tree/, where it can be changed.
 copy_tree() {
     rm -rf tree cut
     mkdir -p tree/defs tree/tests cut/tests
@@ -16,8 +16,8 @@ compile_isas() {
     $CC $CFLAGS -I"$srcdir" -c tree/defs/isa.c -o cut/isa.o
 }
 
-# link PROGRAM OBJECTS LIBRARY... -- of the build, with the table before all libraries.  OBJECTS are one word: those of
-# the build, and files.
+# link PROGRAM OBJECTS LIBRARY... -- links a program of the build, with the table before all libraries.  OBJECTS is one word:
+# the objects of the build, and further files.
 link() {
     program=$1
     objects=$2

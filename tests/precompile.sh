@@ -1,7 +1,7 @@
 #!/bin/sh
-# precompile.sh DIRECTORY COMPILER FLAGS... -- the header of the instruction sets' intrinsics, compiled once: reading it is
-# half of compiling most kernels.  Prints the options with which that compiler reads it from there.  The flags must be the
-# same: with another -O GCC may crash, and clang refuses it.
+# precompile.sh DIRECTORY COMPILER FLAGS... -- precompiles the header of the instruction sets' intrinsics, because reading it is
+# half of the time that most kernels take to compile.  Prints the options with which the compiler uses it.  The flags must be
+# the same later: with another -O level GCC may crash, and clang refuses the file.
 set -eu
 directory=$1
 shift

@@ -1,8 +1,8 @@
-"""doc/recipes.md, followed; and what comes out of it, held to oracles that share nothing with it.
+"""Follows doc/recipes.md, and compares the results with oracles that share no code with them.
 
-    recipes.py apply PAGE TREE    every step of the page, in a copy of the tree; prints "RECIPE<tab>FILE" for each file
-    recipes.py format RUN...      kvmill run ... of a KeyValueCache of float8e3m4: all bits that are stored and read back
-    recipes.py op RUN...          kvmill run ... of RowNorms, both orders
+recipes.py apply PAGE TREE    every step of the page, in a copy of the tree; prints "RECIPE<tab>FILE" for each file
+recipes.py format RUN...      kvmill run ... of a KeyValueCache of float8e3m4: all bits that are stored and read back
+recipes.py op RUN...          kvmill run ... of RowNorms, with both orders
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -26,7 +26,7 @@ STEP = re.compile(PLACE + r"\n\n```\w+\n(.*?)```\n", re.DOTALL)
 
 
 def put(text: str, where: str, anchor: str, new: str) -> str:
-    """The text with what a step adds, at the one place there is."""
+    """Return the text with a step's code inserted at the only place with the anchor."""
     if text.count(anchor) != 1:
         sys.exit(f"{text.count(anchor)} places have {anchor!r}; accepted: one")
     if where == "instead of":
@@ -87,7 +87,8 @@ def run(command: Sequence[str], spec: dict, *arguments: str) -> None:
 
 
 def value_of(code: int) -> float:
-    """The number of a code: a sign, three bits of exponent with a bias of 3, four of mantissa."""
+    """Return the number of a code: a sign, three bits of exponent with a bias of 3, four bits of
+    mantissa."""
     exponent, mantissa = code >> 4 & 7, code & 15
     if exponent == 7:
         return math.nan if mantissa else math.inf
@@ -95,7 +96,8 @@ def value_of(code: int) -> float:
 
 
 def code_of(number: float) -> int:
-    """The nearest finite number's, by looking at all of them; of two as near the even one."""
+    """Return the code of the nearest finite number, by trying all codes; of two equally near ones
+    the even one."""
     magnitude = abs(number)
     code = min(range(0x70), key=lambda code: (abs(value_of(code) - min(magnitude, 1e9)), code & 1))
     return code | (0x80 if math.copysign(1, number) < 0 else 0)

@@ -1,5 +1,5 @@
-# From an export: what was measured, of which kernel and problem, without figures; not the finals, whose
-# candidates have more than `most` samples.
+# Prints what an export has measured, for each kernel and problem, without figures; without finals, whose candidates
+# have more than `most` samples.
 function flush() {
     if (line != "")
         print line

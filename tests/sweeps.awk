@@ -1,7 +1,7 @@
-# Sweeps that nobody measured, as the text of a tuning database: for the tests of what reads it.
+# Prints sweeps that nobody measured, as the text of a tuning database, for tests of its readers.
 #   awk -f sweeps.awk -v cpu=NAME -v compiler=... -v flags=... -v templates=... -v day=1 -v faster=1.0
-# busy=2: while the default was measured by itself everything took twice as long; limits are half of what they are.
-# Two works of 3 x 4 x 2 candidates; tile=8 strip=4 path=half is the best of both; one in eleven fails.
+# busy=2: everything took twice as long while the default was measured alone, and limits are half as high.
+# There are two works of 3 x 4 x 2 candidates.  tile=8 strip=4 path=half is the best of both; one in eleven fails.
 
 function random() { # 0 to 1, the same everywhere
     seed = (seed * 16807) % 2147483647

@@ -277,7 +277,7 @@ TEST(without_plan) {
     ok(kvmill_parts(NULL) == 0 && kvmill_parts(&call) == 0, "kvmill_parts of NULL and of zeros");
     kvmill_part(NULL, 0);
     kvmill_part(&call, 0);
-    ok(kvmill_next(NULL) == 0 && kvmill_next(&call) == 0, "kvmill_next and kvmill_part likewise");
+    ok(kvmill_next(NULL) == 0 && kvmill_next(&call) == 0, "kvmill_part of NULL and of zeros, and kvmill_next");
     ok(kvmill_run_parallel(NULL, tensors, 1, NULL, no_loop, NULL, NULL) == KVMILL_E_NULL &&
            kvmill_run_parallel(NULL, tensors, 1, NULL, NULL, NULL, &error) == KVMILL_E_NULL,
        "kvmill_run_parallel of NULL");

@@ -43,7 +43,7 @@ static int64_t rows_of_page(const struct flow_pool *pool, int64_t page) {
     return rows;
 }
 
-/* Chooses slots in any pages: each page is continued, or begun anew before its end; some tokens
+/* Chooses slots in any pages: each page is continued, or begun again before its end; some tokens
    have no slot. */
 static void choose_slots(struct flow_pool *pool, int64_t *slot, int64_t tokens, struct dice *dice) {
     int64_t size = pool->step->attention.op.page_size, done = 0;

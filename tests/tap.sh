@@ -1,12 +1,12 @@
-# TAP for shell tests; sourced after environment.sh.  Each test gets a directory of its own.
+# TAP for shell tests; sourced after environment.sh.  Each test has its own directory.
 tap_count=0
 tap_failed=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/kvmill-test.XXXXXX") || exit 1
 trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
-unset MAKEFLAGS MFLAGS MAKELEVEL # the make that runs the tests is not to be heard in their output
+unset MAKEFLAGS MFLAGS MAKELEVEL # keeps the make that runs the tests out of their output
 
-# ok STATUS NAME -- one result.
+# ok STATUS NAME -- reports one result.
 ok() {
     tap_count=$((tap_count + 1))
     if [ "$1" -eq 0 ]; then
@@ -21,13 +21,13 @@ diag() {
     sed 's/^/# /' "$@"
 }
 
-# skip_all REASON -- this machine cannot run the test at all.
+# skip_all REASON -- skips the whole test, because this machine cannot run it.
 skip_all() {
     echo "1..0 # SKIP $1"
     exit 0
 }
 
-# check NAME COMMAND... -- the command succeeds.
+# check NAME COMMAND... -- passes if the command succeeds.
 check() {
     name=$1
     shift
@@ -37,7 +37,7 @@ check() {
     [ $result -eq 0 ] || head -n 20 check.log | diag
 }
 
-# expect CODE WORDS NAME COMMAND... -- the command exits with CODE and says WORDS (a regular expression).
+# expect CODE WORDS NAME COMMAND... -- passes if the command exits with CODE and its output matches WORDS, a regular expression.
 expect() {
     code=$1 words=$2 name=$3
     shift 3
@@ -53,19 +53,19 @@ expect() {
     [ $result -eq 0 ] || { echo "# exit $got, expected $code; wanted: $words"; diag all.log; }
 }
 
-# shared_header COMPILER FLAGS... -- in $headers, the header of intrinsics, compiled with these flags once in a build tree;
-# $options are those with which the compiler reads it from there.
+# shared_header COMPILER FLAGS... -- sets $headers to the header of intrinsics, precompiled with these flags once in a build
+# tree, and $options to the options with which the compiler uses it.
 shared_header() {
     headers=$builddir/generated/headers-$({ echo "$*"; "$@" --version; } | cksum | cut -d ' ' -f 1)
     mkdir -p "$headers"
-    # Another script may be at it.
+    # Another script may be compiling it.
     # shellcheck disable=SC2016
     flock "$headers/lock" sh -c 'test -e "$1/options" || { sh "$0" "$@" >"$1/made" && mv "$1/made" "$1/options"; }' \
         "$srcdir/tests/precompile.sh" "$headers" "$@" && options=$(cat "$headers/options")
 }
 
-# quick_kernels LEVEL [CC] -- what compiles kernels from here on does so with this level and a header that is compiled already:
-# -O0 where kernels are neither timed nor the matter, or run for a moment, which is a quarter of the time; else -O1.
+# quick_kernels LEVEL [CC] -- compiles kernels with this level from here on, with a precompiled header.  -O0 takes a quarter of
+# the time; use it for kernels that are not timed and run only briefly, and otherwise -O1.
 quick_kernels() {
     # shellcheck disable=SC2086
     shared_header ${2:-cc} "$1"
@@ -73,13 +73,13 @@ quick_kernels() {
     export CFLAGS CPPFLAGS
 }
 
-# todays SHARES [TURN] -- the number of today's share, of so many; TURN says another.
+# todays SHARES [TURN] -- prints the number of today's share among SHARES, or TURN.
 todays() {
     echo $((${2:-$(($(date +%s) / 86400))} % $1))
 }
 
-# fault_of_today SHARES -- whether the next planted fault of a script is of today's share, of so many.  KVMILL_FAULTS_TURN says
-# another turn, or all.
+# fault_of_today SHARES -- whether the script's next planted fault is in today's share among SHARES.  KVMILL_FAULTS_TURN selects
+# another share, or all.
 faults_seen=0
 faults_built=0
 fault_of_today() {
@@ -88,12 +88,12 @@ fault_of_today() {
     faults_built=$((faults_built + 1))
 }
 
-# say_faults -- how many there are, and how many of them were built.
+# say_faults -- prints how many faults there are, and how many of them were built.
 say_faults() {
     echo "# planted faults: $faults_built of $faults_seen are built today"
 }
 
-# Instruction sets: a test that needs one which the table lacks, or this CPU, is skipped.
+# Tests that need an instruction set that the table or this CPU lacks are skipped.
 has_isa() {
     "$kvmill" isas | awk -v name="$1" '$1 == name {found = 1} END {exit !found}'
 }
@@ -102,7 +102,7 @@ runs_isa() {
     "$kvmill" isas | awk -v name="$1" '$1 == name && $4 == "yes" {found = 1} END {exit !found}'
 }
 
-# those_isas NAME... -- by commas, those that there are.
+# those_isas NAME... -- prints those that this CPU has, separated by commas.
 those_isas() {
     for isa in "$@"; do
         ! has_isa "$isa" || echo "$isa"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# timed.sh COMMAND... -- runs a test.  Its processor time, with all that it starts, becomes a line of times.log:
-# seconds, and the last word of the command.
+# timed.sh COMMAND... -- runs a test.  Appends a line to times.log: the processor seconds of the test and of what it started,
+# and the last word of the command.
 "$@"
 status=$?
 for test; do :; done

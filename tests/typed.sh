@@ -1,10 +1,11 @@
-# README and guides as they are typed: the commands of a page in their order, in a directory that has the source's configs and tests, by an
-# installed kvmill, in an environment of paths and of flags for compilers; whole programs go to the files that their first lines name.  What a command
-# prints first is what the page says, except for numbers; sizes of code are near.  What is not typed is a row of tests/tables/untyped.tsv: the page, how it begins,
-# why, and what is typed in its place, or "-".  Sourced by example.test, which has $prefix.
+# Runs README and guides as a user types them: the commands of a page in order, in a directory with the source's configs and
+# tests, with an installed kvmill, in an environment that has only paths and compiler flags.  Whole programs are written to the
+# files that their first lines name.  The first output of a command must be what the page shows, except for numbers; sizes of
+# code must be close.  tests/tables/untyped.tsv lists what is not typed: the page, how the text begins, why, and what is typed
+# instead, or "-".  Sourced by example.test, which sets $prefix.
 untyped=$srcdir/tests/tables/untyped.tsv
 
-# commands PAGE -- of each a line, and after a tab the line that is printed below it.
+# commands PAGE -- prints a line for each command: the command, a tab, and the line of output shown below it.
 commands() {
     awk '/^```/ {fence = !fence; if (said != "") print said "\t"; said = ""; next}
         !fence {next}
@@ -12,7 +13,7 @@ commands() {
         said != "" {print said "\t" $0; said = ""}' "$1"
 }
 
-# programs PAGE -- writes those that name a file; tells how the other blocks of C and Python begin.
+# programs PAGE -- writes the programs that name a file; prints how the other blocks of C and Python begin.
 programs() {
     awk '/^```/ {begins = ($0 == "```c" || $0 == "```python"); file = ""; next}
         begins && /^\/\* [a-z]*\.c \*\/$/ {file = $2}
@@ -21,7 +22,7 @@ programs() {
         file != "" {print >file}' "$1"
 }
 
-# row PAGE TEXT -- what the table says of it: why, and what is typed in its place.
+# row PAGE TEXT -- prints the reason and the replacement from the table.
 row() {
     awk -F '\t' -v page="$1" -v text="$2" '$1 == page && index(text, $2) == 1 {print $3 "\t" $4; exit}' "$untyped"
 }
@@ -30,12 +31,12 @@ plainly() {
     tr -s ' ' | sed 's/[0-9][0-9.]*/0/g'
 }
 
-# code_size FILE -- of the pack that a line tells the size of, in its unit.
+# code_size FILE -- prints the size of a pack's code in a line of the page, in its unit.
 code_size() {
     sed -n 's/.* about \([0-9]*\) [A-Za-z]* of code.*/\1/p' "$1" | head -n 1
 }
 
-# size_is_near PRINTED -- what the page says of code is today's, within a tenth.
+# size_is_near PRINTED -- whether the size of code on the page is within a tenth of today's.
 size_is_near() {
     echo "$1" >said.log
     said=$(code_size said.log)
@@ -43,7 +44,7 @@ size_is_near() {
     [ -z "$said" ] || [ $((10 * (said > is ? said - is : is - said))) -le "$is" ]
 }
 
-# type_it PAGE COMMAND PRINTED
+# type_it PAGE COMMAND PRINTED -- runs a command, and compares the output with the page.
 type_it() {
     env -i PATH="$prefix/bin:/usr/bin:/bin" HOME="$scratch" CFLAGS="$CFLAGS" CPPFLAGS="$CPPFLAGS" MAKEFLAGS=-j2 KVMILL_BENCH_ROTATION=16 \
         PKG_CONFIG_PATH="$prefix/lib/pkgconfig" LD_LIBRARY_PATH="$prefix/lib" sh -c "$2" >typed.log 2>&1

@@ -17,32 +17,32 @@ venv() {
     why=$(make_venv "$build" "$1" "$2") || skip "$why"
 }
 
-# pip_python BUILD -- prints a Python that has pip: installing pip takes longer than the rest of an environment, so that all share one.
+# pip_python BUILD -- prints a Python that has pip.  Environments share it, because installing pip takes longer than the rest.
 pip_python() {
     pip_venv=$1/pip-venv
-    # Another test may be at it.
+    # Another test may be creating it.
     # shellcheck disable=SC2016
     flock "$pip_venv.lock" sh -c 'test -e "$2/made" || { rm -rf "$2" && "$1" -m venv "$2" && touch "$2/made"; }' \
         - "${PYTHON:-python3}" "$pip_venv" >"$pip_venv.log" 2>&1 && echo "$pip_venv/bin/python"
 }
 
-# bytecode_in_build -- what Python compiles from here on is kept in the build tree: nothing is written beside the sources, and packages
-# that were installed without it are compiled once, not by each process.
+# bytecode_in_build -- keeps the bytecode that Python compiles from here on in the build tree, so that nothing is written next
+# to the sources, and packages installed without bytecode are compiled once, not by each process.
 bytecode_in_build() {
     PYTHONPYCACHEPREFIX=$build/python-cache
     export PYTHONPYCACHEPREFIX
 }
 
-# make_venv BUILD NAME REQUIREMENTS -- the same for any BUILD; prints why it is not to be had.
+# make_venv BUILD NAME REQUIREMENTS -- does the same for any BUILD; prints the reason if it fails.
 make_venv() (
     venv=$1/$2-venv
     exec 9>"$venv.lock"
-    flock 9 # another test may be at it
+    flock 9 # another test may be creating it
     ! cmp -s "$3" "$venv/installed.txt" || exit 0
     install_venv "$@"
 )
 
-# The copy of the requirements is made last: it says that all of them are there.
+# The copy of the requirements is made last: if it exists, the environment is complete.
 install_venv() {
     python=${PYTHON:-python3}
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || refuse "no Python 3.11 or newer as $python"
@@ -50,7 +50,7 @@ install_venv() {
     pip=$(pip_python "$1") || refuse "no virtual environment: see $1/pip-venv.log"
     "$python" -m venv --without-pip "$venv" >"$venv.log" 2>&1 || refuse "no virtual environment: see $venv.log"
     env -u PYTHONPYCACHEPREFIX "$pip" -m pip --python "$venv/bin/python" install --quiet --no-compile --disable-pip-version-check -r "$3" >>"$venv.log" 2>&1 ||
-        refuse "the pinned packages are not to be had: see $venv.log"
+        refuse "the pinned packages cannot be installed: see $venv.log"
     cp "$3" "$venv/installed.txt"
 }
 

@@ -1,8 +1,8 @@
-# The words of an instruction set against what they mean; sourced by tests that run them.
+# Compares the words of an instruction set with their meanings; sourced by tests that run them.
 
 word_flags="-std=gnu11 -O1 -ffp-contract=off"
 
-# words_of ISA TEMPLATES COMPILER RUN [OPTIONS [WORD]] -- TAP of all words, or one; RUN is an emulator, or nothing.
+# words_of ISA TEMPLATES COMPILER RUN [OPTIONS [WORD]] -- prints TAP for all words, or one.  RUN: an emulator, or empty.
 words_of() {
     chain=$1
     case $1 in
@@ -30,7 +30,7 @@ words_of() {
     $4 ./words ${6:-}
 }
 
-# test_words ISA COMPILER RUN OPTIONS TEMPLATES -- one result; words that are wrong, or of which no case ran, are named.
+# test_words ISA COMPILER RUN OPTIONS TEMPLATES -- reports one result; names the words that are wrong or had no case.
 test_words() {
     words_of "$1" "${5:-$srcdir/templates}" "$2" "$3" "${4:-}" >log 2>&1
     result=$?

@@ -22,7 +22,7 @@ static const struct option_help options[] = {
     INPUT_OPTIONS,
     {"threads", "N", "most threads to measure with (default: all of this machine)", NULL},
     {"huge-pages", NULL, "caches in huge pages (default: in pages of the usual size)", NULL},
-    {"bars", NULL, "attention at every size that has a bar (takes most of an hour)", NULL},
+    {"bars", NULL, "attention at every size with a target speed (takes most of an hour)", NULL},
     COMPILE_OPTIONS,
     {"json", "FILE", "also write the results to FILE", &file_values},
     {NULL, NULL, NULL, NULL},
@@ -57,6 +57,8 @@ static char *directory_of(const char *path) {
    without a slash gets "./": otherwise the loader would search only its own path. */
 static bool load_pack(const char *path, struct built_pack *built, struct spec_list *specs,
                       struct error *error) {
+    if (access(path, F_OK) != 0)
+        return fail_to_use(error, "read", path);
     bool whole = is_directory(path);
     char *directory = whole ? strdup(path) : directory_of(path);
     char *file = whole               ? find_library(path)

@@ -208,13 +208,17 @@ static void print_number(const struct calibrating *all, int number) {
     struct calibration best = all->best, presets = all->presets;
     int64_t value = *kvmill_calibration_at(&best, number_at(number));
     print_shown(stdout, "%-15s %9" PRId64 "%s", number_at(number)->name, value,
-                value == *kvmill_calibration_at(&presets, number_at(number)) ? ", the preset;"
-                                                                             : ";");
-    for (int i = 0; i < all->trial_count; i++)
-        if (all->trials[i].number == number)
-            print_shown(stdout, " with %" PRId64 " %.2f times as fast (%.2f to %.2f)",
-                        all->trials[i].value, all->trials[i].gain.median, all->trials[i].gain.low,
-                        all->trials[i].gain.high);
+                value == *kvmill_calibration_at(&presets, number_at(number)) ? " (the preset)"
+                                                                             : "");
+    const char *before = "; with";
+    for (int i = 0; i < all->trial_count; i++) {
+        if (all->trials[i].number != number)
+            continue;
+        print_shown(stdout, "%s %" PRId64 ": %.2f times as fast (%.2f to %.2f)", before,
+                    all->trials[i].value, all->trials[i].gain.median, all->trials[i].gain.low,
+                    all->trials[i].gain.high);
+        before = ", with";
+    }
     print_shown(stdout, "\n");
     fflush(stdout);
 }

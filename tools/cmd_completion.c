@@ -202,7 +202,10 @@ static bool print_zsh(struct error *error) {
 /* ---- The command ---- */
 
 static bool completion(const struct options *given, struct error *error) {
-    const char *shell = given->rest_count == 1 ? given->rest[0] : "";
+    if (given->rest_count != 1)
+        return fail(error, EXIT_USER, "kvmill completion: %d arguments; accepted: bash, zsh",
+                    given->rest_count);
+    const char *shell = given->rest[0];
     if (strcmp(shell, "bash") == 0)
         return print_bash(error);
     if (strcmp(shell, "zsh") == 0)

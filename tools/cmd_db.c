@@ -424,9 +424,13 @@ static bool print_actions(FILE *stream, struct error *error) {
 
 const struct values action_values = {.name = "actions", .places = FILES, .print = print_actions};
 
+#define ACTION_NAMES "export, import, merge, diff, verify, prune, simulate"
+
 static bool db(const struct options *given, struct error *error) {
     const char *names[ACTIONS + 1] = {NULL};
-    const char *word = given->rest_count > 0 ? given->rest[0] : "";
+    if (given->rest_count == 0)
+        return fail(error, EXIT_USER, "kvmill db: no action; accepted: " ACTION_NAMES);
+    const char *word = given->rest[0];
     for (int i = 0; i < ACTIONS; i++) {
         if (strcmp(actions[i].name, word) == 0)
             return actions[i].run(given, error);
@@ -434,10 +438,8 @@ static bool db(const struct options *given, struct error *error) {
     }
     char suggestion[SUGGESTION_SIZE];
     suggest_word(word, names, suggestion);
-    return fail(error, EXIT_USER,
-                "kvmill db: \"%.40s\"; %saccepted: export, import, merge, diff, verify, prune, "
-                "simulate",
-                word, suggestion);
+    return fail(error, EXIT_USER, "kvmill db: \"%.40s\"; %saccepted: " ACTION_NAMES, word,
+                suggestion);
 }
 
 const struct command db_command = {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../base/text.h"
 #include "../gen/flow.h"
@@ -140,7 +141,7 @@ static bool kernel_of_symbol(const struct options *given, struct kernel_list *ke
     struct kernel_list others = {0};
     const char *file = option_value(given, "kernels");
     if (option_value(given, "isa"))
-        return fail(error, EXIT_USER, "--isa goes with SPECS; the symbol says its own");
+        return fail(error, EXIT_USER, "--isa is for SPECS; a symbol contains its instruction set");
     bool done = file == NULL ||
                 (isa_list_parse("scalar", &isas, error) && specs_read(file, &specs, error) &&
                  specs_kernels(&specs, &isas, &others, error));
@@ -186,8 +187,12 @@ static bool subject_of_specs(const struct options *given, struct subject *subjec
                              struct error *error) {
     struct isa_list isas;
     struct spec_list specs = {0};
+    if (access(given->rest[0], F_OK) != 0)
+        return fail(error, EXIT_USER,
+                    "\"%.200s\" is neither a file nor a symbol that `kvmill list` prints",
+                    given->rest[0]);
     if (option_value(given, "kernels"))
-        return fail(error, EXIT_USER, "--kernels goes with a SYMBOL; SPECS say their programs");
+        return fail(error, EXIT_USER, "--kernels is for a SYMBOL; SPECS contain their programs");
     bool done = isa_list_parse(option_value(given, "isa"), &isas, error) &&
                 specs_read(given->rest[0], &specs, error) &&
                 specs_kernels(&specs, &isas, &subject->kernels, error) &&

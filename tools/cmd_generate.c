@@ -125,7 +125,7 @@ static bool check_target(const struct options *given, const char *directory, str
         return fail(error, EXIT_USER, "no directory to write to; accepted: -o DIR");
     if (keep && (directory || option_value(given, "force") || option_value(given, "build")))
         return fail(error, EXIT_USER,
-                    "--keep determines where the pack goes; accepted without -o, "
+                    "--keep chooses the directory itself; accepted without -o, "
                     "--force and --build");
     return keep || option_value(given, "force") || pack_target_check(directory, error);
 }

@@ -18,8 +18,8 @@ static void print_isa(const struct isa *isa) {
 
 static bool list_isas(const struct options *given, struct error *error) {
     if (given->rest_count != 0)
-        return fail(error, EXIT_USER, "kvmill isas: %d arguments; accepted: none",
-                    given->rest_count);
+        return fail(error, EXIT_USER, "kvmill isas: \"%.200s\"; accepted: no arguments",
+                    given->rest[0]);
     print_shown(stdout, "%-12s %-8s %-12s %-4s %s\n", "ISA", "CPU", "EXTENDS", "HERE", "FEATURES");
     for (const struct isa *isa = kvmill_isas; isa->name != NULL; isa++)
         print_isa(isa);

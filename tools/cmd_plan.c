@@ -15,7 +15,7 @@
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
-    {"variants", NULL, "print instead what kvmill tune can choose from", NULL},
+    {"variants", NULL, "print instead the variants and tunables that kvmill tune measures", NULL},
     JSON_OPTION,
     {NULL, NULL, NULL, NULL},
 };

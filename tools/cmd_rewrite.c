@@ -26,14 +26,17 @@ static bool check_model(const struct options *given, struct error *error) {
     if (option_value(given, "without-batching-dims") != NULL)
         return fail(error, EXIT_USER, "--without-batching-dims: accepted with a .mlir file");
     return option_value(given, "o") != NULL ||
-           fail(error, EXIT_USER, "a model is rewritten into a file; accepted: -o FILE");
+           fail(error, EXIT_USER, "no file for the new model; accepted: -o FILE");
 }
 
 static bool check_text(const struct options *given, struct error *error) {
     if (option_value(given, "cache") != NULL)
         return fail(error, EXIT_USER, "--cache: accepted with a .onnx file");
     return option_value(given, "without-batching-dims") != NULL ||
-           fail(error, EXIT_USER, "nothing to rewrite; accepted: --without-batching-dims");
+           fail(error, EXIT_USER,
+                "%.200s: nothing to rewrite; accepted: a .mlir file with --without-batching-dims, "
+                "or a .onnx file",
+                given->rest[0]);
 }
 
 static bool check(const struct options *given, struct error *error) {

@@ -124,7 +124,7 @@ static bool choose_step(const struct options *given, struct spec *spec, struct e
         return true;
     bool (*choose)(struct spec *, const char *, struct error *) = run_op_of(spec)->choose;
     return choose != NULL ? choose(spec, step, error)
-                          : fail(error, EXIT_USER, "--step goes with a flow");
+                          : fail(error, EXIT_USER, "--step is for flows");
 }
 
 static bool run(const struct options *given, struct error *error) {
@@ -140,8 +140,7 @@ static bool run(const struct options *given, struct error *error) {
     if (is_onnx_name(given->rest[0]))
         return run_onnx(given, given->rest[0], error);
     if (option_value(given, "pack"))
-        return fail(error, EXIT_USER,
-                    "--pack goes with a .mlir file; kernels of a spec are made for it");
+        return fail(error, EXIT_USER, "--pack is for .mlir files; a spec gets kernels of its own");
     bool done = specs_read(given->rest[0], &specs, error);
     if (done && specs.count != 1)
         done = fail(error, EXIT_USER, "%s: holds %zu specs; accepted: one", given->rest[0],

@@ -84,7 +84,7 @@ static bool read_group(const struct options *options, struct cache_choice *choic
     if (!option_integer(options, "quant-group", 1, 65536, &group, error))
         return false;
     if (group != 0 && !has_groups(choice->type) && !has_groups(choice->value_type))
-        return fail(error, EXIT_USER, "--quant-group goes with --cache int8 or int4");
+        return fail(error, EXIT_USER, "--quant-group requires --cache int8 or int4");
     choice->quant_group = group;
     return true;
 }
@@ -278,7 +278,7 @@ static bool read_ort(const struct options *options, const char *file, struct inp
     struct spec_list *specs = &inputs->specs;
     if (!read_math(options, choice, error) || !specs_read(file, specs, error))
         return false;
-    spec_list_keep(specs, is_for_ort);
+    spec_list_filter(specs, is_for_ort);
     for (size_t i = 0; i < specs->count; i++) {
         open_shapes(&specs->items[i]);
         set_math(&specs->items[i], choice->math);
@@ -301,7 +301,8 @@ static bool read_specs(const struct options *options, const char *file, struct i
         if (option_value(options, own_caches[i]) && !(ort && strcmp(own_caches[i], "math") == 0))
             for_models = own_caches[i];
     if (for_models != NULL)
-        return fail(error, EXIT_USER, "--%s goes with --model and a config; a spec says it itself",
+        return fail(error, EXIT_USER,
+                    "--%s requires --model with a config; specs and ONNX models state it",
                     for_models);
     return ort ? read_ort(options, file, inputs, error) : specs_read(file, &inputs->specs, error);
 }
@@ -314,7 +315,7 @@ static bool read_source(const struct options *options, struct inputs *inputs, st
     if (options->rest_count > 0)
         return fail(error, EXIT_USER, "\"%.200s\" is one argument too many", options->rest[0]);
     if (option_value(options, "ort") != NULL && (model == NULL || !is_onnx_name(model)))
-        return fail(error, EXIT_USER, "--ort goes with --model and an ONNX model");
+        return fail(error, EXIT_USER, "--ort requires --model with an ONNX model");
     if (model == NULL)
         return read_specs(options, specs, inputs, error);
     model = inputs->model_file = model_file(model, error);

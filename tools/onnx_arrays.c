@@ -47,7 +47,7 @@ bool onnx_array_learn(struct onnx_model *model, struct onnx_value *value, const 
     bool done =
         array_adopt(value->name, value->dtype, value->has_shape ? &declared : NULL, &view, error) &&
         onnx_learn(model, value, value->dtype, view.tensor.ndim, view.tensor.shape, error);
-    array_return(&view);
+    array_release_view(&view);
     return done;
 }
 
@@ -93,11 +93,11 @@ bool array_borrow(const struct npy *npy, struct npy *view, struct error *error) 
     view->tensor.strides = tensor->strides ? copy_dims(tensor->strides, tensor->ndim) : NULL;
     if (view->tensor.shape != NULL && (view->tensor.strides != NULL || tensor->strides == NULL))
         return true;
-    array_return(view);
+    array_release_view(view);
     return out_of_memory(error);
 }
 
-void array_return(struct npy *view) {
+void array_release_view(struct npy *view) {
     view->tensor.data = NULL;
     npy_free(view);
 }

@@ -21,9 +21,9 @@ bool onnx_array_learn(struct onnx_model *model, struct onnx_value *value, const 
 /* Makes a row-major copy.  Release it with npy_free. */
 bool array_copy(const struct npy *npy, struct npy *copy, struct error *error);
 
-/* Makes a view with its own shape.  Release it with array_return. */
+/* Makes a view with its own shape.  Release it with array_release_view. */
 bool array_borrow(const struct npy *npy, struct npy *view, struct error *error);
-void array_return(struct npy *view);
+void array_release_view(struct npy *view);
 
 /* Reduces a view to its leading part of this shape, with the same strides. */
 bool array_lead(const struct tensor_shape *shape, struct npy *view, struct error *error);

@@ -29,8 +29,8 @@ static void print_option(const struct option_help *option) {
 }
 
 static void print_help(const struct command *command) {
-    print_shown(stdout, "Usage: kvmill %s %s\n\n%s\n", command->name, command->synopsis,
-                command->summary);
+    print_shown(stdout, "Usage: kvmill %s%s%s\n\n%s\n", command->name,
+                *command->synopsis ? " " : "", command->synopsis, command->summary);
     int count = option_count(command->options);
     if (count > 0)
         print_shown(stdout, "\nOptions:\n");

@@ -13,7 +13,8 @@ static bool check_options(const struct options *given, struct error *error) {
     static const char *const for_specs[] = {"in", "out", "isa", NULL};
     for (int i = 0; for_specs[i] != NULL; i++)
         if (option_value(given, for_specs[i]))
-            return fail(error, EXIT_USER, "--%s goes with a spec; a program has its own constants",
+            return fail(error, EXIT_USER,
+                        "--%s is for specs and ONNX models; a .mlir program contains its inputs",
                         for_specs[i]);
     return values_have(&bounds_values, "window-out-of-bounds",
                        option_value(given, "window-out-of-bounds"), error);

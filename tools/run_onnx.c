@@ -212,7 +212,7 @@ static void name_outputs(struct step *step) {
 }
 
 static bool replace(struct npy *view, const struct npy *with, struct error *error) {
-    array_return(view);
+    array_release_view(view);
     return array_borrow(with, view, error);
 }
 
@@ -265,7 +265,7 @@ static void take_result(struct step *step, int tensor, struct npy *value) {
     struct npy *result = &step->arrays.tensor[tensor], *file = &step->arrays.file[tensor];
     struct npy *taken = is_given(&step->whole) ? &step->whole : is_given(file) ? file : result;
     if (taken == &step->whole)
-        array_return(result);
+        array_release_view(result);
     if (taken == file)
         memcpy(file->tensor.data, result->tensor.data, npy_bytes(file));
     *value = *taken;
@@ -285,7 +285,7 @@ static void take_results(struct execution *run, struct step *step) {
 static void end_step(struct step *step) {
     for (int i = 0; i < run_op_of(step->spec)->tensors; i++) {
         if (run_input(step->spec, i) != NULL || is_given(&step->whole))
-            array_return(&step->arrays.tensor[i]);
+            array_release_view(&step->arrays.tensor[i]);
         npy_free(&step->arrays.tensor[i]);
         npy_free(&step->arrays.file[i]);
     }
@@ -366,7 +366,7 @@ static bool check_options(const struct options *given, struct error *error) {
     static const char *const for_programs[] = {"pack", "window-out-of-bounds", NULL};
     for (int i = 0; for_programs[i] != NULL; i++)
         if (option_value(given, for_programs[i]))
-            return fail(error, EXIT_USER, "--%s goes with a .mlir file", for_programs[i]);
+            return fail(error, EXIT_USER, "--%s is for .mlir files", for_programs[i]);
     return true;
 }
 

@@ -262,7 +262,8 @@ int environment_remarks(const struct environment *e, int threads,
     remark(&remarks, threads > e->processors, GRADE_UNFIT,
            "%d threads on %d processors take turns; use fewer", threads, e->processors);
     remark(&remarks, e->load >= 0 && idle < threads - 0.5, GRADE_WARNING,
-           "other programs keep %.1f of %d processors busy; stop them", e->load, e->processors);
+           "other programs are running (load %.1f on %d processors); stop them", e->load,
+           e->processors);
     remark(&remarks, is(e->governor, "powersave") || is(e->governor, "ondemand"), GRADE_WARNING,
            "governor %s: the clock follows the load; use performance", e->governor);
     remark(&remarks, is(e->turbo, "on"), GRADE_NOTE,
@@ -270,7 +271,7 @@ int environment_remarks(const struct environment *e, int threads,
     remark(&remarks, is(e->smt, "on"), GRADE_NOTE,
            "two threads share a core; pin threads to cores of their own");
     remark(&remarks, !is(e->virtual, "none") && !is(e->virtual, "unknown"), GRADE_NOTE,
-           "a virtual machine%s%s%s: neighbours take memory bandwidth and cache now and then",
+           "a virtual machine%s%s%s: others on the host may use its memory bandwidth and caches",
            is(e->virtual, "yes") ? "" : " (", is(e->virtual, "yes") ? "" : e->virtual,
            is(e->virtual, "yes") ? "" : ")");
     return remarks.count;

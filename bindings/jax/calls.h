@@ -60,8 +60,8 @@ kvmill_status jax_plan_of(const kvmill_ffi_frame *frame, struct jax_plan **plan,
 kvmill_status jax_run(struct jax_plan *plan, const kvmill_ffi_frame *frame, kvmill_error *error);
 
 /* Sets tensor to an operand or a result, as the op sees it. */
-kvmill_status jax_see(const kvmill_ffi_list *list, int at, const struct jax_name *name,
-                      DLTensor *tensor, kvmill_error *error);
+kvmill_status jax_view_tensor(const kvmill_ffi_list *list, int at, const struct jax_name *name,
+                              DLTensor *tensor, kvmill_error *error);
 
 /* Whether an int32 operand is converted to int64, because the plan takes only int64. */
 static inline int jax_is_widened(const kvmill_named_tensor_place *place, const DLTensor *tensor) {

@@ -88,14 +88,14 @@ static kvmill_status list_tensors(const struct jax_plan *plan, const kvmill_ffi_
     int64_t *next = (int64_t *)(void *)(workspace + plan->widened_at);
     kvmill_status status = KVMILL_OK;
     for (int i = 0; status == KVMILL_OK && i < plan->operand_count; i++) {
-        status = jax_see(&frame->arguments, i, &plan->operand_names[i], &tensors[i], error);
+        status = jax_view_tensor(&frame->arguments, i, &plan->operand_names[i], &tensors[i], error);
         list[plan->operands[i].index] = &tensors[i];
         if (status == KVMILL_OK && jax_is_widened(&plan->operands[i], &tensors[i]))
             widen(&tensors[i], &next);
     }
     for (int i = 0; status == KVMILL_OK && i < plan->result_count; i++) {
         DLTensor *tensor = &tensors[plan->operand_count + i];
-        status = jax_see(&frame->results, i, &plan->result_names[i], tensor, error);
+        status = jax_view_tensor(&frame->results, i, &plan->result_names[i], tensor, error);
         list[plan->results[i].index] = tensor;
     }
     return status;

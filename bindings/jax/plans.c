@@ -86,8 +86,8 @@ static kvmill_status place_tensors(const kvmill_ffi_frame *frame, const struct j
         status = kvmill_named_place(
             call->op, name->text, is_result ? &plan->results[result] : &plan->operands[i], error);
         if (status == KVMILL_OK)
-            status = jax_see(is_result ? &frame->results : &frame->arguments, is_result ? result : i,
-                             name, &tensors[i], error);
+            status = jax_view_tensor(is_result ? &frame->results : &frame->arguments,
+                                     is_result ? result : i, name, &tensors[i], error);
         if (status == KVMILL_OK && !is_result && jax_is_widened(&plan->operands[i], &tensors[i]))
             tensors[i].dtype.bits = 64;
     }

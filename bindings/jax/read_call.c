@@ -55,8 +55,8 @@ static kvmill_status read_names(const char *list, const kvmill_ffi_span *span,
     return status;
 }
 
-kvmill_status jax_see(const kvmill_ffi_list *list, int at, const struct jax_name *name,
-                      DLTensor *tensor, kvmill_error *error) {
+kvmill_status jax_view_tensor(const kvmill_ffi_list *list, int at, const struct jax_name *name,
+                              DLTensor *tensor, kvmill_error *error) {
     kvmill_status status = kvmill_ffi_tensor(list, at, name->text, tensor, error);
     if (status != KVMILL_OK || name->ndim < 0)
         return status;

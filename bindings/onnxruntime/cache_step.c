@@ -321,14 +321,14 @@ static OrtStatus *run(struct node_run *run, const kvmill_plan *plan) {
     if (status != NULL)
         return status;
     int64_t slots = call.batch * call.heads.kv * call.rows;
-    struct workspace *workspace = workspace_take(all, (size_t)slots * sizeof *call.slots);
+    struct workspace *workspace = workspace_acquire(all, (size_t)slots * sizeof *call.slots);
     if (workspace == NULL)
         return runtime_fail(ORT_IS_FAILED, "out of memory for a workspace");
     call.slots = workspace->memory;
     status = store_both(&call);
     if (status == NULL)
         status = attend(&call, plan);
-    workspace_give_back(all, workspace);
+    workspace_release(all, workspace);
     return status;
 }
 

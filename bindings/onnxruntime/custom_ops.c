@@ -116,7 +116,7 @@ static OrtStatus *set_places(const OrtKernelInfo *info, struct node *node) {
 static OrtStatus *read_settings(const OrtKernelInfo *info, struct settings *settings) {
     OrtKeyValuePairs *entries = NULL;
     OrtStatus *status = runtime_is_old ? NULL : ort->KernelInfo_GetConfigEntries(info, &entries);
-    return status != NULL ? status : settings_take(settings, NULL, entries);
+    return status != NULL ? status : settings_read(settings, NULL, entries);
 }
 
 static OrtStatus *find_op(const struct custom_op *custom, const OrtKernelInfo *info,

@@ -265,12 +265,12 @@ OrtStatus *group_query_run(struct node_run *run, const kvmill_plan *plan) {
     if (status != NULL)
         return status;
     lay_out(&call, &memory);
-    struct workspace *workspace = workspace_take(all, memory.used);
+    struct workspace *workspace = workspace_acquire(all, memory.used);
     if (workspace == NULL)
         return runtime_fail(ORT_IS_FAILED, "out of memory for a workspace");
     memory = (struct memory){workspace->memory, 0};
     float *sinks = lay_out(&call, &memory);
     status = run_in(run, &call, plan, sinks);
-    workspace_give_back(all, workspace);
+    workspace_release(all, workspace);
     return status;
 }

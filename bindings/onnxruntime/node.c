@@ -77,7 +77,7 @@ static OrtStatus *find_plan(struct node *node, const struct node_op *op,
     kvmill_error error;
     start_key(&key, op, outputs);
     for (int i = 0; i < op->tensors; i++)
-        if (given[i] != NULL && !node_op_gives(op, i))
+        if (given[i] != NULL && !node_op_has_output(op, i))
             set_known(&key.input[i], given[i]->dtype, given[i]->ndim, given[i]->shape,
                       op->fixed(node, i, given[i]->ndim));
     return runtime_refuse(plan_cache_find(&node->plans, &key, plan, &error), &error);
@@ -87,7 +87,7 @@ static OrtStatus *find_plan(struct node *node, const struct node_op *op,
 static uint64_t outputs_of(const struct node *node) {
     uint64_t outputs = 0;
     for (int i = 0; i < node->op->tensors; i++)
-        if (node_op_gives(node->op, i) && node->place[i] >= 0)
+        if (node_op_has_output(node->op, i) && node->place[i] >= 0)
             outputs |= (uint64_t)1 << i;
     return outputs;
 }
@@ -102,7 +102,7 @@ kvmill_status node_try(const struct node *node, const struct known_tensor *input
         options.least_isa = plan_least_isa();
     start_key(&key, op, outputs_of(node));
     for (int i = 0; i < op->tensors; i++)
-        if (inputs[i].rank >= 0 && !node_op_gives(op, i))
+        if (inputs[i].rank >= 0 && !node_op_has_output(op, i))
             set_known(&key.input[i], inputs[i].type, inputs[i].rank, inputs[i].dims,
                       op->fixed(node, i, inputs[i].rank));
     kvmill_status status = plan_for(node, &key, &options, &plan, error);
@@ -141,13 +141,13 @@ OrtStatus *node_run_plan(const struct node_run *run, const struct node_op *op,
                          const kvmill_plan *plan, const DLTensor *const *given) {
     struct loop loop = {.context = run->context, .is_short = op->work(given) < least_bytes};
     struct workspaces *all = &run->node->workspaces;
-    struct workspace *workspace = workspace_take(all, kvmill_plan_workspace_size(plan));
+    struct workspace *workspace = workspace_acquire(all, kvmill_plan_workspace_size(plan));
     kvmill_error error;
     if (workspace == NULL)
         return runtime_fail(ORT_IS_FAILED, "out of memory for a workspace");
     kvmill_status status = kvmill_run_parallel(plan, given, (size_t)op->tensors, workspace->memory,
                                                share_out, &loop, &error);
-    workspace_give_back(all, workspace);
+    workspace_release(all, workspace);
     return status != KVMILL_OK ? runtime_refuse(status, &error) : loop.status;
 }
 
@@ -163,7 +163,7 @@ static OrtStatus *plan_of_op(const struct node_run *run, const struct node_op *o
                              const DLTensor *const *given, const kvmill_plan **plan) {
     uint64_t outputs = 0;
     for (int i = 0; i < op->tensors; i++)
-        if (node_op_gives(op, i) && given[i] != NULL)
+        if (node_op_has_output(op, i) && given[i] != NULL)
             outputs |= (uint64_t)1 << i;
     return find_plan(run->node, op, given, outputs, plan);
 }
@@ -242,12 +242,12 @@ static OrtStatus *take_tensors(struct node_run *run, const kvmill_plan **plan) {
     struct node *node = run->node;
     OrtStatus *status = NULL;
     for (int i = 0; status == NULL && i < node->op->tensors; i++)
-        if (!node_op_gives(node->op, i))
+        if (!node_op_has_output(node->op, i))
             status = take_input(run, i);
     if (status == NULL)
         status = find_plan(node, node->op, run->given, outputs_of(node), plan);
     for (int i = 0; status == NULL && i < node->op->tensors; i++)
-        if (node_op_gives(node->op, i))
+        if (node_op_has_output(node->op, i))
             status = take_output(run, i);
     return status;
 }

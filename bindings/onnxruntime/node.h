@@ -93,7 +93,7 @@ struct node {
     struct workspaces workspaces;
 };
 
-static inline bool node_op_gives(const struct node_op *op, int tensor) {
+static inline bool node_op_has_output(const struct node_op *op, int tensor) {
     bool gives = false;
     for (int i = 0; i < op->outputs.count; i++)
         gives = gives || op->outputs.tensor[i] == tensor;

@@ -294,7 +294,7 @@ static bool has_plan(const struct problem *problem, struct node *node, struct re
     kvmill_error error;
     for (int i = 0; i < MOST_TENSORS; i++) {
         known[i] = (struct known_tensor){.rank = -1};
-        if (problem->value[i] != NULL && !node_op_gives(problem->op, i) &&
+        if (problem->value[i] != NULL && !node_op_has_output(problem->op, i) &&
             !read_known(problem->value[i], problem->op->only_here, &known[i], reason))
             return false;
     }
@@ -321,7 +321,7 @@ struct node *problem_open(const struct problem *problem, const struct settings *
     }
     for (int i = 0; i < MOST_TENSORS; i++)
         node->place[i] =
-            place_of(problem->value[i], node_op_gives(problem->op, i) ? outputs : inputs);
+            place_of(problem->value[i], node_op_has_output(problem->op, i) ? outputs : inputs);
     if (has_plan(problem, node, reason))
         return node;
     node_close(node);

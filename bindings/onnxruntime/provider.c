@@ -270,7 +270,7 @@ static OrtStatus *get_devices(OrtEpFactory *factory, const OrtHardwareDevice *co
 static OrtStatus *read_settings(const OrtSessionOptions *options, struct provider *provider) {
     OrtKeyValuePairs *entries = NULL;
     OrtStatus *status = ort->GetSessionOptionsConfigEntries(options, &entries);
-    return status != NULL ? status : settings_take(&provider->settings, &provider->making, entries);
+    return status != NULL ? status : settings_read(&provider->settings, &provider->making, entries);
 }
 
 static OrtStatus *create(OrtEpFactory *factory, const OrtHardwareDevice *const *devices,

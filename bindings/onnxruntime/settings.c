@@ -124,7 +124,7 @@ static OrtStatus *read_packs(const OrtKeyValuePairs *entries, struct packs *pack
     return status;
 }
 
-OrtStatus *settings_take(struct settings *settings, struct making *making,
+OrtStatus *settings_read(struct settings *settings, struct making *making,
                          OrtKeyValuePairs *entries) {
     OrtStatus *status = check_names(entries);
     if (status == NULL)

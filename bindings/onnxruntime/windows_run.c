@@ -90,14 +90,14 @@ static OrtStatus *run_on(const struct node_run *run, const kvmill_plan *plan,
     DLTensor positive = *indices->tensor;
     if (!indices->negative)
         return node_run_plan(run, run->node->op, plan, given);
-    struct workspace *workspace = workspace_take(all, (size_t)value_bytes(indices->tensor));
+    struct workspace *workspace = workspace_acquire(all, (size_t)value_bytes(indices->tensor));
     if (workspace == NULL)
         return runtime_fail(ORT_IS_FAILED, "out of memory for indices");
     count_from_first(indices, workspace->memory);
     positive.data = workspace->memory;
     given[WINDOWS_INDICES] = &positive;
     OrtStatus *status = node_run_plan(run, run->node->op, plan, given);
-    workspace_give_back(all, workspace);
+    workspace_release(all, workspace);
     return status;
 }
 

@@ -33,7 +33,7 @@ static struct workspace *take_any(struct workspaces *all) {
     return workspace != NULL ? workspace : calloc(1, sizeof *workspace);
 }
 
-struct workspace *workspace_take(struct workspaces *all, size_t size) {
+struct workspace *workspace_acquire(struct workspaces *all, size_t size) {
     struct workspace *workspace = take_any(all);
     if (workspace == NULL || size <= workspace->size)
         return workspace;
@@ -46,7 +46,7 @@ struct workspace *workspace_take(struct workspaces *all, size_t size) {
     return NULL;
 }
 
-void workspace_give_back(struct workspaces *all, struct workspace *workspace) {
+void workspace_release(struct workspaces *all, struct workspace *workspace) {
     pthread_mutex_lock(&all->mutex);
     workspace->next = all->unused;
     all->unused = workspace;

@@ -24,8 +24,8 @@ void workspaces_open(struct workspaces *all);
 void workspaces_close(struct workspaces *all);
 
 /* Returns a workspace of at least `size` bytes, or NULL if out of memory.  Any thread may call this
-   and workspace_give_back. */
-struct workspace *workspace_take(struct workspaces *all, size_t size);
-void workspace_give_back(struct workspaces *all, struct workspace *workspace);
+   and workspace_release. */
+struct workspace *workspace_acquire(struct workspaces *all, size_t size);
+void workspace_release(struct workspaces *all, struct workspace *workspace);
 
 #endif

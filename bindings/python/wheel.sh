@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes a source archive, and a wheel of what it and a build tree have.
+# Makes a source archive, and a wheel from that archive and a build tree.
 #
 #   wheel.sh BUILD OUT
 #
-# The wheel goes to OUT with the libraries that it needs in it and a tag of the oldest Linux it runs on.  What a build makes comes from
-# BUILD, all else from the archive.  The pinned tools are in BUILD/wheel-venv.  PYTHON: the Python to make that from.  Exits with 77
-# where the tools are not to be had.
+# Both are written to OUT.  The wheel includes the libraries that it needs, and its tag names the oldest Linux it runs on.  Built files
+# come from BUILD, all others from the archive.  The pinned tools are installed in BUILD/wheel-venv, with the Python that PYTHON names.
+# Exits with 77 if the tools cannot be installed.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu

@@ -77,7 +77,8 @@ static bool hold(struct gguf_file *file, size_t bytes, const char *what) {
     return file->held >= bytes || fail_end(file, what);
 }
 
-bool gguf_take(struct gguf_file *file, size_t bytes, const unsigned char **data, const char *what) {
+bool gguf_read_bytes(struct gguf_file *file, size_t bytes, const unsigned char **data,
+                     const char *what) {
     if (!gguf_has_room(file, bytes, 1, what) || !hold(file, bytes, what))
         return false;
     *data = file->window + (file->at - file->held_at);
@@ -87,7 +88,7 @@ bool gguf_take(struct gguf_file *file, size_t bytes, const unsigned char **data,
 
 bool gguf_number(struct gguf_file *file, size_t bytes, uint64_t *value, const char *what) {
     const unsigned char *data;
-    if (!gguf_take(file, bytes, &data, what))
+    if (!gguf_read_bytes(file, bytes, &data, what))
         return false;
     *value = 0;
     while (bytes-- > 0)
@@ -110,7 +111,7 @@ bool gguf_string(struct gguf_file *file, char *text, size_t size, const char *wh
         return false;
     if (length >= size)
         return gguf_skip(file, length, 1, what);
-    if (!gguf_take(file, length, &data, what))
+    if (!gguf_read_bytes(file, length, &data, what))
         return false;
     memcpy(text, data, length);
     text[length] = '\0';

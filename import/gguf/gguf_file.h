@@ -9,7 +9,7 @@
 
 #include "../../base/error.h"
 
-enum { GGUF_MOST_TAKEN = 16384 };
+enum { GGUF_MOST_READ = 16384 };
 
 struct gguf_file {
     const char *name;
@@ -18,7 +18,7 @@ struct gguf_file {
     int64_t at; /* the next byte */
     int64_t held_at;
     size_t held; /* bytes of the window, from held_at on */
-    unsigned char window[GGUF_MOST_TAKEN];
+    unsigned char window[GGUF_MOST_READ];
     struct error *error;
 };
 
@@ -32,9 +32,10 @@ __attribute__((format(printf, 3, 4))) bool gguf_fail(const struct gguf_file *fil
 /* Checks that `count` items of at least `bytes` each can follow. */
 bool gguf_has_room(const struct gguf_file *file, uint64_t count, int64_t bytes, const char *what);
 
-/* Take the next `bytes`, at most GGUF_MOST_TAKEN; read an unsigned little-endian number of 1 to 8
+/* Take the next `bytes`, at most GGUF_MOST_READ; read an unsigned little-endian number of 1 to 8
    bytes; skip `count` items of `bytes` each. */
-bool gguf_take(struct gguf_file *file, size_t bytes, const unsigned char **data, const char *what);
+bool gguf_read_bytes(struct gguf_file *file, size_t bytes, const unsigned char **data,
+                     const char *what);
 bool gguf_number(struct gguf_file *file, size_t bytes, uint64_t *value, const char *what);
 bool gguf_skip(struct gguf_file *file, uint64_t count, int64_t bytes, const char *what);
 

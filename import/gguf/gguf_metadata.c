@@ -327,7 +327,7 @@ static bool read_start(struct gguf_file *file, uint64_t *tensors, uint64_t *pair
     enum { LEAST_TENSOR = 24, LEAST_PAIR = 13 };
     const unsigned char *magic;
     uint64_t version;
-    if (!gguf_take(file, 4, &magic, "the magic"))
+    if (!gguf_read_bytes(file, 4, &magic, "the magic"))
         return false;
     if (memcmp(magic, "GGUF", 4) != 0)
         return gguf_fail(file, 0, "is not a GGUF file; accepted: those that begin with \"GGUF\"");

@@ -66,7 +66,7 @@ static void copy_member(const json_t *from, const char *key, json_t *to) {
 
 /* Whether the file stores the keys of a page transposed. */
 static bool is_transposed(const json_t *own) {
-    return kvmill_says_transposed(json_string_value(json_object_get(own, "cache_format")));
+    return kvmill_names_transposed(json_string_value(json_object_get(own, "cache_format")));
 }
 
 /* Writes attention with the model's heads, types and scores, and with the file's pages. */

@@ -29,10 +29,10 @@ static bool parse_field(struct mlir_reader *reader, struct mlir_attr *dict) {
     struct mlir_attr value = {.kind = MLIR_UNIT};
     struct mlir_word key;
     if (mlir_peek(reader) == '"') {
-        if (!mlir_take_string(reader, &key))
+        if (!mlir_accept_string(reader, &key))
             return false;
     } else {
-        key = mlir_take_word(reader);
+        key = mlir_accept_word(reader);
     }
     if (key.length == 0)
         return mlir_refuse(reader, "no name of an attribute here; accepted: name = value");
@@ -89,14 +89,14 @@ static bool parse_array(struct mlir_reader *reader, struct mlir_attr *attr) {
     attr->kind = MLIR_LIST;
     if (!mlir_expect(reader, "<"))
         return false;
-    if (mlir_take_word(reader).length == 0)
+    if (mlir_accept_word(reader).length == 0)
         return mlir_refuse(reader, "no type of an array here; accepted: array<i64: 1, 2>");
     return mlir_accept(reader, ":") ? parse_items(reader, ">", attr) : mlir_expect(reader, ">");
 }
 
 /* Parses #stablehlo.gather<fields>; skips the content of unknown names. */
 static bool parse_hash(struct mlir_reader *reader, struct mlir_attr *attr) {
-    if (!mlir_take_sigil(reader, '#', &attr->word))
+    if (!mlir_accept_sigil(reader, '#', &attr->word))
         return false;
     bool known = mlir_word_is(attr->word, "stablehlo.gather") ||
                  mlir_word_is(attr->word, "stablehlo.scatter");
@@ -104,9 +104,9 @@ static bool parse_hash(struct mlir_reader *reader, struct mlir_attr *attr) {
     if (!mlir_accept(reader, "<"))
         return true;
     if (mlir_word_is(attr->word, "stablehlo")) { /* #stablehlo<comparison_direction LT> */
-        mlir_take_word(reader);
+        mlir_accept_word(reader);
         attr->kind = MLIR_STRING;
-        attr->word = mlir_take_word(reader);
+        attr->word = mlir_accept_word(reader);
     }
     return known ? mlir_parse_fields(reader, ">", attr) : mlir_skip_balanced(reader, '<', '>');
 }
@@ -123,11 +123,11 @@ static bool parse_number(struct mlir_reader *reader, struct mlir_attr *attr) {
     const struct mlir_type *type;
     char text[64];
     size_t begin = reader->at;
-    attr->word = mlir_take_number(reader);
+    attr->word = mlir_accept_number(reader);
     attr->kind = is_float(attr->word) ? MLIR_FLOAT : MLIR_INTEGER;
     if (attr->kind == MLIR_INTEGER && !(attr->word.length > 2 && attr->word.text[1] == 'x')) {
         reader->at = begin;
-        if (!mlir_take_integer(reader, &attr->integer))
+        if (!mlir_accept_integer(reader, &attr->integer))
             return false;
     }
     size_t length = attr->word.length < sizeof text ? attr->word.length : sizeof text - 1;
@@ -162,11 +162,11 @@ static bool parse_value(struct mlir_reader *reader, struct mlir_attr *attr) {
     switch (c) {
     case '"':
         attr->kind = MLIR_STRING;
-        return mlir_take_string(reader, &attr->word) &&
+        return mlir_accept_string(reader, &attr->word) &&
                (!mlir_accept(reader, ":") || mlir_parse_type(reader, &type));
     case '@':
         attr->kind = MLIR_STRING;
-        return mlir_take_sigil(reader, '@', &attr->word);
+        return mlir_accept_sigil(reader, '@', &attr->word);
     case '[':
         reader->at++;
         return parse_items(reader, "]", attr);

@@ -37,8 +37,8 @@ static bool parse_definitions(struct mlir_reader *reader, struct definitions *de
                                i);
         definitions->items[i].at = reader->at;
         values = 1;
-        if (!mlir_take_sigil(reader, '%', &definitions->items[i].name) ||
-            (mlir_accept(reader, ":") && !mlir_take_integer(reader, &values)))
+        if (!mlir_accept_sigil(reader, '%', &definitions->items[i].name) ||
+            (mlir_accept(reader, ":") && !mlir_accept_integer(reader, &values)))
             return false;
         if (values < 1 || values > 1024)
             return mlir_refuse(reader, "%lld results; accepted: 1 to 1024", (long long)values);
@@ -154,7 +154,7 @@ bool mlir_parse_arguments(struct mlir_reader *reader, struct mlir_block *block) 
         int number;
         mlir_skip(reader);
         value.at = reader->at;
-        if (!mlir_take_sigil(reader, '%', &value.name) || !mlir_expect(reader, ":") ||
+        if (!mlir_accept_sigil(reader, '%', &value.name) || !mlir_expect(reader, ":") ||
             !mlir_parse_type(reader, &value.type) ||
             (mlir_accept(reader, "{") && !mlir_parse_fields(reader, "}", &ignored)) ||
             (mlir_accept(reader, "loc") && mlir_expect(reader, "(") &&
@@ -174,7 +174,7 @@ static bool parse_region(struct mlir_reader *reader, struct mlir_block *block) {
     if (!mlir_enter(reader))
         return false;
     if (mlir_peek(reader) == '^' &&
-        (!mlir_take_sigil(reader, '^', &label) ||
+        (!mlir_accept_sigil(reader, '^', &label) ||
          (mlir_peek(reader) == '(' && !mlir_parse_arguments(reader, block)) ||
          !mlir_expect(reader, ":")))
         return false;
@@ -207,7 +207,7 @@ static bool set_name(struct mlir_reader *reader, struct mlir_op *op, struct mlir
 static bool parse_generic(struct mlir_reader *reader, struct mlir_op *op,
                           struct signature *signature) {
     struct mlir_word word;
-    if (!mlir_take_string(reader, &word) || !set_name(reader, op, word) ||
+    if (!mlir_accept_string(reader, &word) || !set_name(reader, op, word) ||
         !parse_operands(reader, op))
         return false;
     if (mlir_accept(reader, "<") &&
@@ -259,9 +259,9 @@ static bool parse_bounds(struct mlir_reader *reader, struct mlir_op *op) {
     struct mlir_attr lists[3] = {{.kind = MLIR_LIST}, {.kind = MLIR_LIST}, {.kind = MLIR_LIST}};
     while (!mlir_accept(reader, "]")) {
         int64_t bound[3] = {0, 0, 1};
-        if (!mlir_take_integer(reader, &bound[0]) || !mlir_expect(reader, ":") ||
-            !mlir_take_integer(reader, &bound[1]) ||
-            (mlir_accept(reader, ":") && !mlir_take_integer(reader, &bound[2])))
+        if (!mlir_accept_integer(reader, &bound[0]) || !mlir_expect(reader, ":") ||
+            !mlir_accept_integer(reader, &bound[1]) ||
+            (mlir_accept(reader, ":") && !mlir_accept_integer(reader, &bound[2])))
             return false;
         for (int i = 0; i < 3; i++) {
             struct mlir_attr *list = &lists[i];
@@ -286,7 +286,7 @@ static bool parse_reduce(struct mlir_reader *reader, struct mlir_op *op) {
     if (!mlir_expect(reader, "(") || !add_operand(reader, op) || !mlir_expect(reader, "init") ||
         !mlir_expect(reader, ":") || !add_operand(reader, op) || !mlir_expect(reader, ")") ||
         !mlir_expect(reader, "applies") ||
-        !add_word(reader, op, "applies", mlir_take_word(reader)) ||
+        !add_word(reader, op, "applies", mlir_accept_word(reader)) ||
         !mlir_expect(reader, "across") || !mlir_expect(reader, "dimensions") ||
         !mlir_expect(reader, "="))
         return false;
@@ -299,7 +299,7 @@ static bool parse_reduce(struct mlir_reader *reader, struct mlir_op *op) {
 /* Parses @callee(%a, ..) {..}. */
 static bool parse_call(struct mlir_reader *reader, struct mlir_op *op) {
     struct mlir_word callee;
-    return mlir_take_sigil(reader, '@', &callee) && add_word(reader, op, "callee", callee) &&
+    return mlir_accept_sigil(reader, '@', &callee) && add_word(reader, op, "callee", callee) &&
            parse_operands(reader, op);
 }
 
@@ -315,7 +315,7 @@ static bool parse_item(struct mlir_reader *reader, struct mlir_op *op) {
         return add_operand(reader, op) && (!mlir_accept(reader, "[") || parse_bounds(reader, op));
     if (mlir_accept(reader, "dense"))
         return add_dense(reader, op);
-    struct mlir_word word = mlir_take_word(reader);
+    struct mlir_word word = mlir_accept_word(reader);
     if (word.length == 0)
         return mlir_refuse(reader, "%s: no operand or attribute here; accepted: %%x, name = value",
                            op->name);
@@ -324,7 +324,7 @@ static bool parse_item(struct mlir_reader *reader, struct mlir_op *op) {
     int c = mlir_peek(reader);
     attr.at = reader->at;
     attr.kind = MLIR_INTEGER; /* the colon after it begins the op's types */
-    bool done = c == '-' || (c >= '0' && c <= '9') ? mlir_take_integer(reader, &attr.integer)
+    bool done = c == '-' || (c >= '0' && c <= '9') ? mlir_accept_integer(reader, &attr.integer)
                                                    : mlir_parse_attr(reader, &attr);
     return done && mlir_add_attr(reader, &op->attrs, word, &attr);
 }
@@ -425,7 +425,7 @@ static bool is_pretty(const struct mlir_op *op) {
 
 static bool parse_pretty(struct mlir_reader *reader, int results, struct mlir_op *op,
                          struct signature *signature) {
-    if (!set_name(reader, op, mlir_take_word(reader)))
+    if (!set_name(reader, op, mlir_accept_word(reader)))
         return false;
     if (!is_pretty(op))
         return mlir_fail(reader->error, reader->file, op->at,

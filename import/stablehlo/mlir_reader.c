@@ -52,7 +52,7 @@ static bool parse_function(struct mlir_reader *reader, struct mlir_function **en
         mlir_accept(reader, "private");
     mlir_skip(reader);
     function->at = reader->at;
-    if (!mlir_take_sigil(reader, '@', &function->name) ||
+    if (!mlir_accept_sigil(reader, '@', &function->name) ||
         (mlir_peek(reader) == '(' && !mlir_parse_arguments(reader, &function->body)) ||
         !parse_results(reader, function) ||
         (mlir_accept(reader, "attributes") &&
@@ -105,7 +105,8 @@ static bool parse_body(struct mlir_reader *reader, const char *close,
 static bool parse_module(struct mlir_reader *reader, struct mlir_function **functions) {
     struct mlir_word name;
     struct mlir_attr ignored = {0};
-    if (!mlir_enter(reader) || (mlir_peek(reader) == '@' && !mlir_take_sigil(reader, '@', &name)) ||
+    if (!mlir_enter(reader) ||
+        (mlir_peek(reader) == '@' && !mlir_accept_sigil(reader, '@', &name)) ||
         (mlir_accept(reader, "attributes") &&
          (!mlir_expect(reader, "{") || !mlir_parse_fields(reader, "}", &ignored))) ||
         !mlir_expect(reader, "{") || !parse_body(reader, "}", functions))
@@ -223,7 +224,7 @@ bool mlir_read_region(const char *name, const char *text, size_t length,
         if (!add_capture(&reader, &captures[i], &outside))
             return false;
     function->has_body = true;
-    return mlir_take_sigil(&reader, '^', &label) &&
+    return mlir_accept_sigil(&reader, '^', &label) &&
            mlir_parse_arguments(&reader, &function->body) && mlir_expect(&reader, ":") &&
            mlir_parse_ops(&reader, &function->body, "");
 }

@@ -42,15 +42,15 @@ bool mlir_expect(struct mlir_reader *reader, const char *text);
 
 /* Takes a bare word: letters, digits, _ $ . and -, but no - at its beginning.  Length 0: no
    word. */
-struct mlir_word mlir_take_word(struct mlir_reader *reader);
+struct mlir_word mlir_accept_word(struct mlir_reader *reader);
 
 /* Takes a sigil (% @ # ! ^) and the word after it. */
-bool mlir_take_sigil(struct mlir_reader *reader, char sigil, struct mlir_word *word);
-bool mlir_take_string(struct mlir_reader *reader, struct mlir_word *word);
+bool mlir_accept_sigil(struct mlir_reader *reader, char sigil, struct mlir_word *word);
+bool mlir_accept_string(struct mlir_reader *reader, struct mlir_word *word);
 
 /* Takes a number, as text.  Length 0: no number. */
-struct mlir_word mlir_take_number(struct mlir_reader *reader);
-bool mlir_take_integer(struct mlir_reader *reader, int64_t *value);
+struct mlir_word mlir_accept_number(struct mlir_reader *reader);
+bool mlir_accept_integer(struct mlir_reader *reader, int64_t *value);
 
 /* After an opening bracket: skips to after the closing one. */
 bool mlir_skip_balanced(struct mlir_reader *reader, char open, char close);

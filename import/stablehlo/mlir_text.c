@@ -159,7 +159,7 @@ static struct mlir_word take(struct mlir_reader *reader, size_t length) {
     return word;
 }
 
-struct mlir_word mlir_take_word(struct mlir_reader *reader) {
+struct mlir_word mlir_accept_word(struct mlir_reader *reader) {
     size_t n = 0;
     mlir_skip(reader);
     if (isalpha(char_at(reader, reader->at)) || char_at(reader, reader->at) == '_')
@@ -168,7 +168,7 @@ struct mlir_word mlir_take_word(struct mlir_reader *reader) {
     return take(reader, n);
 }
 
-bool mlir_take_string(struct mlir_reader *reader, struct mlir_word *word) {
+bool mlir_accept_string(struct mlir_reader *reader, struct mlir_word *word) {
     char text[24];
     size_t n = 1;
     if (mlir_peek(reader) != '"')
@@ -183,14 +183,14 @@ bool mlir_take_string(struct mlir_reader *reader, struct mlir_word *word) {
     return true;
 }
 
-bool mlir_take_sigil(struct mlir_reader *reader, char sigil, struct mlir_word *word) {
+bool mlir_accept_sigil(struct mlir_reader *reader, char sigil, struct mlir_word *word) {
     char text[24];
     size_t n = 0;
     if (mlir_peek(reader) != sigil)
         return mlir_refuse(reader, "found %s; accepted: %c and a name", found(reader, text), sigil);
     reader->at++;
     if (sigil == '@' && char_at(reader, reader->at) == '"')
-        return mlir_take_string(reader, word);
+        return mlir_accept_string(reader, word);
     while (is_word_char(char_at(reader, reader->at + n)) || char_at(reader, reader->at + n) == '-')
         n++;
     *word = take(reader, n);
@@ -200,7 +200,7 @@ bool mlir_take_sigil(struct mlir_reader *reader, char sigil, struct mlir_word *w
 
 /* ---- Numbers ---- */
 
-struct mlir_word mlir_take_number(struct mlir_reader *reader) {
+struct mlir_word mlir_accept_number(struct mlir_reader *reader) {
     size_t n = 0;
     mlir_skip(reader);
     n += char_at(reader, reader->at) == '-';
@@ -216,10 +216,10 @@ struct mlir_word mlir_take_number(struct mlir_reader *reader) {
     }
 }
 
-bool mlir_take_integer(struct mlir_reader *reader, int64_t *value) {
+bool mlir_accept_integer(struct mlir_reader *reader, int64_t *value) {
     char text[24], digits[32], *end;
     size_t before = reader->at;
-    struct mlir_word word = mlir_take_number(reader);
+    struct mlir_word word = mlir_accept_number(reader);
     if (word.length == 0 || word.length >= sizeof digits) {
         reader->at = before;
         return mlir_refuse(reader, "found %s; accepted: an integer", found(reader, text));
@@ -246,7 +246,7 @@ bool mlir_skip_balanced(struct mlir_reader *reader, char open, char close) {
             return mlir_refuse(reader, "a bracket without end; accepted: %c ... %c", open, close);
         }
         if (c == '"') {
-            if (!mlir_take_string(reader, &string))
+            if (!mlir_accept_string(reader, &string))
                 return false;
             continue;
         }

@@ -26,7 +26,7 @@ static bool copy_number(struct mlir_reader *reader, struct mlir_word word, char 
 static bool take_double(struct mlir_reader *reader, double *value) {
     char text[64], *end;
     size_t before = reader->at;
-    if (!copy_number(reader, mlir_take_number(reader), text))
+    if (!copy_number(reader, mlir_accept_number(reader), text))
         return false;
     *value = strtod(text, &end);
     if (*end == '\0')
@@ -37,14 +37,14 @@ static bool take_double(struct mlir_reader *reader, double *value) {
 
 static bool parse_word_element(struct mlir_reader *reader, struct mlir_type *type) {
     size_t before = reader->at;
-    struct mlir_word word = mlir_take_word(reader);
+    struct mlir_word word = mlir_accept_word(reader);
     type->is_index = mlir_word_is(word, "index");
     if (type->is_index) {
         type->element = kvmill_plain_element(kvmill_int64);
         return true;
     }
     if (mlir_word_is(word, "complex") && mlir_accept(reader, "<")) {
-        word = mlir_take_word(reader);
+        word = mlir_accept_word(reader);
         word = mlir_word_is(word, "f32")   ? (struct mlir_word){"complex<f32>", 12}
                : mlir_word_is(word, "f64") ? (struct mlir_word){"complex<f64>", 12}
                                            : (struct mlir_word){"complex", 7};
@@ -88,8 +88,8 @@ static bool parse_storage_range(struct mlir_reader *reader, kvmill_element_type 
     int64_t least = element->storage_min, most = element->storage_max;
     if (!mlir_accept(reader, "<"))
         return true;
-    if (!mlir_take_integer(reader, &element->storage_min) || !mlir_expect(reader, ":") ||
-        !mlir_take_integer(reader, &element->storage_max) || !mlir_expect(reader, ">"))
+    if (!mlir_accept_integer(reader, &element->storage_min) || !mlir_expect(reader, ":") ||
+        !mlir_accept_integer(reader, &element->storage_max) || !mlir_expect(reader, ">"))
         return false;
     return (least <= element->storage_min && element->storage_min < element->storage_max &&
             element->storage_max <= most) ||
@@ -104,7 +104,7 @@ static bool parse_scale(struct mlir_reader *reader, kvmill_element_type *element
         return false;
     if (!(element->scale > 0) || element->scale > 1e300)
         return mlir_refuse(reader, "the scale is %g; accepted: above 0", element->scale);
-    if (mlir_accept(reader, ":") && !mlir_take_integer(reader, &element->zero_point))
+    if (mlir_accept(reader, ":") && !mlir_accept_integer(reader, &element->zero_point))
         return false;
     return (element->storage_min <= element->zero_point &&
             element->zero_point <= element->storage_max) ||
@@ -116,10 +116,10 @@ static bool parse_scale(struct mlir_reader *reader, kvmill_element_type *element
 static bool parse_quantized(struct mlir_reader *reader, struct mlir_type *type) {
     kvmill_element_type *element = &type->element;
     if (!mlir_expect(reader, "quant.uniform") || !mlir_expect(reader, "<") ||
-        !set_storage(reader, mlir_take_word(reader), element) ||
+        !set_storage(reader, mlir_accept_word(reader), element) ||
         !parse_storage_range(reader, element) || !mlir_expect(reader, ":"))
         return false;
-    struct mlir_word word = mlir_take_word(reader);
+    struct mlir_word word = mlir_accept_word(reader);
     if (!kvmill_element_by_word(word.text, word.length, &element->expressed) ||
         kvmill_kind_of(element->expressed) != KVMILL_FLOAT)
         return mlir_refuse(reader,
@@ -228,7 +228,7 @@ static bool parse_tensor(struct mlir_reader *reader, struct mlir_type *type) {
 static bool parse_other(struct mlir_reader *reader) {
     struct mlir_word word;
     char c = (char)mlir_peek(reader);
-    if (c == '!' ? !mlir_take_sigil(reader, '!', &word) : mlir_take_word(reader).length == 0)
+    if (c == '!' ? !mlir_accept_sigil(reader, '!', &word) : mlir_accept_word(reader).length == 0)
         return c != '!' && mlir_refuse(reader, "no type here; accepted: tensor<..>");
     return !mlir_accept(reader, "<") || mlir_skip_balanced(reader, '<', '>');
 }
@@ -296,7 +296,7 @@ static bool parse_truth(struct mlir_reader *reader, uint64_t *bits) {
 static bool parse_integer(struct mlir_reader *reader, DLDataType type, uint64_t *bits) {
     char text[64], *end;
     size_t before = reader->at;
-    if (!copy_number(reader, mlir_take_number(reader), text))
+    if (!copy_number(reader, mlir_accept_number(reader), text))
         return false;
     bool negative = text[0] == '-', is_signed = type.code == kDLInt;
     errno = 0;
@@ -315,7 +315,7 @@ static bool parse_integer(struct mlir_reader *reader, DLDataType type, uint64_t 
 static bool parse_float(struct mlir_reader *reader, DLDataType type, uint64_t *bits) {
     char text[64], *end;
     size_t before = reader->at;
-    if (!copy_number(reader, mlir_take_number(reader), text))
+    if (!copy_number(reader, mlir_accept_number(reader), text))
         return false;
     if (text[0] != '-' && text[1] == 'x') {
         errno = 0;
@@ -397,7 +397,7 @@ static bool parse_blob(struct mlir_reader *reader, struct mlir_literal *literal)
     DLDataType type = literal->type->element.dtype;
     int64_t bytes = kvmill_element_bytes(type), count = mlir_type_count(literal->type);
     size_t before = reader->at;
-    if (!mlir_take_string(reader, &word))
+    if (!mlir_accept_string(reader, &word))
         return false;
     int64_t have = word.length >= 2 ? (int64_t)(word.length - 2) / 2 : 0;
     literal->is_splat = have == bytes && count != 1;
@@ -449,7 +449,7 @@ static bool skip_literal(struct mlir_reader *reader) {
             return mlir_refuse(reader, "dense< without end; accepted: dense<..> : tensor<..>");
         if (mlir_peek(reader) != '"')
             reader->at++;
-        else if (!mlir_take_string(reader, &string))
+        else if (!mlir_accept_string(reader, &string))
             return false;
     }
     return true;

@@ -75,7 +75,7 @@ bool mlir_parse_use(struct mlir_reader *reader, int *value, struct mlir_span *pl
     int64_t which = 0;
     mlir_skip(reader);
     size_t begin = reader->at;
-    if (!mlir_take_sigil(reader, '%', &word))
+    if (!mlir_accept_sigil(reader, '%', &word))
         return false;
     *place = (struct mlir_span){begin, reader->at};
     struct mlir_name *name = find(reader, word);
@@ -86,7 +86,7 @@ bool mlir_parse_use(struct mlir_reader *reader, int *value, struct mlir_span *pl
                            (int)(word.length < 60 ? word.length : 60), word.text);
     }
     if (mlir_accept(reader, "#")) {
-        if (!mlir_take_integer(reader, &which))
+        if (!mlir_accept_integer(reader, &which))
             return false;
         place->end = reader->at;
     }

@@ -56,13 +56,13 @@ static bool is_approximate(const struct tiles *tiles) {
     return false;
 }
 
-void kvmill_say_tiles(struct words *words, const struct tiles *tiles) {
+void kvmill_describe_tiles(struct words *words, const struct tiles *tiles) {
     const struct attend_selection *selection = &tiles->selection;
     for (int i = 0; i < selection->count; i++)
-        kvmill_say(words, "%s %s", i ? "," : "", selection->tiles[i].kernel->symbol);
-    kvmill_say(words, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
+        kvmill_words_add(words, "%s %s", i ? "," : "", selection->tiles[i].kernel->symbol);
+    kvmill_words_add(words, " (%s%s)", selection->portable ? "" : "pack ", selection->origin);
     if (tiles->wanted.math != KVMILL_MATH_F32 && !is_approximate(tiles))
-        kvmill_say(words, ", no kernel of math %s", kvmill_math_names[tiles->wanted.math]);
+        kvmill_words_add(words, ", no kernel of math %s", kvmill_math_names[tiles->wanted.math]);
     for (int i = 0; i < selection->count; i++)
         kvmill_said(words, kvmill_by_size_words(&selection->tiles[i], words->at, words->left));
 }

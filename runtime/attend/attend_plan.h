@@ -76,7 +76,7 @@ void kvmill_need_tiles(struct needs *needs, const struct kernel_search *search,
                        enum which_runs runs, const struct tiles *tiles);
 
 /* The symbols as text: " SYMBOL, SYMBOL (pack NAME)". */
-void kvmill_say_tiles(struct words *words, const struct tiles *tiles);
+void kvmill_describe_tiles(struct words *words, const struct tiles *tiles);
 
 /* Query rows of the smallest kernel, or 0 if it is not for few rows. */
 static inline int64_t small_rows(const struct tiles *tiles) {

@@ -357,7 +357,7 @@ void kvmill_attend_part(const struct attend_view *view, int64_t part) {
         return;
     const struct span after = part_after(view, part, &next);
     int64_t heads = view->cuts.heads;
-    unsigned char *slot = kvmill_take_slot(&slots);
+    unsigned char *slot = kvmill_acquire_slot(&slots);
     for (int64_t h = 0; h < heads; h++) {
         if (h > 0)
             kvmill_next_head(view, &tiles[h - 1], &tiles[h]);
@@ -367,7 +367,7 @@ void kvmill_attend_part(const struct attend_view *view, int64_t part) {
                  tiles[0].pieces > 1
                      ? kvmill_shared_partials(view, unit) + piece * kvmill_piece_floats(view)
                      : NULL);
-    kvmill_give_slot(slot);
+    kvmill_release_slot(slot);
 }
 
 double kvmill_attend_work(const struct attend_view *view) {

@@ -90,16 +90,17 @@ const struct kvmill_kernel *kvmill_special_kernel(const struct by_size *by_size,
 static void say_measured(struct words *words, const struct by_size *by_size) {
     for (uint32_t i = 0; i < by_size->count; i++) {
         const struct kvmill_measured *measured = &by_size->measured[i];
-        kvmill_say(words, "%s %s with %s", i ? "," : "; by the nearest size:", measured->problem,
-                   measured->kernel->symbol);
+        kvmill_words_add(words, "%s %s with %s",
+                         i ? "," : "; by the nearest size:", measured->problem,
+                         measured->kernel->symbol);
     }
 }
 
 static void say_special(struct words *words, const struct kvmill_kernel *kernel) {
     for (size_t i = 0; i < kernel->constant_count; i++)
-        kvmill_say(words, "%s %s %" PRId64, i ? "," : "; where", kernel->constants[i].name,
-                   kernel->constants[i].value);
-    kvmill_say(words, ": %s", kernel->symbol);
+        kvmill_words_add(words, "%s %s %" PRId64, i ? "," : "; where", kernel->constants[i].name,
+                         kernel->constants[i].value);
+    kvmill_words_add(words, ": %s", kernel->symbol);
 }
 
 size_t kvmill_by_size_words(const struct by_size *by_size, char *text, size_t size) {

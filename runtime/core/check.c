@@ -228,7 +228,7 @@ static bool may_replace(const struct given_tensors *given, int output, int other
 static bool may_overlap(const struct given_tensors *given, int output, int other) {
     if (given->may_overlap != NULL)
         return given->may_overlap(given, output, other);
-    if (given->rules[output].beside && given->rules[other].beside)
+    if (given->rules[output].is_view && given->rules[other].is_view)
         return true;
     return may_replace(given, output, other) &&
            kvmill_tensor_is_same_memory(given->tensors[output], given->tensors[other]);

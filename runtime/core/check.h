@@ -50,7 +50,7 @@ struct tensor_rule {
     bool output;
     bool rows;    /* kernels walk the last dim, so its stride must be 1 */
     bool dense;   /* row-major without gaps */
-    bool beside;  /* the op has checked that it is a view next to other tensors in their memory */
+    bool is_view; /* the op has checked that it is a view next to other tensors in their memory */
     bool aligned; /* to the size of an element */
     bool empty_is_absent;
     bool stablehlo; /* types have StableHLO's names; elements of fewer than 8 bits take a byte each

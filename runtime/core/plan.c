@@ -52,8 +52,8 @@ static kvmill_status take_options(const kvmill_plan_options *given, kvmill_plan_
     return KVMILL_OK;
 }
 
-kvmill_status kvmill_plan_take(struct plan_call *call, const char *name,
-                               const kvmill_plan_options *options, kvmill_error *error) {
+kvmill_status kvmill_plan_read_arguments(struct plan_call *call, const char *name,
+                                         const kvmill_plan_options *options, kvmill_error *error) {
     if (call->plan == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "plan is NULL");
     *call->plan = NULL;

@@ -57,8 +57,8 @@ struct plan_call {
     kvmill_plan **plan;
     kvmill_plan_options options;
 };
-kvmill_status kvmill_plan_take(struct plan_call *call, const char *name,
-                               const kvmill_plan_options *options, kvmill_error *error);
+kvmill_status kvmill_plan_read_arguments(struct plan_call *call, const char *name,
+                                         const kvmill_plan_options *options, kvmill_error *error);
 
 /* The end of planning, when `made` has its description.  If every run needs a kernel that is
    missing, destroy it; otherwise set *plan, and print the description if KVMILL_VERBOSE is set. */

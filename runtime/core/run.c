@@ -87,13 +87,13 @@ kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,
 }
 
 /* Whether the call is between a successful begin and its end. */
-static bool is_under_way(const struct call *call) {
+static bool is_running(const struct call *call) {
     return call != NULL && call->plan != NULL;
 }
 
 int64_t kvmill_parts(const kvmill_call *opaque) {
     const struct call *call = const_call_of(opaque);
-    return is_under_way(call) ? call->plan->op->parts(call) : 0;
+    return is_running(call) ? call->plan->op->parts(call) : 0;
 }
 
 void kvmill_part(const kvmill_call *opaque, int64_t part) {
@@ -104,7 +104,7 @@ void kvmill_part(const kvmill_call *opaque, int64_t part) {
 
 int kvmill_next(kvmill_call *opaque) {
     struct call *call = call_of(opaque);
-    bool goes_on = is_under_way(call) && call->plan->op->next(call);
+    bool goes_on = is_running(call) && call->plan->op->next(call);
     if (call != NULL && !goes_on)
         call->plan = NULL;
     return goes_on;
@@ -134,7 +134,7 @@ kvmill_status kvmill_run_parallel(const kvmill_plan *plan, const DLTensor *const
 
 double kvmill_work(const kvmill_call *opaque) {
     const struct call *call = const_call_of(opaque);
-    if (!is_under_way(call))
+    if (!is_running(call))
         return 0;
     const struct plan_op *op = call->plan->op;
     return op->work != NULL ? op->work(call) : (double)op->parts(call) * worth_a_thread;

@@ -13,7 +13,7 @@ void kvmill_clear_slots(const struct thread_slots *slots) {
         atomic_flag_clear_explicit(flag_of(slots, i), memory_order_relaxed);
 }
 
-unsigned char *kvmill_take_slot(const struct thread_slots *slots) {
+unsigned char *kvmill_acquire_slot(const struct thread_slots *slots) {
     for (;;) {
         for (int i = 0; i < slots->count; i++)
             if (!atomic_flag_test_and_set_explicit(flag_of(slots, i), memory_order_acquire))
@@ -22,6 +22,6 @@ unsigned char *kvmill_take_slot(const struct thread_slots *slots) {
     }
 }
 
-void kvmill_give_slot(unsigned char *slot) {
+void kvmill_release_slot(unsigned char *slot) {
     atomic_flag_clear_explicit((atomic_flag *)(void *)slot, memory_order_release);
 }

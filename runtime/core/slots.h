@@ -23,8 +23,8 @@ static inline int64_t whole_lines(int64_t bytes) {
 /* Mark all slots as free, before the first part. */
 void kvmill_clear_slots(const struct thread_slots *slots);
 
-/* Take a free slot.  If more threads run than there are slots, wait. */
-unsigned char *kvmill_take_slot(const struct thread_slots *slots);
-void kvmill_give_slot(unsigned char *slot);
+/* Acquire a free slot, waiting if more threads run than there are slots, and release it. */
+unsigned char *kvmill_acquire_slot(const struct thread_slots *slots);
+void kvmill_release_slot(unsigned char *slot);
 
 #endif

@@ -17,7 +17,7 @@ int64_t kvmill_tensor_stride(const DLTensor *tensor, int d) {
 
 /* bytes is 0 for elements of half a byte. */
 static int64_t step_of(const DLTensor *tensor, int d, int64_t bytes) {
-    bool overflow = false; /* likewise */
+    bool overflow = false; /* as above */
     if (d < 0 || tensor->shape[d] <= 1)
         return 0;
     int64_t stride = kvmill_tensor_stride(tensor, d);
@@ -33,7 +33,7 @@ int64_t kvmill_unpacked_step(const DLTensor *tensor, int d) {
 }
 
 unsigned char *kvmill_tensor_at(const DLTensor *tensor, int d, int64_t index) {
-    bool overflow = false; /* likewise */
+    bool overflow = false; /* as above */
     int64_t bytes = kvmill_times(index, kvmill_tensor_step(tensor, d), &overflow);
     return (unsigned char *)((uintptr_t)tensor_data(tensor) + (uintptr_t)bytes);
 }

@@ -10,7 +10,7 @@ void kvmill_said(struct words *words, size_t length) {
     words->left -= used;
 }
 
-void kvmill_say(struct words *words, const char *format, ...) {
+void kvmill_words_add(struct words *words, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(words->at, words->left, format, arguments);

@@ -11,7 +11,8 @@ struct words {
     size_t left; /* with the final NUL */
 };
 
-__attribute__((format(printf, 2, 3))) void kvmill_say(struct words *words, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void kvmill_words_add(struct words *words, const char *format,
+                                                            ...);
 
 /* Count characters that somebody else wrote, or would have written. */
 void kvmill_said(struct words *words, size_t length);

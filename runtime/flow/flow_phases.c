@@ -88,11 +88,11 @@ static void summarise_part(const struct call *base, int64_t part) {
     const struct flow_plan *plan = flow_plan_of(call);
     const struct thread_slots slots = slots_of(call);
     const struct flow_span span = span_of(call, part);
-    unsigned char *slot = kvmill_take_slot(&slots);
+    unsigned char *slot = kvmill_acquire_slot(&slots);
     kvmill_flow_summarise_span(&plan->problem, &plan->schedules[KVMILL_CACHE_PROGRAM],
                                &plan->kernels, &call->cache, &call->tokens, &span,
                                (float *)(void *)(slot + SLOT_HEAD));
-    kvmill_give_slot(slot);
+    kvmill_release_slot(slot);
 }
 
 /* ---- Lists ---- */
@@ -204,10 +204,10 @@ static void list_rows(const struct flow_call *call, int64_t part) {
     const struct thread_slots slots = slots_of(call);
     int64_t groups = groups_of(call), b = part / groups, group = part % groups;
     int64_t rows = kvmill_flow_rows_of_request(&flow_plan_of(call)->problem) / groups;
-    unsigned char *slot = kvmill_take_slot(&slots);
+    unsigned char *slot = kvmill_acquire_slot(&slots);
     for (int64_t r = group * rows; r < (group + 1) * rows; r++)
         list_row(call, b, r, slot + SLOT_HEAD);
-    kvmill_give_slot(slot);
+    kvmill_release_slot(slot);
 }
 
 static void list_part(const struct call *base, int64_t part) {

@@ -267,7 +267,7 @@ static kvmill_status make(const kvmill_flow *flow, enum op_flow_step step,
 static kvmill_status take(struct plan_call *call, struct kvmill_own_flow *own,
                           const kvmill_flow_limits *given, kvmill_flow_limits *limits,
                           const kvmill_plan_options *options, kvmill_error *error) {
-    kvmill_status status = kvmill_plan_take(call, "flow", options, error);
+    kvmill_status status = kvmill_plan_read_arguments(call, "flow", options, error);
     if (status == KVMILL_OK)
         status = kvmill_take_flow_attention(own, error);
     if (status == KVMILL_OK)

@@ -45,7 +45,7 @@ static enum presence presence_of_own(const struct flow_plan *plan,
     return !reads ? ABSENT : plan->problem.skipped ? IGNORED : REQUIRED;
 }
 
-static bool lies_beside(const struct flow_plan *plan, const struct kvmill_flow_tensor *own) {
+static bool is_in_piece(const struct flow_plan *plan, const struct kvmill_flow_tensor *own) {
     return own->kind == KVMILL_FLOW_TENSOR_FIELD &&
            plan->problem.field_layout != KVMILL_FIELDS_APART;
 }
@@ -60,8 +60,8 @@ static void expect_own(struct flow_plan *plan, const kvmill_flow *flow) {
             .rank = own->rank,
             .dims = own->dims,
             .output = kvmill_flow_step_writes(flow, (int)plan->step, own),
-            .dense = !lies_beside(plan, own),
-            .beside = lies_beside(plan, own),
+            .dense = !is_in_piece(plan, own),
+            .is_view = is_in_piece(plan, own),
         };
 }
 

@@ -42,15 +42,16 @@ static void describe(struct cache_attend_plan *plan) {
     const struct kvmill_cache_geometry *geometry = &plan->geometry;
     const kvmill_cache_attend *op = &plan->op;
     struct words words = {plan->base.description, sizeof plan->base.description};
-    kvmill_say(&words, "CacheAttend, %" PRId64 " heads on %" PRId64 ", query %s of %d",
-               geometry->heads, geometry->kv_heads, kvmill_dtype_name(op->T1), geometry->key.dim);
-    kvmill_say(&words, ", K %s, V %s of %d", kvmill_dtype_name(op->key_T2),
-               kvmill_dtype_name(op->value_T2), geometry->value.dim);
+    kvmill_words_add(&words, "CacheAttend, %" PRId64 " heads on %" PRId64 ", query %s of %d",
+                     geometry->heads, geometry->kv_heads, kvmill_dtype_name(op->T1),
+                     geometry->key.dim);
+    kvmill_words_add(&words, ", K %s, V %s of %d", kvmill_dtype_name(op->key_T2),
+                     kvmill_dtype_name(op->value_T2), geometry->value.dim);
     if (kvmill_cache_attend_is_masked(op))
-        kvmill_say(&words, ", attn_mask %s", kvmill_dtype_name(op->mask_T1));
+        kvmill_words_add(&words, ", attn_mask %s", kvmill_dtype_name(op->mask_T1));
     for (int m = 0; m < 2; m++) {
-        kvmill_say(&words, "; %s with", m ? "where a mask says more than a range" : "attend");
-        kvmill_say_tiles(&words, &plan->attend.tiles[m]);
+        kvmill_words_add(&words, "; %s with", m ? "where a mask says more than a range" : "attend");
+        kvmill_describe_tiles(&words, &plan->attend.tiles[m]);
     }
 }
 
@@ -127,6 +128,6 @@ kvmill_status kvmill_plan_cache_attend(const kvmill_cache_attend *given,
     kvmill_cache_attend op;
     struct plan_call call = {
         .part = kvmill_cache_attend_op.parts[0], .given = given, .op = &op, .plan = plan};
-    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
+    kvmill_status status = kvmill_plan_read_arguments(&call, "op", options, error);
     return status == KVMILL_OK ? make_plan(&op, &call.options, plan, error) : status;
 }

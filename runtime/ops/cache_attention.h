@@ -87,7 +87,7 @@ int64_t kvmill_kept(const struct cache_call *call, int64_t b);
 int64_t kvmill_kept_before(const struct cache_call *call, int64_t b);
 
 /* The most positions that a token sees, by window and ring; 0: all. */
-int64_t kvmill_seen_at_most(const struct cache_call *call);
+int64_t kvmill_most_visible(const struct cache_call *call);
 
 /* The tokens of a sequence in the present turn; and those of them that stay in the ring. */
 struct token_span kvmill_tokens_of_turn(const struct cache_call *call, int64_t b);

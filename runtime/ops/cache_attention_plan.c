@@ -48,8 +48,8 @@ static void say_by_size(struct words *words, const struct by_size *by_size) {
 static void say_kernel(struct words *words, const char *what, const struct selection *selection,
                        const struct kvmill_kernel *portable) {
     const struct kvmill_kernel *kernel = selection->by_size.kernel;
-    kvmill_say(words, "; %s with %s (%s%s)", what, kernel->symbol,
-               kernel == portable ? "" : "pack ", selection->origin);
+    kvmill_words_add(words, "; %s with %s (%s%s)", what, kernel->symbol,
+                     kernel == portable ? "" : "pack ", selection->origin);
     say_by_size(words, &selection->by_size);
 }
 
@@ -93,8 +93,8 @@ static void select_tiles(struct cache_plan *plan, const struct kernel_search *se
         kvmill_select_tiles(search, &wanted, tiles);
         kvmill_need_tiles(&plan->base.needs, search, masked ? SOME_RUNS : EVERY_RUN, tiles);
         if (masked == 0 || tiles->wanted.terms != plan->attend.tiles[0].wanted.terms) {
-            kvmill_say(words, "; %s with", whats[masked]);
-            kvmill_say_tiles(words, tiles);
+            kvmill_words_add(words, "; %s with", whats[masked]);
+            kvmill_describe_tiles(words, tiles);
         }
     }
 }
@@ -106,26 +106,27 @@ static const char *element_name(int element) {
 }
 
 static void say_format(struct words *words, const char *what, const struct kvmill_format *format) {
-    kvmill_say(words, ", %s of %d %s", what, format->dim, element_name(format->element));
+    kvmill_words_add(words, ", %s of %d %s", what, format->dim, element_name(format->element));
     if (format->scale != 0)
-        kvmill_say(words, " in groups of %d, scales %s", format->quant_group,
-                   element_name(format->scale));
+        kvmill_words_add(words, " in groups of %d, scales %s", format->quant_group,
+                         element_name(format->scale));
 }
 
 static void say_problem(struct words *words, const struct kvmill_cache_geometry *geometry) {
-    kvmill_say(words, "%s, %" PRId64 " heads", kvmill_cache_op_of(geometry)->name, geometry->heads);
+    kvmill_words_add(words, "%s, %" PRId64 " heads", kvmill_cache_op_of(geometry)->name,
+                     geometry->heads);
     if (geometry->ratio != 1)
-        kvmill_say(words, " on %" PRId64, geometry->kv_heads);
-    kvmill_say(words, ", activations %s", element_name(geometry->activation));
+        kvmill_words_add(words, " on %" PRId64, geometry->kv_heads);
+    kvmill_words_add(words, ", activations %s", element_name(geometry->activation));
     say_format(words, "K", &geometry->key);
     say_format(words, "V", &geometry->value);
     if (geometry->value_view)
-        kvmill_say(words, ", a view of K");
+        kvmill_words_add(words, ", a view of K");
     if (geometry->which != KVMILL_MULTI_HEAD_ATTENTION)
-        kvmill_say(words, ", layout %" PRId64 "%s%s", geometry->layout,
-                   geometry->paged ? ", paged" : "", geometry->circular ? ", circular" : "");
+        kvmill_words_add(words, ", layout %" PRId64 "%s%s", geometry->layout,
+                         geometry->paged ? ", paged" : "", geometry->circular ? ", circular" : "");
     if (geometry->which != KVMILL_KEY_VALUE_CACHE)
-        kvmill_say(words, ", math %s", kvmill_math_names[geometry->math]);
+        kvmill_words_add(words, ", math %s", kvmill_math_names[geometry->math]);
 }
 
 static int words_so_far(const struct cache_plan *plan, const struct words *words) {
@@ -202,7 +203,7 @@ static kvmill_status plan_op(const kvmill_cache_attention *given, enum kvmill_ca
     kvmill_cache_attention op;
     struct plan_call call = {
         .part = &kvmill_cache_attention_attributes, .given = given, .op = &op, .plan = plan};
-    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
+    kvmill_status status = kvmill_plan_read_arguments(&call, "op", options, error);
     if (status == KVMILL_OK)
         status = kvmill_make_cache_plan(&op, which, &call.options, &made, error);
     return status == KVMILL_OK ? kvmill_plan_finish(&made->base, plan, error) : status;

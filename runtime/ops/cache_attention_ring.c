@@ -23,7 +23,7 @@ int64_t kvmill_kept_before(const struct cache_call *call, int64_t b) {
     return sum;
 }
 
-int64_t kvmill_seen_at_most(const struct cache_call *call) {
+int64_t kvmill_most_visible(const struct cache_call *call) {
     int64_t window = cache_plan_of(call)->geometry.window, ring = call->ring;
     return ring > 0 && (window == 0 || window > ring) ? ring : window;
 }
@@ -33,7 +33,7 @@ int64_t kvmill_seen_at_most(const struct cache_call *call) {
 /* How many tokens leave the keys that the first of them sees intact, wherever they are in the
  * sequence. */
 static int64_t tokens_of_turn(const struct cache_call *call) {
-    return call->ring - kvmill_seen_at_most(call) + 1;
+    return call->ring - kvmill_most_visible(call) + 1;
 }
 
 /* Tokens before a turn other than the first.  The first turn takes more if slots are still free. */

@@ -77,7 +77,7 @@ static int64_t longest(const struct cache_call *call) {
 }
 
 struct kvmill_call_size kvmill_size_of_call(const struct cache_call *call) {
-    int64_t window = kvmill_seen_at_most(call);
+    int64_t window = kvmill_most_visible(call);
     int64_t batch = kvmill_max(call->base.view.batch, 1), positions = call->positions / batch;
     return (struct kvmill_call_size){batch, call->tokens / batch,
                                      window > 0 && window < positions ? window : positions};
@@ -94,7 +94,7 @@ void kvmill_set_view(struct cache_call *call) {
     view->look = look;
     view->heads_alike = !has_pages(call) || call->page_head == 0;
     view->turn = call->turns > 1 ? turn : NULL;
-    view->window = kvmill_seen_at_most(call);
+    view->window = kvmill_most_visible(call);
     view->longest = longest(call);
     view->size = kvmill_size_of_call(call);
 }

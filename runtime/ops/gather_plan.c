@@ -124,7 +124,7 @@ kvmill_status kvmill_plan_gather(const kvmill_gather *given, const kvmill_plan_o
     kvmill_gather op;
     struct plan_call call = {
         .part = kvmill_gather_op.parts[0], .given = given, .op = &op, .plan = plan};
-    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
+    kvmill_status status = kvmill_plan_read_arguments(&call, "op", options, error);
     if (status == KVMILL_OK)
         status = kvmill_gather_check(&op, &windows, error);
     if (status == KVMILL_OK)

@@ -35,35 +35,35 @@ const struct phase *const kvmill_onnx_phases[] = {
 
 static void say_problem(struct words *words, const struct onnx_plan *onnx) {
     const struct kvmill_attention_geometry *geometry = &onnx->geometry;
-    kvmill_say(words, "%s-%" PRId64 "%s, %" PRId64 " heads on %" PRId64,
-               geometry->step ? "TensorScatterAttention" : "Attention", onnx->op.opset,
-               geometry->circular ? " circular" : "", geometry->heads, geometry->kv_heads);
-    kvmill_say(words, ", Q and K %s of %" PRId64 ", V %s of %" PRId64,
-               kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_Q]), geometry->key_dim,
-               kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_V]), geometry->value_dim);
+    kvmill_words_add(words, "%s-%" PRId64 "%s, %" PRId64 " heads on %" PRId64,
+                     geometry->step ? "TensorScatterAttention" : "Attention", onnx->op.opset,
+                     geometry->circular ? " circular" : "", geometry->heads, geometry->kv_heads);
+    kvmill_words_add(words, ", Q and K %s of %" PRId64 ", V %s of %" PRId64,
+                     kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_Q]), geometry->key_dim,
+                     kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_V]), geometry->value_dim);
     if (onnx->has[KVMILL_ATTENTION_ATTN_MASK])
-        kvmill_say(words, ", attn_mask %s",
-                   kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_ATTN_MASK]));
+        kvmill_words_add(words, ", attn_mask %s",
+                         kvmill_dtype_name(onnx->types[KVMILL_ATTENTION_ATTN_MASK]));
 }
 
 static void say_kernels(struct onnx_plan *plan) {
     static const char portable[] = " a portable function in float64 (no family of kernels has it)";
     struct words words = {plan->base.description, sizeof plan->base.description};
     say_problem(&words, plan);
-    kvmill_say(&words, "; attend with");
+    kvmill_words_add(&words, "; attend with");
     if (plan->geometry.is_wide)
-        kvmill_say(&words, "%s", portable);
+        kvmill_words_add(&words, "%s", portable);
     else
-        kvmill_say_tiles(&words, &plan->attend.tiles[plan->has[KVMILL_ATTENTION_ATTN_MASK]]);
+        kvmill_describe_tiles(&words, &plan->attend.tiles[plan->has[KVMILL_ATTENTION_ATTN_MASK]]);
     for (int v = 0; v < 2 && plan->scatter[v] != NULL; v++) {
-        kvmill_say(&words, "; then ");
+        kvmill_words_add(&words, "; then ");
         kvmill_said(&words, kvmill_plan_describe(plan->scatter[v], words.at, words.left));
     }
     if (plan->geometry.step && plan->scatter[0] == NULL)
-        kvmill_say(&words, "; then store K and V with a portable copy (without padding)");
+        kvmill_words_add(&words, "; then store K and V with a portable copy (without padding)");
     if (plan->has[KVMILL_ATTENTION_QK_MATMUL_OUTPUT])
-        kvmill_say(&words, "; qk_matmul_output of mode %" PRId64 " with%s",
-                   plan->op.qk_matmul_output_mode, portable);
+        kvmill_words_add(&words, "; qk_matmul_output of mode %" PRId64 " with%s",
+                         plan->op.qk_matmul_output_mode, portable);
 }
 
 /* ---- Plans ---- */
@@ -181,7 +181,7 @@ kvmill_status kvmill_plan_attention(const kvmill_attention *given,
     struct source source = {.op = &op};
     struct plan_call call = {
         .part = kvmill_attention_ops[0].parts[0], .given = given, .op = &op, .plan = plan};
-    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
+    kvmill_status status = kvmill_plan_read_arguments(&call, "op", options, error);
     if (status == KVMILL_OK)
         status = kvmill_attention_check(&op, &source.geometry, error);
     return status == KVMILL_OK ? make_plan(&source, &call.options, plan, error) : status;
@@ -194,7 +194,7 @@ kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_a
     kvmill_tensor_scatter_attention op;
     struct source source = {.op = &attention, .step = &op};
     struct plan_call call = {.part = &kvmill_step_struct, .given = given, .op = &op, .plan = plan};
-    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
+    kvmill_status status = kvmill_plan_read_arguments(&call, "op", options, error);
     if (status == KVMILL_OK)
         status = kvmill_take_struct(kvmill_attention_ops[0].parts[0], "op.attention", op.attention,
                                     &attention, error);

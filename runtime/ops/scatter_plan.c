@@ -374,7 +374,7 @@ kvmill_status kvmill_plan_scatter(const kvmill_scatter *given, const kvmill_plan
     kvmill_scatter op;
     struct plan_call call = {
         .part = kvmill_scatter_op.parts[0], .given = given, .op = &op, .plan = plan};
-    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
+    kvmill_status status = kvmill_plan_read_arguments(&call, "op", options, error);
     if (status != KVMILL_OK)
         return status;
     struct scatter_plan *made = calloc(1, sizeof *made);

@@ -179,7 +179,7 @@ kvmill_status kvmill_plan_tensor_scatter(const kvmill_tensor_scatter *given,
                              .given = given,
                              .op = &op,
                              .plan = plan};
-    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
+    kvmill_status status = kvmill_plan_read_arguments(&call, "op", options, error);
     if (status == KVMILL_OK)
         status = kvmill_tensor_scatter_check(&op, &geometry, error);
     if (status != KVMILL_OK)

@@ -33,10 +33,11 @@ static void select_kernel(struct rows_plan *plan, const kvmill_write_rows *op,
     struct words words = {plan->base.description, sizeof plan->base.description};
     plan->kernel = selection.by_size;
     kvmill_need(&plan->base.needs, search, EVERY_RUN, "write rows", plan->kernel.kernel);
-    kvmill_say(&words, "WriteRows, rows %s of %d, cache %s; write with %s (%s%s)",
-               kvmill_dtype_name(op->T1), plan->shape.format.dim,
-               kvmill_format_parts(plan->shape.format.element)->word, plan->kernel.kernel->symbol,
-               plan->kernel.kernel == &kvmill_portable_write_rows ? "" : "pack ", selection.origin);
+    kvmill_words_add(
+        &words, "WriteRows, rows %s of %d, cache %s; write with %s (%s%s)",
+        kvmill_dtype_name(op->T1), plan->shape.format.dim,
+        kvmill_format_parts(plan->shape.format.element)->word, plan->kernel.kernel->symbol,
+        plan->kernel.kernel == &kvmill_portable_write_rows ? "" : "pack ", selection.origin);
 }
 
 static kvmill_status make_plan(const kvmill_write_rows *op, const kvmill_plan_options *options,
@@ -65,6 +66,6 @@ kvmill_status kvmill_plan_write_rows(const kvmill_write_rows *given,
     kvmill_write_rows op;
     struct plan_call call = {
         .part = kvmill_write_rows_op.parts[0], .given = given, .op = &op, .plan = plan};
-    kvmill_status status = kvmill_plan_take(&call, "op", options, error);
+    kvmill_status status = kvmill_plan_read_arguments(&call, "op", options, error);
     return status == KVMILL_OK ? make_plan(&op, &call.options, plan, error) : status;
 }

@@ -1,4 +1,5 @@
-"""MLIR bytecode and StableHLO's portable artifacts: the command reads in them what it reads in the text.
+"""MLIR bytecode and StableHLO's portable artifacts: the command reads the same from them as from
+the text.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -23,7 +24,7 @@ def plan(command: str, option: str, path: Path) -> subprocess.CompletedProcess[s
 
 
 def write_all(folder: Path) -> None:
-    """A program with a gather and a scatter, as text and as both kinds of bytecode."""
+    """Write a program with a gather and a scatter, as text and as both kinds of bytecode."""
     function = jax.jit(lambda x, i: x.at[i[:, 0]].add(x[i[:, 1]]))
     shapes = jax.ShapeDtypeStruct((6, 4), jnp.float32), jax.ShapeDtypeStruct((3, 2), jnp.int32)
     lowered = function.lower(*shapes)

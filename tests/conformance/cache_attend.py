@@ -1,6 +1,7 @@
-"""The CacheAttend of the binding: random caches, masks and ways to name rows, held to NumPy in float64.
+"""CacheAttend in Python: random caches, masks and ways to select rows, compared with NumPy in
+float64.
 
-Rows that no list names are NaN, or have scales that are.
+Rows that no list selects are NaN, or have scales that are NaN.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -31,7 +32,8 @@ ROUNDING = {"float32": UNIT, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 def spread(rng: np.random.Generator, array: np.ndarray, unnamed: np.ndarray) -> np.ndarray:
-    """A copy with room between rows, or heads before rows; rows that nobody names are NaN."""
+    """Return a copy with gaps between rows, or with heads before rows.  Rows that no list selects
+    are NaN."""
     copy = np.ascontiguousarray(array)
     copy.view(np.uint8)[unnamed] = 0xFF
     if rng.random() < 0.5:
@@ -46,15 +48,15 @@ def spread(rng: np.random.Generator, array: np.ndarray, unnamed: np.ndarray) -> 
 
 @dataclass
 class Case:
-    """A call, and what the oracle has to know of it."""
+    """A call, and what the oracle needs to know about it."""
 
     attributes: dict
     tensors: dict
-    starts: np.ndarray  # queries of each sequence
-    cells: list  # rows of each sequence and kv head, in their order
-    positions: np.ndarray  # of queries
+    starts: np.ndarray  # the number of queries of each sequence
+    cells: list  # the rows of each sequence and kv head, in order
+    positions: np.ndarray  # positions of queries
     sides: tuple[Side, Side] | None = None
-    key_positions: np.ndarray | None = None  # of rows
+    key_positions: np.ndarray | None = None  # positions of rows
     ranges: np.ndarray | None = None
     facts: Counter = field(default_factory=Counter)
 
@@ -68,7 +70,7 @@ class Case:
 
     @cached_property
     def wanted(self) -> list:
-        """Of each query and head, as `attend` has it."""
+        """Return the results of `attend` for each query and head."""
         spans = enumerate(zip(self.starts[:-1], self.starts[1:], strict=True))
         queries = [(b, n) for b, (first, end) in spans for n in range(first, end)]
         return [[attend(self, b, n, h) for h in range(self.heads)] for b, n in queries]
@@ -81,7 +83,7 @@ def integers(rng: np.random.Generator, numbers: object) -> np.ndarray:
 def name_pages(
     rng: np.random.Generator, tensors: dict, lengths: np.ndarray, size: int, heads: int, pages: int
 ) -> list[np.ndarray]:
-    """Lists of pages that no other list has, of sequences or of their kv heads."""
+    """Draw lists of pages, for sequences or for their kv heads, without common pages."""
     counts = np.repeat(-(-lengths // size), heads)
     ids = rng.permutation(pages)[: counts.sum()]
     starts = sums(counts)
@@ -99,8 +101,8 @@ def name_pages(
 def random_rows(
     rng: np.random.Generator, way: str, lengths: np.ndarray, kv_heads: int, size: int
 ) -> tuple[dict, list, int, int | None]:
-    """Tensors that name rows, cells of each list, rows of the cache, and rows of each sequence's
-    own cache or None."""
+    """Draw tensors that select rows.  Returns them with the cells of each list, the number of rows
+    of the cache, and the number of rows of each sequence's own cache or None."""
     tensors: dict = {}
     batch, most = len(lengths), int(lengths.max()) + int(rng.integers(0, 4))
     if way.startswith("pages"):
@@ -137,7 +139,8 @@ def random_ranges(
 
 
 def random_mask(rng: np.random.Generator, case: Case, most: int, counts: np.ndarray) -> None:
-    """Of any rank and type; dims may be 1, the last may be short or long."""
+    """Draw a mask of any rank and type.  Dims may be 1; the last one may be too short or too
+    long."""
     together = "query_starts" in case.tensors
     rows = int(counts.sum()) if together else int(counts[0])
     lead = (1 if together else len(counts), case.heads, rows)
@@ -183,7 +186,7 @@ def random_terms(rng: np.random.Generator, case: Case) -> None:
 def set_sides(
     rng: np.random.Generator, case: Case, rows: int, own: int | None, D: int, E: int
 ) -> None:
-    """K and V, in the shapes that the op takes for that way to name rows."""
+    """Draw K and V, in the shapes that go with the way in which rows are selected."""
     key, value = (random_side(rng, (rows, case.kv_heads, dim)) for dim in (D, E))
     named = np.unique(np.concatenate([np.empty(0, np.int64), *case.cells])).astype(np.int64)
     unnamed = np.setdiff1d(np.arange(rows), named)
@@ -238,7 +241,7 @@ def random_case(rng: np.random.Generator, way: str) -> Case:
 
 
 def hides(case: Case, n: int, j: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Which of a list's rows query n does not see: places j, positions `at`."""
+    """Return which rows of a list query n does not see.  j: places in the list; at: positions."""
     attributes, p = case.attributes, case.positions[n]
     hidden = np.zeros(len(j), bool)
     if case.ranges is not None:
@@ -279,7 +282,7 @@ def slopes_of(case: Case) -> np.ndarray | None:
 
 
 def scores_of(case: Case, b: int, n: int, h: int, cells: np.ndarray) -> tuple[np.ndarray, float]:
-    """Scores, -infinity where nothing is seen, and what float32 may err of them."""
+    """Return scores, -infinity for hidden rows, and the error that float32 may have."""
     attributes, j = case.attributes, np.arange(len(cells))
     at = j if case.key_positions is None else case.key_positions[cells]
     query = reference.decode(attributes["T1"], case.tensors["query"]).reshape(
@@ -304,7 +307,7 @@ def scores_of(case: Case, b: int, n: int, h: int, cells: np.ndarray) -> tuple[np
 
 
 def attend(case: Case, b: int, n: int, h: int) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Output and lse of query n and head h, and what they may err."""
+    """Return output and lse of query n and head h, and the error that they may have."""
     g = h * case.kv_heads // case.heads
     cells = case.cells[b * case.kv_heads + g]
     scores, off = scores_of(case, b, n, h, cells)
@@ -355,7 +358,8 @@ def check_row(dtype: str, row: np.ndarray, lse: float, want: tuple, what: str) -
 
 
 def check_facts(cases: Sequence[Case]) -> None:
-    """Every way to name rows, every format of K and of V and every type of mask was there."""
+    """Check that every way to select rows, every format of K and V, and every type of mask
+    occurred."""
     facts = sum((case.facts for case in cases), Counter())
     words = " ".join(facts)
     for way in ROWS:

@@ -1,4 +1,4 @@
-"""Calls of CacheAttend by the binding: what becomes of arrays and of tensors of others, and what is refused.
+"""Calls of CacheAttend in Python: arrays and tensors of other libraries, and refusals.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -33,7 +33,7 @@ def few_tensors() -> dict:
 
 
 def check_results() -> None:
-    """New arrays, a caller's own, and a call that is prepared: the same bits."""
+    """A new array, an array of the caller's, and a prepared call give the same bits."""
     plan, tensors = kvmill.CacheAttend(**FEW), few_tensors()
     want, want_lse = plan.run(lse=True, **tensors)
     alone = plan.run(**tensors)
@@ -48,7 +48,7 @@ def check_results() -> None:
 
 
 class Wrapped:
-    """An array of another library's, which NumPy may see, or gets a copy of."""
+    """An array of another library, of which NumPy gets a view or a copy."""
 
     def __init__(self, array: np.ndarray, copied: bool) -> None:
         self.array, self.copied = array, copied
@@ -58,7 +58,7 @@ class Wrapped:
 
 
 class Tensor:
-    """A tensor as PyTorch's of bfloat16 are: not for NumPy, but by DLPack."""
+    """A tensor like PyTorch's in bfloat16: NumPy cannot read it, but it supports DLPack."""
 
     def __init__(self, array: object, device: int = 1) -> None:
         self.array, self.device = array, device
@@ -74,7 +74,7 @@ class Tensor:
 
 
 class OnGpu:
-    """An array as CuPy's are, which NumPy gets nothing of: its class has the name of CuPy's."""
+    """An array like CuPy's, which NumPy cannot read; its class has the name of CuPy's."""
 
     __module__, __qualname__ = "cupy", "ndarray"
 
@@ -86,7 +86,7 @@ class OnGpu:
 
 
 def check_dlpack() -> None:
-    """Tensors of a type that NumPy lacks are read, and written, where they are."""
+    """Tensors of a type that NumPy lacks are read and written without a copy."""
     plan = kvmill.CacheAttend(**FEW | {"T1": "bfloat16"})
     tensors = {
         name: given.astype(ml_dtypes.bfloat16) if isinstance(given, np.ndarray) else given
@@ -117,7 +117,8 @@ def check_dlpack() -> None:
 
 
 def check_runs() -> None:
-    """Runs of one plan, on arrays laid out otherwise each time: no new workspaces, nothing kept."""
+    """Runs of one plan on arrays of different layouts allocate no new workspaces, and keep no
+    references."""
     plan, tensors = kvmill.CacheAttend(**FEW), few_tensors()
     want = plan.run(**tensors).tobytes()
     wide = np.zeros((1, 9, 4, 8), np.float32)
@@ -148,7 +149,7 @@ def check_runs() -> None:
 
 
 def check_written() -> None:
-    """What is written is the caller's memory, or is refused."""
+    """An output is written to the caller's memory, or is refused."""
     plan, tensors = kvmill.CacheAttend(**FEW), few_tensors()
     want, output = plan.run(**tensors), np.zeros((1, 2, 4, 8), np.float32)
     got = plan.run(attn_output=Wrapped(output, copied=False), **tensors)
@@ -164,7 +165,7 @@ def check_written() -> None:
 
 
 def check_raw_bits() -> None:
-    """Types that NumPy lacks by ml_dtypes, and the same bits as integers."""
+    """Arrays of ml_dtypes give the same results as integer arrays with the same bits."""
     tensors = few_tensors()
     plan = kvmill.CacheAttend(**FEW | {"T1": "bfloat16", "key_T2": "float8e4m3fn"})
     own = {
@@ -181,7 +182,7 @@ def check_raw_bits() -> None:
 
 
 def check_ranges() -> None:
-    """The library's text, for every attribute that the description limits."""
+    """The text of the library's refusal, for every attribute with a limited range."""
     for name, least, most in RANGES["CacheAttend"]:
         accepted = f"{least} or more" if most == 2**63 - 1 else f"{least} to {most}"
         for value in (least - 1, most + 1):

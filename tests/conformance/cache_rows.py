@@ -1,4 +1,4 @@
-"""Random rows of a cache of CacheAttend, of every format: as they lie in memory, and what they say.
+"""Random rows for a cache of CacheAttend, in every format: their bytes, and their values.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -44,7 +44,7 @@ def code_side(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> S
 
 
 def block_side(rng: np.random.Generator, word: str, shape: tuple[int, ...]) -> Side:
-    """Any bytes are codes; a block begins with its scale, of q5_1 with its least value, too."""
+    """Draw blocks with random codes.  A block begins with its scale; q5_1 also has a minimum."""
     count = shape[-1] // reference.BLOCK
     blocks = rng.integers(0, 256, (*shape[:-1], count, BLOCKS[word])).astype(np.uint8)
     numbers = (rng.random((*blocks.shape[:-1], 2)) * 2 - 1).astype(np.float16)

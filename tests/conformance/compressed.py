@@ -1,6 +1,6 @@
-"""Layers of DeepSeek V4 against NumPy: compressed entries of all that came before beside a window of
-tokens and a sink for each head, in one softmax (doc/guide/sparse.md names the source).  kvmill attends
-to the parts, and merges them.
+"""Layers of DeepSeek V4, compared with NumPy: compressed entries of all earlier tokens, a window of
+tokens and a sink for each head, in one softmax (doc/guide/sparse.md names the source).  kvmill
+attends to the parts separately, and merges them.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -18,14 +18,14 @@ HEADS, HEAD_DIM, WINDOW, TOPK, POOL, PAGE = 6, 32, 8, 5, 128, 4
 
 
 def softmax(scores: np.ndarray, sink: np.ndarray) -> np.ndarray:
-    """Of scores [heads, keys]; the sink takes its share, and gives nothing."""
+    """Softmax of scores [heads, keys].  The sink has a weight, but no value."""
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / (weights.sum(-1) + np.exp(sink - scores.max(-1)))[:, None]
 
 
 class Layer:
-    """One sequence: rows that are keys and values alike, an entry for each `ratio` tokens.  What makes
-    entries of tokens is the model's: here they are random."""
+    """One sequence: rows that are both keys and values, and an entry for each `ratio` tokens.
+    Entries are random here; in the model they are computed from tokens."""
 
     def __init__(self, rng: np.random.Generator, name: str, ratio: int) -> None:
         sizes = {"num_heads": HEADS, "num_kv_heads": 1, "head_dim": HEAD_DIM, "value_view": True}
@@ -49,7 +49,7 @@ class Layer:
         return self.rng.integers(-4, 5, shape).astype(np.float32)
 
     def compress(self) -> None:
-        """The entry of the last `ratio` tokens, and its index key."""
+        """Add the entry of the last `ratio` tokens, and its index key."""
         number = len(self.entries)
         self.entries.append(self.numbers(HEAD_DIM))
         self.index_keys.append(self.numbers(DIM))
@@ -61,7 +61,8 @@ class Layer:
         step.run(cache=self.cache, slot_mapping=[slot], **rows, **self.fields)
 
     def step(self) -> None:
-        """A token: its row into the window, perhaps an entry, and attention to all of it."""
+        """Process a token: store its row in the window, perhaps add an entry, and attend to
+        everything."""
         position, row = len(self.rows), self.numbers(HEAD_DIM)
         self.rows.append(row)
         if (position + 1) % self.ratio == 0:

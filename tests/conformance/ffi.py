@@ -26,7 +26,7 @@ from jax import lax
 from jax_windows import INDEX_TYPES, REAL, TYPES, indices, numbers
 from tap import Tap
 
-BARE = lax.GatherScatterMode.PROMISE_IN_BOUNDS  # lowered to the op alone: gathers clamp, scatters discard
+BARE = lax.GatherScatterMode.PROMISE_IN_BOUNDS  # lowered to the plain op: gathers clamp, scatters discard
 ROWS = lax.GatherDimensionNumbers(
     offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,)
 )
@@ -41,7 +41,7 @@ class Case:
     name: str
     function: Callable[..., Any]
     arguments: list[np.ndarray]
-    constants: list[np.ndarray]  # arguments of the op that the function makes itself
+    constants: list[np.ndarray]  # arguments of the op that are constants in the function
 
 
 def rows(x: Any, i: Any) -> Any:
@@ -86,7 +86,7 @@ def scatters(rng: np.random.Generator) -> list[Case]:
     anywhere = lax.ScatterDimensionNumbers(
         update_window_dims=(0, 2), inserted_window_dims=(), scatter_dims_to_operand_dims=(1, 0)
     )
-    i = np.array([[0, 0], [2, 1], [4, 5]], np.int32)  # two of them partly or wholly outside
+    i = np.array([[0, 0], [2, 1], [4, 5]], np.int32)  # two of them are partly or wholly outside
     windows = lambda x, i, u: lax.scatter_add(x, i, u, anywhere, mode=BARE)  # noqa: E731
     cases.append(Case("scatter_add of windows, some partly outside", windows, [x, i, u], []))
     put = np.array([[3], [0]], np.int32)
@@ -104,7 +104,7 @@ def scatters(rng: np.random.Generator) -> list[Case]:
 
 
 class Handlers:
-    """The ops of some cases as FFI targets "kvmill_0", "kvmill_1", ..., by their numbers."""
+    """The ops of some cases, registered as FFI targets "kvmill_0", "kvmill_1", ..."""
 
     def __init__(self, command: str, directory: str, cases: list[Case]) -> None:
         path = os.path.join(directory, "cases.mlir")
@@ -150,7 +150,7 @@ def check(handlers: Handlers, number: int, case: Case) -> None:
 
 
 def in_a_program(handlers: Handlers, number: int, case: Case) -> None:
-    """Between ops of XLA's, and mapped."""
+    """Call a handler between ops of XLA, and under jax.vmap."""
     expected = jax.jit(case.function)(*case.arguments)
     call = handlers.call(number, expected, vmap_method="sequential")
     x, i = case.arguments
@@ -209,7 +209,7 @@ def refusals(handlers: Handlers, number: int, case: Case) -> None:
 
 
 def write_layout(table: str, header: str) -> None:
-    """The rows of the table as calls of macros."""
+    """Write the rows of the table as macro calls."""
     with open(table, encoding="utf-8") as rows, open(header, "w", encoding="utf-8") as macros:
         for row in rows:
             if not row.startswith("#"):
@@ -218,7 +218,7 @@ def write_layout(table: str, header: str) -> None:
 
 
 def check_header(tap: Tap) -> None:
-    """kvmill_ffi.h against the header of the jaxlib that is installed."""
+    """Compare kvmill_ffi.h with the header of the installed jaxlib."""
     here = os.path.dirname(os.path.abspath(__file__))
     compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
     with tempfile.TemporaryDirectory() as directory:

@@ -1,5 +1,5 @@
-/* kvmill_ffi.h against the header that jaxlib brings: the same layout, the same numbers, as
-   ffi_layout.tsv pairs them.
+/* Compares kvmill_ffi.h with jaxlib's header: structs have the same layout, and constants the same
+   values, in pairs that ffi_layout.tsv lists.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <kvmill_ffi.h>
@@ -26,7 +26,8 @@ static const struct {
 #include "ffi_layout.h"
 };
 
-/* Exit 0: every number means the same type, and no other number up to 255 means any. */
+/* Exits with 0 if every number means the same type in both, and no other number up to 255 means a
+   type. */
 int main(void) {
     size_t known = 0, count = sizeof types / sizeof *types;
     DLDataType dtype;

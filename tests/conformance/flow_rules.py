@@ -1,5 +1,5 @@
-"""Rules of sparse flows, in NumPy: results of ops that are rounded, folds over query heads, how
-many blocks are selected, and the scores of flows that ship.
+"""Rules of sparse flows in NumPy: rounding of results of ops, folds over query heads, how many
+blocks are selected, and the scores of shipped flows.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -32,13 +32,14 @@ from tap import Tap
 
 
 def brain(numbers: np.ndarray) -> np.ndarray:
-    """The nearest numbers of bfloat16, half to even."""
+    """Round numbers to bfloat16, half to even."""
     bits = np.asarray(numbers, np.float32).view(np.uint32)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
 
 
 def rounded(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
-    """Scores of mean keys, each op's result rounded to bfloat16; they are exact before."""
+    """Scores of mean keys with each op's result rounded to bfloat16.  Without rounding they are
+    exact."""
     more = {"temporaries": "bfloat16"}
     flow, _ = flow_of("block_sparse", more, T1="float32")
     pages, first, changed = Pages(rng, "float32"), 0, 0
@@ -59,8 +60,8 @@ def rounded(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
 
 
 def folds(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
-    """Query heads that want the opposite of each other: their best score lists pages, their mean
-    and their mean query know no difference, so the first pages are listed."""
+    """Query heads with opposite preferences: their maximum selects pages, but their mean and their
+    mean query see no difference, so the first pages are listed."""
     pages, lists = Pages(rng, "float32"), {}
     signs = np.where(np.arange(HEADS) % 2, -1, 1)[None, :, None]
     query = (signs * rng.integers(-2, 3, (len(LENGTHS), 1, DIM))).astype(np.float32)
@@ -85,7 +86,7 @@ def folds(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
 
 
 def budgets() -> None:
-    """Counts of lists, of every length up to that of four pages."""
+    """The numbers of listed pages, for every length up to four pages."""
     lengths, page_size, counted = range(17), 4, 0
     numbers = product(range(3), range(3), range(1, 3), ("0", "1/3", "1"), (0, 1, 3))
     for k, bos, eos, ratio, cap in numbers:
@@ -115,13 +116,13 @@ def mean_dots(key: np.ndarray, query: np.ndarray) -> np.ndarray:
 
 
 def bounds_of(key: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """Quest's, [pages, query heads]."""
+    """Return Quest's bounds, [pages, query heads]."""
     above, below = query * key.max(1)[:, None], query * key.min(1)[:, None]
     return np.maximum(above, below).sum(-1)
 
 
 def parts_of(key: np.ndarray, tokens: int) -> np.ndarray:
-    """[pages, parts of so many tokens, tokens, DIM]."""
+    """Split keys into parts of `tokens` tokens: [pages, parts, tokens, DIM]."""
     return key.reshape(len(key), -1, tokens, DIM)
 
 
@@ -130,8 +131,8 @@ def best_bound_of_parts(key: np.ndarray, query: np.ndarray) -> np.ndarray:
     return np.max([bounds_of(part, query) for part in parts], (0, -1))
 
 
-# The tokens of a page, and the score of each candidate from its keys and values [pages, tokens, DIM],
-# the query heads of a group, and its score of the step before.
+# Tokens of a page, and a function that returns the score of each candidate from its keys and values
+# [pages, tokens, DIM], the query heads of a group, and its score in the previous step.
 SCORES: dict[str, tuple[int, Callable[..., np.ndarray]]] = {
     "block_sparse": (16, lambda k, v, q, before: mean_dots(k, q)),
     "gqa_block_sparse": (
@@ -181,7 +182,7 @@ SCORES: dict[str, tuple[int, Callable[..., np.ndarray]]] = {
 
 
 def shipped(rng: np.random.Generator, packs: Sequence[kvmill.Pack], name: str) -> None:
-    """Two steps, of one request of whole pages."""
+    """Run two steps of one request whose pages are all full."""
     size, score = SCORES[name]
     select = {"topk_val": 2, "reserved_bos": 1, "reserved_eos": 1}
     spec = json.loads((FLOWS / f"{name}.json").read_text()) | {"select": select}
@@ -215,7 +216,7 @@ def shipped(rng: np.random.Generator, packs: Sequence[kvmill.Pack], name: str) -
             before[head] = scores[head, inner]
 
 
-# First blocks, the best, the last, a share of all, and tokens of a block.
+# First blocks, best blocks, last blocks, a share of all blocks, tokens of a block.
 READ: dict[tuple[int, int, int, str, int], str] = {
     (1, 29, 2, "1/16", 16): "block_sparse gqa_block_sparse gqa_quest masked_quest h2o_sparse gqa_h2o "
     "centered_block_sparse running_avg_block_sparse venergy_gated_centroid quest_growing "
@@ -241,7 +242,7 @@ def read_of(path: Path) -> tuple[int, int, int, str, int]:
 
 
 def shares() -> None:
-    """How much flows that ship read; those that read all are left."""
+    """Check how much shipped flows read, except those that read everything."""
     known = {name: read for read, names in READ.items() for name in names.split()}
     found = {path.stem: read_of(path) for path in FLOWS.glob("*.json")}
     assert found.items() >= known.items(), dict(known.items() - found.items())

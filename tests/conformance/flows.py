@@ -1,5 +1,5 @@
-"""Sparse flows of the binding against NumPy: Quest, and pages by their mean keys, as their papers and
-vFlow define them; flow files as the command runs them; and what is refused.
+"""Sparse flows in Python, compared with NumPy: Quest and mean keys as their papers and vFlow define
+them; flow files as the command runs them; and refusals.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -35,8 +35,8 @@ POOL = 96
 
 
 class Pages:
-    """A paged cache of one layer: requests in shuffled pages, rows that are small integers, so
-    that every sum is exact."""
+    """A paged cache of one layer.  Requests have shuffled pages; rows are small integers, so that
+    every sum is exact."""
 
     def __init__(self, rng: np.random.Generator, dtype: str) -> None:
         self.counts = [-(-length // PAGE) for length in LENGTHS]
@@ -56,7 +56,7 @@ class Pages:
         return self.ids[self.indptr[b] + tokens // PAGE].astype(np.int64) * PAGE + tokens % PAGE
 
     def append(self, flow: kvmill.Flow, packs: Sequence[kvmill.Pack]) -> dict[str, np.ndarray]:
-        """All tokens, request by request; the fields."""
+        """Append all tokens, one request after the other.  Returns the fields."""
         fields = flow.fields(POOL)
         step = flow.plan("append", cache_pages=POOL, packs=packs)
         for b in range(len(LENGTHS)):
@@ -70,8 +70,8 @@ class Pages:
 
 
 def quest_scores(key: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """Of whole pages, [pages, PAGE, DIM], for the query heads of a group: the largest bound on a
-    dot."""
+    """Return Quest's scores of full pages, [pages, PAGE, DIM], for the query heads of a group: the
+    largest upper bound on a dot product."""
     above, below = query[:, None] * key.max(1), query[:, None] * key.min(1)
     return np.maximum(above, below).sum(-1).max(0)
 
@@ -81,7 +81,7 @@ def centroid_scores(key: np.ndarray, query: np.ndarray) -> np.ndarray:
 
 
 def selected(scores: Callable, key: np.ndarray, query: np.ndarray, select: dict) -> list[int]:
-    """The pages of a row: the first, the best, the last."""
+    """Return the pages of a row: the first ones, the best ones, the last ones."""
     pages = -(-len(key) // PAGE)
     bos, k, eos = select["reserved_bos"], select["topk_val"], select["reserved_eos"]
     budget = max(bos + k + eos, int(Fraction(select["topk_ratio"]) * pages))
@@ -94,7 +94,7 @@ def selected(scores: Callable, key: np.ndarray, query: np.ndarray, select: dict)
 
 
 def attended(key: np.ndarray, value: np.ndarray, query: np.ndarray, pages: list[int]) -> np.ndarray:
-    """Of the group's query heads, over the tokens of the pages alone."""
+    """Attention of the group's query heads to the tokens of these pages only."""
     tokens = [t for p in pages for t in range(p * PAGE, min((p + 1) * PAGE, len(key)))]
     if not tokens:
         return np.zeros((GROUP, DIM))
@@ -110,8 +110,8 @@ def softmax(query: np.ndarray, key: np.ndarray) -> np.ndarray:
 def is_lost_mass_a_bound(
     key: np.ndarray, value: np.ndarray, query: np.ndarray, pages: list[int], output: np.ndarray
 ) -> bool:
-    """No output is further from that of dense attention than twice the mass left out, times the
-    longest value."""
+    """Whether the output differs from dense attention by at most twice the mass that is left out,
+    times the longest value."""
     if not len(key):
         return True
     mass = softmax(query, key)
@@ -133,7 +133,7 @@ def flow_of(name: str, more: dict | None = None, **attention: object) -> tuple[k
 def check_rows(
     pages: Pages, scores: Callable, select: dict, query: np.ndarray, got: tuple
 ) -> int:
-    """Lists are equal, outputs near; returns how many rows left pages out."""
+    """Check that lists are equal and outputs close.  Returns how many rows left out pages."""
     indptr, lists, output = got
     sparse = 0
     for row in range(len(LENGTHS) * KV_HEADS):
@@ -178,7 +178,7 @@ def against_numpy(
 def quantised(
     rng: np.random.Generator, packs: Sequence[kvmill.Pack], bits: int, stored: int
 ) -> None:
-    """A cache of codes: the tokens of its lists, as near as the codes are."""
+    """Attend to a quantised cache along its lists; results are as close as the codes are."""
     flow, _ = flow_of("gqa_quest", T1="float16", quant_bit=bits, quant_group=8)
     pages = Pages(rng, "float16")
     codes = np.int8 if bits == 8 else np.uint8
@@ -229,8 +229,8 @@ def absolute_ids(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None
 
 
 def bounds(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
-    """Quest's score of a page is no less than the dot of any of its keys, although its fields are
-    narrower: of keys that are all the same it is that dot, rounded outwards."""
+    """Check that Quest's score of a page is at least the dot product with any of its keys, although
+    its fields are narrower.  If all keys are the same, it is that dot product, rounded up."""
     spec = json.loads((FLOWS / "gqa_quest.json").read_text())
     spec["fields"] = [{**field, "dtype": "bfloat16"} for field in spec["fields"]]
     flow, pages = kvmill.Flow(spec, **SIZES, T1="float32"), Pages(rng, "float32")
@@ -277,14 +277,14 @@ def run_command(
 
 
 def random_field(rng: np.random.Generator, field: np.ndarray) -> np.ndarray:
-    """Of float8 the bits of numbers, not of NaN."""
+    """Draw a field; for float8, bits of numbers that are not NaN."""
     if field.dtype == np.uint8:
         return rng.integers(0, 127, field.shape, np.uint8)
     return rng.standard_normal(field.shape).astype(field.dtype)
 
 
 def against_command(rng: np.random.Generator, command: str, path: Path) -> None:
-    """One file, run by the binding and by the command: the same lists, and state."""
+    """Run one file in Python and by the command: lists and state are the same."""
     spec = json.loads(path.read_text())
     size = spec["attention"]["page_size"]
     spec["attention"] = {**SIZES, "T1": "float32", "page_size": size}
@@ -309,8 +309,8 @@ def against_command(rng: np.random.Generator, command: str, path: Path) -> None:
 
 
 def beside(rng: np.random.Generator, packs: Sequence[kvmill.Pack], command: str) -> None:
-    """Fields that lie beside each other hold what those hold that are apart, and give the same
-    output; the command appends to them, from files that say nothing of it."""
+    """Fields that are adjacent in memory have the same contents as separate fields, and give the
+    same output.  The command appends to them, given files without a layout."""
     spec = json.loads((FLOWS / "gqa_quest.json").read_text())
     spec["attention"] = {**SIZES, "T1": "float16"}
     pages = Pages(rng, "float16")
@@ -364,7 +364,7 @@ def field_of(**given: object) -> dict:
     return {"fields": [{"name": "highest", "shape": [1, "head_dim"], **given}]}
 
 
-# What is no flow, and words of its message, which begins with the place.
+# Sources that are not flows, and parts of the messages, which begin with the place.
 BROKEN = [
     ({"select": {"topk_ratio": "1/0"}}, "/select/topk_ratio: the denominator of topk_ratio is 0"),
     ({"select": {"topk_ratio": None}}, "/select/topk_ratio: is not a fraction"),
@@ -386,7 +386,8 @@ BROKEN = [
 
 
 def files() -> None:
-    """A file's own text is read, so messages have its lines; with other attributes it is the same flow."""
+    """A file's own text is read, so messages have its line numbers; with other attributes the flow
+    is the same."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "broken.json"
         path.write_text('{"op": "flow",\n "attention": {]}')
@@ -403,8 +404,8 @@ def files() -> None:
 
 
 def without_reader() -> None:
-    """A library without libkvmill_specs beside it: the package works, and says what flows need.  Nothing is
-    loaded before it is needed."""
+    """Without libkvmill_specs next to the library, the package works, and the message says what
+    flows need.  Nothing is loaded before it is needed."""
     program = """
 import kvmill
 def loaded():
@@ -460,7 +461,7 @@ def refusals() -> None:
 
 
 def transposed(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
-    """Keys that are transposed in their page are the same in another order, with the same lists."""
+    """Keys that are transposed in their page give the same results, with the same lists."""
     pages, caches, found = Pages(rng, "float32"), [], []
     query = rng.integers(-2, 3, (len(LENGTHS), HEADS, DIM)).astype(np.float32)
     limits = {"batch": len(LENGTHS), "pages": max(pages.counts), "packs": packs}

@@ -1,4 +1,5 @@
-"""The Gather of the binding against JAX: its defaults, its ways to fill, batching dims, types that only NumPy names.
+"""Gather in Python, compared with JAX: defaults, fill values, batching dims, and types that only
+ml_dtypes has.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -45,7 +46,8 @@ def table(rng: np.random.Generator, shape: tuple[int, ...], dtype: object) -> np
 def check(
     expected: object, plan: kvmill.Gather, operand: np.ndarray, indices: np.ndarray
 ) -> None:
-    """A new result, one of the caller's with strides, and one by threads: the same bytes."""
+    """A new result, a result in the caller's array with strides, and a result by threads have the
+    same bytes."""
     want = np.asarray(expected)
     spread = np.zeros((*want.shape, 2), want.dtype)[..., 0]
     shared = np.zeros_like(want)

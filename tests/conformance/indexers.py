@@ -1,5 +1,5 @@
-"""Flows with an indexer of their own against NumPy: DSA, MSA and QSA as the models' papers and
-implementations say what they score (doc/guide/sparse.md names them).
+"""Flows with an indexer of their own, compared with NumPy: DSA, MSA and QSA, as the models' papers
+and implementations define the scores (doc/guide/sparse.md names them).
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -41,7 +41,7 @@ def qsa_scores(keys: np.ndarray, queries: np.ndarray) -> np.ndarray:
 
 
 class Request:
-    """Tokens in shuffled pages; rows of small integers, so that every sum is exact."""
+    """Tokens in shuffled pages.  Rows are small integers, so that every sum is exact."""
 
     def __init__(self, rng: np.random.Generator, flow: kvmill.Flow, spec: dict) -> None:
         sizes = spec["attention"]
@@ -70,14 +70,14 @@ class Request:
         return self.rng.integers(-4, 5, shape).astype(np.float32)
 
     def scale_index_keys(self) -> None:
-        """Keys in float8, which append quantises: what comes of them, and is read back."""
+        """Quantise keys to float8 as append does, and return what is read back."""
         largest = np.abs(self.index_keys).max(-1, keepdims=True)
         scales = np.exp2(np.ceil(np.log2(np.maximum(largest, 1e-4) / 448))).astype(np.float32)
         codes = (self.index_keys / scales).astype(ml_dtypes.float8_e4m3fn)
         self.index_keys = codes.astype(np.float32) * scales
 
     def append(self) -> dict[str, np.ndarray]:
-        """In two calls, of which the first ends within a page; the fields."""
+        """Append in two calls, of which the first ends within a page.  Returns the fields."""
         fields = self.flow.fields(POOL)
         tokens = np.arange(TOKENS)
         slots = self.ids[tokens // self.size].astype(np.int64) * self.size + tokens % self.size
@@ -108,7 +108,7 @@ class Request:
 
 
 def spec_of(name: str, page_size: int, **sizes: object) -> dict:
-    """The flow that ships, in float32 and of few tokens."""
+    """Return a shipped flow, in float32 and with few tokens."""
     spec = json.loads((FLOWS / f"{name}.json").read_text())
     spec["attention"] = {**sizes, "page_size": page_size, "cache_layout": 3, "T1": "float32"}
     if "dims" in spec:
@@ -119,7 +119,8 @@ def spec_of(name: str, page_size: int, **sizes: object) -> dict:
 def against_numpy(
     rng: np.random.Generator, spec: dict, scores: Callable, k: int, *inputs: tuple[str, int, int]
 ) -> None:
-    """k blocks by score and, where the flow keeps it, the last; all but QSA for each kv head."""
+    """Expect k blocks by score, and the last one if the flow always keeps it, for each kv head
+    except in QSA."""
     spec["select"]["topk_val"] = k
     flow = kvmill.Flow(spec)
     request = Request(rng, flow, spec)

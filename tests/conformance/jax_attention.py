@@ -1,5 +1,5 @@
-"""kvmill.jax in jitted JAX: attention against jax.nn.dot_product_attention and float64, decoding by
-scans in place, jax.vmap, and what is refused.
+"""kvmill.jax in jitted JAX: attention compared with jax.nn.dot_product_attention and with float64,
+decoding in place in scans, jax.vmap, and refusals.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -26,7 +26,8 @@ from tap import Tap, refused
 CASES = 6
 FORMATS = ("bfloat16", "int8", "int4", "q8_0")
 HEADS = [(6, 2, 24), (8, 2, 64), (5, 1, 20), (4, 4, 32)]
-# The error of one rounding, of outputs no larger than the largest value; and of sums in float32.
+# The error of one rounding, for outputs no larger than the largest value, and the error of float32
+# sums.
 ROUNDING = {"float32": 0.0, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 SUMS = 3e-5
 
@@ -46,7 +47,7 @@ def normal(rng: np.random.Generator, *shape: int, dtype: str = "float32") -> jax
 def attention(
     query: np.ndarray, key: np.ndarray, value: np.ndarray, seen: np.ndarray, added: Any = 0.0
 ) -> np.ndarray:
-    """In float64: [B, T, N, H], [B, S, K, H] and what is seen of [B, N, T, S]."""
+    """Attention in float64: [B, T, N, H] and [B, S, K, H]; seen, added: [B, N, T, S]."""
     groups = query.shape[2] // key.shape[2]
     key, value = (np.repeat(np.asarray(a, np.float64), groups, 2) for a in (key, value))
     scores = np.einsum("btnh,bsnh->bnts", np.asarray(query, np.float64), key)
@@ -103,7 +104,7 @@ def like_jax(rng: np.random.Generator) -> None:
     wide = [array.astype(jnp.float32) for array in drawn.arrays]
     plain = partial(jax.nn.dot_product_attention, return_residual=True, **drawn.named)
     theirs = jax.jit(plain)(*wide)
-    some = drawn.seen.any(-1).swapaxes(1, 2)  # jax.nn has the mean where there is none
+    some = drawn.seen.any(-1).swapaxes(1, 2)  # if no key is visible, jax.nn returns the mean
     assert output.dtype == lse.dtype == drawn.dtype
     close(output, np.where(some[..., None], theirs[0], 0), float(abs(wide[2]).max()), drawn.dtype)
     assert (np.asarray(lse, np.float32)[~some] == -np.inf).all()
@@ -111,7 +112,7 @@ def like_jax(rng: np.random.Generator) -> None:
 
 
 def three_dims(rng: np.random.Generator) -> None:
-    """Without a batch; values of another size; and the caller's pack and arithmetic."""
+    """Without a batch dim; with values of another size; with the caller's pack and arithmetic."""
     query, key, value = normal(rng, 5, 4, 32), normal(rng, 9, 4, 32), normal(rng, 9, 4, 24)
     found = kvmill_jax.dot_product_attention(
         query, key, value, is_causal=True, pack=kvmill_jax.PORTABLE, math="f32"
@@ -122,12 +123,12 @@ def three_dims(rng: np.random.Generator) -> None:
 
 
 def as_jax(array: np.ndarray) -> np.ndarray:
-    """bfloat16 comes as its bits."""
+    """Convert to a JAX array; bfloat16 is passed as its bits."""
     return array.view(ml_dtypes.bfloat16) if array.dtype == np.uint16 else array
 
 
 def of_format(rng: np.random.Generator, word: str) -> None:
-    """Caches as others write them."""
+    """Attend to caches in the layout of other programs."""
     heads, kv_heads, dim, keys = 8, 2, 64, 23
     key, value = (side_of(rng, word, (2 * keys, kv_heads, dim)) for _ in range(2))
     rows = [as_jax(side.rows).reshape(2, keys, kv_heads, -1) for side in (key, value)]
@@ -162,7 +163,8 @@ def model(rng: np.random.Generator, heads: int, kv_heads: int, dim: int) -> list
 
 
 def decoder(step: Callable[..., Any], layers: list[dict[str, Any]], shape: tuple) -> Callable:
-    """Tokens one after the other, each made of the one before, by a scan that carries caches."""
+    """Decode tokens one after the other in a scan that carries the caches.  Each token depends on
+    the previous one."""
     heads, kv_heads, dim = shape
 
     def token(carry: Any, _: None) -> Any:
@@ -197,7 +199,7 @@ def places(caches: Any) -> list[int]:
 
 
 def copies(text: str, shape: str) -> list[str]:
-    """Instructions of a compiled program that make an array of that shape anew."""
+    """Return the instructions of a compiled program that create a new array of this shape."""
     made = re.compile(rf"= {re.escape(shape)}\S* (copy|fusion)\(")
     return [line for line in text.splitlines() if made.search(line)]
 
@@ -221,7 +223,8 @@ def decodes(rng: np.random.Generator) -> None:
 
 
 def decodes_codes(rng: np.random.Generator) -> None:
-    """An int8 cache, by scans of a step that jax.vmap maps: against float64 over its codes."""
+    """Decode with an int8 cache, in scans of a step that jax.vmap maps, compared with float64 over
+    its codes."""
     batch, capacity, kv_heads, dim, group, tokens = 3, 12, 2, 32, 8, 9
     cache = jnp.zeros((2, batch, capacity, 2, kv_heads, dim), jnp.int8)
     scales = jnp.zeros((*cache.shape[:-1], dim // group))
@@ -269,7 +272,7 @@ def stores(rng: np.random.Generator) -> None:
 
 
 def by_name(rng: np.random.Generator) -> None:
-    """An op that has no function of its own: what is stored is read back."""
+    """Call an op without a function of its own: what is stored is read back."""
     key, value = normal(rng, 1, 3, 2, 16), normal(rng, 1, 3, 2, 16)
     like = partial(jax.ShapeDtypeStruct, dtype=jnp.float32)
     cache = jnp.ones((1, 1, 2, 5, 2, 16))
@@ -295,7 +298,8 @@ def guided(rng: np.random.Generator) -> None:
 
 
 def mapped(rng: np.random.Generator) -> None:
-    """Over what differs, in one call; over what all sequences share, in a loop; over nothing."""
+    """jax.vmap over arrays of the batch is one call; over an array that all sequences share, or over
+    nothing, it is a loop."""
     query, key, value = normal(rng, 3, 2, 4, 4, 32), normal(rng, 3, 2, 9, 2, 32), normal(rng, 2, 9, 2, 32)
     sinks = normal(rng, 3, 4)
     ours, theirs = kvmill_jax.dot_product_attention, jax.nn.dot_product_attention
@@ -331,7 +335,7 @@ def not_differentiated(rng: np.random.Generator) -> None:
 
 
 def at_a_time(rng: np.random.Generator) -> None:
-    """Threads, of which the first makes the plan; each with a workspace of its own."""
+    """Several threads, of which the first makes the plan, each with its own workspace."""
     query, key = normal(rng, 6, 1, 3, 8, 64), normal(rng, 1, 50, 2, 64)
     run = jax.jit(lambda q: kvmill_jax.dot_product_attention(q, key, key))
     with ThreadPoolExecutor(8) as executor:
@@ -395,7 +399,8 @@ ERRORS = (ValueError, jax.errors.JaxRuntimeError)
 
 
 def refused_calls(rng: np.random.Generator) -> None:
-    """Frames that Python's side would not make: what the handler says of their attributes."""
+    """Frames that the Python code would not create: the handler's messages about their
+    attributes."""
     cache, row = jnp.zeros((1, 8, 4)), jnp.ones((1, 1, 4))
     said = {
         "op": "TensorScatter",
@@ -452,7 +457,7 @@ def run_all(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
 
 
 def run(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
-    """With the types that JAX has by default, in all threads: others need 64 bits."""
+    """Run with JAX's default types, in all threads: other types need 64 bits."""
     jax.config.update("jax_enable_x64", False)
     run_all(tap, packs, seed)
     jax.config.update("jax_enable_x64", True)

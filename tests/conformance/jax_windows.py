@@ -1,6 +1,6 @@
-"""Gathers and scatters as JAX writes them: lowered to StableHLO text by JAX itself, run by `kvmill run`, compared
-bit for bit with what XLA computes on the CPU.  vmap brings batching dims; those programs are rewritten without them by
-`kvmill rewrite`, too, and run by both.
+"""Gathers and scatters as JAX writes them: JAX lowers them to StableHLO text, `kvmill run` runs the text, and the results
+have the bits that XLA computes on the CPU.  vmap creates batching dims; `kvmill rewrite` also removes them, and both
+kvmill and XLA run the rewritten programs.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -45,7 +45,7 @@ def type_of(array: np.ndarray) -> str:
 
 
 def literal(array: np.ndarray) -> str:
-    """A dense literal: truth values in words, all others by their bytes."""
+    """Return a dense literal: booleans as words, all other types by their bytes."""
     if array.size == 0:
         body = ""
     elif array.dtype == bool:
@@ -56,7 +56,8 @@ def literal(array: np.ndarray) -> str:
 
 
 def program(function: Callable[..., Any], arguments: list[np.ndarray]) -> str:
-    """The lowered function, called by a main of ours that knows arguments and result."""
+    """Return the lowered function with a main function that calls it on the arguments and checks
+    the result."""
     jitted = jax.jit(function)
     text = jitted.lower(*arguments).as_text().replace("@main", "@program")
     expected = np.asarray(jitted(*arguments))
@@ -148,7 +149,8 @@ def updates(rng: np.random.Generator) -> list[Case]:
         i = indices(rng, (4,), 6, index_type)
         u = numbers(rng, (4, 5), dtype)
         for what in ("set", "add", "multiply", "min", "max"):
-            # Several updates of one place have no order in JAX; adds and products of ours are exact.
+            # JAX does not define the order of several updates of one element; our sums and products
+            # are exact.
             at = np.unique(i) if what == "set" else i
             for mode in ("drop", "clip") if what != "set" else ("drop",):
                 cases.append(
@@ -184,7 +186,7 @@ def vmapped_scatters(rng: np.random.Generator) -> list[Case]:
 
 
 def windows(rng: np.random.Generator) -> list[Case]:
-    """lax.gather and lax.scatter with windows anywhere."""
+    """lax.gather and lax.scatter with windows at any axes."""
     x = numbers(rng, (6, 5, 4), jnp.float32)
     i = indices(rng, (3, 2), 4, jnp.int32)
     gather = lax.GatherDimensionNumbers(
@@ -233,7 +235,7 @@ def has_batching(text: str) -> bool:
 
 
 def run_case(command: str, directory: str, case: Case) -> tuple[bool, str, bool]:
-    """Whether it passes, what was said, and whether it has batching dims."""
+    """Run a case.  Returns whether it passes, the output, and whether it has batching dims."""
     path = os.path.join(directory, "case.mlir")
     text = program(*case[1:])
     with open(path, "w", encoding="utf8") as file:
@@ -242,7 +244,7 @@ def run_case(command: str, directory: str, case: Case) -> tuple[bool, str, bool]
 
 
 def rewrite(command: str, text: str, directory: str) -> str:
-    """The file with the text, rewritten."""
+    """Write the text to a file and rewrite it."""
     path, target = (os.path.join(directory, name) for name in ("before.mlir", "after.mlir"))
     with open(path, "w", encoding="utf8") as file:
         file.write(text)
@@ -253,7 +255,7 @@ def rewrite(command: str, text: str, directory: str) -> str:
 
 
 def compute(text: str, arguments: list[np.ndarray]) -> np.ndarray:
-    """What XLA makes of the text, which its own reader verifies."""
+    """Return what XLA computes for the text, which XLA's own reader verifies."""
     with mlir.make_ir_context():
         module = str(ir.Module.parse(text))
     devices = xla_client.DeviceList(tuple(jax.local_devices()[:1]))
@@ -263,7 +265,7 @@ def compute(text: str, arguments: list[np.ndarray]) -> np.ndarray:
 
 
 def run_rewritten(command: str, directory: str, case: Case) -> tuple[bool, str]:
-    """The program without batching dims: run by kvmill; alone, by XLA."""
+    """Run the program without batching dims: with its checks by kvmill, and without them by XLA."""
     _, function, arguments = case
     passed, said = run_file(command, rewrite(command, program(function, arguments), directory))
     jitted = jax.jit(function)
@@ -274,7 +276,7 @@ def run_rewritten(command: str, directory: str, case: Case) -> tuple[bool, str]:
 
 
 def bound_scatters(tap: Tap, packs: Sequence[kvmill.Pack], seed: int) -> None:
-    """The binding's Scatter, in place too, against XLA."""
+    """Compare Scatter in Python with XLA, also in place."""
     rng = np.random.default_rng(seed)
     for dtype in REAL:
         x, u = numbers(rng, (6, 5), dtype), numbers(rng, (4, 5), dtype)

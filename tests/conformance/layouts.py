@@ -1,5 +1,5 @@
-"""Prints C that compiles where the structs of kvmill/c.py are those of kvmill.h: size, name, place and
-size of every field, and no other field.
+"""Prints C code that compiles only if the structs in kvmill/c.py are those of kvmill.h: the same size, the same name, offset
+and size of every field, and no other fields.
 
 KVMILL_LIBRARY: as for the binding.
 
@@ -12,7 +12,7 @@ import ctypes
 import importlib.util
 import sys
 
-# The package needs NumPy, its declarations do not: they are imported without it.
+# The package needs NumPy, but its declarations do not, so they are imported without the package.
 sys.modules["kvmill"] = importlib.util.module_from_spec(importlib.util.find_spec("kvmill"))
 c = importlib.import_module("kvmill.c")
 
@@ -31,7 +31,7 @@ def is_scalar(kind: type) -> bool:
 
 
 def print_struct(struct: type[ctypes.Structure]) -> None:
-    """An initialiser too few, or too many, is a field that one side alone has."""
+    """Print the checks of a struct.  The initialiser detects fields that only one side has."""
     name = struct._c_name_
     print(f'_Static_assert(sizeof({name}) == {ctypes.sizeof(struct)}, "{name}");')
     for field, kind in struct._fields_:

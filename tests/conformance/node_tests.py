@@ -1,4 +1,4 @@
-"""The ONNX project's node tests, run by kvmill, as test lines.
+"""The ONNX project's node tests, run by kvmill, as TAP lines.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -23,7 +23,8 @@ Run = Callable[[Sequence[np.ndarray]], tuple[np.ndarray, ...]]
 
 
 def bits_of(array: np.ndarray) -> np.ndarray:
-    """What a bit copy has to preserve; the unused half of an unpacked 4-bit element is not."""
+    """Return the bits that a copy must preserve: in an unpacked 4-bit element, only the low
+    half."""
     if array.dtype.hasobject:
         return array
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -51,7 +52,7 @@ class Rep(BackendRep):
 def backend_of(
     ops: Sequence[str], make: Callable[[onnx.ModelProto], Run], single: bool = True
 ) -> type[Backend]:
-    """An ONNX backend for models of one node, or any number, of these ops."""
+    """Return an ONNX backend for models of these ops, with one node or any number."""
 
     class KvmillBackend(Backend):
         @classmethod
@@ -76,7 +77,8 @@ def backend_of(
 
 
 def import_ours(package: ModuleType) -> None:
-    """To import a module of the project's tests makes their data: only those of ops like ours are."""
+    """Import only the modules of ops that kvmill has, because importing a module creates the data
+    of its tests."""
     for _, name, _ in pkgutil.iter_modules(package.__path__):
         if any(word in name for word in ("attention", "gather", "scatter")):
             importlib.import_module(f"{package.__name__}.{name}")
@@ -86,7 +88,7 @@ loader.import_recursive = node_cases.import_recursive = import_ours
 
 
 class BitExactTest(BackendTest):
-    """The project's runner; its tolerance is of no use for an op that copies."""
+    """The project's runner, without a tolerance, which an op that copies does not need."""
 
     @classmethod
     def assert_similar_outputs(
@@ -98,7 +100,7 @@ class BitExactTest(BackendTest):
 
 
 class NodeTestResult(unittest.TestResult):
-    """Reports as TAP, without the tests that the include pattern left out."""
+    """Writes TAP lines, except for tests that the include pattern excludes."""
 
     def __init__(self, tap: Tap, kernels: str) -> None:
         super().__init__()
@@ -126,7 +128,8 @@ class NodeTestResult(unittest.TestResult):
 def run_node_tests(
     tap: Tap, backend: type[Backend], runner: type[BackendTest], pattern: str, kernels: str
 ) -> set[str]:
-    """Run the project's node tests of that pattern; the names of those that passed."""
+    """Run the project's node tests that match the pattern.  Returns the names of those that
+    passed."""
     tests = runner(backend, __name__).include(pattern)
     result = NodeTestResult(tap, kernels)
     tests.test_suite.run(result)

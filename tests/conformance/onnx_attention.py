@@ -1,7 +1,8 @@
-"""Conformance of kvmill to ONNX Attention-23 to 25, on the ONNX project's own tests and evaluator.
+"""Conformance of kvmill to ONNX Attention-23 to 25, with the ONNX project's own tests and
+evaluator.
 
-Every test runs with packs and with portable kernels.  The tests of the project that inline the body
-of the function, `..._expanded`, hold the same data and no node of Attention: they are left out.
+Every test runs with packs and with portable kernels.  The project's tests `..._expanded`, which
+inline the function's body, are left out: they have the same data, but no Attention node.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -26,7 +27,7 @@ from onnx.reference import ReferenceEvaluator
 from tap import Tap
 
 OPSETS = (23, 24, 25)
-# Node tests of the pinned onnx, counted when it was pinned: 76, and 11 of opset 25.
+# The number of node tests in the pinned onnx when it was pinned: 76, and 11 of opset 25.
 LEAST_NODE_TESTS = 87
 RANDOM_CASES = 60
 OUTPUTS = ("Y", "present_key", "present_value", "qk_matmul_output")
@@ -36,9 +37,9 @@ OUTPUTS = ("Y", "present_key", "present_value", "qk_matmul_output")
 
 
 class Model:
-    """One Attention node."""
+    """A model with one Attention node."""
 
-    # Nodes that kernels of packs computed.
+    # Nodes that were computed by kernels of packs.
     specialised = 0
 
     def __init__(self, model: onnx.ModelProto, packs: tuple[kvmill.Pack, ...], portable: bool):
@@ -72,7 +73,7 @@ class Model:
 
 
 def published_names() -> set[str]:
-    """Node tests of one Attention node that the pinned onnx has."""
+    """Return the node tests of the pinned onnx that have one Attention node."""
     return {
         case.name
         for case in collect_testcases("Attention")
@@ -116,7 +117,8 @@ class Case:
 def random_mask(
     rng: np.random.Generator, opset: int, dtype: np.dtype, dims: Sequence[int]
 ) -> np.ndarray:
-    """Of any rank; dims of 1; from opset 24 on a last dim that is too short."""
+    """Draw a mask of any rank, with dims of 1, and from opset 24 on with a last dim that may be too
+    short."""
     rank = int(rng.integers(1, 5))
     shape = [dim if rng.random() < 0.6 else 1 for dim in dims[4 - rank :]]
     shape[-1] = dims[-1]
@@ -132,8 +134,8 @@ def random_mask(
 def random_outputs(
     rng: np.random.Generator, attributes: dict[str, Any], reads_all: bool
 ) -> tuple[str, ...]:
-    """Where the evaluator follows the standard's text: mode 0 with a soft-cap it does not; and rows
-    that are not valid are not read here."""
+    """Draw outputs for which the evaluator follows the standard's text; for mode 0 with a soft-cap
+    it does not.  Rows that are not valid are not compared here."""
     outputs = ["Y"]
     if reads_all:
         outputs += [name for name in OUTPUTS[1:3] if rng.random() < 0.5]
@@ -185,7 +187,8 @@ def random_case(rng: np.random.Generator, dtype: np.dtype) -> Case:
 
 
 def with_all_queries(case: Case) -> list[np.ndarray | None]:
-    """The evaluator knows causality for the queries that the mask has: one for all is one query."""
+    """Expand a mask to all queries, because the evaluator applies causality only to the queries
+    that the mask has."""
     inputs, queries = list(case.inputs), case.inputs[0].shape[-2]
     if (mask := inputs[3]) is not None:
         shape = mask.shape if mask.ndim > 1 else (1, *mask.shape)
@@ -194,7 +197,7 @@ def with_all_queries(case: Case) -> list[np.ndarray | None]:
 
 
 def reference(case: Case) -> list[np.ndarray]:
-    """What the ONNX project's evaluator makes of the node."""
+    """Return the results of the ONNX project's evaluator."""
     inputs = with_all_queries(case)
     given = zip(ATTENTION_INPUTS, inputs, strict=True)
     names = [name if a is not None else "" for name, a in given]
@@ -224,7 +227,7 @@ def reference(case: Case) -> list[np.ndarray]:
         return ReferenceEvaluator(model).run(None, given)
 
 
-# Sums of a few dozen terms of size 1, rounded in the type once or, by the evaluator, at each step.
+# Errors of sums of a few dozen terms of size 1: kvmill rounds once, the evaluator after each step.
 TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "float16": 3e-2}
 
 
@@ -279,7 +282,7 @@ def property_tests(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int) -> None:
 
 
 def composition(inputs: dict[str, np.ndarray], attributes: dict[str, Any]) -> list[np.ndarray]:
-    """What the evaluator makes of the two ops: Y and the caches."""
+    """Return what the evaluator computes with the two ops: Y and the caches."""
     nodes = [
         helper.make_node("TensorScatter", [f"past_{x}", x, "write_indices"], [f"present_{x}"])
         for x in ("K", "V")

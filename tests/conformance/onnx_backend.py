@@ -1,4 +1,4 @@
-"""Conformance of kvmill to ONNX TensorScatter-24, on the ONNX project's own tests and evaluator.
+"""Conformance of kvmill to ONNX TensorScatter-24, with the ONNX project's own tests and evaluator.
 
 Every test runs with packs and with portable kernels, in place and functional, and compares bits.
 
@@ -57,7 +57,7 @@ def run_variant(
     update: np.ndarray,
     write_indices: np.ndarray | None,
 ) -> np.ndarray:
-    """Run on copies; inputs that are not to be written must come back as they were."""
+    """Run on copies.  Inputs that must not be written have to be unchanged afterwards."""
     old_past, old_update = past.copy(), update.copy()
     present = plan.run(old_past, old_update, write_indices, old_past if in_place else None)
     assert_same_bits(old_update, update, "update afterwards")
@@ -123,7 +123,7 @@ def node_tests(tap: Tap, variant: Variant) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """Attributes and inputs of a node; None leaves an attribute to its default."""
+    """Attributes and inputs of a node.  An attribute of None has its default."""
 
     past: np.ndarray
     update: np.ndarray
@@ -165,7 +165,7 @@ def plan_of(case: Case, variant: Variant) -> kvmill.TensorScatter:
 
 @cache
 def types_of(op: str) -> tuple[np.dtype, ...]:
-    """The element types that the schema of the pinned ONNX lists for T."""
+    """Return the element types that the schema of the pinned ONNX lists for T."""
     schema = onnx.defs.get_schema(op, OPSET)
     (constraint,) = (c for c in schema.type_constraints if c.type_param_str == "T")
     names = [
@@ -205,7 +205,7 @@ def evaluate(op: str, inputs: dict[str, np.ndarray], output: np.ndarray, **attri
 
 
 def reference(case: Case) -> np.ndarray:
-    """What the ONNX project's evaluator makes of the node."""
+    """Return the result of the ONNX project's evaluator."""
     inputs = {"past": case.past, "update": case.update}
     if case.write_indices is not None:
         inputs["write_indices"] = case.write_indices
@@ -215,7 +215,8 @@ def reference(case: Case) -> np.ndarray:
 
 
 def scatter_elements(case: Case) -> np.ndarray:
-    """The same by another op: ScatterElements at slots computed here, in unbounded integers."""
+    """Return the result of another op: ScatterElements at slots that are computed here with
+    unbounded integers."""
     batch, capacity = case.past.shape[0], case.past.shape[case.axis_index]
     rows = case.update.shape[case.axis_index]
     starts = [0] * batch if case.write_indices is None else case.write_indices.tolist()
@@ -230,7 +231,8 @@ def scatter_elements(case: Case) -> np.ndarray:
 
 
 def bytes_unless_known(array: np.ndarray) -> np.ndarray:
-    """ScatterElements lacks the types of 8 and 4 bits that came after it; it moves bits as well."""
+    """Return the bits as an integer type if ScatterElements lacks the type: the newer types of 8
+    and 4 bits."""
     return array if array.dtype in types_of("ScatterElements") else array.view(np.uint8)
 
 
@@ -238,7 +240,7 @@ def bytes_unless_known(array: np.ndarray) -> np.ndarray:
 
 
 def random_array(rng: np.random.Generator, dtype: np.dtype, shape: Sequence[int]) -> np.ndarray:
-    """Any bits that the type has: NaN payloads, -0 and denormals among them."""
+    """Draw any bits that the type has, including NaN payloads, -0 and denormals."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype.hasobject:
         words = [f"word {i}" for i in rng.integers(0, 10**6, count)]
@@ -256,7 +258,7 @@ def random_starts(
 ) -> np.ndarray | None:
     if rng.random() < 0.15:
         return None
-    # Room for the sum of two in the evaluator's int64.
+    # The evaluator's int64 must be able to hold the sum of two.
     beyond = [0, capacity, 3 * capacity, 2**62, -2 * capacity, -(2**62)] if circular else [0]
     starts = rng.integers(0, capacity - rows + 1, batch, np.int64)
     if circular:
@@ -285,7 +287,7 @@ def random_case(rng: np.random.Generator, dtype: np.dtype) -> Case:
 
 
 def decode_cases(rng: np.random.Generator, dtype: np.dtype) -> Iterator[Case]:
-    """Shapes that packs are generated for: a token for a cache of 8 heads of 128."""
+    """Shapes that packs have kernels for: a token for a cache of 8 heads of 128."""
     for shape, axis in ([2, 8, 3, 128], 2), ([2, 3, 1024], 1):
         for mode in "linear", "circular":
             new = [*shape[:axis], 1, *shape[axis + 1 :]]
@@ -342,7 +344,7 @@ def property_tests(tap: Tap, variants: Sequence[Variant], seed: int) -> None:
 
 
 def column_case(starts: Sequence[int], capacity: int, rows: int, mode: str) -> Case:
-    """A cache of one float per slot: old rows are -1, new ones count from 1."""
+    """A cache of one float per slot: old rows are -1, and new ones count from 1."""
     batch = len(starts)
     return Case(
         past=np.full((batch, capacity, 1), -1, np.float32),
@@ -355,10 +357,9 @@ def column_case(starts: Sequence[int], capacity: int, rows: int, mode: str) -> C
 def erratum(variant: Variant) -> None:
     """More batch entries than slots, circular: only the sequence coordinate wraps.
 
-    The published pseudocode, and the evaluator before onnx PR 8353 (August 2026), reduce every
-    coordinate modulo the capacity, so that slot 0 became [5, 2, 3, 4, -1] here.  The pinned onnx
-    has that fix and agrees with us, so the random cases above need no exception for it; with a pin
-    that has not, this test is the one that says why they fail.
+    The published pseudocode, and the evaluator before onnx PR 8353 (August 2026), reduce every coordinate modulo the
+    capacity, so that slot 0 became [5, 2, 3, 4, -1] here.  The pinned onnx has the fix and agrees with kvmill, so the
+    random cases above need no exception for it.  If they fail with a pin without the fix, this test says why.
     """
     case = column_case([0] * 5, capacity=4, rows=1, mode="circular")
     want = case.past.copy()
@@ -368,14 +369,15 @@ def erratum(variant: Variant) -> None:
 
 
 def far_starts(variant: Variant) -> None:
-    """Circular starts up to INT64_MAX; the sums of the evaluator's TensorScatter overflow."""
+    """Circular starts up to INT64_MAX, for which the sums in the evaluator's TensorScatter
+    overflow."""
     largest = np.iinfo(np.int64).max
     case = column_case([largest, largest - 1, 3 * 10**18], capacity=5, rows=3, mode="circular")
     check(case, scatter_elements(case), variant)
 
 
 def refused_cases() -> Iterator[tuple[str, str, Case]]:
-    """Name, status, case.  Unlike us, the evaluator takes those marked so, silently."""
+    """Return name, status and case.  The evaluator accepts the cases that are marked."""
     linear = column_case([0, 1], capacity=4, rows=2, mode="linear")
     circular = replace(linear, mode="circular")
 
@@ -386,25 +388,26 @@ def refused_cases() -> Iterator[tuple[str, str, Case]]:
     yield "linear, start INT64_MAX", "INDEX_RANGE", with_starts(linear, [0, 2**63 - 1])
     # The evaluator counts from the end.
     yield "linear, a negative start", "INDEX_NEGATIVE", with_starts(linear, [0, -2])
-    # The evaluator takes the floored modulo; the specification does not say.
+    # The evaluator uses the floored modulo; the specification does not say.
     yield "circular, a negative start", "INDEX_NEGATIVE", with_starts(circular, [0, -1])
     yield "too few starts", "SHAPE", with_starts(linear, [0])
     # The evaluator ignores the rest.
     yield "too many starts", "SHAPE", with_starts(linear, [0, 1, 0])
-    # The evaluator takes any integers.
+    # The evaluator accepts any integers.
     yield "int32 starts", "DTYPE", replace(linear, write_indices=np.array([0, 1], np.int32))
     yield "axis 0", "ATTRIBUTE", replace(linear, axis=0)
-    # The evaluator wraps it around.
+    # The evaluator wraps around.
     yield "axis 4 of 3", "ATTRIBUTE", replace(linear, axis=4)
     yield "an unknown mode", "ATTRIBUTE", replace(linear, mode="Linear")
     yield "more rows than slots", "SHAPE", replace(linear, past=linear.past[:, :1])
     yield "another batch", "SHAPE", replace(linear, update=linear.update[:1])
-    # The evaluator converts.
+    # The evaluator converts the indices.
     yield "another type", "DTYPE", replace(linear, update=linear.update.astype(np.float64))
 
 
 def check_refused(case: Case, status: str, variant: Variant) -> None:
-    """Refused with the status, by the plan or the run, and nothing written."""
+    """Check that the plan or the run refuses the case with this status, and that nothing is
+    written."""
     past = case.past.copy()
     present = past if variant.in_place else np.full_like(past, 7)
     before = present.copy()

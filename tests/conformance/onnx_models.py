@@ -1,5 +1,5 @@
-"""ONNX models run by `kvmill run`: the ONNX project's tests of the ops that models are read for, and
-random nodes, many to a model, compared bit for bit with its ReferenceEvaluator.
+"""ONNX models run by `kvmill run`: the ONNX project's tests of the supported ops, and models with
+many random nodes, compared bit for bit with the project's ReferenceEvaluator.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -25,7 +25,7 @@ from tap import Tap
 OPS = ("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "TensorScatter", "Attention")
 PUBLISHED = r"^test_(gather|gathernd|scatternd|scatter_elements|tensorscatter).*_cpu$"
 ATTENTION = r"^test_attention_.*(?<!_expanded)_cpu$"
-# The version of onnx that is pinned.
+# The pinned version of onnx.
 PUBLISHED_COUNT = 27
 ATTENTION_COUNT = 93
 OPSET = 24
@@ -37,7 +37,7 @@ CASES = 24
 
 
 def carried(array: np.ndarray) -> np.ndarray:
-    """As a file has it: types of ml_dtypes as unsigned integers."""
+    """Return the array as files hold it: ml_dtypes' types as unsigned integers."""
     is_numpys = array.dtype.isbuiltin == 1 and array.dtype.kind in "biufc"
     return array if is_numpys else array.view(f"u{array.itemsize}")
 
@@ -49,8 +49,8 @@ def run_model(
     inputs: dict[str, np.ndarray],
     updated: Sequence[str] = (),
 ) -> list[np.ndarray]:
-    """All outputs of the model, then inputs as they were updated in place, or the command's message
-    as an error."""
+    """Return all outputs of the model, then the inputs that were updated in place.  Raises the
+    command's message."""
     types = [
         (value.name, helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
         for value in model.graph.output
@@ -109,7 +109,7 @@ class Node(NamedTuple):
 
 
 def numbers(rng: np.random.Generator, dtype: np.dtype, shape: Sequence[int]) -> np.ndarray:
-    """Small ones: sums and products of a few are exact in any type that can hold them."""
+    """Draw small numbers, whose sums and products are exact in any type that can hold them."""
     values = rng.integers(0, 4, shape)
     if np.dtype(dtype) != bool and np.issubdtype(dtype, np.signedinteger):
         values = values - 2
@@ -117,7 +117,7 @@ def numbers(rng: np.random.Generator, dtype: np.dtype, shape: Sequence[int]) -> 
 
 
 def places(rng: np.random.Generator, extent: int, shape: Sequence[int], dtype: Any) -> np.ndarray:
-    """From either end of an axis."""
+    """Draw indices that count from either end of an axis."""
     return rng.integers(-extent, extent, shape).astype(dtype)
 
 
@@ -130,7 +130,7 @@ def any_index_type(rng: np.random.Generator) -> Any:
 
 
 def some_axis(rng: np.random.Generator, rank: int) -> tuple[int, dict[str, int]]:
-    """An axis, and how the node says it: counted from either end, or not at all."""
+    """Draw an axis, and how the node gives it: counted from either end, or left out."""
     axis = int(rng.integers(0, rank))
     if axis == 0 and rng.random() < 0.5:
         return axis, {}
@@ -148,7 +148,8 @@ def gather(rng: np.random.Generator, dtype: np.dtype) -> Node:
 
 
 def by_element(rng: np.random.Generator) -> tuple[list[int], int, dict[str, int], np.ndarray]:
-    """Extents of the data, an axis, indices that may be fewer along other axes, or more along it."""
+    """Draw extents of the data, an axis, and indices with any extent along it, and possibly smaller
+    extents along other axes."""
     shape = extents(rng, int(rng.integers(1, 5)))
     axis, attributes = some_axis(rng, len(shape))
     narrower = rng.random() < 0.5
@@ -163,7 +164,7 @@ def gather_elements(rng: np.random.Generator, dtype: np.dtype) -> Node:
 
 
 def vectors(rng: np.random.Generator, shape: Sequence[int], space: Sequence[int]) -> np.ndarray:
-    """An index vector for each point of the space, into data of that shape."""
+    """Draw an index vector into data of that shape for each point of the space."""
     return np.stack([places(rng, n, space, np.int64) for n in shape], axis=-1)
 
 
@@ -230,10 +231,10 @@ def value_info(name: str, array: np.ndarray, known: bool) -> onnx.ValueInfoProto
 
 
 def evaluated(node: Node) -> np.ndarray:
-    """What the ONNX project's evaluator makes of the node.
+    """Return the results of the ONNX project's evaluator.
 
-    Of GatherElements it knows neither fewer indices than data along other axes, where the data's
-    leading part is the same, nor negative axes."""
+    For GatherElements it supports neither negative axes nor indices that are smaller than the data
+    along other axes; for the latter, the leading part of the data gives the same result."""
     arrays, attributes = node.inputs, node.attributes
     if node.op == "GatherElements":
         axis = node.attributes.get("axis", 0) % arrays[0].ndim
@@ -250,7 +251,8 @@ def evaluated(node: Node) -> np.ndarray:
 def model_of(
     nodes: Sequence[Node], rng: np.random.Generator
 ) -> tuple[onnx.ModelProto, dict[str, np.ndarray], list[np.ndarray]]:
-    """Some extents are known, some inputs are initialisers; with what the evaluator makes of it."""
+    """Return a model in which some extents are known and some inputs are initialisers, with the
+    evaluator's results."""
     made, infos, outputs, constants, wanted = [], [], [], [], []
     inputs: dict[str, np.ndarray] = {}
     for i, node in enumerate(nodes):
@@ -288,7 +290,7 @@ def check_random(
 
 
 def a_chain(variant: Variant) -> None:
-    """Outputs that are inputs of the next, a Constant, and an output in the middle."""
+    """Outputs that are inputs of the next node, a Constant, and an output in the middle."""
     cache = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
     rows = np.full((1, 2, 1, 4), -1, np.float32)
     nodes = [
@@ -322,7 +324,8 @@ def a_chain(variant: Variant) -> None:
 
 
 def a_step(variant: Variant) -> None:
-    """The standard's decode graph: rows into the caches, attention over what is valid of them."""
+    """The standard's decode graph: rows are stored in caches, then attention reads the valid
+    rows."""
     rng = np.random.default_rng(24)
     shapes = {
         "past_key": (2, 2, 8, 16),
@@ -361,7 +364,7 @@ def run(tap: Tap, command: str, seed: int) -> None:
         Variant("the command, kernels", command, ("--threads", "2")),
         Variant("the command, portable", command, ("--portable",)),
     )
-    # Kernels of these take minutes to compile; onnx_attention.py has them.
+    # Kernels for these take minutes to compile; onnx_attention.py tests them.
     published(tap, variants[1], BackendTest, ATTENTION, ATTENTION_COUNT)
     dtypes = [dtype for dtype in types_of("Gather") if not dtype.hasobject]
     for variant in variants:

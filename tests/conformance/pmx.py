@@ -1,8 +1,8 @@
-"""Conformance of kvmill to PMX cache attention: random configurations, held to a plain NumPy
-version of the PyTorch reference (pmx_reference.py).
+"""Conformance of kvmill to PMX cache attention: random configurations, compared with a NumPy version of the PyTorch
+reference (pmx_reference.py).
 
-Caches, scales and what KeyValueCache reads back must agree in every bit; attention, which the
-reference rounds after every step and kvmill does not, to within those roundings.
+Caches, scales and what KeyValueCache reads back must agree in every bit.  The reference rounds attention after every
+step, and kvmill does not; attention must agree within these roundings.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -22,7 +22,7 @@ from pmx_reference import Attributes, Tensors
 from tap import Tap
 
 CASES = 128
-# Beyond what the op may look at.
+# Values in memory that the op must not read.
 UNITS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 POISON = {
     "float32": np.nan,
@@ -31,11 +31,11 @@ POISON = {
     "float8e4m3fn": np.nan,
     "float8e5m2": np.nan,
 }
-POISON_OF_BLOCKS = 0x7E  # scales that are NaN
+POISON_OF_BLOCKS = 0x7E  # a byte that makes scales NaN
 
 # ---- Random configurations ----
 
-# Heads, kv heads, head size: those that the packs have kernels for, and odd ones.
+# Heads, kv heads, head size: those that packs have kernels for, and odd ones.
 HEADS = [(32, 8, 128), (14, 2, 64), (9, 3, 64), (16, 2, 64), (6, 2, 80), (5, 1, 100), (3, 3, 24)]
 TYPES = ("float32", "float16", "bfloat16")
 FLOAT8 = ("float8e4m3fn", "float8e5m2")
@@ -80,7 +80,7 @@ def random_attributes(rng: np.random.Generator) -> Attributes:
 
 
 def activations(rng: np.random.Generator, dtype: str, *shape: int) -> np.ndarray:
-    """Values of several magnitudes, zeros among them."""
+    """Draw values of several magnitudes, including zeros."""
     magnitudes = rng.choice([0.0, 1e-4, 0.3, 1.0, 1.0, 2.0], (*shape[:-1], 1))
     return reference.encode(dtype, rng.standard_normal(shape) * magnitudes)
 
@@ -110,7 +110,8 @@ def sums(lengths: np.ndarray) -> np.ndarray:
 def random_places(
     rng: np.random.Generator, attributes: Attributes, lengths: Lengths
 ) -> tuple[np.ndarray, int]:
-    """cachestarts, and the rows of the cache: sequences, or their pages, in any order with gaps."""
+    """Draw cachestarts and the number of cache rows: sequences, or their pages, in any order and
+    with gaps."""
     paged = attributes.cache_mode == 1
     pages = -(-lengths.all // attributes.page_size)
     sizes = np.full(pages.sum(), attributes.page_size) if paged else lengths.all
@@ -131,7 +132,7 @@ def random_places(
 def poisoned_cache(
     rng: np.random.Generator, attributes: Attributes, batch: int, slots: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """A cache with nothing in it yet but what must never be read."""
+    """Return a cache that has only values that must never be read."""
     dims, last = reference.cache_dims(attributes, batch, slots), reference.last_dim(attributes)
     if attributes.cache_format:
         return np.full((*dims, last), POISON_OF_BLOCKS, np.uint8), None
@@ -148,7 +149,8 @@ def poisoned_cache(
 def random_mask(
     rng: np.random.Generator, attributes: Attributes, lengths: Lengths
 ) -> np.ndarray | None:
-    """Of any rank, wider than the positions; the first position of a sequence is never masked."""
+    """Draw a mask of any rank, wider than the positions.  The first position of a sequence is never
+    masked."""
     if rng.random() < 0.6:
         return None
     dynamic, batch = attributes.dynamic_batching, len(lengths.new)
@@ -166,7 +168,7 @@ def random_mask(
 def fill(
     rng: np.random.Generator, attributes: Attributes, tensors: Tensors, lengths: Lengths
 ) -> None:
-    """What the cache holds in front of start_pos."""
+    """Fill the cache before start_pos."""
     for b, start in enumerate(lengths.start):
         cache, scale = (
             None if array is None else reference.layer_view(attributes, array, b)
@@ -234,7 +236,7 @@ def attributes_of(attributes: Attributes, op: type) -> dict:
 
 
 def numbers_of(attributes: Attributes, tensors: Tensors, names: Sequence[str]) -> dict:
-    """The int64 inputs of an op."""
+    """Return the int64 inputs of an op."""
     if not attributes.dynamic_batching:
         return {"start_pos": tensors.start_pos} if "start_pos" in names else {}
     most = {
@@ -271,7 +273,7 @@ def same_bits(got: np.ndarray | None, want: np.ndarray | None, what: str) -> Non
 
 
 class Answer(NamedTuple):
-    """What goes in, and the reference's results; its tensors hold the cache as it is afterwards."""
+    """Inputs, and the reference's results; the tensors hold the cache as it is afterwards."""
 
     attributes: Attributes
     tensors: Tensors
@@ -289,16 +291,16 @@ def answer(attributes: Attributes, tensors: Tensors) -> Answer:
 
 
 def joined(attributes: Attributes, sequences: Sequence[np.ndarray]) -> np.ndarray:
-    """As the ops have their activations."""
+    """Join the activations of sequences as the ops expect them."""
     join = np.concatenate if attributes.dynamic_batching else np.stack
     return join(sequences)
 
 
 def tolerance(case: Answer, b: int) -> float:
-    """What the reference's roundings may do to outputs of sequence b.
+    """Return the error that the reference's roundings may cause in outputs of sequence b.
 
-    A score of size s is off by a unit of s or so; so many units of weight may go to wrong values.
-    """
+    A score of size s has an error of about s units in the last place, so this many units of weight
+    may go to wrong values."""
     attributes, after = case.attributes, case.after
     types = {attributes.T1} | ({attributes.T3} if attributes.quant_bit else set())
     unit = max(UNITS[name] for name in types)
@@ -372,7 +374,7 @@ def check_fused(case: Answer, variant: Variant) -> None:
 
 
 def check_attention(case: Answer, variant: Variant) -> None:
-    """MultiHeadAttention on what KeyValueCache reads back."""
+    """Run MultiHeadAttention on what KeyValueCache reads back."""
     attributes, tensors = case.attributes, case.tensors
     loaded = [
         reference.encode(attributes.T1, joined(attributes, rows))
@@ -398,7 +400,7 @@ def check_all(check: object, cases: Sequence[Answer], variant: Variant) -> None:
 
 
 def check_partials() -> None:
-    """Two halves of the keys, merged, are as all of them."""
+    """Two halves of the keys, merged, give the result over all keys."""
     rng = np.random.default_rng(7)
     plan = kvmill.MultiHeadAttention(num_heads=4, head_dim=16, T1="float32", partial=True)
     whole = kvmill.MultiHeadAttention(num_heads=4, head_dim=16, T1="float32")
@@ -415,7 +417,8 @@ def check_partials() -> None:
 
 
 def check_ring() -> None:
-    """A ring attends as a linear cache of which no more is seen, and reads back what it has."""
+    """A ring attends like a linear cache with a window of the ring's size, and reads back its
+    rows."""
     rng = np.random.default_rng(11)
     heads = {"num_kv_heads": 2, "head_dim": 16, "T1": "float32", "quant_bit": 8}
     window = {"num_heads": 4, "left_window_size": 6} | heads
@@ -439,7 +442,7 @@ def check_ring() -> None:
 
 
 def check_float8(T2: str, options: dict) -> None:
-    """Every float16, those that are not finite among them, is rounded as ml_dtypes has it, or
+    """Every float16, including those that are not finite, is rounded as in ml_dtypes, or
     saturates."""
     rows = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(1, 512, 1, 128)
     cache = np.zeros((1, 1, 2, 512, 1, 128), reference.STORAGE[T2])

@@ -1,5 +1,5 @@
-"""Nodes of PMX's own domains in ONNX models, run by `kvmill run`: random configurations, held to
-the plain NumPy version of the PyTorch reference, as pmx.py holds the binding to it.
+"""Nodes of PMX's own domains in ONNX models, run by `kvmill run`: random configurations, compared
+with the NumPy version of the PyTorch reference, like the Python calls in pmx.py.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -62,7 +62,7 @@ ATTRIBUTES = {
 
 
 def random_attributes(rng: np.random.Generator) -> Attributes:
-    """PMX has no blocks."""
+    """Draw attributes; PMX has no blocks."""
     attributes = pmx.random_attributes(rng)
     while attributes.cache_format is not None:
         attributes = pmx.random_attributes(rng)
@@ -70,7 +70,7 @@ def random_attributes(rng: np.random.Generator) -> Attributes:
 
 
 def attributes_of(rng: np.random.Generator, attributes: Attributes, op: str) -> dict[str, int]:
-    """Of a node; defaults may be left out."""
+    """Return a node's attributes; defaults may be left out."""
     paged = attributes.dynamic_batching and op != "MultiHeadAttention"
     known = ATTRIBUTES[op] | (PAGES if paged else {})
     given = {name: int(getattr(attributes, name)) for name in known}
@@ -84,7 +84,7 @@ def make_node(
     names: dict[str, str],
     outputs: Sequence[str],
 ) -> onnx.NodeProto:
-    """Of either name of the domain; what is not given at the end may be no input at all."""
+    """Make a node, in the domain `opmx` or `pmx`.  Absent inputs at the end may be left out."""
     dynamic = attributes.dynamic_batching
     wanted = [names.get(name, "") for name in (DYNAMIC_INPUTS if dynamic else INPUTS)[op]]
     while wanted[-1] == "" and rng.random() < 0.7:
@@ -99,7 +99,7 @@ def make_node(
 
 
 def arrays_of(attributes: Attributes, tensors: Tensors) -> dict[str, np.ndarray]:
-    """Inputs by their names, those that are not there left out; a cache for each of two nodes."""
+    """Return the inputs that are present, by name, with a cache for each of two nodes."""
     names = ("start_pos",)
     if attributes.dynamic_batching:
         names = (*PLACES, *LENGTHS[2:])
@@ -123,7 +123,7 @@ def type_of(attributes: Attributes, name: str) -> int:
 def info_of(
     rng: np.random.Generator, attributes: Attributes, name: str, array: np.ndarray
 ) -> onnx.ValueInfoProto:
-    """With all extents, some or none."""
+    """Describe an input with all of its extents, some or none."""
     shape: list[Any] = list(array.shape)
     kind = type_of(attributes, name)
     if kind == TensorProto.INT4:
@@ -136,7 +136,7 @@ def info_of(
 def empty_for_none(
     rng: np.random.Generator, attributes: Attributes, arrays: dict[str, np.ndarray]
 ) -> None:
-    """Exporters write tensors without elements for what is not there."""
+    """Replace absent inputs by tensors without elements, as exporters write them."""
     types = {"attn_mask": attributes.T1, "scale": attributes.T3}
     for name, dtype in types.items():
         if name not in arrays and rng.random() < 0.5:
@@ -147,7 +147,7 @@ DOMAINS = ("opmx", "pmx", "opmx.dynamic_batching", "pmx.dynamic_batching")
 
 
 class ModelCase(NamedTuple):
-    """A model of the three ops, what goes in, and what is right."""
+    """A model of the three ops, with its inputs and the right results."""
 
     case: pmx.Answer
     arrays: dict[str, np.ndarray]
@@ -155,7 +155,7 @@ class ModelCase(NamedTuple):
 
     @property
     def caches(self) -> list[str]:
-        """Inputs that are updated."""
+        """The inputs that are updated."""
         quantised = self.case.attributes.quant_bit != 0
         return ["cache", "cache_2"] + (["scale", "scale_2"] if quantised else [])
 
@@ -171,7 +171,7 @@ class ModelCase(NamedTuple):
 
     @property
     def keys(self) -> np.ndarray:
-        """What KeyValueCache reads back."""
+        """Return what KeyValueCache reads back."""
         attributes = self.case.attributes
         return reference.encode(attributes.T1, pmx.joined(attributes, self.case.after.keys))
 

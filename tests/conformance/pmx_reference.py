@@ -1,8 +1,8 @@
-"""PMX cache attention in NumPy, written from its description alone, one sequence and one head after
-the other: what the PyTorch reference computes, with its roundings.
+"""PMX cache attention in NumPy, written only from its description, for one sequence and one head after the other.  It
+computes what the PyTorch reference does, with its roundings.
 
-Values are float32 arrays; after every step of a type's arithmetic they are rounded to that type.
-float16 is exact that way: float32 has more than twice its digits.
+Values are float32 arrays, and are rounded to a type after every step of that type's arithmetic.  This is exact for
+float16, because float32 has more than twice as many digits.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -23,7 +23,7 @@ STORAGE = {
     "float8e4m3fn": ml_dtypes.float8_e4m3fn,
     "float8e5m2": ml_dtypes.float8_e5m2,
 }
-# Those that saturate.
+# Types that saturate.
 LARGEST = {"float8e4m3fn": 448, "float8e5m2": 57344}
 
 
@@ -32,7 +32,7 @@ def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
 
 
 def encode(dtype: str, values: np.ndarray) -> np.ndarray:
-    """Float32 values as they lie in memory, rounded to nearest even."""
+    """Return float32 values as they are in memory, rounded to nearest even."""
     values = np.asarray(values, np.float32)
     if dtype in LARGEST:
         values = np.clip(values, -LARGEST[dtype], LARGEST[dtype])
@@ -57,7 +57,7 @@ LEAST_SCALE = 1e-5
 
 
 def quantise(T1: str, rows: np.ndarray, bits: int, group: int) -> tuple[np.ndarray, np.ndarray]:
-    """Codes [..., dim] and scales [..., dim / group], not yet of type T3."""
+    """Return codes [..., dim] and scales [..., dim / group], which are not yet rounded to T3."""
     largest = LARGEST_CODE[bits]
     groups = rows.reshape(*rows.shape[:-1], rows.shape[-1] // group, group)
     scales = round_to(T1, np.abs(groups).max(-1) / np.float32(largest))
@@ -90,8 +90,8 @@ BLOCK_BYTES = {"q5_1": 24}
 
 
 def pack_q5_1(rows: np.ndarray) -> np.ndarray:
-    """Of 32 elements: scale and least one in float16, 4 bytes of fifth bits, then element i in the
-    low and i + 16 in the high half of byte i."""
+    """Pack blocks of 32 elements: scale and minimum in float16, 4 bytes of fifth bits, then bytes
+    with element i in the low half and element i + 16 in the high half."""
     count = rows.shape[-1] // BLOCK
     blocks = rows.reshape(*rows.shape[:-1], count, BLOCK)
     least = np.take_along_axis(blocks, blocks.argmin(-1, keepdims=True), -1)
@@ -123,7 +123,7 @@ def unpack_q5_1(packed: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Attributes:
-    """As in PMX; num_kv_heads is resolved."""
+    """Attributes, as in PMX; num_kv_heads is resolved."""
 
     num_heads: int
     num_kv_heads: int
@@ -151,13 +151,13 @@ class Attributes:
 
 # ---- The cache ----
 
-# Order of [batch, layer, kv, slot, head], or of [layer, kv, slot, head], in the layouts' shapes.
+# The axes of layouts in the order [batch, layer, kv, slot, head], or without batch.
 STATIC_ORDER = {0: (0, 1, 2, 3, 4), 1: (1, 0, 2, 4, 3)}
 DYNAMIC_ORDER = {0: (2, 0, 1, 3), 1: (0, 2, 1, 3), 2: (0, 1, 2, 3), 3: (0, 1, 3, 2)}
 
 
 def cache_dims(attributes: Attributes, batch: int, slots: int) -> tuple[int, ...]:
-    """Dims of a cache but the last one, as its layout orders them."""
+    """Return the cache's dims, except the last, in the order of its layout."""
     heads = attributes.num_kv_heads
     if attributes.dynamic_batching:
         dims: tuple[int, ...] = (attributes.num_layer, 2, slots, heads)
@@ -169,14 +169,14 @@ def cache_dims(attributes: Attributes, batch: int, slots: int) -> tuple[int, ...
 
 
 def last_dim(attributes: Attributes) -> int:
-    """Elements of a row of the cache, as NumPy has them."""
+    """Return the number of elements in a row of the cache, as NumPy counts them."""
     if attributes.cache_format:
         return attributes.head_dim // BLOCK * BLOCK_BYTES[attributes.cache_format]
     return attributes.head_dim * (attributes.quant_bit or 8) // 8
 
 
 def layer_view(attributes: Attributes, cache: np.ndarray, b: int) -> np.ndarray:
-    """[kv, slot, head, last dim] of sequence b in the layer; a view."""
+    """Return a view [kv, slot, head, last dim] of sequence b in the layer."""
     if attributes.dynamic_batching:
         order = DYNAMIC_ORDER[attributes.cache_layout]
         return cache.transpose(*np.argsort(order), 4)[attributes.layer_idx]
@@ -192,7 +192,7 @@ def store(
     kv: int,
     slots: np.ndarray,
 ) -> None:
-    """Rows [token, head, dim] of T1 into slots of [kv, slot, head, ...]."""
+    """Store rows [token, head, dim] of type T1 in slots of [kv, slot, head, ...]."""
     if attributes.cache_format:
         cache[kv, slots] = pack_q5_1(current)
         return
@@ -237,7 +237,8 @@ def attend(
     mask: np.ndarray | None,
     causal: bool,
 ) -> np.ndarray:
-    """Of one sequence: query [S, H, D], key, value [KV, KVH, D], mask broadcast to [H, S, KV]."""
+    """Attend for one sequence: query [S, H, D]; key, value [KV, KVH, D]; mask broadcasts to [H, S,
+    KV]."""
     T1, tokens, positions = attributes.T1, query.shape[0], key.shape[0]
     if tokens == 0:
         return query
@@ -267,8 +268,8 @@ def attend(
 
 @dataclass
 class Tensors:
-    """Of one call, as stored.  A static batch: start_pos of one element, sequences along axis 0;
-    dynamic batching: sequences after each other."""
+    """The stored tensors of one call.  In a static batch, start_pos has one element, and sequences
+    are along axis 0; with dynamic batching, sequences follow each other."""
 
     start_pos: np.ndarray
     cache: np.ndarray
@@ -292,7 +293,7 @@ def sequences(attributes: Attributes, tensors: Tensors) -> int:
 
 
 def tokens_of(attributes: Attributes, tensors: Tensors, array: np.ndarray, b: int) -> np.ndarray:
-    """Decoded activations [S, heads, dim] of sequence b."""
+    """Return the decoded activations of sequence b, [S, heads, dim]."""
     if attributes.dynamic_batching:
         rows = array[tensors.seqstarts[b] : tensors.seqstarts[b + 1]]
     else:
@@ -311,7 +312,8 @@ def slots_of(attributes: Attributes, tensors: Tensors, b: int, positions: int) -
 
 
 def key_value_cache(attributes: Attributes, tensors: Tensors) -> None:
-    """Store; keys and values become what is then in the cache, a [KV, KVH, D] for each sequence."""
+    """Store, and set keys and values to what is then in the cache, [KV, KVH, D] for each
+    sequence."""
     for b in range(sequences(attributes, tensors)):
         start = int(tensors.start_pos.reshape(-1)[b if attributes.dynamic_batching else 0])
         cache = layer_view(attributes, tensors.cache, b)
@@ -339,7 +341,7 @@ def mask_of(attributes: Attributes, tensors: Tensors, b: int, positions: int) ->
 
 
 def multi_head_attention(attributes: Attributes, tensors: Tensors) -> list[np.ndarray]:
-    """attn_output of each sequence, decoded, over tensors.keys and values."""
+    """Return attn_output of each sequence, decoded, over tensors.keys and tensors.values."""
     outputs = []
     for b in range(sequences(attributes, tensors)):
         query = tokens_of(attributes, tensors, tensors.query, b)

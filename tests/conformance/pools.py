@@ -1,4 +1,5 @@
-"""Plans on pools of threads: the bits of one thread, whoever the pool is of; calls bound again.
+"""Plans on thread pools give the bits of one thread, for shared pools and pools of the caller's;
+calls can be bound again.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -45,7 +46,7 @@ def numbers(layer: Layer) -> None:
 
 
 def shared(layer: Layer) -> None:
-    """Many threads on one pool, and the plan's own executor in its place."""
+    """Many threads use one pool, or an executor instead of the plan's pool."""
     plan = layer.plan(2)
     with ThreadPoolExecutor(4) as executor:
         runs = [executor.submit(plan.run, **layer.operands(layer.query)) for _ in range(20)]
@@ -55,7 +56,7 @@ def shared(layer: Layer) -> None:
 
 
 def ends(layer: Layer) -> None:
-    """The last plan takes the pool with it."""
+    """A pool ends with the last plan that uses it."""
     pool = kvmill.Pool(2)
     plan, ended = layer.plan(pool), weakref.ref(pool)
     del pool

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Conformance to ONNX TensorScatter-24 and Attention-23 to 25, to PMX cache attention and to JAX's gathers and scatters, as a TAP test.
+# Tests conformance to ONNX TensorScatter-24 and Attention-23 to 25, to PMX cache attention and to JAX's gathers and scatters, as a TAP test.
 #
 #   run.sh [SRCDIR BUILDDIR]
 #
-# SRCDIR (or $srcdir, or the tree this file is in) is the source.  BUILDDIR (or $builddir, or .)
-# holds .libs/libkvmill.so and generated/, with kvmill_default and perhaps kvmill_test; the virtual
-# environment goes there too, as conformance-venv.  PYTHON: the Python to make it from.  Without Python 3.11, venv, or the pinned
-# packages, this test is skipped, or fails with KVMILL_REQUIRE_CONFORMANCE=1.
+# SRCDIR (default: $srcdir, or the tree of this file) is the source.  BUILDDIR (default: $builddir, or .) contains
+# .libs/libkvmill.so and generated/ with kvmill_default and perhaps kvmill_test; the virtual environment
+# conformance-venv is created there with the Python that PYTHON names.  If Python 3.11, venv or the pinned packages
+# are missing, this test is skipped; with KVMILL_REQUIRE_CONFORMANCE=1 it fails then.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -u

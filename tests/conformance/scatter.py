@@ -1,4 +1,4 @@
-"""Scatters of the binding with regions as texts and quantised elements, against loops in NumPy.
+"""Scatter in Python, with regions as texts and quantised elements, compared with loops in NumPy.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -33,7 +33,7 @@ SCALED = FLOAT + """
   stablehlo.return %2 : tensor<f32>
 """
 
-# The larger of two numbers with its label; of equal ones the first.
+# The larger of two numbers, with its label; the first one if they are equal.
 BEST = """^bb0(%a: tensor<f32>, %i: tensor<i32>, %b: tensor<f32>, %j: tensor<i32>):
   %0 = stablehlo.compare GT, %b, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
   %1 = stablehlo.select %0, %b, %a : tensor<i1>, tensor<f32>
@@ -48,14 +48,14 @@ WIDE = """^bb0(%a: tensor<f64>, %b: tensor<f64>):
 
 
 def operands(rng: np.random.Generator, dtype: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Small integers; indices of which some are outside, and some the same."""
+    """Draw small integers, and indices of which some are outside and some are equal."""
     inputs = rng.integers(-8, 8, (ROWS, DIM)).astype(dtype)
     updates = rng.integers(-8, 8, (COUNT, DIM)).astype(dtype)
     return inputs, rng.integers(-1, ROWS + 1, (COUNT, 1)).astype(np.int32), updates
 
 
 def scattered(inputs: np.ndarray, indices: np.ndarray, updates: np.ndarray, combine: Callable) -> np.ndarray:
-    """Row after row, in double precision; what is outside is left out."""
+    """Combine row after row in double precision; rows outside are skipped."""
     results = inputs.astype(np.float64)
     for (at,), update in zip(indices, updates.astype(np.float64)):
         if 0 <= at < ROWS:
@@ -93,7 +93,7 @@ def several(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
 
 
 def promoted(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
-    """The region computes in wider numbers, which results are."""
+    """The region computes in a wider type, which is also the results' type."""
     inputs, indices, updates = operands(rng, "float32")
     inputs, updates = inputs + np.float32(2**-20), updates * np.float32(2**-30)
     plan = kvmill.Scatter(inputs, indices, updates, **NUMBERS, packs=packs, region=WIDE)
@@ -103,7 +103,7 @@ def promoted(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
 
 
 def quantised(rng: np.random.Generator, packs: Sequence[kvmill.Pack], stored: str, low: int, high: int) -> None:
-    """Codes of numbers: dequantised, added, quantised again, once for each update."""
+    """Codes are dequantised, added, and quantised again, once for each update."""
     element = f"!quant.uniform<{stored}:f32, 0.5:2>"
     region = FLOAT.replace("f32", element) + f"""
       %0 = stablehlo.add %a, %b : tensor<{element}>
@@ -111,7 +111,7 @@ def quantised(rng: np.random.Generator, packs: Sequence[kvmill.Pack], stored: st
     """
     _, indices, _ = operands(rng, "int8")
     inputs, updates = (rng.integers(low, high + 1, (n, DIM)).astype(np.int8) for n in (ROWS, COUNT))
-    if stored == "i4":  # a byte each, of which the low half counts
+    if stored == "i4":  # one byte each, of which only the low half counts
         inputs, updates = inputs.view(np.uint8) & 15, updates.view(np.uint8) & 15
 
     def codes(array: np.ndarray) -> np.ndarray:
@@ -140,7 +140,7 @@ def mixed(rng: np.random.Generator, packs: Sequence[kvmill.Pack]) -> None:
 
 CODES = "!quant.uniform<i8:f32, 0.5:2>"
 
-# What is no scatter, and words of its message, with the place in a text.
+# Wrong scatters, and parts of the messages, with the place in a text.
 BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"region": "add"}, "region:1:1: found add"),
     ({"region": FLOAT + "  stablehlo.return %c : tensor<f32>"}, "region:2:20: %c is not defined"),
@@ -176,7 +176,7 @@ def refusals(rng: np.random.Generator) -> None:
 
 
 def guide() -> None:
-    """The page's program prints what its comments say."""
+    """The program in the guide prints what its comments say."""
     page = (Path(kvmill.__file__).resolve().parents[3] / "doc" / "guide" / "stablehlo.md").read_text()
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     wanted = [[float(n) for n in said.split(",")] for said in re.findall(r"# \[(.*)\]", program)]

@@ -1,4 +1,4 @@
-"""Test lines, as the Python of the tests writes them; from several threads, too.
+"""TAP lines from Python tests, also from several threads.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Tap:
-    """Writes test lines as they come, and the plan after them."""
+    """Writes TAP lines as results come, and the plan at the end."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -45,7 +45,7 @@ class Tap:
 
 
 def refused(words: str, make: Callable[[], object], kinds: Any) -> None:
-    """An error of that kind, or one of several, that says so."""
+    """Check that make() raises an error of one of these kinds, with these words."""
     try:
         make()
     except kinds as error:

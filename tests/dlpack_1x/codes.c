@@ -1,4 +1,5 @@
-/* The type codes that kvmill.h defines are those of newer DLPacks, and do not collide with them.
+/* The type codes that kvmill.h defines equal those of newer DLPack versions, and do not collide
+   with them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <kvmill.h>
@@ -16,7 +17,7 @@ _Static_assert(KVMILL_DL_FLOAT8_E5M2FNUZ == kDLFloat8_e5m2fnuz, "float8 e5m2fnuz
 _Static_assert(KVMILL_DL_FLOAT8_E8M0FNU == kDLFloat8_e8m0fnu, "float8 e8m0fnu");
 _Static_assert(KVMILL_DL_FLOAT4_E2M1FN == kDLFloat4_e2m1fn, "float4 e2m1fn");
 
-/* kvmill's tensors are DLPack's, of whatever version. */
+/* kvmill's tensors are DLPack's, whatever its version. */
 _Static_assert(_Generic(((kvmill_tensor_scatter *)0)->past_cache, const DLTensor * : 1,
                         default : 0),
                "tensors");

@@ -84,7 +84,7 @@ static int split(char *text, char *words[MOST_WORDS + 2]) {
     return count;
 }
 
-/* Runs the command; getopt begins anew, wherever the last command ended it. */
+/* Runs the command; getopt starts again, wherever the last command ended it. */
 static int run_words(int count, char **words) {
     optind = 0;
     getopt(1, words, "");

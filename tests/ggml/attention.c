@@ -1,9 +1,8 @@
-/* The adapter in ggml's scheduler: results beside ggml's own and a double oracle, what it takes and
-   what it leaves to ggml.
-
-     attention            GGML_BACKEND_PATH names the adapter: all tests
-     attention PATH DIM   exit code 0 if ggml loads PATH, and it takes a node with heads of DIM;
-   else 1, 2
+/* Tests of the adapter in ggml's scheduler: its results are compared with ggml's own and with an
+   oracle in double precision; and which nodes it takes.
+    attention            GGML_BACKEND_PATH names the adapter: all tests
+    attention PATH DIM   exits with 0 if ggml loads PATH, and if that takes a node with heads of
+    DIM; otherwise with 1 or 2
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
@@ -24,12 +23,12 @@ enum { THREADS = 2 };
 #define Q5_0 GGML_TYPE_Q5_0
 #define IQ4  GGML_TYPE_IQ4_NL
 
-/* K and V, of which tests/ggml/specs.json has kernels. */
+/* Types of K and V for which tests/ggml/specs.json has kernels. */
 static const enum ggml_type pairs[][2] = {{F32, F32},   {F16, F16},   {Q8_0, Q8_0}, {Q4_0, Q4_0},
                                           {Q5_1, Q4_0}, {Q5_0, Q4_1}, {IQ4, IQ4}};
 
-/* heads and kv heads, queries, cells, streams, mask, layout, softcap, max_bias, sinks, mask of
- * heads */
+/* Heads, kv heads, queries, cells, streams, mask, layout, soft-cap, max_bias, sinks, whether the
+   mask has heads. */
 static const struct shape shapes[] = {
     {"one query, one cell", F16, F16, 64, 64, 8, 2, 1, 1, 1, NONE, TOKENS, 0, 0, 0, 0},
     {"one query", F16, F16, 64, 64, 8, 2, 1, 700, 1, EMPTY, TOKENS, 0, 0, 0, 0},
@@ -47,7 +46,7 @@ static const struct shape shapes[] = {
     {"a mask of each head", F16, F16, 64, 64, 8, 2, 4, 77, 2, CAUSAL, TOKENS, 0, 0, 0, 1},
 };
 
-/* Shapes whose types are not varied. */
+/* Shapes that are tried with one pair of types only. */
 static const struct shape others[] = {
     {"soft-cap", GGML_TYPE_BF16, F32, 64, 64, 8, 2, 3, 90, 1, CAUSAL, TOKENS, 5, 0, 0, 0},
     {"soft-cap, no mask", GGML_TYPE_BF16, F32, 64, 64, 8, 2, 3, 90, 2, NONE, HEADS, 5, 0, 1, 0},
@@ -70,7 +69,7 @@ static double largest_of(const double *numbers, int64_t count) {
     return most;
 }
 
-/* Ours errs no more than ggml's, except for a few units in the last place. */
+/* Checks that our error is no larger than ggml's, except for a few units in the last place. */
 static void try_shape(const struct engine *ours, const struct engine *theirs,
                       const struct shape *shape, uint64_t seed) {
     OWN(scene_close) struct scene scene = scene_open(shape, seed, ggml_backend_cpu_buffer_type());
@@ -137,7 +136,7 @@ static bool is_taken(const struct shape *shape, const struct change *change) {
     return taken;
 }
 
-/* The scheduler gives the CPU's backend what is declined. */
+/* Checks that the scheduler gives declined nodes to the CPU backend. */
 static void test_left(const struct engine *ours) {
     struct shape shape = usual;
     shape.key = GGML_TYPE_Q4_1;

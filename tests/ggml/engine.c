@@ -66,7 +66,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Engines keep a graph as long as its shapes are the same. */
+/* The graph is kept as long as its shapes are the same. */
 static bool compute(const struct engine *engine, struct ggml_cgraph *graph, int runs,
                     double *seconds) {
     bool done = ggml_backend_sched_graph_compute(engine->scheduler, graph) == GGML_STATUS_SUCCESS;
@@ -83,7 +83,7 @@ struct ggml_context *engine_context(void) {
         NODES * ggml_tensor_overhead() + ggml_graph_overhead_custom(NODES, false), NULL, true});
 }
 
-/* Up to `last`; returns what has computed `node`. */
+/* Runs the graph up to `last`.  Returns the backend that computed `node`. */
 static ggml_backend_t run_graph(const struct engine *engine, struct ggml_context *context,
                                 struct ggml_tensor *node, struct ggml_tensor *last, int runs,
                                 double *seconds) {

@@ -1,5 +1,5 @@
-/* What an engine has of ggml: backends and a scheduler that gives them nodes; those of attention,
-   and what they have to give.
+/* An engine: ggml's backends, a scheduler that distributes nodes among them, and attention nodes
+   with their expected results.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_GGML_ENGINE_H
@@ -10,11 +10,11 @@
 #include "ggml-backend.h"
 #include "ggml.h"
 
-/* What a mask hides: nothing, since there is none; nothing; what is after the query; that and what
-   is far before it; all but the cells of a query's own sequence, of several; anything. */
+/* What a mask hides: NONE: there is no mask; EMPTY: nothing; CAUSAL: cells after the query; WINDOW:
+   also those far before it; SEQUENCES: all cells of other sequences; HOLES: random cells. */
 enum mask { NONE, EMPTY, CAUSAL, WINDOW, SEQUENCES, HOLES };
 
-/* How K and V lie in their caches. */
+/* The order of axes in the caches of K and V. */
 enum layout { TOKENS, HEADS };
 
 struct shape {
@@ -27,8 +27,9 @@ struct shape {
     bool sinks, mask_of_heads;
 };
 
-/* What is another in a node that the adapter takes: of the node, bit 0 of `tensors`, or of its
-   sources.  TYPE: elements of type `by`, side by side; EXTENT, STRIDE: by so many more. */
+/* A change to a node that the adapter would take, so that it must decline.  In `tensors`, bit 0 is
+   the node, and the others are its sources.  TYPE: elements have the type `by`, without gaps;
+   EXTENT, STRIDE: larger by `by`. */
 struct change {
     const char *words;
     unsigned tensors;
@@ -37,11 +38,11 @@ struct change {
 };
 void node_change(struct ggml_tensor *node, const struct change *change);
 
-/* Between -1 and 1. */
+/* Returns a random number between -1 and 1. */
 double draw(uint64_t *seed);
 
-/* Tensors with data in the CPU's memory; views of K and V, and the node, are of the graph's
- * context. */
+/* Tensors with data in the CPU's memory.  The views of K and V, and the node, belong to the graph's
+   context. */
 struct scene {
     struct shape shape;
     struct ggml_context *inputs;
@@ -52,42 +53,44 @@ struct scene {
 struct scene scene_open(const struct shape *shape, uint64_t seed, ggml_backend_buffer_type_t type);
 void scene_close(struct scene *scene);
 
-/* The node in `context`. */
+/* Creates the node in `context`. */
 struct ggml_tensor *scene_node(const struct scene *scene, struct ggml_context *context);
 
-/* Elements of the result, and the result in double precision: a caller's array of as many. */
+/* Return the number of elements of the result, and compute the result in double precision into the
+   caller's array. */
 int64_t scene_size(const struct scene *scene);
 void scene_expect(const struct scene *scene, double *result);
 
 struct engine {
-    ggml_backend_t backends[2]; /* the adapter's, if it has one; the CPU's */
+    ggml_backend_t backends[2]; /* the adapter's, if there is one, and the CPU's */
     int count;
     ggml_backend_sched_t scheduler;
 };
 
-/* The adapter, when it has been loaded; load it as GGML_BACKEND_PATH says: NULL, there is none.
-   What ggml says of its memory is no news. */
+/* The adapter, after it has been loaded, and the function that loads it from GGML_BACKEND_PATH;
+   NULL if there is none.  ggml's messages about its memory are suppressed. */
 extern ggml_backend_reg_t adapter;
 ggml_backend_reg_t engine_load(void);
 
-/* Seconds are the clock's, unless a program says how many threads it measures: those of one are
-   processor time, which other programs hardly change. */
+/* Sets how times are measured: by the clock, or, with one thread, by processor time, which other
+   programs hardly change. */
 void engine_measures(int threads);
 
 struct engine engine_open(bool adapted, int threads);
 void engine_close(struct engine *engine);
 
-/* Run the scene's node and one of the CPU's, `runs` times, the first not counted in *seconds, which
-   may be NULL; returns what has computed the node, or NULL: the graph failed. */
+/* Runs the node on an engine `runs` times; the first run is not part of *seconds, which may be
+   NULL.  Returns the backend that computed the node, or NULL if the graph failed. */
 ggml_backend_t engine_run(const struct engine *engine, const struct scene *scene, float *result,
                           int runs, double *seconds);
 
-/* A context for a graph, and a run of a node of it alone, whose sources are in the CPU's memory. */
+/* Returns a context for a graph.  The other function runs a single node whose sources are in the
+   CPU's memory. */
 struct ggml_context *engine_context(void);
 ggml_backend_t engine_run_node(const struct engine *engine, struct ggml_context *context,
                                struct ggml_tensor *node, int runs, double *seconds);
 
-/* Nodes of attention that a backend of the adapter has computed. */
+/* Returns the number of attention nodes that a backend of the adapter has computed. */
 int64_t engine_nodes(ggml_backend_t backend);
 
 #endif

@@ -1,6 +1,6 @@
 #!/bin/sh
-# fetch.sh DIRECTORY -- the pinned source tree of ggml, as DIRECTORY/ggml.  Exits with 1 and a line that says why where it is
-# not to be had.
+# fetch.sh DIRECTORY -- fetches the pinned source tree of ggml to DIRECTORY/ggml.  Exits with 1 and a line with the reason if it
+# cannot be fetched.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
@@ -11,7 +11,7 @@ fail() {
     exit 1
 }
 
-# The copy of the requirements is made last: it says that all is there.
+# The copy of the requirements is made last: if it exists, the tree is complete.
 cmp -s "$here/requirements.txt" fetched.txt && exit 0
 rm -rf venv llama_cpp_python-* ggml
 mkdir llama_cpp_python-unpacked || exit 1
@@ -19,7 +19,7 @@ mkdir llama_cpp_python-unpacked || exit 1
     { "$python" -m venv venv >fetch.log 2>&1 && python=venv/bin/python; } || fail "no virtual environment"
 PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1 "$python" -m pip download --disable-pip-version-check --no-cache-dir --no-deps \
     --no-binary :all: --no-build-isolation --require-hashes -r "$here/requirements.txt" >>fetch.log 2>&1 ||
-    fail "the pinned source of ggml is not to be had"
+    fail "the pinned source of ggml cannot be fetched"
 tar xzf llama_cpp_python-*.tar.gz -C llama_cpp_python-unpacked --wildcards '*/vendor/llama.cpp/ggml/include' \
     '*/vendor/llama.cpp/ggml/src/*.[ch]' '*/vendor/llama.cpp/ggml/src/*.cpp' >>fetch.log 2>&1 || fail "the archive is not as it was"
 mv llama_cpp_python-unpacked/*/vendor/llama.cpp/ggml ggml || exit 1

@@ -1,4 +1,4 @@
-# Builds libggml.so, ggml's core and its CPU backend, as small as they come: what tests/ggml.test holds the adapter against.
+# Builds libggml.so, with only ggml's core and its CPU backend, for tests/ggml.test.
 #
 #   make -f ggml.mk GGML=DIRECTORY
 #

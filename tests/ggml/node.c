@@ -59,7 +59,7 @@ static void fill_mask(struct ggml_tensor *mask, const struct shape *shape, uint6
 
 /* ---- Scenes ---- */
 
-/* Caches have more cells than are attended to. */
+/* Caches have more cells than the node attends to. */
 static struct ggml_tensor *new_cache(const struct shape *shape, struct ggml_context *context,
                                      enum ggml_type type, int64_t dim) {
     int64_t cells = shape->cells + LONGER;
@@ -98,7 +98,7 @@ void scene_close(struct scene *scene) {
     ggml_free(scene->inputs);
 }
 
-/* (dim, cells, heads, streams), as engines make it. */
+/* Returns a view with dims (dim, cells, heads, streams), as llama.cpp makes it. */
 static struct ggml_tensor *view_of(const struct scene *scene, struct ggml_context *context, int v) {
     struct ggml_tensor *cache = scene->cache[v];
     const struct shape *shape = &scene->shape;
@@ -150,7 +150,7 @@ static double slope_of(const struct shape *shape, int64_t head) {
                        : exp2(-bias / 2 * (double)(2 * (head - most) + 1) / (double)most);
 }
 
-/* What the mask adds: -infinity hides. */
+/* Returns what the mask adds to a score; -infinity hides a cell. */
 static double added(const struct scene *scene, int64_t b, int64_t h, int64_t i, int64_t j) {
     const struct ggml_tensor *mask = scene->mask;
     if (mask == NULL)
@@ -169,7 +169,7 @@ static double score(const struct scene *scene, const float *query, const float *
     return cap == 0 ? sum : cap * tanh(sum / cap);
 }
 
-/* Scores are small enough for sums without a maximum. */
+/* Computes a row without subtracting the maximum, because scores are small. */
 static void expect_row(const struct scene *scene, int64_t b, int64_t i, int64_t h, double *result) {
     const struct shape *shape = &scene->shape;
     const float *query = (const float *)scene->query->data +

@@ -1,5 +1,5 @@
-/* What kvmill stores in caches of llama.cpp's types, byte for byte beside what ggml's reference
-   functions make of the same rows, and what both read back.
+/* Compares what kvmill stores in caches of llama.cpp's types with what ggml's reference functions
+   make of the same rows, byte for byte, and what both read back.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../plans.h"
@@ -7,7 +7,7 @@
 
 enum { DIM = 64, ROWS = 4000, SIDES = 2, BLOCK = 32 };
 
-/* Numbers of all magnitudes; many halves of codes. */
+/* Fills rows with numbers of all magnitudes, and many that are halfway between two codes. */
 static void fill(float *rows, int64_t count) {
     uint64_t seed = 7;
     for (int64_t r = 0; r < count; r++) {
@@ -18,7 +18,7 @@ static void fill(float *rows, int64_t count) {
     }
 }
 
-/* Rows of K, and the same of V, into the cache, and back. */
+/* Stores rows of K, and the same rows of V, in a cache, and reads them back. */
 static bool store(const char *format, float *rows, int64_t row_bytes, unsigned char *cache,
                   float *back) {
     static const DLDataType float32 = {kDLFloat, 32, 1}, int64 = {kDLInt, 64, 1};
@@ -50,7 +50,7 @@ static bool store(const char *format, float *rows, int64_t row_bytes, unsigned c
     return done || diag("%s", error.message);
 }
 
-/* No block is below 1e-15, where ggml's iq4_nl has any codes. */
+/* No block has numbers below 1e-15 only, for which ggml's iq4_nl gives arbitrary codes. */
 static void test_type(enum ggml_type type, float *rows) {
     const char *name = ggml_type_name(type);
     const struct ggml_type_traits *traits = ggml_get_type_traits(type);

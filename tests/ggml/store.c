@@ -1,21 +1,20 @@
-/* SET_ROWS in ggml's scheduler: caches byte for byte as ggml's reference functions make them, what
-   the adapter takes and what it leaves to ggml.
-
-     store                   GGML_BACKEND_PATH names the adapter: all tests
-     store THREADS ROWS...   times of storing so many rows beside ggml's own
+/* Tests of SET_ROWS in ggml's scheduler: caches have the bytes of ggml's reference functions; and
+   which nodes the adapter takes.
+    store                   GGML_BACKEND_PATH names the adapter: all tests
+    store THREADS ROWS...   prints the times of storing this many rows, and ggml's
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tap.h"
 #include "engine.h"
 
-/* Beyond MOST_HALVES elements ggml is as fast, and stores them. */
+/* Above MOST_HALVES elements ggml is as fast, and the adapter declines. */
 enum { CAPACITY = 700, ROUNDS = 40, MOST_HALVES = 24576 };
 
 static const enum ggml_type types[] = {GGML_TYPE_F16,  GGML_TYPE_BF16,  GGML_TYPE_Q8_0,
                                        GGML_TYPE_Q5_1, GGML_TYPE_Q5_0,  GGML_TYPE_Q4_1,
                                        GGML_TYPE_Q4_0, GGML_TYPE_IQ4_NL};
 
-/* Elements of a row, rows, types of slots; the order of slots; floats between rows. */
+/* Elements of a row, number of rows, type and order of slots, floats between rows. */
 struct storing {
     const char *words;
     int64_t elements, rows;
@@ -40,7 +39,7 @@ static const struct storing shapes[] = {
 struct stored {
     struct ggml_context *inputs;
     ggml_backend_buffer_t buffer;
-    struct ggml_tensor *cache, *all, *rows, *slots; /* rows: a view of all */
+    struct ggml_tensor *cache, *all, *rows, *slots; /* rows is a view of `all` */
 };
 
 static int64_t slot_of(const struct storing *shape, int64_t n) {
@@ -143,8 +142,8 @@ static bool is_taken(const struct change *change) {
 
 /* ---- Times ---- */
 
-/* In turn, so that both see the same machine; the least of short rounds, to which others' work, if
-   there is any, has added nothing. */
+/* Measures both in turns, so that the machine is equally busy.  Takes the shortest of many short
+   rounds, in which other programs did not run. */
 static void measure(const struct engine engines[2], const struct storing *shape,
                     enum ggml_type type) {
     OWN(stored_close) struct stored stored = stored_open(shape, type);

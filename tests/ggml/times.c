@@ -1,10 +1,8 @@
-/* Attention's time beside ggml's own, in one process: lines of words, microseconds of both, and how
-   many times as fast the adapter is.
-
-     times THREADS WORDS TYPES DEPTH...
-
-   GGML_BACKEND_PATH names the adapter.  WORDS: how lines begin.  TYPES, of the cache: same, K and V
-   of one type; mixed, of two.  What the adapter has no kernels for is left out.
+/* Compares the time of attention with ggml's own, in one process.  Prints a line for each case:
+   microseconds of both, and how many times as fast the adapter is.
+    times THREADS WORDS TYPES DEPTH...
+   GGML_BACKEND_PATH names the adapter.  WORDS: only cases whose lines begin with this.  TYPES of K
+   and V: "same" or "mixed".  Cases without kernels are skipped.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tap.h"
@@ -17,7 +15,8 @@ static const enum ggml_type types[] = {GGML_TYPE_F32,  GGML_TYPE_F16,  GGML_TYPE
                                        GGML_TYPE_Q4_1, GGML_TYPE_Q4_0, GGML_TYPE_IQ4_NL};
 enum { TYPES = sizeof types / sizeof *types };
 
-/* A token, some, and a prompt, of models' heads; cells are the depth. */
+/* Head configurations of models, with one token, several tokens, or a prompt; the number of cells
+   is the depth. */
 #define SHAPE(WORDS, QUERIES, HEADS, KV_HEADS, DIM)                                                \
     {                                                                                              \
         .words = WORDS ", " #HEADS "/" #KV_HEADS " x " #DIM, .key_dim = DIM, .value_dim = DIM,     \
@@ -50,7 +49,7 @@ static void report(const struct shape *shape, int runs, double seconds[2][ROUNDS
     fflush(stdout);
 }
 
-/* In turn, so that both see the same machine. */
+/* Measures both in turns, so that the machine is equally busy. */
 static void measure(const struct engine engines[2], const struct shape *shape) {
     OWN(scene_close) struct scene scene = scene_open(shape, 1, ggml_backend_cpu_buffer_type());
     FREED float *result = malloc((size_t)scene_size(&scene) * sizeof *result);
@@ -64,7 +63,7 @@ static void measure(const struct engine engines[2], const struct shape *shape) {
         report(shape, runs - 1, seconds);
 }
 
-/* Caches of a shape. */
+/* Measures a shape with each type of cache. */
 static void measure_types(const struct engine engines[2], const struct shape *given, bool mixed,
                           int64_t cells) {
     struct shape shape = *given;

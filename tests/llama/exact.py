@@ -1,4 +1,4 @@
-"""Nodes of attention of a ggml graph, computed again in double precision from what they were given.
+"""Computes the attention nodes of a ggml graph again, in double precision, from their operands.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Tensor(ctypes.Structure):
-    """struct ggml_tensor, as far as it is read here."""
+    """The part of struct ggml_tensor that is used here."""
 
     _fields_ = [
         ("type", ctypes.c_int32),
@@ -28,7 +28,7 @@ class Tensor(ctypes.Structure):
     ]
 
     def array(self) -> np.ndarray:
-        """Its elements where they are, the last dim first as ggml counts."""
+        """The elements without a copy, in the reverse of ggml's order of dims."""
         dtype = {0: np.float32, 1: np.float16}[self.type]
         size = sum((n - 1) * step for n, step in zip(self.ne, self.nb, strict=True))
         size += np.dtype(dtype).itemsize
@@ -37,8 +37,9 @@ class Tensor(ctypes.Structure):
 
 
 def attention(node: int) -> tuple[np.ndarray, np.ndarray]:
-    """What a FLASH_ATTN_EXT node gave, which can be changed, and what its operands give in double:
-    [batch, query, head, element].  Masks, but neither ALiBi, soft-caps nor sinks."""
+    """Return the result of a FLASH_ATTN_EXT node, which may be changed, and the result in double
+    precision: [batch, query, head, element].  Supports masks, but not ALiBi, soft-caps and
+    sinks."""
     out = Tensor.from_address(node)
     scale, max_bias, softcap = out.params[:3]
     assert max_bias == 0 and softcap == 0 and not out.src[4], "not what Gemma-3 has"
@@ -58,7 +59,7 @@ def attention(node: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Errors:
-    """Of nodes: the largest, of the largest element of the exact result."""
+    """Errors of nodes: the largest error, divided by the largest element of the exact result."""
 
     def __init__(self) -> None:
         self.of: list[float] = []
@@ -69,6 +70,6 @@ class Errors:
 
 
 def replace(node: int) -> None:
-    """The model goes on with the exact result."""
+    """Replace the node's result by the exact one, so that the model continues with it."""
     given, expected = attention(node)
     given[...] = expected

@@ -1,5 +1,7 @@
-"""What contexts of llama.cpp say of a text, beside what one of them says: divergence and loss of each
-token.  Kept in a file after each chunk, so that a run that was ended goes on.
+"""Compares logits of llama.cpp's contexts with those of one context: divergence and loss of each
+token.
+
+Results are saved to a file after each chunk, so that a run that was stopped resumes there.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -13,8 +15,8 @@ import numpy as np
 
 
 class Row:
-    """Logits of one token: a MB for a vocabulary of 262144, which the processor's caches hold.  What
-    float32 sums lose, 1e-6, is far below what is judged."""
+    """The logits of one token: 1 MB for a vocabulary of 262144, which fits into the processor's
+    caches.  float32 sums have errors of 1e-6, far below the differences that matter."""
 
     def __init__(self, logits: np.ndarray) -> None:
         self.logits = logits
@@ -22,25 +24,25 @@ class Row:
         self.shares = np.exp(logits - largest)
         total = self.shares.sum()
         self.shares /= total
-        self.sum = float(largest) + float(np.log(total))  # the logarithm of the sum of all
+        self.sum = float(largest) + float(np.log(total))  # log of the sum of exp of all logits
 
     def loss(self, token: int) -> float:
         return self.sum - float(self.logits[token])
 
     def divergence(self, other: Row) -> float:
-        """KLD of the other's probabilities from these."""
+        """Return the divergence (KLD) of the other's probabilities from these."""
         return float(self.shares @ (self.logits - other.logits)) + other.sum - self.sum
 
 
 class Measured:
-    """Of one cache and one attention."""
+    """The results for one cache and one attention."""
 
     def __init__(self) -> None:
         self.kld: list[float] = []
         self.loss: list[float] = []
 
     def add(self, base: Row, own: Row, following: int) -> None:
-        """A token, and the one that followed it."""
+        """Add a token, and the token that follows it in the text."""
         self.kld.append(base.divergence(own))
         self.loss.append(own.loss(following))
 
@@ -48,7 +50,8 @@ class Measured:
         return float(np.exp(np.mean(self.loss)))
 
     def worse_than(self, other: Measured) -> bool:
-        """Tokens cost more than chance can make of so few, and than half a hundredth."""
+        """Whether tokens have a higher loss than chance explains for this number of tokens, and by
+        more than half a hundredth."""
         more = np.array(self.loss) - np.array(other.loss)
         return bool(more.mean() > 0.005 + 3 * more.std() / np.sqrt(len(more)))
 
@@ -60,7 +63,7 @@ Key = tuple[str, str, bool]  # types of K and V, kvmill's attention
 
 
 class Record:
-    """The file of a folder with what was measured of one model, text and build."""
+    """A file with the results for one model, text and build."""
 
     def __init__(self, folder: Path, files: list[Path], version: str) -> None:
         known = hashlib.sha256(version.encode())
@@ -69,7 +72,7 @@ class Record:
         self.path = folder / f"measured-{known.hexdigest()[:16]}.npz"
 
     def load(self, measured: dict[Key, Measured], most: int) -> int:
-        """How many tokens of each it had, `most` at most."""
+        """Load results.  Returns how many tokens all of them have, at most `most`."""
         if not self.path.exists():
             return 0
         with np.load(self.path) as kept:

@@ -1,12 +1,11 @@
-"""kvmill's attention in llama.cpp with a real model, beside llama.cpp's own: make check-llama.
+"""kvmill's attention in llama.cpp with a real model, compared with llama.cpp's own: make check-llama.
 
     main.py MODEL.gguf ADAPTER TEXT FOLDER [TOKENS]
 
-A greedy text of 256 tokens, with the nodes of attention beside sums in double precision.  Then
-TOKENS (20480) of a text are evaluated in chunks of 512, the second half of each of them judged:
-perplexity, and divergence (KLD) from llama.cpp's own f16 cache, for each type of cache, with
-llama.cpp's attention and with ours.  FOLDER keeps what was judged: the same run goes on there.
-Results as TAP; figures as remarks, a table.
+First, a greedy text of 256 tokens, with attention nodes compared with sums in double precision.  Then TOKENS (20480)
+of a text are evaluated in chunks of 512, and the second half of each chunk is judged: perplexity, and divergence (KLD)
+from llama.cpp's own f16 cache, for each cache type, with llama.cpp's attention and with kvmill's.  Results are kept in
+FOLDER, where a run that was stopped resumes.  Prints TAP, with figures as remarks and a table.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -30,14 +29,14 @@ from llama_shapes import PAIRS as CACHES
 
 CHUNK, PROMPT, GREEDY = 512, 64, 256
 JUDGED = CHUNK // 2
-BASE: Key = ("f16", "f16", False)  # what divergence is from
-PIECE = 64  # tokens that are judged at a time: their logits are 64 MB for each context
+BASE: Key = ("f16", "f16", False)  # the reference for divergence
+PIECE = 64  # tokens judged at a time: their logits take 64 MB for each context
 
 _results = [0, 0]
 
 
 def ok(good: bool, words: str) -> None:
-    """A line of TAP."""
+    """Print a line of TAP."""
     _results[0] += 1
     _results[1] += not good
     print(f"{'' if good else 'not '}ok {_results[0]} - {words}", flush=True)
@@ -50,18 +49,19 @@ T = TypeVar("T")
 
 
 class Judges:
-    """Contexts of one thread each, as many of which compute at a time as there are processors.
-    The threads of one context would wait for each other at every node, for minutes where
-    something else has a processor."""
+    """Contexts of one thread each, of which as many compute at a time as there are processors.
+    Several threads of one context would wait for each other at every node, which takes minutes if
+    another program uses a processor."""
 
     def __init__(self, contexts: dict[Key, Context], threads: int) -> None:
         self.contexts = contexts
         self.measured = {key: Measured() for key in contexts}
-        self.seconds = {"llama.cpp": 0.0, "kvmill": 0.0, "judging": 0.0}  # of processors
+        self.seconds = {"llama.cpp": 0.0, "kvmill": 0.0, "judging": 0.0}  # of processor time
         self._pool = ThreadPoolExecutor(threads)
 
     def _each(self, work: Callable[[Key], T], name: str = "") -> dict[Key, T]:
-        """What `work` gives for each.  Its time is that of an attention where it has no name."""
+        """Return what `work` gives for each context.  Without a name, its time counts for the
+        context's attention."""
 
         def timed(key: Key) -> tuple[T, float]:
             began = time.thread_time()
@@ -73,7 +73,7 @@ class Judges:
         return {key: result for key, (result, _) in found.items()}
 
     def judge_chunk(self, tokens: list[int]) -> None:
-        """The second half of the chunk; after its tokens there is one more."""
+        """Judge the second half of the chunk; one more token follows the chunk."""
 
         def begin(key: Key) -> None:
             self.contexts[key].rewind()
@@ -95,7 +95,7 @@ class Judges:
 
 
 def measure(judges: Judges, tokens: list[int], record: Record) -> dict[Key, Measured]:
-    """Chunk after chunk, from where the record ends."""
+    """Measure one chunk after the other, beginning where the record ends."""
     seconds, chunks = judges.seconds, (len(tokens) - 1) // CHUNK
     done = record.load(judges.measured, chunks * JUDGED) // JUDGED
     for chunk in range(done, chunks):
@@ -110,8 +110,9 @@ def measure(judges: Judges, tokens: list[int], record: Record) -> dict[Key, Meas
 
 
 def judge(measured: dict[Key, Measured]) -> None:
-    """Ours is no farther from llama.cpp's f16 than its own attention with that cache, apart from
-    what rounding does with f16, where the two have the same numbers in their caches."""
+    """Check that kvmill is no farther from llama.cpp's f16 cache than llama.cpp's own attention
+    with the same cache type, except for rounding with f16, where both have the same numbers in
+    their caches."""
     rounding = measured["f16", "f16", True].quantile(0.5)
     print("# | K, V | perplexity, llama.cpp | kvmill | KLD median, llama.cpp | kvmill | 99.9 % | |")
     for k, v in CACHES:
@@ -132,7 +133,7 @@ def judge(measured: dict[Key, Measured]) -> None:
 
 
 def generate(context: Context, prompt: list[int]) -> tuple[list[int], list[Row]]:
-    """GREEDY tokens, and the logits that each was the largest of."""
+    """Generate GREEDY tokens.  Returns them, and the logits of each step."""
     rows = [Row(context.evaluate(prompt)[-1].copy())]
     text = [int(rows[0].logits.argmax())]
     while len(text) < GREEDY:
@@ -142,13 +143,13 @@ def generate(context: Context, prompt: list[int]) -> tuple[list[int], list[Row]]
 
 
 def follow(context: Context, prompt: list[int], text: list[int]) -> list[Row]:
-    """Logits of each step of a text that is given."""
+    """Return the logits of each step of a given text."""
     rows = [Row(context.evaluate(prompt)[-1].copy())]
     return rows + [Row(context.evaluate([token])[-1].copy()) for token in text[:-1]]
 
 
 def differ(name: str, one: list[Row], other: list[Row]) -> tuple[np.ndarray, float]:
-    """The divergence of each step of a text, and the largest difference of a logit."""
+    """Return the divergence of each step of a text, and the largest difference of a logit."""
     kld = np.array([a.divergence(b) for a, b in zip(one, other, strict=True)])
     largest = [np.abs(a.logits - b.logits).max() for a, b in zip(one, other, strict=True)]
     print(
@@ -160,12 +161,12 @@ def differ(name: str, one: list[Row], other: list[Row]) -> tuple[np.ndarray, flo
 
 
 def is_no_farther(kld: np.ndarray, other: np.ndarray) -> bool:
-    """At no more steps than chance allows: half of them, and three standard deviations."""
+    """Whether at most half of the steps are farther, plus three standard deviations."""
     return bool((kld > other).sum() <= len(kld) / 2 + 1.5 * len(kld) ** 0.5)
 
 
 def judge_nodes(errors: dict[str, exact.Errors]) -> None:
-    """Whose sums are the exact ones'."""
+    """Check which attention is closer to the exact sums."""
     print("# | attention, error of a node | median | largest |")
     for name, of in errors.items():
         print(f"# | {name} | {np.median(of.of):.1e} | {max(of.of):.1e} |", flush=True)
@@ -179,8 +180,8 @@ def judge_nodes(errors: dict[str, exact.Errors]) -> None:
 
 
 def judge_text(contexts: dict[str, Context], prompt: list[int]) -> None:
-    """The same text; or, since llama.cpp's own threads make hardly a difference, as near as its
-    attention is to itself without -fa."""
+    """Check that the text is the same or, since llama.cpp's results hardly depend on its threads,
+    as near as its attention is to itself without -fa."""
     text, base = generate(contexts["theirs"], prompt)
     ours = follow(contexts["ours"], prompt, text)
     forks = (i for i, row in enumerate(ours) if int(row.logits.argmax()) != text[i])
@@ -224,7 +225,7 @@ def main() -> int:
     files = [model_path, adapter, loaded_path("libkvmill"), text]
     judge(measure(Judges(contexts, threads), tokens, Record(folder, files, llama_cpp.__version__)))
     for context in [*contexts.values(), *steps.values()]:
-        context.close()  # with KVMILL_VERBOSE each of ours says what it has computed
+        context.close()  # with KVMILL_VERBOSE, each of kvmill's contexts prints what it has computed
     print(f"1..{_results[0]}")
     return _results[1] > 0
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# kvmill's attention in llama.cpp with a real model, as a TAP test: make check-llama.
+# Tests kvmill's attention in llama.cpp with a real model, as a TAP test: make check-llama.
 #
 #   run.sh [SRCDIR BUILDDIR]
 #
-# SRCDIR and BUILDDIR as of tests/conformance/run.sh.  llama.cpp is the one that llama-cpp-python has, built in BUILDDIR, and the model
-# Gemma-3-270M, of PyPI, too.  KVMILL_LLAMA_TEXT: a text to judge caches with; else Debian's copies of licences, which every Debian
-# has.  KVMILL_LLAMA_TOKENS: how many tokens of it (20480).  A run that was ended goes on after the last chunk that it judged, as long as
-# model, text, adapter and library are the same: BUILDDIR/llama-work/measured-*.npz.
+# SRCDIR and BUILDDIR: as for tests/conformance/run.sh.  llama.cpp is that of llama-cpp-python, built in BUILDDIR; the model is
+# Gemma-3-270M, from PyPI.  KVMILL_LLAMA_TEXT: the text with which caches are judged; by default the copies of licences that every Debian
+# has.  KVMILL_LLAMA_TOKENS: how many of its tokens (20480).  A run that was stopped resumes after the last judged chunk, if model, text,
+# adapter and library are the same: BUILDDIR/llama-work/measured-*.npz.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -u

@@ -1,6 +1,6 @@
-/* bindings/onnxruntime/ort_api.h beside the header of ONNX Runtime: every member that is declared there
-   is where the runtime has it, and has its type.  Compiled with members.h, which the test makes of
-   ort_api.h: a line MEMBER(struct, name) for each.
+/* Compares bindings/onnxruntime/ort_api.h with the header of ONNX Runtime: every declared member
+   has the runtime's offset and type.  Compiled with members.h, which the test generates from
+   ort_api.h, with a line MEMBER(struct, name) for each member.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <onnxruntime_c_api.h>
@@ -20,7 +20,7 @@ typedef OrtEpFactory theirs_ort_ep_factory;
 #define PLACE(whose, member)                                                                       \
     _Static_assert(offsetof(struct whose, member) == offsetof(theirs_##whose, member), #member);
 
-/* Structs that this library fills have its own types in their functions. */
+/* In structs that the library fills, functions have the library's own types. */
 #define TYPE(whose, member)                                                                        \
     _Static_assert(__builtin_types_compatible_p(__typeof__(((struct whose *)0)->member),           \
                                                 __typeof__(((theirs_##whose *)0)->member)),        \

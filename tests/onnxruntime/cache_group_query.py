@@ -1,8 +1,8 @@
-"""GroupQueryAttention whose caches `kvmill rewrite --cache` has made blocks of llama.cpp: by the
-provider and by custom ops, beside the CPU provider over the numbers that the blocks hold.
+"""GroupQueryAttention with caches that `kvmill rewrite --cache` has turned into blocks of llama.cpp: run by the
+provider and by custom ops, compared with the CPU provider over the numbers in the blocks.
 
-Rows that are numbers of blocks become the same blocks again.  So the CPU provider stores and reads
-the same numbers, except for keys that are rotated first.
+Rows whose numbers come from blocks are stored as the same blocks again.  So the CPU provider stores and reads the
+same numbers, except for keys that are rotated first.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -26,14 +26,14 @@ from tap import Tap, refused
 CASES = 16
 KINDS = "q8_0", "q4_0"
 SIDES = ("key", "value")
-EXACT, ROUNDED, NEAR = 3e-5, 3e-2, 3e-3  # rounded: keys once more, or numbers to float16
+EXACT, ROUNDED, NEAR = 3e-5, 3e-2, 3e-3  # rounded: keys are quantised once more, or numbers are rounded to float16
 
 
 # ---- Cases ----
 
 
 def lossless(rows: np.ndarray, kind: str, dim: int) -> np.ndarray:
-    """The numbers of blocks; heads are side by side."""
+    """Return rows whose numbers come from blocks; heads are adjacent."""
     apart = rows.reshape(*rows.shape[:-1], -1, dim)
     return decoded(ENCODE[kind](apart), kind).reshape(rows.shape).astype(rows.dtype)
 
@@ -64,7 +64,7 @@ def in_blocks(case: Case) -> Case:
 
 
 def numbers_of(got: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Present caches as numbers."""
+    """Return present caches as numbers."""
     present = {f"present_{s}": decoded(got[f"present_{s}"], k) for s, k in zip(SIDES, KINDS, strict=True)}
     return got | present
 
@@ -106,7 +106,8 @@ def check_all(open_session: Callable, seed: int, dtype: str) -> None:
 
 
 def step_case(rng: np.random.Generator, batch: int = 2) -> Case:
-    """A token each, with rotary embedding: the library of the tests has kernels for its blocks."""
+    """One token for each entry, with rotary embedding.  The tests' library has kernels for its
+    blocks."""
     case = group_query.step_case(rng, batch)
     dim, numbers = 32, rng.standard_normal
     kept = {n: a for n, a in case.arrays.items() if not n.endswith("_scale")}
@@ -121,7 +122,7 @@ def node_model() -> onnx.ModelProto:
 
 
 def check_kernels(open_session: Callable, seed: int) -> None:
-    """Tokens one after the other into caches in place."""
+    """Append tokens one after the other to caches in place."""
     rng = np.random.default_rng([seed, 42])
     case = step_case(rng)
     session, plain = open_session(rewrite_case(case)), plain_session(group_query_model(case))
@@ -132,11 +133,11 @@ def check_kernels(open_session: Callable, seed: int) -> None:
 
 
 def check_run_refusals(open_session: Callable, seed: int) -> None:
-    """In place, so that a refused run would show what it had written."""
+    """Runs are in place, so that a refused run would show what it had written."""
     case = step_case(np.random.default_rng([seed, 43]))
     model = rewrite_case(case)
     for info in model.graph.input:
-        if info.name == "past_value":  # or the runtime would refuse other rows
+        if info.name == "past_value":  # otherwise the runtime refuses the different number of rows
             info.type.tensor_type.shape.dim[3].dim_param = "bytes"
     session, right = open_session(model), in_blocks(case)
     short = right.arrays["past_value"][..., :16].copy()
@@ -211,7 +212,7 @@ def library_session(model: onnx.ModelProto):
 
 
 def run_all(tap: Tap, seed: int, *, quick: bool = False) -> None:
-    """quick: what notices planted faults."""
+    """quick: only the tests that notice planted faults."""
     near = partial(provider_session, math="near")
     for name, open_session in (("domain", library_session), ("provider", provider_session)):
         for dtype in ("float32", "float16"):

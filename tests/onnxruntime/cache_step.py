@@ -1,5 +1,6 @@
-"""Models whose caches `kvmill rewrite --cache` has made blocks of llama.cpp: by the provider and by
-custom ops, against sums in double precision over what the caches hold, and the model as it was.
+"""Models with caches that `kvmill rewrite --cache` has turned into blocks of llama.cpp: run by the
+provider and by custom ops, compared with sums in double precision over what the caches hold, and
+with the original model.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -38,16 +39,17 @@ from tap import Tap, refused
 BLOCK, CASES = 32, 12
 HEADS, KV_HEADS, DIM = 8, 2, 64
 
-# How far a step's output may be from that of the original model, as a share of its largest element, by formats of K and V.
+# How far a step's output may be from that of the original model, as a share of its largest element,
+# by the formats of K and V.
 DIVERGENCE = {"q8_0": 0.02, "q4_0": 0.25}
-NEAR = 1e-3  # math near, 5e-4 of the largest output
+NEAR = 1e-3  # math near: 5e-4 of the largest output
 
 
 # ---- Blocks, as llama.cpp's reference has them: a float16 scale, then codes ----
 
 
 def q8_0(rows: np.ndarray) -> np.ndarray:
-    """Bytes of rows whose last dim is whole blocks."""
+    """Return the bytes of rows whose last dim is a whole number of blocks."""
     blocks = rows.astype(np.float32).reshape(*rows.shape[:-1], -1, BLOCK)
     scale = np.abs(blocks).max(-1, keepdims=True) / np.float32(127)
     scaled = blocks * np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=scale > 0)
@@ -87,7 +89,7 @@ ENCODE = {"q8_0": q8_0, "q4_0": q4_0}
 def step_model(
     rank: int = 4, kind: int = FLOAT, mask: int | None = None, dim: int = DIM, **attributes
 ) -> onnx.ModelProto:
-    """Three nodes; of rank 3, heads side by side."""
+    """Return a model with three nodes; in rank 3, heads are adjacent."""
 
     def shape(heads: int, rows: str) -> list[int | str]:
         return ["batch", heads, rows, dim] if rank == 4 else ["batch", rows, heads * dim]
@@ -107,12 +109,12 @@ def step_model(
 
 
 def node_model() -> onnx.ModelProto:
-    """One CacheStep, whose kernels the library has."""
+    """Return a model with one CacheStep, for which the library has kernels."""
     return rewrite(step_model(), "q8_0,q4_0")
 
 
 def rewrite(model: onnx.ModelProto, formats: str) -> onnx.ModelProto:
-    """Raises its message where it is refused."""
+    """Rewrite a model.  Raises the command's message."""
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder, "model.onnx"), Path(folder, "new.onnx")
         before.write_bytes(model.SerializeToString())
@@ -140,12 +142,13 @@ SIDES: dict[str, Callable] = {
 
 
 def packed(array: np.ndarray) -> np.ndarray:
-    """[batch, heads, rows, dim] as [batch, rows, heads * dim]."""
+    """Reshape [batch, heads, rows, dim] to [batch, rows, heads * dim]."""
     return np.moveaxis(array, 1, 2).reshape(array.shape[0], array.shape[2], -1)
 
 
 def random_step(rng: np.random.Generator, dtype: str) -> dict[str, np.ndarray]:
-    """All of rank 4, caches of numbers.  Half of the lengths are not those of a step."""
+    """Draw a step of rank 4 with caches of numbers.  Half of the steps have other lengths than a
+    step must have."""
     batch, rows, spare = (int(n) for n in rng.integers(1, 6, 3))
     capacity = rows + 9 * spare
     shapes = {"Q": (HEADS, rows), "K": (KV_HEADS, rows), "V": (KV_HEADS, rows)}
@@ -160,7 +163,7 @@ def random_step(rng: np.random.Generator, dtype: str) -> dict[str, np.ndarray]:
 
 
 def stored(arrays: dict[str, np.ndarray], x: str, kind: str) -> np.ndarray:
-    """The present cache of K or of V, from the past one in blocks."""
+    """Return the present cache of K or V, from the past cache in blocks."""
     present = ENCODE[kind](arrays[f"past_{x}"])
     for b, start in enumerate(arrays["write_indices"]):
         rows = arrays[x][b]
@@ -173,7 +176,7 @@ def laid_out(arrays: dict[str, np.ndarray], rank: int) -> dict[str, np.ndarray]:
 
 
 def run_blocks(session, arrays, kinds: tuple[str, str], rank: int) -> dict[str, np.ndarray]:
-    """A step over its caches in blocks."""
+    """Run a step over its caches in blocks."""
     pairs = zip(("past_K", "past_V"), kinds, strict=True)
     blocks = {name: ENCODE[kind](arrays[name]) for name, kind in pairs}
     return run(session, laid_out(arrays | blocks, rank))
@@ -205,7 +208,7 @@ def check_steps(
 
 
 def check_masks(open_session: Callable, seed: int) -> None:
-    """As ONNX Runtime has the step over the numbers that the caches hold."""
+    """Compare with ONNX Runtime over the numbers that the caches hold."""
     rng = np.random.default_rng([seed, 32])
     for kind, cast in (TensorProto.BOOL, np.bool_), (FLOAT, np.float32):
         model = step_model(mask=kind, softcap=3.0)
@@ -226,7 +229,7 @@ def check_masks(open_session: Callable, seed: int) -> None:
 
 
 def check_in_place(open_session: Callable, seed: int, threads: int) -> None:
-    """One buffer as input and output; rows that are not stored stay as they are."""
+    """The caches are both input and output; rows that are not stored keep their bytes."""
     rng = np.random.default_rng([seed, 33])
     session = open_session(rewrite(step_model(), "q8_0"), threads=threads)
     arrays = {n: rng.standard_normal((2, h, 900, DIM), np.float32)
@@ -253,11 +256,11 @@ def check_in_place(open_session: Callable, seed: int, threads: int) -> None:
 
 
 def check_run_refusals(open_session: Callable, seed: int) -> None:
-    """In place, so that a refused run would show what it had written."""
+    """Runs are in place, so that a refused run would show what it had written."""
     rng = np.random.default_rng([seed, 34])
     model = rewrite(step_model(), "q8_0,q4_0")
     for info in (*model.graph.input, *model.graph.output):
-        if info.name.endswith("t_V"):  # or the runtime would refuse other rows
+        if info.name.endswith("t_V"):  # otherwise the runtime refuses the different number of rows
             info.type.tensor_type.shape.dim[3].dim_param = "bytes"
     session = open_session(model)
     new = {n: rng.standard_normal((2, h, 1, DIM), np.float32)
@@ -300,7 +303,7 @@ def without_output() -> onnx.ModelProto:
 
 def rewrite_tests(tap: Tap) -> None:
     def kept() -> None:
-        """All but the nodes and the caches' types stays."""
+        """Everything except the nodes and the caches' types stays the same."""
         old = step_model()
         new = rewrite(old, "q8_0,q4_0")
         assert [(n.domain, n.op_type) for n in new.graph.node] == [("kvmill", "CacheStep")]
@@ -349,7 +352,7 @@ def claim_tests(tap: Tap) -> None:
 
 
 def run_all(tap: Tap, seed: int, *, quick: bool = False) -> None:
-    """quick: what notices planted faults."""
+    """quick: only the tests that notice planted faults."""
     for name, open_session in SIDES.items():
         for kinds, rank, dtype in (
             (("q8_0", "q4_0"), 4, "float32"),

@@ -1,4 +1,5 @@
-"""GroupQueryAttention of com.microsoft: random nodes by kvmill's provider and by the CPU provider.
+"""GroupQueryAttention of com.microsoft: random nodes, run by kvmill's provider and by the CPU
+provider.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -32,7 +33,7 @@ CASES = 24
 
 @dataclass
 class Case:
-    """A call: new rows of an entry are followed by padding."""
+    """A call.  New rows of an entry are followed by padding."""
 
     arrays: dict[str, np.ndarray]
     attributes: dict[str, int | float | str] = field(default_factory=dict)
@@ -48,7 +49,8 @@ class Case:
 
 
 def shape_in_model(name: str, array: np.ndarray) -> list[int | str]:
-    """What a model leaves to the run: batch, tokens, and rows of caches and tables."""
+    """Return the shape in the model, which leaves open batch, tokens, and rows of caches and
+    tables."""
     opened = {"query": 2, "key": 2, "value": 2, "past_key": 1, "past_value": 1, "cos_cache": 1}
     dims: list[int | str] = list(array.shape)
     if name in ("query", "key", "value", "position_ids"):
@@ -85,8 +87,8 @@ def group_query_model(case: Case) -> onnx.ModelProto:
 
 
 def add_lengths(rng: np.random.Generator, case: Case, batch: int, rows: int, past: int) -> None:
-    """The runtime takes several new rows in several entries from a first prompt alone, or where the
-    call counts them."""
+    """Add lengths.  The runtime accepts several new rows in several entries only in a first prompt,
+    or if the call gives their numbers."""
     arrays, kind = case.arrays, rng.choice(("first", "later", "counted"))
     if kind == "counted" and past > rows:
         counts = rng.integers(0, rows + 1, batch)
@@ -174,12 +176,12 @@ def results(session, case: Case) -> dict[str, np.ndarray]:
 
 
 def in_place(session, case: Case) -> dict[str, np.ndarray]:
-    """In copies of the caches."""
+    """Run in place, on copies of the caches."""
     return in_place_of(session, Case({n: a.copy() for n, a in case.arrays.items()}))
 
 
 def in_place_of(session, case: Case) -> dict[str, np.ndarray]:
-    """The caches are both input and output, which needs room for all."""
+    """Run with each cache as input and output, which needs room for all rows."""
     arrays = dict(case.arrays)
     query = arrays["query"]
     width = query.shape[2] if "key" in arrays else query.shape[2] * HEADS // (HEADS + 2 * KV_HEADS)
@@ -196,7 +198,7 @@ def in_place_of(session, case: Case) -> dict[str, np.ndarray]:
 
 
 def require_alike(case: Case, got: Mapping, want: Mapping, tolerance: float) -> None:
-    """Of padding, and of rows that no entry has, nothing is said."""
+    """Compare results, except those of padding and of rows that no entry has."""
     for b, (length, new) in enumerate(zip(case.lengths, case.new, strict=True)):
         for name in OUTPUTS:
             assert got[name].shape == want[name].shape and got[name].dtype == want[name].dtype, name
@@ -252,8 +254,8 @@ def group_query_tests(tap: Tap, seed: int, open_session: Callable) -> None:
 
 
 def step_case(rng: np.random.Generator, batch: int = 2, dim: int = 32) -> Case:
-    """A token each, with rotary embedding, and a cache of int8: the library of the tests has kernels
-    for "near" arithmetic of it."""
+    """One token for each entry, with rotary embedding and an int8 cache.  The tests' library has
+    kernels for it with "near" arithmetic."""
     case = Case({"query": rng.standard_normal((batch, 1, HEADS * dim)).astype(np.float32)})
     for side in ("key", "value"):
         case.arrays[side] = rng.standard_normal((batch, 1, KV_HEADS * dim)).astype(np.float32)
@@ -280,7 +282,8 @@ def empty(open_session: Callable) -> None:
 
 
 def in_threads(open_session: Callable, seed: int) -> None:
-    """One session, several threads, other numbers of entries in each; by the library's kernels."""
+    """Several threads run one session with different numbers of entries, on the library's
+    kernels."""
     rng = np.random.default_rng([seed, 10])
     cases = [step_case(rng, batch) for batch in (1, 2, 3, 5)]
     for case in cases[1:]:
@@ -294,7 +297,7 @@ def in_threads(open_session: Callable, seed: int) -> None:
         try:
             for _ in range(20):
                 require_alike(case, results(session, case), want, NEAR)
-        except Exception as error:  # handed to the test
+        except Exception as error:  # passed on to the test
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=pair) for pair in zip(cases, wanted, strict=True)]

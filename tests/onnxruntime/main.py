@@ -65,7 +65,7 @@ from steps import check_step, model_tests, same_bits_tests, step_arrays, step_mo
 from tap import Tap, refused
 
 CASES = 24
-LEAST = {"TensorScatter": 3, "Attention": 80}  # node tests, counted when onnx was pinned
+LEAST = {"TensorScatter": 3, "Attention": 80}  # numbers of node tests when onnx was pinned
 NATIVE = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
 
 
@@ -74,8 +74,9 @@ NATIVE = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "in
 
 @cache
 def published() -> list:
-    """Those of one node; NumPy arrays of bfloat16 cannot be handed to ONNX Runtime.  The project's
-    function for them makes those of all other ops first."""
+    """Return the node tests with one node.  bfloat16 is left out, because NumPy arrays of it cannot
+    be passed to ONNX Runtime.  The project's own function would first create the tests of all other
+    ops."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         for op in LEAST:
@@ -113,7 +114,7 @@ def node_tests(tap: Tap, op: str, name: str, open_session: Callable) -> None:
 
 
 def open_shape(array: np.ndarray, name: str) -> list[int | str]:
-    """Batch and rows are left to the run; so is all of a mask."""
+    """Return the shape in the model, which leaves open batch, rows, and all dims of a mask."""
     if name in ("attn_mask", "nonpad_kv_seqlen"):
         return [f"{name}_{d}" for d in range(array.ndim)]
     shape: list[int | str] = list(array.shape)
@@ -122,7 +123,7 @@ def open_shape(array: np.ndarray, name: str) -> list[int | str]:
 
 
 def attention_model(case: onnx_attention.Case, is_open: bool) -> onnx.ModelProto:
-    """ONNX Runtime wants both present tensors where there is one."""
+    """ONNX Runtime requires both present tensors if there is one."""
     names = list(ATTENTION_INPUTS)
     given = dict(zip(names, case.inputs, strict=True))
     node_inputs = [name if given[name] is not None else "" for name in names]
@@ -290,7 +291,7 @@ def claim_tests(tap: Tap) -> None:
 
 
 def shape_tests(tap: Tap) -> None:
-    """What the runtime is told of outputs before it runs them; None: a name of its own."""
+    """The shapes of outputs that the runtime is told before a run; None: a name of its own."""
 
     def known(model: onnx.ModelProto) -> dict[str, tuple]:
         outputs = domain_session(model).get_outputs()
@@ -342,7 +343,8 @@ def rewrite_tests(tap: Tap) -> None:
 
 
 def all_models(heads: int = 8, kv_heads: int = 2, dim: int = 64) -> onnx.ModelProto:
-    """A step with such heads, a node of ONNX Runtime's own, one of PMX's, and two over blocks."""
+    """Return the models: a step with such heads, a node of ONNX Runtime's own, one of PMX's, and
+    two over blocks."""
     step, rng = step_model(heads, kv_heads, dim), np.random.default_rng(0)
     blocks = cache_step.node_model(), cache_group_query.node_model()
     others = [group_query_model(step_case(rng)), pmx_nodes.node_model(), *blocks]

@@ -1,4 +1,4 @@
-"""Kernels that sessions make: what the command gets, that packs are kept, and what goes wrong.
+"""Kernels that sessions generate: what the command gets, that packs are kept, and errors.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -39,7 +39,8 @@ def environment(**changed: str) -> Iterator[None]:
 
 @contextmanager
 def command(script: str) -> Iterator[Path]:
-    """A shell script is the command; it finds the folder, which is the answer, as $folder."""
+    """Make a shell script that is used as the command.  It finds the folder with the nodes in
+    $folder."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "command")
         path.write_text(f"#!/bin/sh\nfolder={folder}\n{script}\n")
@@ -52,7 +53,8 @@ def command(script: str) -> Iterator[Path]:
 
 
 def given_nodes(model: onnx.ModelProto) -> None:
-    """The nodes as they are in the model, with what the runtime knows of their values."""
+    """The command gets the nodes as they are in the model, with what the runtime knows of their
+    values."""
     script = 'printf "%s " "$@" >$folder/words; cp "$5" $folder/nodes.onnx; exit 1'
     with command(script) as folder:
         claims(model, make_kernels="1")
@@ -86,7 +88,8 @@ def given_nodes(model: onnx.ModelProto) -> None:
 
 
 def made_once() -> None:
-    """Two sessions at a time make the same, and a third finds it; results are right."""
+    """Two sessions at the same time generate the same pack, and a third one finds it; results are
+    right."""
     model, line = pmx_nodes.node_model("KeyValueCache"), 'takes node "node" (KeyValueCache)'
     arrays = pmx_nodes.node_arrays(model, 3)
     want = provider_session(model).run(None, {n: a.copy() for n, a in arrays.items()})
@@ -115,7 +118,7 @@ def made_once() -> None:
 
 
 def require_ended(process: str) -> None:
-    """It may still wait for somebody to ask how."""
+    """Check that a process has ended, or has only not been waited for."""
     status = Path("/proc", process, "stat")
     end = time.monotonic() + 10
     while status.exists() and status.read_text().rpartition(")")[2].split()[0] not in "ZX":
@@ -124,7 +127,7 @@ def require_ended(process: str) -> None:
 
 
 def goes_on(script: str, reason: str, seconds: str = "600") -> None:
-    """The log says why, and the session has what it would have had."""
+    """The log has the reason, and the session works as it would have without the option."""
     with command(script) as folder:
         begin = time.monotonic()
         lines = claims(pmx_nodes.node_model(), make_kernels="1", make_seconds=seconds)
@@ -145,7 +148,7 @@ def no_command() -> None:
 
 
 def unsafe_directory() -> None:
-    """Others could put a library there."""
+    """A directory where others could put a library is refused."""
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder, "kvmill")
         kept.mkdir()
@@ -157,7 +160,7 @@ def unsafe_directory() -> None:
 
 
 def run(tap: Tap, model: onnx.ModelProto) -> None:
-    """model: nodes of all doors."""
+    """model: has the nodes of all entrances."""
     tap.run("making kernels: the command gets the nodes as they are", partial(given_nodes, model))
     tap.run("making kernels: by two sessions at once, then kept", made_once)
     for what, script, reason, seconds in (

@@ -1,4 +1,4 @@
-"""Models of the tests, and the three ways to run them in ONNX Runtime.
+"""Models for the tests, and the three ways to run them in ONNX Runtime.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -32,7 +32,7 @@ def make_model(nodes: Sequence, inputs: Sequence, outputs: Sequence, opset: int 
 
 
 def step_nodes(layer: str = "", mode: str = "linear", **attributes) -> list:
-    """TensorScatter of K and of V, then Attention; all names end with that of the layer."""
+    """Return TensorScatter of K and of V, then Attention; all names end with that of the layer."""
     scatters = [
         helper.make_node(
             "TensorScatter",
@@ -51,8 +51,9 @@ def step_nodes(layer: str = "", mode: str = "linear", **attributes) -> list:
 
 
 def decoder(layers: int = 2, kind: int = FLOAT, heads: int = 8, kv_heads: int = 2, dim: int = 64):
-    """A model with caches of its own: hidden -> Q, K, V by MatMul, a step, MatMul, added to hidden;
-    all rows are [batch, tokens, heads * dim]."""
+    """Return a model with caches: hidden -> Q, K, V by MatMul, a step, MatMul, added to hidden.
+
+    All rows are [batch, tokens, heads * dim]."""
     widths = {"Q": heads * dim, "K": kv_heads * dim, "V": kv_heads * dim}
     rows, cache = ["batch", "tokens"], ["batch", "capacity", kv_heads * dim]
     nodes, inputs, outputs, hidden = [], [], [], "hidden"
@@ -76,7 +77,7 @@ def decoder(layers: int = 2, kind: int = FLOAT, heads: int = 8, kv_heads: int = 
 
 
 def decoder_arrays(rng: np.random.Generator, batch: int, capacity: int, dtype: str = "float32"):
-    """Weights and caches of that decoder."""
+    """Draw weights and caches for that decoder."""
     arrays = {}
     for layer in "01":
         for x, width in (("Q", 512), ("K", 128), ("V", 128), ("O", 512)):
@@ -90,7 +91,8 @@ def decoder_arrays(rng: np.random.Generator, batch: int, capacity: int, dtype: s
 
 
 def rewritten(model: onnx.ModelProto) -> bytes:
-    """By `kvmill rewrite`, with every node that kvmill knows in its domain."""
+    """Rewrite a model with `kvmill rewrite`, which moves every node that kvmill knows to its
+    domain."""
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder, "model.onnx"), Path(folder, "new.onnx")
         before.write_bytes(model.SerializeToString())
@@ -114,14 +116,14 @@ def options_of(threads: int = 1, **entries: str) -> onnxruntime.SessionOptions:
 
 
 def plain_session(model: onnx.ModelProto, threads: int = 1, **_: str):
-    """ONNX Runtime alone."""
+    """Open a session of ONNX Runtime alone."""
     providers = ["CPUExecutionProvider"]
     options = options_of(threads)
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
 
 
 def domain_session(model: onnx.ModelProto, threads: int = 1, **entries: str):
-    """With kvmill's ops."""
+    """Open a session with kvmill's custom ops."""
     options = options_of(threads, **entries)
     options.register_custom_ops_library(os.environ["KVMILL_ORT"])
     providers = ["CPUExecutionProvider"]
@@ -135,13 +137,14 @@ def devices() -> list:
 def session_with(
     model: onnx.ModelProto, options: onnxruntime.SessionOptions, entries: dict[str, str]
 ):
-    """With kvmill's provider and its options."""
+    """Open a session with kvmill's provider and its options."""
     options.add_provider_for_devices(devices(), entries)
     return onnxruntime.InferenceSession(model.SerializeToString(), options)
 
 
 def provider_session(model: onnx.ModelProto, threads: int = 1, **entries: str):
-    """With kvmill's provider, which also takes nodes that no pack has kernels for."""
+    """Open a session with kvmill's provider, which also takes nodes that no pack has kernels
+    for."""
     return session_with(model, options_of(threads), {"portable": "1", **entries})
 
 
@@ -172,7 +175,7 @@ def run_in_place(
 
 
 def log_of(make: Callable[[], object]) -> str:
-    """What the runtime writes to standard error meanwhile."""
+    """Return what the runtime writes to standard error during make()."""
     with tempfile.TemporaryFile() as file:
         kept = os.dup(2)
         os.dup2(file.fileno(), 2)
@@ -186,7 +189,7 @@ def log_of(make: Callable[[], object]) -> str:
 
 
 def claims(model: onnx.ModelProto, **entries: str) -> list[str]:
-    """The lines of the log on nodes, without their beginnings."""
+    """Return the log's lines about nodes, without their beginnings."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 1
     options.add_provider_for_devices(devices(), entries)
@@ -200,8 +203,8 @@ def claims(model: onnx.ModelProto, **entries: str) -> list[str]:
 
 
 def attend(Q: np.ndarray, K: np.ndarray, V: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Causal attention over the first lengths[b] rows of caches, in double precision; all tensors
-    are [batch, heads, rows, dim], and the queries are the last of those rows."""
+    """Causal attention to the first lengths[b] rows of caches, in double precision.  All tensors
+    are [batch, heads, rows, dim], and the queries are at the last of these rows."""
     Q, K, V = (array.astype(np.float64) for array in (Q, K, V))
     Y = np.zeros((*Q.shape[:3], V.shape[3]))
     for b, h, s in np.ndindex(Q.shape[:3]):
@@ -215,7 +218,7 @@ def attend(Q: np.ndarray, K: np.ndarray, V: np.ndarray, lengths: np.ndarray) -> 
 
 
 def decode(arrays: Arrays, heads: int = 8, dim: int = 64) -> dict[str, np.ndarray]:
-    """The decoder's step in double precision."""
+    """Run the decoder's step in double precision."""
 
     def apart(rows: np.ndarray) -> np.ndarray:
         return rows.reshape(*rows.shape[:2], -1, dim).transpose(0, 2, 1, 3)

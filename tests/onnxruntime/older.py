@@ -1,8 +1,8 @@
-"""What recording.py has kept, once more in an older ONNX Runtime: the same bits.  Prints TAP.
+"""Repeats what recording.py has recorded in an older ONNX Runtime: results have the same bits.  Prints TAP.
 
-    python older.py DIRECTORY     KVMILL_ORT: libkvmill_ort.so
+    python older.py DIRECTORY      KVMILL_ORT: libkvmill_ort.so
 
-Needs NumPy and onnxruntime alone.
+Needs only NumPy and onnxruntime.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -20,7 +20,7 @@ import onnxruntime
 from tap import Tap, refused
 
 Arrays = dict[str, np.ndarray]
-IN_PLACE = ("steps", "steps over caches in blocks", "two threads")  # once more, so
+IN_PLACE = ("steps", "steps over caches in blocks", "two threads")  # repeated in place
 
 
 def part(file: np.lib.npyio.NpzFile, prefix: str) -> Arrays:
@@ -37,7 +37,8 @@ def open_session(file: np.lib.npyio.NpzFile) -> onnxruntime.InferenceSession:
 
 
 def in_place(session: onnxruntime.InferenceSession, inputs: Arrays) -> Arrays:
-    """present_... where past_... is, as far as there is one of that shape."""
+    """Return inputs and outputs with each present_... in the memory of past_..., if that exists
+    with the same shape."""
     binding, outputs = session.io_binding(), {}
     for name, array in inputs.items():
         binding.bind_cpu_input(name, array)
@@ -57,7 +58,7 @@ def same(got: Arrays, want: Arrays) -> None:
     for name, array in want.items():
         have = got[name]
         assert have.dtype == array.dtype and have.shape == array.shape, f"{name}: {have.shape}"
-        if "hidden" in want or "hidden1" in want:  # products of matrices are the runtime's
+        if "hidden" in want or "hidden1" in want:  # the runtime computes matrix products
             np.testing.assert_allclose(have, array, 1e-4, 1e-4, err_msg=name)
         else:
             assert have.tobytes() == array.tobytes(), f"{name}: other bits"

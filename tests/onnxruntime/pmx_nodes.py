@@ -1,4 +1,4 @@
-"""Nodes of PMX's domains: models as they are, held to PMX's reference; caches in place.
+"""Nodes of PMX's domains: models as they are, compared with PMX's reference; caches in place.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -21,7 +21,7 @@ CASES = 32
 
 
 def alone_session(model: onnx.ModelProto, threads: int = 1):
-    """kvmill's provider, and no other."""
+    """Open a session with kvmill's provider only."""
     options = options_of(threads)
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     options.add_provider_for_devices(devices(), {})
@@ -29,7 +29,7 @@ def alone_session(model: onnx.ModelProto, threads: int = 1):
 
 
 def library_session(library: str, model: onnx.ModelProto, threads: int = 1):
-    """The CPU provider with the library's custom ops."""
+    """Open a session with the CPU provider and the library's custom ops."""
     options = options_of(threads)
     options.register_custom_ops_library(library)
     return onnxruntime.InferenceSession(model.SerializeToString(), options)
@@ -39,8 +39,9 @@ def library_session(library: str, model: onnx.ModelProto, threads: int = 1):
 
 
 def run_in_place(session: onnxruntime.InferenceSession, made: ModelCase) -> list[np.ndarray]:
-    """Outputs; caches are inputs alone, and updated where they are.  NumPy lacks most of the types,
-    so all is bound by address."""
+    """Run with caches that are only inputs, and are updated in place.  Returns the outputs.
+
+    Everything is bound by address, because NumPy lacks most of the types."""
     attributes, arrays = made.case.attributes, made.arrays
     binding = session.io_binding()
     for name in (graph_input.name for graph_input in session.get_inputs()):
@@ -78,8 +79,10 @@ CACHE = [1, 1, 2, SLOTS, KV_HEADS]
 
 
 def node_model(op: str = "MultiHeadCacheAttention", domain: str = "opmx", **attributes: object):
-    """A node whose cache is int8, one scale a row: the library of the tests has kernels for "near"
-    arithmetic of it.  attributes: more, None: not there."""
+    """Return a model with one node whose cache is int8, with one scale per row.  The tests' library
+    has kernels for it with "near" arithmetic.
+
+    attributes: further attributes; None: left out."""
     score = {"num_heads": HEADS, "head_dim": DIM, "num_kv_heads": KV_HEADS}
     given = {"quant_bit": 8, "quant_group": DIM, **attributes}
     given |= {n: v for n, v in score.items() if n not in given and op != "KeyValueCache"}
@@ -120,7 +123,7 @@ def node_arrays(model: onnx.ModelProto, start: int) -> dict[str, np.ndarray]:
 
 
 def refused_in_a_run(library: str, op: str, start: int, words: str) -> None:
-    """By both doors, and the cache stays as it is."""
+    """A run is refused by both entrances, and the cache keeps its bytes."""
     model = node_model(op)
     for session in (provider_session(model), library_session(library, model)):
         arrays = node_arrays(model, start)
@@ -156,7 +159,7 @@ def fewer_inputs() -> onnx.ModelProto:
 
 
 def left(model: onnx.ModelProto, words: str) -> None:
-    """Nobody else has the node: the session ends, and the log says why."""
+    """No other provider has the node, so the session fails, and the log says why."""
 
     def open_session() -> None:
         options = options_of()
@@ -173,7 +176,7 @@ def left(model: onnx.ModelProto, words: str) -> None:
 
 
 def both_doors(library: str) -> None:
-    """A session that has the ops twice."""
+    """A session in which the ops are registered twice."""
     model = node_model()
     options = options_of()
     options.register_custom_ops_library(library)
@@ -188,7 +191,7 @@ def both_doors(library: str) -> None:
 
 
 def run(tap: Tap, seed: int, library: str, *, quick: bool = False) -> None:
-    """quick: what notices planted faults."""
+    """quick: only the tests that notice planted faults."""
     doors = {"provider": alone_session, "library": partial(library_session, library)}
     for name, open_session in doors.items():
         what = f"{name}: {CASES} models of PMX's three ops are as PMX's reference, caches in place"
@@ -218,8 +221,9 @@ def run(tap: Tap, seed: int, library: str, *, quick: bool = False) -> None:
 
 
 def claim_tests(tap: Tap) -> None:
-    """The provider has all nodes, with kernels where there are such; a node of a static batch is
-    known by its inputs in the other domain, too, where PMX's exporter puts it."""
+    """The provider takes all nodes, and has kernels for those that have any.  A node of a static
+    batch is recognised by its inputs in the domain of dynamic batching, too, where PMX's exporter
+    puts it."""
 
     def check(model: onnx.ModelProto, math: str, remark: str) -> None:
         op, got = model.graph.node[0].op_type, claims(model, math=math)

@@ -1,9 +1,9 @@
-"""Runs of custom ops in this runtime, which older.py repeats in an older one.
+"""Runs custom ops in this runtime, and records the runs for older.py, which repeats them in an older one.
 
-    python recording.py DIRECTORY     the environment is that of main.py
+    python recording.py DIRECTORY      the environment is that of main.py
 
-Each run is a file DIRECTORY/NUMBER.npz: its test, its model as `kvmill rewrite` has it, inputs, and
-outputs or the message.  The tests see to it that the outputs are right.
+Each run is a file DIRECTORY/NUMBER.npz with its test, its model as `kvmill rewrite` wrote it, its inputs, and its
+outputs or the message.  The tests check that the outputs are right.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -28,21 +28,22 @@ from models import decoder, decoder_arrays, rewritten, run
 from onnx.version_converter import convert_version
 from tap import Tap, refused
 
-IR_VERSION, OPSET = 10, 21  # the newest of ONNX Runtime 1.20
+IR_VERSION, OPSET = 10, 21  # the newest that ONNX Runtime 1.20 supports
 numbers = count()
 
 
 def older(model: onnx.ModelProto) -> onnx.ModelProto:
-    """As the oldest runtime reads it, with every node of ONNX that kvmill knows in its domain."""
+    """Return the model as the oldest runtime can read it, with every ONNX node that kvmill knows in
+    kvmill's domain."""
     domains = {node.domain for node in model.graph.node}
-    if not domains & {"", "kvmill"}:  # PMX's
+    if not domains & {"", "kvmill"}:  # a model of PMX's
         return model
     new = onnx.load_from_string(rewritten(model)) if "" in domains else model
     return convert_version(new, OPSET)
 
 
 class Recorder:
-    """A session that keeps what it does."""
+    """A session that records its runs."""
 
     def __init__(
         self, directory: Path, test: str, model: onnx.ModelProto, threads: int = 1
@@ -120,7 +121,7 @@ def all_runs(tap: Tap, seed: int, recorder: Callable[[str], Callable]) -> None:
 
 
 def block_runs(tap: Tap, seed: int, recorder: Callable[[str], Callable]) -> None:
-    """Over caches of llama.cpp's blocks."""
+    """Record runs over caches in blocks of llama.cpp."""
 
     def step_runs() -> None:
         rng = np.random.default_rng([seed, 7])

@@ -1,4 +1,4 @@
-"""Steps of a decoder in ONNX Runtime: caches that grow, rings, a model of two layers, sessions on threads.
+"""Decoder steps in ONNX Runtime: growing caches, rings, a model with two layers, threads.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -55,12 +55,12 @@ def step_arrays(rng: np.random.Generator, batch: int, rows: int, capacity: int, 
 
 
 def bfloat16_of(array: np.ndarray) -> np.ndarray:
-    """Numbers that bfloat16 has."""
+    """Round to numbers that bfloat16 has."""
     return array.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
 def check_step(session, arrays, tolerance: float = 2e-5) -> None:
-    """As the ONNX project's evaluator has the three nodes."""
+    """Compare with the ONNX project's evaluator on the three nodes."""
     names = {"past_K": "past_K", "past_V": "past_V", "nonpad": "nonpad_kv_seqlen"}
     given = {names.get(name, name): array for name, array in arrays.items()}
     wide = {n: a.astype(np.float32) if a.dtype == np.float16 else a for n, a in given.items()}
@@ -83,7 +83,7 @@ def check_half(open_session: Callable, rng: np.random.Generator) -> None:
 
 
 def check_bfloat16(open_session: Callable, rng: np.random.Generator) -> None:
-    """NumPy has no such arrays that ONNX Runtime takes: the model casts."""
+    """The model casts, because NumPy has no bfloat16 arrays that ONNX Runtime accepts."""
     model = step_model(8, 2, 64)
     for name in ("Q", "K", "V", "past_K", "past_V"):
         model.graph.node.insert(0, helper.make_node("Cast", [f"{name}32"], [name], to=16))
@@ -100,7 +100,7 @@ def check_bfloat16(open_session: Callable, rng: np.random.Generator) -> None:
 
 
 def check_other_lengths(open_session: Callable, rng: np.random.Generator) -> None:
-    """Where the queries are not at the rows that are stored, it is three nodes all the same."""
+    """If the queries are not at the stored rows, the result is that of the three nodes."""
     session = open_session(step_model(8, 2, 64))
     for _ in range(CASES):
         arrays = step_arrays(rng, 3, 2, 30)
@@ -142,7 +142,7 @@ def step_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
 
 
 def bind(session, arrays: dict[str, np.ndarray], hidden: np.ndarray):
-    """Everything where it is; the caches are both input and output."""
+    """Bind all arrays; the caches are both input and output."""
     binding = session.io_binding()
     for name, array in arrays.items():
         binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
@@ -154,7 +154,8 @@ def bind(session, arrays: dict[str, np.ndarray], hidden: np.ndarray):
 
 
 def decode_in_place(open_session: Callable, seed: int, threads: int) -> None:
-    """A prompt of 5, then 6 tokens, caches in place; each against double precision."""
+    """Decode a prompt of 5 tokens, then 6 tokens, with caches in place, and compare each step with
+    double precision."""
     rng = np.random.default_rng([seed, 6])
     session = open_session(decoder(), threads=threads)
     arrays = decoder_arrays(rng, 3, 900)
@@ -171,7 +172,8 @@ def decode_in_place(open_session: Callable, seed: int, threads: int) -> None:
 
 
 def same_bits_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> None:
-    """Caches that are shared out, and one that is not."""
+    """Results have the same bits with threads, for caches that are split among them and for one
+    that is not."""
 
     def check() -> None:
         rng = np.random.default_rng([seed, 9])
@@ -185,7 +187,7 @@ def same_bits_tests(tap: Tap, seed: int, name: str, open_session: Callable) -> N
 
 
 def many_at_once(open_session: Callable, seed: int) -> None:
-    """Eight threads in one session, others opened and closed beside them."""
+    """Eight threads run one session while others are opened and closed."""
     rng = np.random.default_rng([seed, 7])
     model, failures = step_model(8, 2, 64), []
     session = open_session(model, threads=2)
@@ -197,7 +199,7 @@ def many_at_once(open_session: Callable, seed: int) -> None:
             for turn in range(12):
                 used = open_session(model) if number == 0 and turn % 4 == 0 else session
                 require_close(run(used, problems[number]), wanted[number], 2e-5)
-        except Exception as error:  # handed to the test
+        except Exception as error:  # passed on to the test
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]

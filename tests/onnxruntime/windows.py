@@ -1,4 +1,4 @@
-"""Gather, GatherND and ScatterElements by the provider, against ONNX Runtime alone.
+"""Gather, GatherND and ScatterElements by the provider, compared with ONNX Runtime alone.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -18,7 +18,7 @@ from onnx import helper
 from onnx.backend.test.case import node as node_cases
 from tap import Tap, refused
 
-LEAST = {"Gather": 4, "GatherND": 3, "ScatterElements": 6}  # node tests, counted when onnx was pinned
+LEAST = {"Gather": 4, "GatherND": 3, "ScatterElements": 6}  # numbers of node tests when onnx was pinned
 TYPES = ("float32", "float16", "int8", "int64", "bool", "float64", "uint16", "int32")
 CASES = 40
 
@@ -42,7 +42,7 @@ def kind_of(array: np.ndarray) -> int:
 
 
 def windows_model(case: Case, shape: list | None = None) -> onnx.ModelProto:
-    """shape: of the data in the model, where it is not that of the array."""
+    """shape: that of the data in the model, if it differs from the array's."""
     given = case.arrays
     node = helper.make_node(case.op, list(given), ["result"], "node", **case.attributes)
     inputs = [value(name, kind_of(array), array.shape) for name, array in given.items()]
@@ -52,7 +52,7 @@ def windows_model(case: Case, shape: list | None = None) -> onnx.ModelProto:
 
 
 def strict_session(model: onnx.ModelProto, threads: int = 1, **entries: str):
-    """All nodes are the provider's, or there is an error."""
+    """Open a session that fails unless the provider has all nodes."""
     options = options_of(threads)
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     return session_with(model, options, {"portable": "1", **entries})
@@ -103,7 +103,7 @@ def random_gather(rng: np.random.Generator, dtype: str, kind: str) -> Case:
 
 
 def random_gather_nd(rng: np.random.Generator, dtype: str, kind: str) -> Case:
-    del kind  # int64 alone
+    del kind  # only int64
     shape = tuple(map(int, rng.integers(1, 7, rng.integers(1, 6))))
     batch = int(rng.integers(0, len(shape)))
     count = int(rng.integers(1, len(shape) - batch + 1))
@@ -114,7 +114,8 @@ def random_gather_nd(rng: np.random.Generator, dtype: str, kind: str) -> Case:
 
 
 def random_scatter(rng: np.random.Generator, dtype: str, kind: str) -> Case:
-    """No element twice: which update it gets is not said.  Indices reach part of the data."""
+    """Draw a scatter in which no element is updated twice, because their order is not defined.
+    Indices cover part of the data."""
     shape = tuple(map(int, rng.integers(1, 7, rng.integers(1, 5))))
     axis = int(rng.integers(-len(shape), len(shape)))
     many = tuple(int(rng.integers(0, n + 1)) for n in shape)
@@ -150,7 +151,8 @@ def random_tests(seed: int, op: str) -> None:
 
 
 def half_of_rows(op: str) -> Case:
-    """Half of a cache's rows: no byte more than the provider takes."""
+    """Gather half of a cache's rows, with exactly the number of bytes from which on the provider
+    takes the node."""
     rng = np.random.default_rng(3)
     data = rng.standard_normal((1, 4, 512, 128)).astype("float32")
     rows = np.sort(rng.permutation(512)[:256])
@@ -160,7 +162,7 @@ def half_of_rows(op: str) -> Case:
 
 
 def new_rows(rows: int = 32) -> Case:
-    """1024 updates for a row."""
+    """Scatter 1024 updates for a row."""
     rng = np.random.default_rng(4)
     data = rng.standard_normal((2, 4, 512, 128)).astype("float32")
     slots = np.broadcast_to(np.arange(-7, rows - 7)[:, None], (2, 4, rows, 128)).astype("int64")
@@ -182,7 +184,8 @@ def by_threads() -> None:
 
 
 def in_place() -> None:
-    """Data and result are one buffer: rows that no index names stay, and are not touched."""
+    """Data and result are one buffer: rows that no index names keep their bytes and are not
+    written."""
     case = new_rows()
     model = windows_model(case)
     want = run(plain_session(model), case.arrays)["result"]
@@ -197,7 +200,8 @@ def in_place() -> None:
 
 
 def made() -> None:
-    """A session makes kernels as the importer reads the nodes, and the provider's plans find them."""
+    """A session generates the kernels that the importer finds, and the provider's plans find
+    them."""
     with tempfile.TemporaryDirectory() as folder:
         for case in taken():
             lines = claims(windows_model(case), make_kernels=folder)

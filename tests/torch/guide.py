@@ -1,4 +1,4 @@
-"""The program in doc/guide/transformers.md, as it is printed: on a terminal, with a model in a directory.
+"""Runs the program in doc/guide/transformers.md on a terminal, with a model in a directory.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -25,7 +25,7 @@ GUIDE = Path(__file__).parents[2] / "doc/guide/transformers.md"
 
 
 def save_model(directory: str) -> None:
-    """The model and a tokenizer, whose words are the guide's and numbers."""
+    """Save the model, and a tokenizer for the guide's words and numbers."""
     models.make("Llama").save_pretrained(directory)
     words = ["<pad>", "Once", "upon", "a", "time"]
     words += [f"{number}" for number in range(len(words), models.VOCABULARY)]
@@ -44,7 +44,7 @@ def program(directory: str) -> str:
 
 
 def run_on_terminal(text: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], str]:
-    """How a program ended, and what the terminal that is its standard error shows."""
+    """Run a program.  Returns how it ended, and what its standard error printed on a terminal."""
     ours, theirs = pty.openpty()
     shown: list[bytes] = []
 

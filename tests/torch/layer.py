@@ -1,4 +1,4 @@
-"""A layer of a KvmillCache against attention in double precision that keeps every key.
+"""Compares a layer of a KvmillCache with attention in double precision over all keys.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -17,7 +17,7 @@ from kvmill.transformers.spans import make_spans
 from tap import Tap
 
 HEADS, KV_HEADS, DIM, VALUE_DIM = 6, 2, 16, 8
-MOST_ERROR = 1e-5  # float32 sums of a thousand terms below 1
+MOST_ERROR = 1e-5  # the error of float32 sums of a thousand terms below 1
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ SCENES = {
 
 
 class Naive:
-    """Every column's key and value, in float64."""
+    """Keeps the key and value of every column, in float64."""
 
     def __init__(self, scene: Scene, sinks: torch.Tensor | None) -> None:
         self.scene, self.sinks = scene, sinks
@@ -85,13 +85,13 @@ class Naive:
 
 
 def _states(batch: int, tokens: int) -> list[torch.Tensor]:
-    """As layers project them: tokens before heads."""
+    """Draw states as layers project them: tokens before heads."""
     shapes = ((HEADS, DIM), (KV_HEADS, DIM), (KV_HEADS, VALUE_DIM))
     return [torch.randn(batch, tokens, *shape).transpose(1, 2) for shape in shapes]
 
 
 def _copied(layer: KvmillLayer) -> KvmillLayer:
-    """What becomes of the memory of the original does not matter."""
+    """Copy a layer by pickling, so that changes to the original's memory do not matter."""
     own = copy.deepcopy(layer)
     layer.rows.keys.fill_(np.nan)
     layer.rows.values.fill_(np.nan)

@@ -1,5 +1,5 @@
-"""kvmill.transformers against transformers' own attention, and a layer's cache against a naive one.
-Prints TAP.  Environment: KVMILL_LIBRARY, KVMILL_COMMAND; KVMILL_SEED, default 24.
+"""Compares kvmill.transformers with transformers' own attention, and a layer's cache with a simple
+one. Prints TAP.  Environment: KVMILL_LIBRARY, KVMILL_COMMAND; KVMILL_SEED, default 24.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -24,9 +24,11 @@ from kvmill.transformers import KvmillCache
 from tap import Tap, refused
 
 NEW_TOKENS = 20
-# Between two logits, whose deviation is about 2.4, by what a cache keeps.
+# The smallest difference of two logits that is compared, by the format of the cache; logits have a
+# standard deviation of about 2.4.
 LEAST_MARGIN = {"float32": 1e-3, "float16": 0.03}
-# What a format may cost: root mean square of what logits differ by, of their standard deviation.
+# Limits for each format: the root mean square of the change in logits, divided by their standard
+# deviation.
 MOST_DIVERGENCE = {
     "float32": 1e-5,
     "float16": 2e-3,
@@ -42,7 +44,7 @@ MOST_DIVERGENCE = {
     "int4_tiles": 0.7,
     "q4_0": 0.7,
 }
-# Microseconds of processor time, where nothing else runs.
+# Microseconds of processor time, on an idle machine.
 MOST_ADDED = 25
 
 
@@ -62,7 +64,8 @@ def generate(model, attention: str, inputs: dict, **options: object) -> list[lis
 
 
 def generate_with_margins(model, attention: str, inputs: dict):
-    """Tokens, and by how much the best logit of each step is above the second."""
+    """Generate tokens.  Returns them, and the difference between the two best logits of each
+    step."""
     options = {"output_logits": True, "return_dict_in_generate": True}
     model.set_attn_implementation(attention)
     made = model.generate(
@@ -74,8 +77,8 @@ def generate_with_margins(model, attention: str, inputs: dict):
 
 
 def compare_tokens(found, expected, margins, least: float) -> tuple[int, int]:
-    """How many differ, of how many: those of a row after two logits that are next to equal are not
-    compared, because rounding chooses between them."""
+    """Count the tokens that differ, and those that were compared.  Tokens of a row after two nearly
+    equal logits are not compared, because rounding chooses between them."""
     different = compared = 0
     for row in zip(found, expected, margins, strict=True):
         for token, right, margin in zip(*row, strict=True):
@@ -130,7 +133,8 @@ def check_model(tap: Tap, name: str) -> None:
 
 @torch.inference_mode()
 def forced_logits(model, tokens: torch.Tensor, cache) -> torch.Tensor:
-    """A prompt of half of the tokens, the others one by one."""
+    """Run the first half of the tokens as a prompt, the others one by one, and return the
+    logits."""
     half = tokens.shape[1] // 2
     steps = [tokens[:, :half], *tokens[:, half:].split(1, dim=1)]
     return torch.cat([model(input_ids=step, past_key_values=cache).logits for step in steps], 1)
@@ -154,7 +158,7 @@ def check_formats(tap: Tap, name: str) -> None:
 
 
 def check_types(tap: Tap) -> None:
-    """Models of 16 bits: as close to float32 as sdpa is, within a factor of 2."""
+    """Models in 16 bits are as close to float32 as sdpa is, within a factor of 2."""
     inputs = padded_batch()
     exact = logits(models.make("Llama"), "sdpa", inputs)
     for dtype in (torch.float16, torch.bfloat16):
@@ -186,7 +190,7 @@ def check_search(tap: Tap) -> None:
 
 
 def check_compile(tap: Tap, name: str, word: str | None) -> None:
-    """A decode step in one graph, in which each layer's attention is a node."""
+    """A decode step is one graph, in which each layer's attention is one node."""
     model, inputs = models.make(name), padded_batch()
     expected = generate(
         model, "kvmill", inputs, past_key_values=KvmillCache(model.config, format=word)
@@ -219,7 +223,7 @@ def check_compile(tap: Tap, name: str, word: str | None) -> None:
 
 
 def check_prepare(tap: Tap) -> None:
-    """A pack is built once; with it there is nothing portable in what the model runs."""
+    """A pack is built once; with it, the model runs no portable kernels."""
     model, inputs = models.make("Llama"), padded_batch()
     expected = generate(model, "sdpa", inputs)
     with tempfile.TemporaryDirectory() as directory:
@@ -247,7 +251,7 @@ def check_prepare(tap: Tap) -> None:
 
 
 def check_command(tap: Tap) -> None:
-    """The package's own or that of PATH, unless KVMILL_COMMAND names another."""
+    """The command is the package's own or the one in PATH, unless KVMILL_COMMAND names another."""
     module = sys.modules["kvmill.transformers.prepare"]
     with patch.object(module, "find_command", return_value="/its own/kvmill") as found:
         with patch.dict(os.environ, KVMILL_COMMAND=""):
@@ -264,7 +268,7 @@ def check_command(tap: Tap) -> None:
 
 
 def check_import(tap: Tap) -> None:
-    """Without torch."""
+    """The import works without torch."""
     script = (
         "import sys; sys.modules.update(torch=None)\n"
         "import kvmill\n"
@@ -280,7 +284,8 @@ def check_import(tap: Tap) -> None:
 
 
 def check_step(tap: Tap) -> None:
-    """What a layer's decode step adds to its kernels: the third column from the end of the bench's lines."""
+    """What a layer's decode step adds to its kernels: the third column from the end of the bench's
+    lines."""
     bench = Path(__file__).parents[2] / "bench/python_calls.py"
     done = subprocess.run([sys.executable, "-W", "ignore", bench, "600"], capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("kvmill.transformers")]

@@ -1,4 +1,4 @@
-"""Models with random weights, small except for the shapes of their heads.
+"""Models with random weights, which are small except for the shapes of their heads.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -33,7 +33,7 @@ def _heads(heads: int, kv_heads: int, dim: int) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Row:
-    """reference: the attention that this is held to; sdpa has no soft-caps and no sinks."""
+    """reference: the attention to compare with; sdpa supports neither soft-caps nor sinks."""
 
     kind: str
     options: dict[str, object]
@@ -53,7 +53,7 @@ ROWS = {
         {**_heads(64, 8, 64), **_MIXED, "num_local_experts": 2, "num_experts_per_tok": 1},
         reference="eager",
     ),
-    # Its layers have a window that attention is told of by masks alone.
+    # This model passes the window of its layers only to masks.
     "Qwen2-MoE": Row(
         "Qwen2Moe",
         {

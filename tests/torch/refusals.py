@@ -1,4 +1,4 @@
-"""What kvmill.transformers refuses, and in which words.
+"""What kvmill.transformers refuses, and the messages.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -40,7 +40,7 @@ def _too_far_back(model, config) -> None:
 
 
 def _rows(model, config):
-    """Words of the message, and what is refused."""
+    """Return parts of messages, and calls that are refused."""
     hole = torch.tensor([[1, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
     square = torch.zeros(2, 1, 5, 5)
     other = models.make("Llama").config

@@ -1,10 +1,10 @@
 #!/bin/sh
-# kvmill.transformers against transformers' own attention, as a TAP test: make check-torch.
+# Compares kvmill.transformers with transformers' own attention, as a TAP test: make check-torch.
 #
 #   run.sh [SRCDIR BUILDDIR]
 #
-# SRCDIR and BUILDDIR as of tests/conformance/run.sh.  The virtual environment takes 6 GB of BUILDDIR; TORCH_PYTHON, a Python that has
-# torch and transformers, is taken instead.
+# SRCDIR and BUILDDIR: as for tests/conformance/run.sh.  The virtual environment takes 6 GB of BUILDDIR, unless TORCH_PYTHON names a
+# Python that has torch and transformers.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -u

@@ -1,10 +1,10 @@
-"""Random calls of the binding: good ones, of which some arguments become anything.  Each ends, with a
-result or with an exception that the package documents; none ends the process.
+"""Random calls of the binding: valid calls in which some arguments are replaced by anything.  Each call must return a
+result or raise an exception that the package documents; none may end the process.
 
-    random_calls.py LOG    the last line of LOG is the call under way
+    random_calls.py LOG      the last line of LOG is the current call
 
-KVMILL_PYTHON_CALLS: how many; KVMILL_SEED: of the random numbers; KVMILL_PACKS: packs, by colons;
-KVMILL_PYTHON_LOG: arguments are logged, too.
+KVMILL_PYTHON_CALLS: the number of calls; KVMILL_SEED: the seed of the random numbers; KVMILL_PACKS: packs, separated by
+colons; KVMILL_PYTHON_LOG: arguments are logged, too.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -32,7 +32,7 @@ import kvmill
 import numpy as np
 from kvmill import tables
 
-# What Python itself says of a function's arguments.
+# Python's own messages about a function's arguments.
 OF_SIGNATURES = re.compile(r"unexpected keyword argument|missing \d+ required|takes \d+ positional|multiple values for")
 DOCUMENTED = (kvmill.KvmillError, TypeError, ValueError, OverflowError, MemoryError, OSError)
 PLANS = (kvmill.TensorScatter, kvmill.CacheAttend, kvmill.MultiHeadCacheAttention, kvmill.MultiHeadAttention,
@@ -49,7 +49,7 @@ Arguments = dict[str, Any]
 
 @cache
 def argument_names() -> frozenset[str]:
-    """Of all calls: parameters, attributes and tensors."""
+    """Return the names of parameters, attributes and tensors of all calls."""
     functions = [*PLANS, *FUNCTIONS, *(method for plan in PLANS for method in (plan.run, plan.prepare))]
     names = {name for function in functions for name in inspect.signature(function).parameters}
     names |= {name for _, members in tables.STRUCTS.values() for name, *_ in members}
@@ -61,12 +61,13 @@ REFUSAL = re.compile(
     r"(?:KVMILL_E_\w+: )?(?P<named>.+?)(?: (?:is|are|has|have|and|of|overlaps)\b|; portable is|: )(?P<value>.*?\S.*?)"
     r"(?:; accepted\b.*: ?.|; accepted: .|; a tensor is required|; did you mean|; the plan was made with it|; plan with)"
 )
-# A place in a flow or a region, whose words the tests of their readers judge.
+# A place in a flow or a region, whose messages the readers' tests check.
 IN_A_TEXT = re.compile(r"KVMILL_E_\w+: (?:flow|region|element type)(?::\d+:\d+| ?: /\w*|: C\d+|: capture)")
 
 
 def names_what_was_wrong(error: Exception, given: set[str]) -> bool:
-    """Argument, value and what is accepted, in one line.  What the system refuses names a file or a size."""
+    """Whether a message has the argument, its value and what is accepted, on one line.  Messages of
+    the system have a file or a size."""
     message = str(error)
     if isinstance(error, (MemoryError, OSError)) or OF_SIGNATURES.search(message):
         return True
@@ -85,7 +86,7 @@ def names_what_was_wrong(error: Exception, given: set[str]) -> bool:
 
 
 class Liar:
-    """Says that it is an array and gives something else."""
+    """Claims to be an array, and is not one."""
 
     def __init__(self, given: Any) -> None:
         self.given = given
@@ -139,7 +140,7 @@ def anything(dice: random.Random) -> Any:
 
 
 def bent(dice: random.Random, good: Any) -> Any:
-    """Near to it, or anything."""
+    """Return something similar to `good`, or anything."""
     if isinstance(good, np.ndarray) and dice.random() < 0.6:
         ways: tuple[Callable[[], Any], ...] = (
             lambda: good[:-1], lambda: good[..., :-1], lambda: good[..., ::-1], lambda: good.T, lambda: good[None], lambda: good.ravel(),
@@ -268,12 +269,12 @@ class Caller:
         self.tells = "KVMILL_PYTHON_LOG" in os.environ
         self.number = 0
         self.results: Counter[str] = Counter()
-        self.surprises: dict[str, str] = {}  # a call, by what came of it
+        self.surprises: dict[str, str] = {}  # a call for each kind of unexpected result
         self.packs = [kvmill.Pack(path) for path in os.environ["KVMILL_PACKS"].split(":")]
         self.pool = ThreadPoolExecutor(2)
 
     def call(self, function: Callable[..., Any], *items: Any, **named: Any) -> Any:
-        """Its result, or None."""
+        """Call a function.  Returns its result, or None."""
         name = getattr(function, "__qualname__", str(function))
         self.number += 1
         words = in_words(items, named) if self.tells else "..."
@@ -311,7 +312,7 @@ class Caller:
             self.use_call(call)
 
     def use_call(self, call: kvmill.Call) -> None:
-        """Its functions in any order."""
+        """Use the functions of a prepared call in any order."""
         for _ in range(self.dice.randrange(1, 6)):
             functions: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (
                 (call.run, ()),
@@ -377,7 +378,7 @@ def in_words(items: tuple[Any, ...], named: Arguments) -> str:
 
 def main() -> int:
     faulthandler.enable()
-    faulthandler.dump_traceback_later(300)  # of a call that does not end
+    faulthandler.dump_traceback_later(300)  # prints where a call hangs
     resource.setrlimit(resource.RLIMIT_AS, (3 << 29, 3 << 29))
     warnings.simplefilter("ignore")
     seed, wanted = int(os.environ.get("KVMILL_SEED", "24")), int(os.environ.get("KVMILL_PYTHON_CALLS", "10000"))

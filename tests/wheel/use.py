@@ -1,4 +1,4 @@
-"""What a stranger does with an installed wheel, each by a name: the argument.
+"""Uses an installed wheel as a newcomer would.  The argument names one of the functions below.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -24,7 +24,7 @@ from kvmill.arrays import address_of
 
 
 def names() -> None:
-    """What the package says it has, for people and for type checkers, is there."""
+    """The package has the names that it lists for users and for type checkers."""
     for name in kvmill.__all__:
         assert callable(getattr(kvmill, name)), name
     source = Path(kvmill.__file__).read_text()
@@ -36,7 +36,8 @@ def names() -> None:
 
 
 def import_time() -> None:
-    """Seconds of processor time that the import adds to Python's start; the least of some."""
+    """Return the processor time that the import adds to Python's start, in seconds: the least of
+    several runs."""
 
     def seconds(program: str) -> float:
         def used() -> float:
@@ -54,7 +55,8 @@ def import_time() -> None:
 
 
 def run_time() -> None:
-    """Microseconds of processor time that a run adds to its kernels; the least of some rounds."""
+    """Return the processor time that a run adds to its kernels, in microseconds: the least of
+    several rounds."""
     query, rows = np.ones((1, 1, 8, 64), np.float32), np.ones((1, 16, 2, 64), np.float32)
     tensors = {"query": query, "key": rows, "value": rows, "lengths": np.array([16])}
     plan = kvmill.CacheAttend(num_heads=8, num_kv_heads=2, key_head_dim=64, T1="float32", portable="allow")
@@ -75,12 +77,12 @@ def run_time() -> None:
 
 
 def command() -> None:
-    """The package's own is used, whatever is in PATH."""
+    """The package's own command is used, whatever is in PATH."""
     assert find_command() == str(Path(kvmill.__file__).parent / "installed/bin/kvmill")
 
 
 def default_pack() -> None:
-    """The wheel's pack is used without being named, and Python finds it where the wheel is."""
+    """The wheel's default pack is used without being named."""
     pack = kvmill.default_pack()
     assert pack is not None and pack.kernel_count > 0
     assert len(pack.symbols) == pack.kernel_count
@@ -104,7 +106,7 @@ def default_pack() -> None:
 
 
 def addresses() -> None:
-    """Of arrays of each kind, as NumPy's interface says them."""
+    """Addresses of all kinds of arrays are those of NumPy's interface."""
     plain, bytes_of = np.zeros((4, 6)), np.zeros(8, np.uint8)
     read_only = plain.copy()
     read_only.flags.writeable = False
@@ -115,7 +117,7 @@ def addresses() -> None:
 
 
 def texts() -> None:
-    """Flows and regions, by the wheel's own library."""
+    """Flows and regions are read by the wheel's own library."""
     attention = {"num_heads": 4, "num_kv_heads": 2, "head_dim": 8, "page_size": 4, "T1": "float32"}
     flow = kvmill.Flow({"op": "flow", "attention": attention, "select": {"topk_val": "all"}})
     assert flow.count([9, 1]).tolist() == [0, 3, 6, 7, 8]
@@ -145,7 +147,7 @@ def texts() -> None:
 
 
 def portable() -> None:
-    """Plans that lack kernels, and runs of plans that do; whether they warn, once, or are refused."""
+    """Plans without kernels, and runs of plans without kernels, warn once or are refused."""
     past, update = np.zeros((2, 3, 9, 7), np.uint8), np.ones((2, 3, 2, 7), np.uint8)
 
     def warned(call: Callable[[], object]) -> int:
@@ -172,7 +174,8 @@ def portable() -> None:
 
 
 def masks(pack: str) -> None:
-    """A pack without kernels for masks: only runs with one warn, once a plan, and all are right."""
+    """With a pack without kernels for masks, only runs with a mask warn, once per plan, and all
+    results are right."""
 
     def make(portable: kvmill.plans.Portable) -> kvmill.MultiHeadAttention:
         return kvmill.MultiHeadAttention(

@@ -26,17 +26,17 @@
         query=q, cache=cache, seq_len=[32768], page_indptr=[0, 2048], page_ids=ids, **fields
     )
 
-kvmill.transformers is a separate import.  It has attention and caches for models of Hugging Face's
-transformers.
+kvmill.transformers and kvmill.jax are separate imports: attention and caches for models of Hugging
+Face's transformers, and functions for jitted JAX programs.
 
 Plan once, run many times: a plan is immutable, and any number of threads may run it at the same
-time; the GIL is released while the library works.  With threads=N, N threads share each run, as far
-as its work justifies; all plans with the same number use one pool.  threads=Pool(...) uses a pool of
-your own.  Results never depend on threads.  kvmill.h defines what each op computes.
+time; the GIL is released while the library works.  With threads=N, up to N threads share each run,
+depending on how much work it is; all plans with the same N share one pool.  threads=Pool(...) uses a
+pool of your own.  Results never depend on threads.  kvmill.h defines what each op computes.
 
 The library is the file that the environment variable KVMILL_LIBRARY names, or the one in the wheel,
-or the one that the system's loader finds.  The library and NumPy are loaded when something of the
-package is first used, which raises OSError if there is no library.
+or the one that the system's loader finds.  The library and NumPy are loaded when a name of this
+package is first used; this raises OSError if there is no library.
 
 Element types have their ONNX or NumPy names: bool, (u)int8 to (u)int64, float16, float32, float64,
 bfloat16, complex64, complex128, the float8 types, int4, uint4, float4e2m1, string.  ml_dtypes is

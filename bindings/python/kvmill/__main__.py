@@ -1,4 +1,4 @@
-"""`python -m kvmill`: the command, of the wheel or of the system.
+"""`python -m kvmill` runs the command kvmill: the one in this package, or the one in PATH.
 
 SPDX-License-Identifier: Apache-2.0
 """

@@ -1,4 +1,4 @@
-"""What was given, in the words of messages that refuse it.
+"""Checks of arguments.  Error messages give the argument, its value, and what is accepted.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -19,7 +19,7 @@ def shown(value: object) -> str:
 
 
 def items(name: str, value: Any, accepted: str) -> tuple[Any, ...]:
-    """The items of a sequence.  Raises TypeError."""
+    """Return the items of a sequence.  Raises TypeError if value is not one."""
     try:
         return tuple(value)
     except TypeError:
@@ -34,7 +34,8 @@ def refuse_unknown(given: Collection[str], accepted: Collection[str]) -> None:
 
 
 def words(name: str, value: Any, accepted: Collection[str]) -> set[str]:
-    """The words of a collection.  Raises TypeError and ValueError."""
+    """Return the words in a collection.  Raises TypeError, or ValueError for words that are not
+    accepted."""
     among = f"some of {', '.join(accepted)}"
     given = items(name, value, among)
     if not all(isinstance(word, str) for word in given):

@@ -1,4 +1,4 @@
-"""Element types, and NumPy arrays as the tensors that the library takes.
+"""Element types, and conversion of arrays to the tensors that the library accepts.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -34,13 +34,13 @@ class DType:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element in a NumPy array."""
+        """The size of an element in a NumPy array, in bytes."""
         return max(self.bits // 8, 1)
 
 
 DTYPES = {name: DType(name, code, bits) for name, (code, bits, _) in TYPES.items()}
 
-# Names of ONNX, NumPy and ml_dtypes for the same types.
+# Other names for the same types, in ONNX, NumPy and ml_dtypes.
 _ALIASES = {
     **{alias: name for name, (_, _, alias) in TYPES.items() if alias},
     "object": "string",
@@ -58,7 +58,8 @@ def _dtype_or_none(name: object) -> DType | None:
 
 
 def dtype_named(name: str, argument: str = "dtype") -> DType:
-    """argument: which one names it.  Raises TypeError."""
+    """Return the type with this name.  argument: the name of the argument, for the message.  Raises
+    TypeError."""
     dtype = _dtype_or_none(name)
     if dtype is None:
         raise TypeError(f"{argument} is {shown(name)}; accepted: {', '.join(DTYPES)}")
@@ -71,12 +72,12 @@ def _dtype_of_code(code: int, bits: int) -> DType | None:
 
 
 def dtype_of_c(dtype: c.DLDataType) -> DType | None:
-    """The element type of a DLPack type; None for a type that has a name only in C."""
+    """Return the element type of a DLPack type, or None if Python has no name for it."""
     return _dtype_of_code(dtype.code, dtype.bits)
 
 
 def array_type_of(dtype: c.DLDataType) -> np.dtype:
-    """The type of arrays of such elements: NumPy's, or ml_dtypes'."""
+    """Return the type of arrays with such elements, from NumPy or ml_dtypes."""
     own = numpy_type(dtype_of_c(dtype))
     return _ml_dtype(dtype.code, dtype.bits) if own is None else own
 
@@ -91,7 +92,7 @@ def _dtype_known(own: np.dtype, declared: DType | None) -> DType | None:
 
 
 def numpy_type(dtype: DType | None) -> np.dtype | None:
-    """NumPy's own type; None if it has none."""
+    """Return NumPy's own type, or None if NumPy does not have the type."""
     try:
         return None if dtype is None else np.dtype(dtype.name)
     except TypeError:
@@ -106,8 +107,8 @@ def raw_type_of(dtype: c.DLDataType) -> np.dtype:
 
 
 def dtype_of(array: np.ndarray, declared: DType | None, name: str = "array") -> DType:
-    """Element type of an array: its own, or the declared one for which it holds the raw bits.
-    Raises TypeError."""
+    """Return the element type of an array: its own, or `declared` if the array holds the raw bits
+    of that type.  Raises TypeError."""
     dtype = _dtype_known(array.dtype, declared)
     if dtype is None:
         accepted = f"{', '.join(DTYPES)}, in the machine's byte order"
@@ -119,18 +120,19 @@ _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = c_void_p, [py_object, c_char_p]
 
 
-# Where NumPy's struct of an array keeps its address: after the head that every object has.
+# NumPy's array struct stores its data address right after the header that every object has.
 _ADDRESS_AT = object.__basicsize__
 _pointer_at = c_void_p.from_address
 
 
 def address_of(array: np.ndarray) -> int:
-    """The address of the first element: array.ctypes.data, in a fifth of the time."""
+    """Return the address of the first element.  It takes a fifth of the time of
+    array.ctypes.data."""
     return _pointer_at(id(array) + _ADDRESS_AT).value or 0
 
 
 def put_addresses(arrays: Mapping[Any, np.ndarray], structs: Mapping[Any, c.DLTensor]) -> None:
-    """Put the address of each array into the struct of the same key."""
+    """Store the address of each array in the struct with the same key."""
     for key, array in arrays.items():
         structs[key].data = _pointer_at(id(array) + _ADDRESS_AT).value
 
@@ -139,15 +141,16 @@ def put_addresses(arrays: Mapping[Any, np.ndarray], structs: Mapping[Any, c.DLTe
 
 
 def as_array(given: object, name: str = "array") -> np.ndarray:
-    """np.asarray; tensors of types that NumPy lacks, PyTorch's bfloat16, come by DLPack, as
-    ml_dtypes has the type, on the same memory.  Raises TypeError."""
+    """Return `given` as a NumPy array.  Tensors of types that NumPy lacks, such as PyTorch's
+    bfloat16, are converted through DLPack to the ml_dtypes type, without a copy.  Raises
+    TypeError."""
     if isinstance(given, np.ndarray):
         return given
     if given is None:
         raise TypeError(f"{name} is None; accepted: an array")
     try:
         array = np.asarray(given)
-        nothing = array.ndim == 0 and array.item() is given  # NumPy made an object of it
+        nothing = array.ndim == 0 and array.item() is given  # NumPy wrapped the object instead of converting it
         if not (nothing and hasattr(given, "__dlpack__")):
             return array
     except (TypeError, ValueError) as error:
@@ -158,7 +161,7 @@ def as_array(given: object, name: str = "array") -> np.ndarray:
     return np.asarray(shared).view(_ml_dtype(*shared.dtype, name))
 
 
-# Other devices than the CPU, as DLPack numbers them.
+# Devices other than the CPU, by their DLPack numbers.
 _DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA", 14: "oneAPI", 15: "WebGPU"}
 
 
@@ -173,7 +176,8 @@ def _require_cpu(given: Any, name: str) -> None:
 
 
 class _Shared:
-    """The memory of a DLPack tensor, as unsigned integers.  The capsule keeps it alive."""
+    """Exposes the memory of a DLPack tensor as unsigned integers.  The capsule keeps the memory
+    alive."""
 
     def __init__(self, given: Any, name: str) -> None:
         _require_cpu(given, name)
@@ -192,7 +196,7 @@ class _Shared:
 
 
 def _ml_dtype(code: int, bits: int, array: str = "array") -> np.dtype:
-    """The ml_dtypes type of a DLPack type."""
+    """Return the ml_dtypes type for a DLPack type."""
     names = [d.name for d in DTYPES.values() if (d.code, d.bits) == (code, bits)]
     names += [alias for alias, own in _ALIASES.items() if own in names]
     try:
@@ -222,7 +226,8 @@ def pack_nibbles(array: np.ndarray) -> np.ndarray:
 
 
 def _dims_of(shape: Any, elements: int) -> tuple[int, ...]:
-    """A shape of at most `elements` elements.  Raises TypeError and ValueError."""
+    """Return the dims of a shape with at most `elements` elements.  Raises TypeError and
+    ValueError."""
     accepted = f"dims of at most {elements} elements"
     try:
         dims = tuple(operator.index(dim) for dim in items("shape", shape, accepted))
@@ -277,7 +282,7 @@ def make_tensor(
 
 
 def _strides_of(array: np.ndarray, name: str) -> list[int] | None:
-    """Strides in elements; None if row-major without gaps."""
+    """Return the strides in elements, or None if the array is row-major without gaps."""
     if array.flags.c_contiguous:
         return None
     if any(stride % array.itemsize for stride in array.strides):
@@ -296,7 +301,7 @@ def array_tensor(
 
 
 def is_staged(array: np.ndarray, dtype: DType) -> bool:
-    """Whether NumPy's layout of the type differs from the library's."""
+    """Whether NumPy stores elements of this type differently from the library."""
     return dtype.bits == 4 or array.dtype.hasobject
 
 
@@ -330,9 +335,9 @@ def require_writable(array: np.ndarray, name: str = "present") -> None:
 
 
 def written_array(given: object, name: str) -> np.ndarray:
-    """What is to be written, as an array on the memory of `given`: a copy of that is refused.
+    """Return `given`, which is going to be written, as an array that shares its memory.
 
-    Raises ValueError; TypeError where it is no array."""
+    Raises ValueError if NumPy would copy it, and TypeError if it is not an array."""
     if isinstance(given, np.ndarray):
         array = given
     elif hasattr(given, "__array__") or hasattr(given, "__array_interface__"):

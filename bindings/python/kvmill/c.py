@@ -1,7 +1,7 @@
-"""What kvmill.h and dlpack.h declare: structs, and the library's functions.
+"""Declarations of kvmill.h and dlpack.h: structs, and the library's functions.
 
-Structs of ops come from their descriptions (tables.py); _c_name_ says which of C's the others are.
-tests/python.test holds every field of both to the headers.
+Structs of ops come from tables.py, which is printed from their descriptions.  For the others,
+_c_name_ is the name in C.  tests/python.test compares every field with the headers.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -103,7 +103,8 @@ _KINDS: dict[str, Any] = {
 
 
 def _members(name: str, **kinds: Any) -> list[tuple[str, Any]]:
-    """Of a struct of the tables; kinds: what members are that a kind does not say."""
+    """Return the members of a struct in the tables.  kinds: the ctypes types of members for which
+    the tables do not determine it."""
     return [(member, kinds.get(member) or _KINDS[kind]) for member, kind, _ in STRUCTS[name][1]]
 
 
@@ -326,7 +327,7 @@ _PLANNED = {
 _check_layouts({*_PLANNED.values(), FlowProgram})
 
 
-# Where a wheel has what `make install` installs.
+# The directory in a wheel with the files that `make install` installs.
 PREFIX = Path(__file__).parent / "installed"
 
 
@@ -366,7 +367,7 @@ class _SymbolInfo(Structure):
 
 
 def library_directory() -> Path:
-    """Of the library in use."""
+    """Return the directory of the library in use."""
     info = _SymbolInfo()
     ctypes.CDLL(None).dladdr(library.kvmill_version, ctypes.byref(info))
     return Path(os.fsdecode(info.dli_fname or b"")).resolve().parent

@@ -1,4 +1,4 @@
-"""CacheAttend: attention over keys and values that are anywhere.
+"""CacheAttend: attention over keys and values in any layout.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -23,16 +23,16 @@ from .tables import TENSORS
 class CacheAttend(CacheAttention):
     """A plan of CacheAttend: attention over keys and values that the caller stores, in any layout.
 
-    T1: element type of query, "float32", "float16" or "bfloat16".
-    attributes: those of kvmill_cache_attend, by their names in kvmill.h, where their defaults are;
-        num_heads and key_head_dim have none.  key_T2 defaults to what key_quant_bit and
-        key_cache_format say, else to T1; key_T3 to float16, with T1 float32 to that; V's likewise
-        where any of value_quant_bit, value_cache_format and value_T2 is given, else V has K's
-        format.  mask_T1 has to be given for an attn_mask.
-    packs, portable, isa, threads: as of MultiHeadCacheAttention.
+    T1: element type of query: "float32", "float16" or "bfloat16".
+    attributes: the members of kvmill_cache_attend; kvmill.h gives their meaning and defaults.
+        num_heads and key_head_dim are required.  By default, key_T2 follows from key_quant_bit and
+        key_cache_format, and otherwise is T1; key_T3 is float32 if T1 is float32, otherwise float16.
+        The same holds for V if value_quant_bit, value_cache_format or value_T2 is given; otherwise V
+        has K's format.  mask_T1 is required if runs have an attn_mask.
+    packs, portable, isa, threads: as for MultiHeadCacheAttention.
 
-    The plan needs no shapes; it may run in any number of threads at a time.  Raises KvmillError for
-    what the library refuses, TypeError for unknown names.
+    The plan does not depend on shapes, and any number of threads may run it at the same time.
+    Raises KvmillError if the library refuses the plan, and TypeError for unknown attributes.
     """
 
     _function = "kvmill_plan_cache_attend"
@@ -59,7 +59,7 @@ class CacheAttend(CacheAttention):
 
     @staticmethod
     def _side_types(side: str, given: dict[str, Any]) -> dict[str, str]:
-        """T2 and T3 of "key_" or "value_"."""
+        """Return T2 and T3 of a side, "key_" or "value_"."""
         default = cache_type(
             given["T1"], given.get(f"{side}quant_bit") or 0, given.get(f"{side}cache_format")
         )
@@ -74,7 +74,7 @@ class CacheAttend(CacheAttention):
         return dtype_named(self._types[word], word) if word in self._types else None
 
     def _tensor(self, name: str, array: np.ndarray) -> c.DLTensor:
-        """4-bit codes are passed as bytes with two codes each, so their rows may have strides."""
+        """Pass 4-bit codes as bytes with two codes each, so that rows may have strides."""
         declared = self._declared(name)
         if declared is None or declared.bits != 4:
             return super()._tensor(name, array)
@@ -91,21 +91,28 @@ class CacheAttend(CacheAttention):
         lse: np.ndarray | bool = False,
         **tensors: Operand,
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Run on arrays; returns attn_output, with lse (attn_output, lse).
+        """Run on arrays.  Returns attn_output, or (attn_output, lse) if lse is given.
 
-        B sequences, S queries of each or N of all, H query heads, G kv heads, D = key_head_dim:
-        query [B, S, H, D], or [N, H, D] with query_starts [B + 1]; key and value [B, T, G, D] or
-        [C, G, D], with page lists also [pages, page_size, G, D], their last dim as the format has
-        it, the others of any strides; key_scale, value_scale where the format has them.
+        There are B sequences with S queries each, or N queries in all; H query heads; G kv heads;
+        D = key_head_dim.
 
-        Rows are named by one of lengths [B]; ranges [N, 2]; page_ids and page_starts [B + 1] or
-        [B * G + 1]; slots and slot_starts [B + 1].  If wanted: positions [N], key_positions,
-        attn_mask [T], [S, T], [H, S, T] or [B, H, S, T], alibi_slopes [H], sinks [H].  Numbers are
-        int64 or int32 arrays, or sequences; all else is as kvmill.h says.
+        query: [B, S, H, D], or [N, H, D] with query_starts [B + 1].
+        key, value: [B, T, G, D] or [C, G, D]; with page lists also [pages, page_size, G, D].  The
+            format determines the last dim; the other dims may have any strides.
+        key_scale, value_scale: required if the format has scales.
 
-        Types that NumPy lacks are as of MultiHeadCacheAttention; 4-bit codes are uint8, two each.
-        attn_output: an array to write to, else a new one is made; lse: likewise, or True for a new
-        one.  The caller owns all arrays.  executor: a ThreadPoolExecutor to run on.
+        Exactly one of these selects the rows of a sequence: lengths [B]; ranges [N, 2]; page_ids
+        with page_starts [B + 1] or [B * G + 1]; slots with slot_starts [B + 1].
+
+        Optional: positions [N], key_positions, attn_mask [T], [S, T], [H, S, T] or [B, H, S, T],
+        alibi_slopes [H], sinks [H].  Indices and lengths are int64 or int32 arrays, or sequences.
+        kvmill.h describes the rest.
+
+        Types that NumPy lacks are passed as for MultiHeadCacheAttention; 4-bit codes are uint8 with
+        two codes each.
+        attn_output: an array to write to; by default a new one is created.
+        lse: an array to write to, or True for a new one.
+        executor: a ThreadPoolExecutor to run on.
 
         Raises KvmillError (then nothing has been written), TypeError and ValueError.
         """

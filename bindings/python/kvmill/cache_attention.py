@@ -1,4 +1,4 @@
-"""PMX cache attention: store, read back, attend.
+"""PMX cache attention: store rows, read them back, attend.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -58,7 +58,7 @@ _VALUE_ATTRIBUTES = {name for name in ATTENTION_ATTRIBUTES if name.startswith("v
 
 
 def cache_type(T1: str, quant_bit: int, cache_format: str | None) -> str:
-    """The only type a cache can have, or else T1."""
+    """Return the cache's element type if quantising or blocks determine it, otherwise T1."""
     in_blocks = cache_format and cache_format not in ("tiles", "transposed")
     return "uint8" if in_blocks else {8: "int8", 4: "int4"}.get(quant_bit, T1)
 
@@ -68,9 +68,9 @@ def scale_type(T1: str) -> str:
 
 
 class CacheAttention(Plan):
-    """What ops that read caches have in common."""
+    """The base class of ops that read caches."""
 
-    _function = ""  # of the library
+    _function = ""  # the library's function that makes the plan
     _attributes: frozenset[str] = frozenset(ATTENTION_ATTRIBUTES)
     _names: tuple[str, ...] = ATTENTION_TENSORS
     _written: tuple[str, ...] = _ATTENTION_CACHES
@@ -108,7 +108,7 @@ class CacheAttention(Plan):
 
     @staticmethod
     def _complete_types(attributes: dict[str, Any]) -> dict[str, str]:
-        """Names of T1 to T3 and of those of V, with defaults filled in."""
+        """Return T1 to T3, and V's types if V differs from K, with defaults filled in."""
         T1 = attributes["T1"]
         quant_bit, cache_format = attributes.get("quant_bit", 0), attributes.get("cache_format")
         types = {
@@ -122,12 +122,13 @@ class CacheAttention(Plan):
 
     @staticmethod
     def _complete_value_types(attributes: dict[str, Any], types: dict[str, str]) -> dict[str, str]:
-        """V's, and V's other attributes into `attributes`: what is left out is as K's."""
+        """Return V's types, and add V's other attributes to `attributes`.  What is not given is the
+        same as for K."""
         says_how = {"value_quant_bit", "value_cache_format", "value_T2"} & set(attributes)
         if not says_how:
             for name in ("quant_bit", "cache_format"):
                 attributes[f"value_{name}"] = attributes.get(name)
-            if attributes["value_cache_format"] == "transposed":  # which only keys are
+            if attributes["value_cache_format"] == "transposed":  # only keys can be transposed
                 attributes["value_cache_format"] = None
         quant_bit = attributes.get("value_quant_bit") or 0
         cache_format = attributes.get("value_cache_format")
@@ -138,9 +139,9 @@ class CacheAttention(Plan):
         }
 
     def prepare(self, **tensors: Operand) -> Call:
-        """Bind the plan to arrays, outputs included, for runs without the cost of Python's side.
+        """Bind the plan to arrays, including outputs.  Running the returned call costs no more than in C.
 
-        The arrays are those of run(); numbers given otherwise than as arrays are copied here.
+        The arguments are those of run().  Arguments that are not arrays are copied now.
         """
         return self._prepare(*self._operands(**tensors))
 
@@ -162,7 +163,8 @@ class CacheAttention(Plan):
         return frozenset((*self._written, *self._outputs))
 
     def _arrays(self, tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Those that there are; on memory of the caller's, where it is written."""
+        """Return the tensors that are given, as arrays.  Arrays that a run writes share the
+        caller's memory."""
         if not tensors.keys() <= self._numbers.keys():
             refuse_unknown(tensors, self._names)
         arrays = dict(tensors)
@@ -174,7 +176,7 @@ class CacheAttention(Plan):
         return arrays
 
     def _declared(self, name: str) -> DType | None:
-        """The element type of a tensor; None where the array's own tells."""
+        """Return the declared element type of a tensor, or None if the array's own type is used."""
         is_partial = name == "attn_output" and self._op.partial
         word = None if is_partial else _ATTENTION_TYPES.get(name)
         return dtype_named(self._types[word], word) if word in self._types else None
@@ -223,7 +225,7 @@ def required(tensors: dict[str, Any], name: str, rank: int = 0) -> np.ndarray:
 
 
 class Attending(CacheAttention):
-    """The ops that have a query."""
+    """The base class of ops that have a query."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -231,12 +233,12 @@ class Attending(CacheAttention):
 
     @cached_property
     def _output_type(self) -> type[np.float32] | None:
-        """None: as query."""
+        """The type of attn_output; None: the query's."""
         return np.float32 if self._op.partial else None
 
     @cached_property
     def _output_dim(self) -> int:
-        """0: as query."""
+        """The last dim of attn_output; 0: the query's."""
         return int(self._op.value_head_dim) if self._op.value_differs else 0
 
     def _new_output(self, name: str, tensors: dict[str, Any]) -> np.ndarray:
@@ -249,23 +251,26 @@ class Attending(CacheAttention):
 
 class MultiHeadCacheAttention(Attending):
     """A plan of PMX MultiHeadCacheAttention: store current_key and current_value in the cache, then
-    attend over what is in it.  With dynamic_batching=True: opmx.dynamic_batching's.
+    attend to the cache.  dynamic_batching=True gives the op of the same name in the domain
+    opmx.dynamic_batching.
 
-    T1: element type of activations, "float32", "float16" or "bfloat16".
-    attributes: those of the op, by their names in kvmill.h, where their defaults are; num_heads and
-        head_dim have none.  T2 defaults to what quant_bit and cache_format say, else to T1; T3 to
-        float16, with T1 float32 to that.  Any value_... makes value_cache (and value_scale) tensors
-        of their own; what is left out of these is as K's.
-    packs: searched for the best kernels; default: default_pack(), if there is one.
-    portable: what is done where they have none.  "warn": PortableKernelWarning, once, and portable
-        kernels do the work, which may take ten times as long; "allow": the same without a word;
-        "refuse": KvmillError; "only": they do all.
-    isa: best instruction set to use; default: all this CPU has.
-    threads: that share a run, the caller's included, or a Pool; 0: one for each core.  Workspaces
-        grow with it.
+    T1: element type of activations: "float32", "float16" or "bfloat16".
+    attributes: those of the op; kvmill.h gives their meaning and defaults.  num_heads and head_dim are
+        required.  By default, T2 follows from quant_bit and cache_format, and otherwise is T1; T3 is
+        float32 if T1 is float32, otherwise float16.  If any value_... attribute is given, value_cache
+        (and value_scale) are separate tensors; value_... attributes that are not given are the
+        same as K's.
+    packs: packs in which to search for kernels; default: default_pack(), if it exists.
+    portable: what to do if no pack has a kernel.  "warn": issue a PortableKernelWarning once, and use
+        portable kernels, which may take ten times as long; "allow": use them without a warning;
+        "refuse": raise KvmillError; "only": always use portable kernels.
+    isa: the best instruction set to use; default: all that this CPU has.
+    threads: the number of threads that share a run, including the caller's, or a Pool; 0: one for
+        each core.  Workspaces grow with this number.
 
-    The plan needs no shapes; it may run in any number of threads at a time, on different caches.
-    Raises KvmillError for what the library refuses, TypeError for unknown names.
+    The plan does not depend on shapes.  Any number of threads may run it at the same time, on
+    different caches.  Raises KvmillError if the library refuses the plan, and TypeError for unknown
+    attributes.
     """
 
     _function = "kvmill_plan_multi_head_cache_attention"
@@ -273,25 +278,30 @@ class MultiHeadCacheAttention(Attending):
     def run(
         self, *, executor: Executor | None = None, **tensors: Operand
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Run on arrays; returns attn_output, with partial=True (attn_output, lse).
+        """Run on arrays.  Returns attn_output, or (attn_output, lse) with partial=True.
 
-        Static batch (S new tokens, H query heads, KVH kv heads, D = head_dim): query [B, S, H, D],
-        current_key and current_value [B, S, KVH, D], start_pos one int64, cache and scale as
-        cache_layout says; attn_mask, sinks [H] if wanted.
+        Static batch, with S new tokens, H query heads, KVH kv heads and D = head_dim: query
+        [B, S, H, D]; current_key and current_value [B, S, KVH, D]; start_pos, one int64; cache and
+        scale in the shapes that cache_layout sets; optional attn_mask and sinks [H].
 
-        Dynamic batching: query, current_key, current_value without B, the tokens of all sequences
-        one after the other; seqstarts, kvstarts [B + 1], start_pos [B], cachestarts [B] or
-        [B, pages], decoding_batches, max_seqlen, max_kvlen: int64; attn_mask, sinks if wanted.
+        Dynamic batching: query, current_key and current_value have no B, and hold the tokens of all
+        sequences one after the other.  seqstarts and kvstarts [B + 1], start_pos [B], cachestarts
+        [B] or [B, pages], decoding_batches, max_seqlen and max_kvlen are int64; optional attn_mask
+        and sinks.
 
-        With mode="circular" the cache is a ring: position p is in slot p modulo its slots, which
-        are the cache's in a static batch, all pages of a list, else `capacity`.
+        With mode="circular" the cache is a ring: position p is in slot p modulo the number of slots.
+        This number is that of the cache in a static batch, that of all pages in a list if the cache is
+        paged, and otherwise `capacity`.
 
-        cache and scale are updated in place.  A bfloat16 array is one of ml_dtypes, or its bits as
-        uint16, a float8 one likewise as uint8; an int4 cache is uint8, two elements each, the last
-        dim head_dim / 2; with a cache_format it is uint8, the bytes of blocks.  attn_output and
-        lse: arrays to write to, else new ones are made (attn_output as query, float32 with
-        partial).  The caller owns all arrays.  executor: a ThreadPoolExecutor to run on, in
-        place of the plan's pool; no more than `threads` of its workers help at a time.
+        cache and scale are updated in place.  bfloat16 arrays are those of ml_dtypes, or their bits as
+        uint16; float8 arrays are those of ml_dtypes, or uint8.  An int4 cache is uint8 with two
+        elements in each byte, so its last dim is head_dim / 2.  With a cache_format, the cache is uint8
+        and holds the bytes of blocks.
+
+        attn_output, lse: arrays to write to; by default new ones are created.  attn_output has the
+            query's type, or float32 with partial.
+        executor: a ThreadPoolExecutor to run on, instead of the plan's pool; at most `threads` of its
+            workers help at the same time.
 
         Raises KvmillError (then nothing has been written), TypeError and ValueError.
         """
@@ -299,10 +309,10 @@ class MultiHeadCacheAttention(Attending):
 
 
 class MultiHeadAttention(Attending):
-    """A plan of PMX MultiHeadAttention: attend over keys and values that are given.
+    """A plan of PMX MultiHeadAttention: attend to the keys and values of the call, without a cache.
 
-    Parameters as of MultiHeadCacheAttention, except those of a cache; value_head_dim where values
-    are not as long as keys.
+    Parameters are those of MultiHeadCacheAttention, except those of a cache.  value_head_dim is
+    required if values have another length than keys.
     """
 
     _function = "kvmill_plan_multi_head_attention"
@@ -310,21 +320,21 @@ class MultiHeadAttention(Attending):
     def run(
         self, *, executor: Executor | None = None, **tensors: Operand
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Run on arrays; returns attn_output, with partial=True (attn_output, lse).
+        """Run on arrays.  Returns attn_output, or (attn_output, lse) with partial=True.
 
-        As of MultiHeadCacheAttention, with key and value [B, KV, KVH, D], or [kvstarts[B], KVH, D]
-        and no start_pos and cachestarts with dynamic batching.
+        Arguments are those of MultiHeadCacheAttention, but key and value have shape [B, KV, KVH, D],
+        or with dynamic batching [kvstarts[B], KVH, D], without start_pos and cachestarts.
         """
         return self._run(tensors, executor)
 
 
 class KeyValueCache(CacheAttention):
-    """A plan of PMX KeyValueCache: store current_key and current_value in the cache, then read all
-    of it back.
+    """A plan of PMX KeyValueCache: store current_key and current_value in the cache, then read the
+    whole cache back.
 
-    Parameters as of MultiHeadCacheAttention, except those of scores; head_dim and num_kv_heads are
-    required, num_repeat says how many times each head is read back.  T1 and T2 may both be int8:
-    codes are copied.
+    Parameters are those of MultiHeadCacheAttention, except those of scores.  head_dim and num_kv_heads
+    are required.  num_repeat is the number of copies of each head in the results.  T1 and T2 may both
+    be int8; then codes are copied.
     """
 
     _function = "kvmill_plan_key_value_cache"
@@ -333,16 +343,18 @@ class KeyValueCache(CacheAttention):
     def run(
         self, *, executor: Executor | None = None, **tensors: Operand
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Run on arrays; returns key and value, [B, start_pos + S, KVH * num_repeat, D] or
-        [kvstarts[B], KVH * num_repeat, D]; of a ring the positions that it still has.
+        """Run on arrays.  Returns key and value, [B, start_pos + S, KVH * num_repeat, D] or, with dynamic
+        batching, [kvstarts[B], KVH * num_repeat, D].  Of a ring, only the positions that it still holds
+        are returned.
 
-        As of MultiHeadCacheAttention, without query, decoding_batches, masks and sinks.
+        Arguments are those of MultiHeadCacheAttention, without query, decoding_batches, masks and
+        sinks.
         """
         key, value = self._run(tensors, executor)
         return key, value
 
     def _ring(self, tensors: dict[str, Any]) -> int:
-        """Slots of each sequence's ring; a linear cache has no end."""
+        """Return the number of slots in a sequence's ring; a linear cache has no limit."""
         if self._op.mode != b"circular":
             return sys.maxsize
         if not self._op.dynamic_batching:
@@ -379,10 +391,12 @@ def _float32_arrays(name: str, given: Any) -> list[np.ndarray]:
 def merge_partials(
     outputs: Sequence[np.ndarray], lses: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Merge partial results of the same queries over disjoint keys.
+    """Merge partial results of the same queries over disjoint sets of keys.
 
-    outputs: float32 arrays [..., dim]; lses: float32 arrays of the same shape without the last dim,
-    as many.  Returns new arrays, output and lse.  Raises ValueError where shapes disagree.
+    outputs: float32 arrays [..., dim].
+    lses: as many float32 arrays, with the same shape except for the last dim.
+
+    Returns new arrays: output and lse.  Raises ValueError if shapes do not match.
     """
     outputs, lses = _float32_arrays("outputs", outputs), _float32_arrays("lses", lses)
     rows = {output.shape[:-1] for output in outputs} | {lse.shape for lse in lses}

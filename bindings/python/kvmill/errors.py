@@ -1,4 +1,4 @@
-"""What the library refuses, as an exception.
+"""The exception for what the library refuses, and the warning about portable kernels.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -28,7 +28,7 @@ class PortableKernelWarning(UserWarning):
     The text says which kernels are missing."""
 
 
-# How the library's option that `portable` sets is named, and what Python calls it.
+# The option's name in the library's messages, which check() replaces by the Python argument.
 _OF_C = "; options.least_isa is scalar"
 OF_PORTABLE = '; portable is "refuse"; accepted: "warn", "allow", "only"'
 

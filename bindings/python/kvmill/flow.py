@@ -44,7 +44,7 @@ _MOST_PAGES = 2**31 - 1
 
 
 def _plain(value: Any) -> Any:
-    """The JSON value of a NumPy number or array, or of a fraction."""
+    """Return the JSON value of a NumPy number or array, or of a fraction."""
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -60,7 +60,8 @@ def _parsed(name: str, content: bytes) -> Any:
 
 
 def _with_attention(spec: Any, attention: dict[str, Any]) -> Any:
-    """A source that is not a flow is passed on unchanged, and the reader refuses it."""
+    """Add attention attributes to a spec.  A source that is not a flow is returned unchanged, and
+    the reader refuses it."""
     own = spec.get("attention", {}) if isinstance(spec, dict) else None
     if not isinstance(own, dict):
         return spec
@@ -69,7 +70,8 @@ def _with_attention(spec: Any, attention: dict[str, Any]) -> Any:
 
 
 def _integers_of(name: str, given: Any) -> np.ndarray:
-    """An array of the integers that the library takes.  Raises TypeError and ValueError."""
+    """Return an array of the integer type that the library expects.  Raises TypeError and
+    ValueError."""
     array, wanted = as_array(given, name), _FLOW_TYPES[name]
     if array.size > 0 and array.dtype.kind not in "iu":
         raise TypeError(f"{name} has type {array.dtype}; accepted: integers")
@@ -80,8 +82,8 @@ def _integers_of(name: str, given: Any) -> np.ndarray:
 
 
 def _read(source: str | os.PathLike[str] | dict[str, Any], attention: dict[str, Any]) -> c.FlowProgram:
-    """A file without further attributes is read as it is, so that messages have its line
-    numbers."""
+    """Read a flow.  A file is read without changes if there are no further attributes, so that
+    messages have its line numbers."""
     if isinstance(source, dict):
         name, spec = "flow", source
     else:
@@ -100,7 +102,8 @@ def _read(source: str | os.PathLike[str] | dict[str, Any], attention: dict[str, 
 
 
 def _views_of_piece(fields: dict[str, np.ndarray], by_page: bool) -> dict[str, np.ndarray]:
-    """Fields in one piece of memory: those of a page are adjacent, or those of a page and head."""
+    """Return fields as views of one piece of memory, ordered by page, or by kv head and then
+    page."""
     sizes = [field.itemsize * field.shape[2] * field.shape[3] for field in fields.values()]
     blocks, heads = next(iter(fields.values())).shape[:2] if fields else (0, 0)
     if blocks == 0:
@@ -119,11 +122,12 @@ def _views_of_piece(fields: dict[str, np.ndarray], by_page: bool) -> dict[str, n
 class Flow:
     """A sparse flow: attention over a paged cache that reads only some of the pages.
 
-    source: a flow file (kvmill-specs(5)), or what such a file holds as a dict.
-    attention: attributes of the attention that differ from the source's, as num_heads=32.
+    source: a flow file (kvmill-specs(5)), or the contents of such a file as a dict.
+    attention: attributes that override those in the source's `attention`, such as num_heads=32.
 
-    Raises KvmillError for what is no flow, with the place in the source; TypeError or ValueError for
-    what JSON cannot hold; OSError if there is no such file, or no libkvmill_specs, which reads it.
+    Raises KvmillError, with the place in the source, if the source is not a valid flow; TypeError or
+    ValueError if it has a value that JSON cannot hold; OSError if the file, or the library
+    libkvmill_specs that reads it, does not exist.
     """
 
     def __init__(
@@ -146,20 +150,19 @@ class Flow:
 
     @property
     def token_ratio(self) -> Fraction:
-        """The elements of K, V and fields, divided by those of K."""
+        """Elements of K, V and fields, divided by the elements of K."""
         ratio = self._layout.ratio_elements
         return Fraction(ratio.numerator, ratio.denominator)
 
     @property
     def token_ratio_bytes(self) -> Fraction:
-        """The bytes of K, V and fields, divided by those of K."""
+        """Bytes of K, V and fields, divided by the bytes of K."""
         ratio = self._layout.ratio_bytes
         return Fraction(ratio.numerator, ratio.denominator)
 
     def get_cache_meta_info(self) -> dict[str, tuple[int, int]]:
-        """What a page, or block, keeps for each kv head, as vFlow's: the flow's fields in their
-        order, then k and v: (rows, columns).
-        """
+        """Return (rows, columns) of each matrix that a page or block has for a kv head: the flow's
+        fields in their order, then k and v.  The name is vFlow's."""
         field = c.FlowField()
         info: dict[str, tuple[int, int]] = {}
         while c.library.kvmill_flow_field_at(byref(self._flow), len(info), byref(field)):
@@ -167,12 +170,14 @@ class Flow:
         return info
 
     def get_token_ratio(self) -> float:
-        """token_ratio, under the name of vFlow's function."""
+        """Return token_ratio, under the name of vFlow's function."""
         return float(self.token_ratio)
 
     def count(self, seq_len: Operand, topk_vals: Operand | None = None) -> np.ndarray:
-        """sel_indptr of an index step for requests of so many tokens, before anything runs; its last
-        number is how long sel is.  topk_vals: as of the step.
+        """Return the sel_indptr that an index step would return for requests of these lengths.  The last
+        number is the length that sel must have.
+
+        topk_vals: as for the step.
         """
         lengths = np.ascontiguousarray(seq_len, np.int64)
         chosen = None if topk_vals is None else np.ascontiguousarray(topk_vals, np.int64)
@@ -186,7 +191,7 @@ class Flow:
 
     @property
     def _lists(self) -> int:
-        """Of a request."""
+        """The number of lists of a request."""
         lists = {b"request": 1, b"query_head": self._attention.num_heads}
         return int(lists.get(self._flow.select.scope, self._layout.kv_heads))
 
@@ -195,8 +200,10 @@ class Flow:
         return int(self._layout.page_size // self._layout.block_size)
 
     def fields(self, pages: int) -> dict[str, np.ndarray]:
-        """New fields of so many pages of the cache, by their names: zeros; bfloat16 as uint16, float8
-        as uint8, int8 as it is; where the flow's field_layout is not "apart", views of one piece of memory.
+        """Return new fields, filled with zeros, for this number of pages of the cache, by name.
+
+        bfloat16 fields are uint16, float8 fields are uint8, and int8 fields are int8.  If the flow's
+        field_layout is not "apart", the fields are views of one piece of memory.
         """
         shared, kv_heads = self._flow.field_heads, self._layout.kv_heads
         pages = integer("pages", pages)
@@ -218,15 +225,14 @@ class Flow:
         return fields if layout in (None, b"apart") else _views_of_piece(fields, layout == b"page")
 
     def _scales(self) -> list[str | None]:
-        """For each field, the field that gets its scales."""
+        """Return, for each field, the name of the field that holds its scales."""
         names, count = self._flow.field_scales, self._flow.field_count
         given = names[:count] if names else [None] * count
         return [name and name.decode() for name in given]
 
     def _own_tensors(self) -> dict[str, Any]:
-        """The types of tensors that the flow names, in their order: fields, rows of new tokens for
-        those that are appended, inputs.
-        """
+        """Return the types of the tensors that the flow names, in this order: fields, new rows of
+        appended fields, inputs."""
         fields = {
             field.name.decode(): field.dtype
             for field in self._flow.fields[: self._flow.field_count]
@@ -256,10 +262,13 @@ class Flow:
         isa: str | None = None,
         threads: Threads = 1,
     ) -> FlowStep:
-        """A plan of a step: "append", "index", "attend", "decode" or "summarise".
+        """Return a plan of a step: "append", "index", "attend", "decode" or "summarise".
 
-        batch, pages: most requests of a call, and most pages of a request; cache_pages: most pages
-        of a cache, which append and summarise look at.  Others as of MultiHeadCacheAttention.
+        batch: the highest number of requests in a call.
+        pages: the highest number of pages of a request.
+        cache_pages: the highest number of pages in a cache; append and summarise need it.
+
+        The other arguments are those of MultiHeadCacheAttention.
         """
         if not isinstance(step, str) or step not in _FLOW_STEPS:
             raise ValueError(f"step is {shown(step)}; accepted: {', '.join(_FLOW_STEPS)}")
@@ -270,15 +279,15 @@ class Flow:
 
 
 def _types_of(op: c.CacheAttentionOp) -> dict[str, str]:
-    """Names of T1 to T3, and of V's, of those that there are."""
+    """Return the names of T1 to T3, and of V's types if V differs from K."""
     words = ("T1", "T2", "T3", *(("value_T2", "value_T3") if op.value_differs else ()))
     types = {word: dtype_of_c(getattr(op, word)) for word in words}
     return {word: dtype.name for word, dtype in types.items() if dtype is not None}
 
 
 class FlowStep(Attending):
-    """A plan of a step of a sparse flow, made by Flow.plan; it may run in any number of threads at
-    a time, on different caches.  What the step takes and gives is said in kvmill.h, "Sparse flows".
+    """A plan of a step of a sparse flow, made by Flow.plan.  Any number of threads may run it at the same
+    time, on different caches.  The section "Sparse flows" of kvmill.h lists the tensors of each step.
     """
 
     def __init__(
@@ -317,9 +326,9 @@ class FlowStep(Attending):
         return self._field_types.get(name) or super()._declared(name)
 
     def prepare(self, **tensors: Operand) -> Call:
-        """Bind the plan to arrays, outputs included, for runs without the cost of Python's side.
+        """Bind the plan to arrays, including outputs.  Running the returned call costs no more than in C.
 
-        Numbers given otherwise than as arrays are copied here.
+        Arguments that are not arrays are copied now.
         """
         return super().prepare(**tensors)
 
@@ -328,7 +337,7 @@ class FlowStep(Attending):
 
     @staticmethod
     def _with_numbers(tensors: dict[str, Any]) -> dict[str, Any]:
-        """Sequences as arrays of the integers that the library takes."""
+        """Convert sequences to arrays of the integer types that the library expects."""
         given = {
             name: array
             for name, array in tensors.items()
@@ -339,15 +348,18 @@ class FlowStep(Attending):
     def run(
         self, *, executor: Executor | None = None, **tensors: Operand
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray] | None:
-        """Run on arrays.  append updates caches and fields in place, so does summarise, and both return
-        None; index returns (sel_indptr, sel); attend and decode attn_output, with partial (attn_output, lse).
+        """Run on arrays.
 
-        Tensors are those of kvmill.h, fields and inputs by their names in the flow, rows of new
-        tokens for a field as current_NAME; seq_len, page_indptr,
-        slot_mapping, topk_vals and sel_indptr are int64, page_ids, sel and block_ids int32, or
-        sequences.
-        cache and activations are as of MultiHeadCacheAttention.  Of decode sel_indptr, sel,
-        block_ids and scores, of index block_ids and scores are outputs if they are given.
+        append and summarise update caches and fields in place, and return None.  index returns
+        (sel_indptr, sel).  attend and decode return attn_output, or (attn_output, lse) with partial.
+
+        Tensors have their names in kvmill.h; fields and inputs have their names in the flow; new
+        rows of a field are current_NAME.  seq_len, page_indptr, slot_mapping, topk_vals and sel_indptr
+        are int64, and page_ids, sel and block_ids int32; sequences are also accepted.  cache and
+        activations are passed as for MultiHeadCacheAttention.
+
+        These are additional outputs if they are given: sel_indptr, sel, block_ids and scores of
+        decode; block_ids and scores of index.
 
         Raises KvmillError (then nothing has been written), TypeError and ValueError.
         """

@@ -43,20 +43,22 @@ from .pools import Threads
 
 
 class Gather(Plan):
-    """A plan of stablehlo.gather: a window of operand for each index vector of start_indices.
+    """A plan of stablehlo.gather: the result has a window of operand for each index vector of
+    start_indices.
 
-    operand, start_indices: prototypes, arrays whose data is ignored, or tuples with the
-    shape; dtype is the element type of a tuple for operand, int32 that of one for start_indices.
+    operand, start_indices: prototypes: arrays whose data is ignored, or shapes as tuples.  For a
+        tuple, the element type of operand is dtype, and that of start_indices is int32.
     slice_sizes, offset_dims, collapsed_slice_dims, operand_batching_dims,
-    start_indices_batching_dims, start_index_map, index_vector_dim, indices_are_sorted: those of
-    StableHLO.
-    mode: "clip" moves a window inside, as StableHLO says; "fill" makes a window that is not inside
-        fill_value.
-    fill_value: None for JAX's choice: NaN, the least signed, the largest unsigned integer, True.
+    start_indices_batching_dims, start_index_map, index_vector_dim, indices_are_sorted: as in
+        StableHLO.
+    mode: for windows that are partly outside.  "clip" moves them inside, as in StableHLO; "fill"
+        replaces all of their elements by fill_value.
+    fill_value: None for JAX's default: NaN, the lowest signed integer, the highest unsigned integer,
+        or True.
     dtype, packs, portable, isa, threads: as for TensorScatter.
 
-    Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
-    cannot be told about.
+    Raises KvmillError if the library refuses the plan, and TypeError and ValueError for arrays that
+    cannot be passed to it.
     """
 
     def __init__(
@@ -103,7 +105,7 @@ class Gather(Plan):
     def prepare(
         self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray
     ) -> Call:
-        """Bind the plan to arrays, for runs without the cost of Python's side of one."""
+        """Bind the plan to arrays.  Running the returned call costs no more than in C."""
         return self._prepare(*self._operands(operand, start_indices, result))
 
     def _operands(
@@ -119,11 +121,13 @@ class Gather(Plan):
     def run(
         self, operand: np.ndarray, start_indices: np.ndarray, result: np.ndarray | None = None
     ) -> np.ndarray:
-        """Run on arrays that fit the plan; returns result.
+        """Run on arrays that fit the plan.  Returns result.
 
-        result: None for a new, row-major array; or one of the right shape and type, apart from the
-        others.  May be called by many threads at a time, on different results.  Raises KvmillError
-        (then nothing has been written), TypeError and ValueError.
+        result: None for a new, row-major array; or an array of the right shape and type that does not
+            overlap the others.
+
+        Many threads may call this at the same time, with different results.  Raises KvmillError (then
+        nothing has been written), TypeError and ValueError.
         """
         operand, start_indices = _arrays(operand, start_indices)
         if result is None:
@@ -138,7 +142,7 @@ def _arrays(operand: object, start_indices: object) -> tuple[np.ndarray, np.ndar
 
 
 def _window_tensor(prototype: Prototype, declared: DType | None, name: str) -> c.DLTensor:
-    """A prototype whose elements have NumPy's layout."""
+    """Return the tensor of a prototype whose elements have NumPy's layout."""
     if isinstance(prototype, tuple):
         return prototype_tensor(prototype, declared, (), name)
     return array_tensor(as_array(prototype, name), declared, name)
@@ -151,7 +155,7 @@ def _shape_of(prototype: Prototype) -> Sequence[int | None]:
 def _fill_of(
     operand: Prototype, declared: DType | None, fill_value: object
 ) -> np.ndarray | None:
-    """One element, of the operand's type if the operand is an array."""
+    """Return the fill value as one element, of the operand's type if the operand is an array."""
     if fill_value is None:
         return None
     array = None if isinstance(operand, tuple) else as_array(operand, "operand")
@@ -179,7 +183,8 @@ def _make_op(
 
 
 def _result_shape(starts: Sequence[int | None], op: c.GatherOp) -> list[int | None]:
-    """Extents of the window at offset_dims, and of the index space at the other dims."""
+    """Return the result's shape: window extents at offset_dims, extents of the index space
+    elsewhere."""
     offset_dims = items_of(op.offset_dims)
     dropped = {*items_of(op.collapsed_slice_dims), *items_of(op.operand_batching_dims)}
     window = [n for d, n in enumerate(items_of(op.slice_sizes)) if d not in dropped]

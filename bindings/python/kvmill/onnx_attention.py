@@ -1,4 +1,4 @@
-"""ONNX Attention, and a step of it with TensorScatter.
+"""ONNX Attention, and TensorScatterAttention, which stores new rows first.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -57,9 +57,9 @@ def _attention_op(opset: int, attributes: dict[str, float]) -> c.AttentionOp:
 
 
 class _OnnxAttention(Plan):
-    """Shared by the plans of Attention and of its step."""
+    """The base class of Attention and TensorScatterAttention."""
 
-    # Dims that may be known only to a run: their names, by tensors that have them next to last.
+    # The names of second-to-last dims that may be left open until a run, by tensor.
     _rows: dict[str, str]
     _names: tuple[str, ...]
     _outputs: Sequence[str]
@@ -89,7 +89,8 @@ class _OnnxAttention(Plan):
         return len(self._names)
 
     def _sizes(self, tensors: dict[str, Any]) -> tuple[list[np.ndarray], int, int]:
-        """Q, K and V of a run, query heads and kv heads: enough to know the shapes of outputs."""
+        """Return Q, K and V, and the numbers of query heads and kv heads: they determine the output
+        shapes."""
         arrays = [as_array(tensors.get(name), name) for name in ("Q", "K", "V")]
         Q, K, V = arrays
         if (Q.ndim, K.ndim, V.ndim) not in ((3, 3, 3), (4, 4, 4)):
@@ -104,15 +105,16 @@ class _OnnxAttention(Plan):
 class Attention(_OnnxAttention):
     """A plan of ONNX Attention, opsets 23, 24 and 25.
 
-    Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen: arrays whose data is ignored;
-    None: there is none, and so it must be in each run.
-    outputs: those that are wanted besides Y, of "present_key", "present_value", "qk_matmul_output".
-    attributes: those of the standard, by their names; what is not given has its default.
-    dynamic: dims known only to a run: any of "batch", "queries", "keys" (rows of K) and "past".
+    Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen: arrays whose data is ignored.  An input
+        that is None here must be absent in every run.
+    outputs: outputs in addition to Y: any of "present_key", "present_value", "qk_matmul_output".
+    attributes: those of the standard, with its names and defaults.
+    dynamic: dims that are known only in a run: any of "batch", "queries", "keys" (rows of K) and
+        "past".
     packs, portable, isa, threads: as for TensorScatter.
 
-    Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
-    cannot be told about.
+    Raises KvmillError if the library refuses the plan, and TypeError and ValueError for arrays that
+    cannot be passed to it.
     """
 
     _rows = {"Q": "queries", "K": "keys", "V": "keys", "past_key": "past", "past_value": "past"}
@@ -160,17 +162,17 @@ class Attention(_OnnxAttention):
         self._handle = make_plan(self, "kvmill_plan_attention", op, options)
 
     def prepare(self, **tensors: np.ndarray | None) -> Call:
-        """Bind the plan to arrays by their names in the standard, outputs too."""
+        """Bind the plan to arrays, including outputs, by their names in the standard."""
         return self._prepare(*self._operands(**tensors))
 
     def _operands(self, **tensors: np.ndarray | None) -> tuple[MakeTensor, Arrays]:
         return self._tensor, self._arrays(tensors)
 
     def run(self, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        """Run on arrays in the order of the standard; returns new arrays: Y, and what else the plan
-        has, in the order of the standard.
+        """Run on arrays in the order of the standard.  Returns new arrays: Y, and the plan's other outputs
+        in the order of the standard.
 
-        May be called by many threads at a time.  Raises KvmillError, TypeError and ValueError.
+        Many threads may call this at the same time.  Raises KvmillError, TypeError and ValueError.
         """
         tensors = dict(zip(ATTENTION_INPUTS, inputs, strict=False))
         outputs = {name: self._new_output(name, tensors) for name in self._outputs}
@@ -194,18 +196,20 @@ class Attention(_OnnxAttention):
 
 
 class TensorScatterAttention(_OnnxAttention):
-    """A plan of a step: TensorScatter of K and V into caches, then Attention over what is valid.
+    """A plan of a decode step: TensorScatter of K and V into caches, then Attention over the valid rows.
 
-    Q, K, V: queries and as many new rows; past_key, past_value: the caches, of Q's rank, [batch, kv
-    heads, capacity, dim] or [batch, capacity, kv heads * dim]; write_indices, nonpad_kv_seqlen,
-    attn_mask: as kvmill.h says.  Arrays whose data is not looked at; None: there is none, and so it
-    must be in each run.
+    Q, K, V: queries, and as many new rows.
+    past_key, past_value: the caches, with Q's rank: [batch, kv heads, capacity, dim] or [batch,
+        capacity, kv heads * dim].
+    write_indices, nonpad_kv_seqlen, attn_mask: as in kvmill.h.
     mode: "linear" or "circular".
-    dynamic: dims known only to a run: any of "batch", "queries" and "capacity".
+    dynamic: dims that are known only in a run: any of "batch", "queries" and "capacity".
     attributes, packs, portable, isa, threads: as for Attention; opset 24 or 25.
 
-    Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
-    cannot be told about.
+    The data of arrays is ignored.  An input that is None here must be absent in every run.
+
+    Raises KvmillError if the library refuses the plan, and TypeError and ValueError for arrays that
+    cannot be passed to it.
     """
 
     _rows = {
@@ -256,8 +260,8 @@ class TensorScatterAttention(_OnnxAttention):
         self._handle = make_plan(self, "kvmill_plan_tensor_scatter_attention", op, options)
 
     def prepare(self, write_indices: np.ndarray | None = None, **tensors: np.ndarray) -> Call:
-        """Bind the plan to arrays by their names, outputs too; present_key may be past_key, and
-        present_value past_value: in place."""
+        """Bind the plan to arrays, including outputs, by name.  To work in place, pass past_key as
+        present_key and past_value as present_value."""
         return self._prepare(*self._operands(write_indices, **tensors))
 
     def _operands(
@@ -278,8 +282,8 @@ class TensorScatterAttention(_OnnxAttention):
         *,
         in_place: bool = True,
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Run on arrays that fit the plan.  In place: the caches are updated, returns Y; else
-        returns Y and new caches.  Raises KvmillError, TypeError and ValueError."""
+        """Run on arrays that fit the plan.  In place, the caches are updated and Y is returned;
+        otherwise returns Y and new caches.  Raises KvmillError, TypeError and ValueError."""
         (Q, K, V), heads, kv_heads = self._sizes({"Q": Q, "K": K, "V": V})
         last = V.shape[-1] // kv_heads * heads if Q.ndim == 3 else V.shape[-1]
         Y = np.empty((*Q.shape[:-1], last), Q.dtype)

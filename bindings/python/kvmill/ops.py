@@ -1,4 +1,4 @@
-"""Structs of C, filled by the names of their members with what they can hold.
+"""Functions that fill C structs by member names, and refuse values that a member cannot hold.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -19,7 +19,7 @@ AnyStruct = TypeVar("AnyStruct", bound=Structure)
 
 
 def text(name: str, value: object) -> bytes:
-    """As C takes it.  Raises TypeError and ValueError."""
+    """Return a text as C expects it.  Raises TypeError and ValueError."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is {shown(value)}; accepted: a text")
     if "\0" in value:
@@ -31,7 +31,7 @@ def text(name: str, value: object) -> bytes:
 
 
 def integer(name: str, value: Any, kind: Any = c_int64) -> int:
-    """An integer that the type can hold.  Raises TypeError and ValueError."""
+    """Return an integer that the type can hold.  Raises TypeError and ValueError."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -58,7 +58,7 @@ def _type(name: str, value: object) -> c.DLDataType:
 
 
 def integers(name: str, value: Any) -> Any:
-    """An array of int64.  Raises TypeError and ValueError."""
+    """Return an array of int64.  Raises TypeError and ValueError."""
     try:
         items = [integer(name, item) for item in value]
     except TypeError:
@@ -75,7 +75,7 @@ def _integer_of(kind: Any) -> Callable[[str, Any], int]:
     return lambda name, value: integer(name, value, kind)
 
 
-# What is not here is made by the package itself.
+# Members of other types are set by the package itself, without a conversion.
 _WRITERS: dict[Any, Callable[[str, Any], Any]] = {
     c_char_p: text,
     c_double: _number,
@@ -86,9 +86,9 @@ _WRITERS: dict[Any, Callable[[str, Any], Any]] = {
 
 
 def set_members(struct: Structure, **members: Any) -> None:
-    """What is None is left as it is.  Element types are given by name.
+    """Set members of a struct, except those that are None.  Element types are given by name.
 
-    Raises TypeError and ValueError for what a member cannot hold."""
+    Raises TypeError and ValueError for values that a member cannot hold."""
     kinds: dict[str, Any] = {name: kind for name, kind, *_ in type(struct)._fields_}
     for name, value in members.items():
         if value is not None:
@@ -97,7 +97,8 @@ def set_members(struct: Structure, **members: Any) -> None:
 
 
 def make_struct(kind: type[AnyStruct], **members: Any) -> AnyStruct:
-    """A new one, with struct_size where it has that; others are 0."""
+    """Return a new struct.  struct_size is set if the struct has it; members that are not given are
+    0."""
     struct = kind()
     if kind._fields_[0][0] == "struct_size":
         members["struct_size"] = ctypes.sizeof(kind)

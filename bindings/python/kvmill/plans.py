@@ -1,4 +1,4 @@
-"""Packs, plans, and plans bound to arrays.
+"""Packs, plans, and calls, which are plans bound to arrays.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -30,20 +30,20 @@ from .ops import integer, make_struct
 from .pools import Pool, Threads, pool_of
 
 
-# By place, which is a tensor's number in the op's order, or its name where the plan knows names.
+# Arrays by place: the number of a tensor in the op's order, or its name if the plan uses names.
 Arrays = Mapping[Any, np.ndarray]
-MakeTensor = Callable[[Any, np.ndarray], c.DLTensor]  # of an array, and its place
+MakeTensor = Callable[[Any, np.ndarray], c.DLTensor]  # takes a place and its array
 
 def numbered(arrays: Sequence[np.ndarray | None]) -> Arrays:
-    """Those that there are, of arrays in the op's order."""
+    """Return the arrays that are not None, by their numbers in the op's order."""
     return {i: array for i, array in enumerate(arrays) if array is not None}
 
 
 class Pack:
     """A pack of generated kernels: the shared library lib<name>.so that `kvmill generate` built.
 
-    It stays loaded until the process ends.  Raises FileNotFoundError when there is no such file,
-    OSError when it cannot be loaded, ValueError when it is not named like a pack or does not define
+    It stays loaded until the process ends.  Raises FileNotFoundError if there is no such file; OSError
+    if it cannot be loaded; ValueError if its name is not that of a pack, or if it does not define
     kvmill_pack_<name>.
     """
 
@@ -69,25 +69,25 @@ class Pack:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The symbols of its kernels; `kvmill explain` describes them."""
+        """The symbols of the pack's kernels; `kvmill explain` describes them."""
         lines: list[str] = (self._head.manifest or b"").decode().splitlines()
         return tuple(line for line in lines if "__" in line)
 
     @property
     def kernel_count(self) -> int:
-        """Number of kernels in the pack."""
+        """The number of kernels in the pack."""
         return int(self._head.count)
 
 
 def version() -> str:
-    """Version of the library in use."""
+    """Return the version of the library in use."""
     return str(c.library.kvmill_version().decode())
 
 
 @cache
 def default_pack() -> Pack | None:
-    """The pack for popular models that is installed next to the library, as in a wheel; None if
-    there is none."""
+    """Return the pack for popular models that is installed next to the library, or None if there is
+    none."""
     path = c.library_directory() / "libkvmill_default.so"
     return Pack(path) if path.exists() else None
 
@@ -103,15 +103,16 @@ def given_packs(packs: Sequence[Pack] | None) -> tuple[Pack, ...]:
     return given
 
 
-# What is to be done where packs have no kernels: warn once and use portable ones; use them without a
-# word; refuse, with KvmillError; or use portable ones alone.  False is "warn", True is "only".
+# What to do if packs have no kernels.  "warn": warn once, and use portable kernels; "allow": use
+# them without a warning; "refuse": raise KvmillError; "only": always use portable kernels.  False
+# means "warn", True means "only".
 Portable = Literal["warn", "allow", "refuse", "only"] | bool
 _PORTABLE = {False: "warn", True: "only", **{word: word for word in Portable.__args__[0].__args__}}
 
 
 class PlanOptions(c.PlanOptions):
-    """If `warns`, least_isa is only a wish: a plan without kernels gives a warning, and least_isa
-    is dropped."""
+    """Options of a plan.  If `warns` is set, a plan that finds no kernel for least_isa issues a
+    warning, and is then made again without least_isa."""
 
     warns = False
     pool: Pool | None = None
@@ -140,7 +141,7 @@ def plan_options(
 
 
 def make_plan(owner: Plan, function: str, *arguments: Any) -> c_void_p:
-    """A plan that lives as long as its owner; the last argument is a PlanOptions."""
+    """Make a plan that lives as long as its owner.  The last argument is a PlanOptions."""
     owner._idle = deque()
     owner._pool = arguments[-1].pool
     owner._made_by = function, arguments
@@ -163,7 +164,8 @@ def _new_handle(owner: Plan) -> c_void_p:
 
 
 def _relents(owner: Plan, error: KvmillError) -> bool:
-    """Warn about a refusal for lack of a kernel, and plan without least_isa from now on."""
+    """Whether a refused plan may use portable kernels after all.  If so, issues the warning, and
+    drops least_isa for the owner's later plans."""
     options = owner._made_by[1][-1]
     if error.status_name != "KVMILL_E_KERNEL" or not options.warns:
         return False
@@ -174,7 +176,8 @@ def _relents(owner: Plan, error: KvmillError) -> bool:
 
 
 def _callers_level() -> int:
-    """The stack level, for the function that calls this, of the first frame outside the package."""
+    """Return the stack level of the first frame outside the package, as seen by the calling
+    function."""
     frame, level = sys._getframe(1), 1
     package = __name__.partition(".")[0]
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
@@ -186,12 +189,12 @@ class Plan:
     """The base class of all plans."""
 
     _handle: c_void_p
-    _made_by: tuple[str, tuple[Any, ...]]  # the function and all that it was given
-    _pool: Pool | None  # None: runs are on the caller's thread alone
-    _idle: deque[Call]  # whose workspaces the next runs use; they keep neither plan nor arrays
+    _made_by: tuple[str, tuple[Any, ...]]  # the library's function and its arguments
+    _pool: Pool | None  # None: runs use only the caller's thread
+    _idle: deque[Call]  # their workspaces serve later runs; they hold neither the plan nor arrays
 
     def describe(self) -> str:
-        """What was planned, which kernels were selected, and why."""
+        """Return what was planned, which kernels were selected, and why."""
         size = c.library.kvmill_plan_describe(self._handle, None, 0) + 1
         text = ctypes.create_string_buffer(size)
         c.library.kvmill_plan_describe(self._handle, text, size)
@@ -199,28 +202,29 @@ class Plan:
 
     @property
     def workspace_size(self) -> int:
-        """Bytes that a Call allocates for the library's use."""
+        """The size of the workspace that a Call allocates for the library, in bytes."""
         return int(c.library.kvmill_plan_workspace_size(self._handle))
 
     def _operands(self, *arrays: Any, **named: Any) -> tuple[MakeTensor, Arrays]:
-        """The arrays that prepare() is given; for one plan MakeTensor is always the same."""
+        """Return the arrays that are passed to prepare().  MakeTensor is the same for all calls of
+        a plan."""
         raise NotImplementedError
 
     def _number_of(self, place: Any) -> int:
         return int(place)
 
     def _tensor_count(self, arrays: Arrays) -> int:
-        """The number of tensors of the op, with or without an array for each."""
+        """Return the op's number of tensors, including absent ones."""
         return int(max(arrays)) + 1
 
     def _prepare(self, make: MakeTensor, arrays: Arrays) -> Call:
-        """A new call on the arrays."""
+        """Return a new call on the arrays."""
         call = Call(self, self._tensor_count(arrays))
         call._bind(self, make, arrays)
         return call
 
     def _run_on(self, make: MakeTensor, arrays: Arrays, executor: Executor | None = None) -> None:
-        """Run on the arrays.  For one plan `make` is always the same."""
+        """Run on the arrays.  `make` is the same for all calls of a plan."""
         call = self._take_call(self._tensor_count(arrays))
         try:
             call._bind(self, make, arrays)
@@ -241,11 +245,11 @@ class Plan:
 
 
 _ALIGNMENT = 64
-_FUNCTION = ctypes.CFUNCTYPE(None).__bases__[0]  # of all functions of ctypes
+_FUNCTION = ctypes.CFUNCTYPE(None).__bases__[0]  # the base class of all ctypes functions
 
 
 def _make_workspace(size: int) -> np.ndarray | None:
-    """A workspace of `size` bytes, aligned as the library requires."""
+    """Return a workspace of `size` bytes, aligned as the library requires."""
     if size == 0:
         return None
     memory = np.empty(size + _ALIGNMENT, np.uint8)
@@ -256,21 +260,22 @@ def _make_workspace(size: int) -> np.ndarray | None:
 class Call:
     """A plan bound to arrays, for repeated runs that cost no more than in C.
 
-    Made by prepare() of a plan.  Has a workspace of its own.  Keeps the plan and the arrays alive
-    and reads their current contents each time.  Either run(), or, on threads of the caller's own:
+    A plan's prepare() returns it.  It has its own workspace.  It keeps the plan and the arrays alive,
+    and reads the current contents of the arrays in each run.  Use run(), or run it on threads of your
+    own:
 
         parts = call.begin()                # checks everything
         while parts is not None:
             call.part(i)                    # once for each i in range(parts), any thread, any order
-            parts = call.next()             # when all are done
+            parts = call.next()             # after all parts are done
 
-    One thread at a time may run() or begin(); part() may be called by many.
+    Only one thread at a time may call run() or begin(); many threads may call part().
     """
 
     def __init__(self, plan: Plan, count: int) -> None:
         self._workspace = _make_workspace(plan.workspace_size)
         self._owners: tuple[Any, ...] = ()
-        self._layouts: dict[Any, Any] = {}  # of the tensors that there are, by place
+        self._layouts: dict[Any, Any] = {}  # of the tensors that are present, by place
         self._structs: dict[Any, c.DLTensor] = {}
         self._tensors = (POINTER(c.DLTensor) * count)()
         self._error = c.Error()
@@ -285,9 +290,9 @@ class Call:
         )
 
     def _bind(self, plan: Plan, make: MakeTensor, arrays: Arrays) -> None:
-        """If it raises, the call is unchanged.  New tensors are created only for arrays whose
-        layout differs from that of the previous array in the same place; of the others only the
-        address is taken."""
+        """Bind to other arrays of the plan.  If it raises, the call is unchanged.  A new tensor is
+        made only if an array's layout differs from that of the previous array in its place;
+        otherwise only the address is updated."""
         layouts, changed = self._layouts, []
         for place, array in arrays.items():
             if layouts.get(place) != (array.shape, array.strides, array.dtype):
@@ -314,21 +319,22 @@ class Call:
         self._owners = ()
 
     def _set_plan(self, handle: c_void_p, *others: Any) -> None:
-        """Set the plan, and all other arguments of a run."""
+        """Set the plan and the other arguments of a run."""
         self._run_arguments = handle, *others
         self._run = c.library.kvmill_run, self._run_arguments
         if self._pool is not None:
             self._run = c.library.kvmill_run_on, (handle, self._pool._handle, *others)
 
     def _checked(self, run: Callable[[], Any]) -> None:
-        """Run `run`; again if the plan drops least_isa."""
+        """Call `run`, and once more if the plan drops least_isa."""
         status = run()
         if status != 0:
             self._relent(status)
             check(run(), self._error)
 
     def _relent(self, status: int) -> None:
-        """Continue with a plan that may run portable kernels; raises any other refusal."""
+        """If the plan may use portable kernels, switch to such a plan.  Otherwise raise the
+        refusal."""
         plan = self._owners[0]
         try:
             check(status, self._error)
@@ -340,14 +346,14 @@ class Call:
         self._set_plan(plan._handle, *self._run_arguments[1:])
 
     def rebind(self, *arrays: object, **named: object) -> None:
-        """Bind the call to other arrays: the arguments are those of its plan's prepare(), and fit
-        the plan likewise.  Keeps the workspace.  If it raises, the call is unchanged."""
+        """Bind the call to other arrays.  The arguments are those of the plan's prepare(), and must
+        fit the plan.  The workspace is kept.  If it raises, the call is unchanged."""
         plan = self._owners[0]
         self._bind(plan, *plan._operands(*arrays, **named))
 
     def run(self) -> None:
-        """Run on the calling thread and those of the plan's pool, if it has one.  Raises
-        KvmillError; then nothing has been written."""
+        """Run on the calling thread and on the plan's pool, if it has one.  Raises KvmillError;
+        then nothing has been written."""
         function, arguments = self._run
         status = function(*arguments)
         if status != 0:
@@ -358,7 +364,7 @@ class Call:
     def run_threads(self, executor: Executor) -> None:
         """Run on the threads of a concurrent.futures.ThreadPoolExecutor.
 
-        The results do not depend on their number.  Raises KvmillError; then nothing has been
+        Results do not depend on the number of threads.  Raises KvmillError; then nothing has been
         written."""
         if not isinstance(executor, Executor):
             raise TypeError(f"executor is {shown(executor)}; accepted: a concurrent.futures.Executor")
@@ -369,8 +375,10 @@ class Call:
             parts = self.next()
 
     def run_parallel(self, parallel_for: Any, data: c_void_p | None = None) -> None:
-        """Run on a parallel loop in C, a kvmill_parallel_for (kvmill.h): a function of ctypes or a
-        c_void_p, which is called as it is; data, a c_void_p, is handed to it.
+        """Run on a parallel loop in C.
+
+        parallel_for: a kvmill_parallel_for (kvmill.h), as a ctypes function or a c_void_p.
+        data: a c_void_p that is passed to it.
 
         Raises KvmillError; then nothing has been written."""
         if not isinstance(parallel_for, (_FUNCTION, c_void_p)):
@@ -385,16 +393,16 @@ class Call:
         self._checked(run)
 
     def begin(self) -> int:
-        """Start a run in parts; returns their number.  Raises KvmillError."""
+        """Start a run in parts.  Returns the number of parts.  Raises KvmillError."""
         self._checked(lambda: c.library.kvmill_begin(byref(self._call), *self._run_arguments))
         return int(c.library.kvmill_parts(byref(self._call)))
 
     def part(self, index: int) -> None:
-        """Run one part; does nothing if index is not in [0, parts)."""
+        """Run one part.  Does nothing if index is not in [0, parts)."""
         c.library.kvmill_part(byref(self._call), integer("index", index))
 
     def next(self) -> int | None:
-        """End a phase, when all of its parts are done.  Returns the number of parts of the next
-        one; None if the run is complete."""
+        """End a phase after all of its parts are done.  Returns the number of parts of the next
+        phase, or None if the run is complete."""
         more = c.library.kvmill_next(byref(self._call))
         return int(c.library.kvmill_parts(byref(self._call))) if more else None

@@ -17,16 +17,16 @@ from .ops import integer, make_struct
 
 
 class Pool:
-    """A pool of threads that plans run on: `threads=` of a plan takes one.
+    """A pool of threads, for the argument `threads` of plans.
 
-    threads: how many, that of the caller included; 0: one for each core that this process may run
-        on.
-    pinned: each thread stays on a processor of its own.
-    sleeps_at_once: threads sleep as soon as a run ends, not 50 microseconds later: for programs
-        that need the processors between runs.
+    threads: the number of threads, including the caller's; 0: one for each core that this process may
+        run on.
+    pinned: each thread stays on its own processor.
+    sleeps_at_once: threads sleep as soon as a run ends, instead of 50 microseconds later.  Use this if
+        the program needs the processors between runs.
 
-    Any number of plans and threads may share a pool.  It serves one run at a time: one that finds
-    it busy runs on its caller's thread alone.  Its threads end with the last plan that has it.
+    Any number of plans and threads may share a pool.  A pool serves one run at a time: if it is busy,
+    a run uses only its caller's thread.  The threads end with the last plan that uses the pool.
     Raises KvmillError.
     """
 
@@ -43,19 +43,20 @@ class Pool:
 
     @property
     def threads(self) -> int:
-        """How many threads the pool has, that of the caller included."""
+        """The number of threads in the pool, including the caller's."""
         return int(c.library.kvmill_pool_threads(self._handle))
 
 
 Threads: TypeAlias = int | Pool
 
-# One for each number of threads, for all plans that give a number.
+# One pool for each number of threads, shared by all plans that give a number.
 _shared = cache(Pool)
 os.register_at_fork(after_in_child=_shared.cache_clear)
 
 
 def pool_of(threads: Threads) -> Pool | None:
-    """The pool itself, or the one that all plans share; None if only the caller's thread runs."""
+    """Return a given pool, or the shared pool of this size; None if only the caller's thread
+    runs."""
     if isinstance(threads, Pool):
         return threads
     count = integer("threads", threads, c_int)

@@ -51,7 +51,7 @@ def _list_of(name: str, arrays: Arrays) -> list[np.ndarray]:
 
 
 def _element_types(name: str, given: Elements, arrays: Sequence[np.ndarray]) -> list[c.ElementType] | None:
-    """The element type of each array: that of the text, otherwise the array's own."""
+    """Return the element type of each array: from the text, or else the array's own."""
     if given is None:
         return None
     texts = [given] if isinstance(given, str) else items(name, given, "element types")
@@ -100,8 +100,8 @@ def _make_op(
 
 
 def _declared_types(op: c.ScatterOp, region: c.Region | None) -> list[DType | None]:
-    """The types of inputs, scatter_indices, updates, results; None if the array's own type
-    determines it."""
+    """Return the types of inputs, scatter_indices, updates and results; None where the array's own
+    type is used."""
 
     def listed(elements: Any) -> list[DType | None]:
         return [dtype_of_c(elements[i].dtype) if elements else None for i in range(op.count)]
@@ -111,35 +111,31 @@ def _declared_types(op: c.ScatterOp, region: c.Region | None) -> list[DType | No
 
 
 class Scatter(Plan):
-    """A plan of stablehlo.scatter: results = inputs, with every element of updates combined at the
-    place that scatter_indices tell, in row-major order.
+    """A plan of stablehlo.scatter: results are the inputs, with each element of updates combined with the
+    element that scatter_indices select, in row-major order of updates.
 
-    inputs, updates: an array or, for a variadic scatter, a sequence of arrays; scatter_indices: an
-    array.  All are prototypes: their data is not looked at.  Types of fewer than 8 bits take a byte
-    each, as ml_dtypes has them.
-
-    update_window_dims to unique_indices: as in the specification of StableHLO.
-    window_out_of_bounds: what becomes of a window that is partly outside; "skip_element" (as
-        StableHLO says) or "skip_window" (as XLA and JAX do).
-    update_computation: replace (the default), add, subtract, multiply, minimum, maximum, and, or, xor.
-    region: in place of it, the text of any region, "^bb0(%old: tensor<f32>, %new: tensor<f32>): ...",
-        for several inputs first their elements, then those of updates.  Results have its types.
+    inputs, updates: an array, or for a variadic scatter a sequence of arrays.
+    scatter_indices: an array.  The data of all these arrays is ignored.  Types of fewer than 8 bits
+        take a byte for each element, as in ml_dtypes.
+    update_window_dims to unique_indices: as in the StableHLO specification.
+    window_out_of_bounds: what is skipped if a window is partly outside: "skip_element" (as in
+        StableHLO), or "skip_window" (as in XLA and JAX).
+    update_computation: "replace" (the default), "add", "subtract", "multiply", "minimum", "maximum",
+        "and", "or" or "xor".
+    region: instead of update_computation, the text of any region: "^bb0(%old: tensor<f32>, %new:
+        tensor<f32>): ...".  With several inputs, the arguments for inputs come first, then those for
+        updates.  Results have the region's types.
     captures: types of the scalars from outside that the region calls %capture0, %capture1, ...:
-        "tensor<f32>" and the like.  A run brings them.
-    elements, update_elements: element types of inputs and updates where some are quantised: a text,
-        "!quant.uniform<i8:f32, 0.5:-3>", for one array, else a sequence with one for each, None for
-        an array that is not quantised.  The array holds the storage type, or unsigned integers of
-        its size.  Updates are as inputs where nothing is said.
-    packs: searched for the best kernels; default: default_pack(), if there is one.
-    portable: what is done where they have none.  "warn": PortableKernelWarning, once, and portable
-        kernels do the work, which may take ten times as long; "allow": the same without a word;
-        "refuse": KvmillError; "only": they do all.
-    isa: best instruction set to use; default: all this CPU has.
-    threads: as of TensorScatter.
+        "tensor<f32>" and so on.  Their values are passed to each run.
+    elements, update_elements: element types of inputs and updates, if some are quantised: for one array
+        a text such as "!quant.uniform<i8:f32, 0.5:-3>"; for several arrays a sequence, with None for an
+        array that is not quantised.  The arrays hold the storage type, or unsigned integers of the same
+        size.  By default, updates have the types of inputs.
+    packs, portable, isa, threads: as for TensorScatter.
 
-    Raises KvmillError for what the library refuses, of a text with the line and column; TypeError
-    and ValueError for arrays that it cannot be told about; OSError where there is no
-    libkvmill_specs to read texts.
+    Raises KvmillError if the library refuses the plan (with line and column, if it refuses a text);
+    TypeError and ValueError for arrays that cannot be passed to it; OSError if libkvmill_specs, which
+    reads texts, does not exist.
     """
 
     def __init__(
@@ -207,7 +203,8 @@ class Scatter(Plan):
             op.region = ctypes.pointer(self._region)
 
     def _new_results(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """New results, of the types of inputs unless the region has other types."""
+        """Return new results.  Their types are those of the inputs, unless the region has other
+        types."""
         return [
             np.empty(array.shape, self._result_type(i, array)) for i, array in enumerate(inputs)
         ]
@@ -227,9 +224,9 @@ class Scatter(Plan):
         results: Arrays,
         captures: Sequence[Operand] = (),
     ) -> Call:
-        """Bind the plan to arrays, for runs without the cost of Python's side of one.
+        """Bind the plan to arrays.  Running the returned call costs no more than in C.
 
-        results may be inputs: in place.  Everything else as in run().
+        To work in place, pass the inputs as results.  The other arguments are those of run().
         """
         return self._prepare(*self._operands(inputs, scatter_indices, updates, results, captures))
 
@@ -275,14 +272,13 @@ class Scatter(Plan):
         results: Arrays | None = None,
         captures: Sequence[Operand] = (),
     ) -> Arrays:
-        """Run on arrays that fit the plan; returns results, as inputs are given: one or a list.
+        """Run on arrays that fit the plan.  Returns results: an array or a list, as inputs are given.
 
         results: None for new, row-major arrays; the inputs themselves to work in place; or other
-        arrays of the same shapes and the results' types.  Other overlaps of results with another
-        array are refused.
-        captures: the scalars that the region captures, as np.float32(0.5), in their order.
+            arrays of the same shapes and of the results' types, which must not overlap other arrays.
+        captures: the values of the region's captured scalars, such as np.float32(0.5), in order.
 
-        May be called by many threads at a time, on different results.  Raises KvmillError (then
+        Many threads may call this at the same time, with different results.  Raises KvmillError (then
         nothing has been written), TypeError and ValueError.
         """
         if results is None:

@@ -1,4 +1,4 @@
-"""Texts that libkvmill_specs reads: flow files, regions of scatters, element types.
+"""Functions that read texts with libkvmill_specs: flow files, regions of scatters, element types.
 
 The library is next to libkvmill, and is loaded when a text is first read.
 
@@ -31,7 +31,7 @@ def _library() -> ctypes.CDLL:
     except OSError as error:
         raise OSError(
             f"flow files and regions are read by {_SONAME}, which cannot be loaded: {error}; "
-            "accepted: the one of this version of kvmill, beside libkvmill"
+            "accepted: the one of this version of kvmill, next to libkvmill"
         ) from error
     flow, region = POINTER(c.FlowProgram), POINTER(c.Region)
     signatures: dict[str, tuple[Any, list[Any]]] = {
@@ -51,14 +51,15 @@ def _library() -> ctypes.CDLL:
 
 
 def _owned(pointer: Any, free: Any) -> Any:
-    """The struct, released together with the last Python object that refers to it."""
+    """Return the struct that `pointer` refers to.  It is freed together with the last Python object
+    that refers to it."""
     struct = pointer.contents
     weakref.finalize(struct, free, pointer)
     return struct
 
 
 def read_flow(name: str, source: bytes) -> c.FlowProgram:
-    """A flow file's text; name: what messages call it."""
+    """Read the text of a flow file.  name: the file's name in messages."""
     library, error, flow = _library(), c.Error(), POINTER(c.FlowProgram)()
     called = name.encode(errors="replace")
     check(library.kvmill_read_flow(called, source, len(source), byref(flow), byref(error)), error)
@@ -67,7 +68,7 @@ def read_flow(name: str, source: bytes) -> c.FlowProgram:
 
 
 def read_region(region: str, inputs: int, captures: Sequence[str]) -> c.Region:
-    """The region of a scatter with that number of inputs; captures: types of scalars from
+    """Read the region of a scatter with `inputs` inputs.  captures: the types of the scalars from
     outside."""
     library, error, read = _library(), c.Error(), POINTER(c.Region)()
     source = text("region", region)
@@ -80,7 +81,8 @@ def read_region(region: str, inputs: int, captures: Sequence[str]) -> c.Region:
 
 
 def read_element_type(name: str, element: str) -> c.ElementType:
-    """An element type of StableHLO, "!quant.uniform<i8:f32, 0.5:-3>"; name: of the argument."""
+    """Read an element type of StableHLO, such as "!quant.uniform<i8:f32, 0.5:-3>".  name: the
+    argument's name in messages."""
     library, error, read = _library(), c.Error(), c.ElementType()
     source = text(name, element)
     status = library.kvmill_read_element_type(source, len(source), byref(read), byref(error))

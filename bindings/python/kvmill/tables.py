@@ -1,6 +1,6 @@
-"""What kvmill.h declares of ops, as their descriptions in defs/ have it.
+"""Structs, tensors and limits of ops, from their descriptions in defs/.
 
-Printed by doc/describe_ops; not edited.
+Printed by doc/describe_ops; do not edit.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 class Tensor(NamedTuple):
     name: str
-    place: int  # in the plan's list, or -1
+    place: int  # the index in the plan's list, or -1
     use: str  # "in", "out" or "inout"
-    type: str  # a name, a member that tells it, or none
-    wide: str = ""  # instead, where member wide_when is set
+    type: str  # a type, the attribute that sets it, or empty
+    wide: str = ""  # the type if attribute wide_when is set
     wide_when: str = ""
 
 
@@ -259,7 +259,7 @@ STRUCTS = {
     ]),
 }
 
-# op: attributes of limited range: (name, least, most)
+# op: attributes with a limited range: (name, least, most)
 RANGES = {
     "KeyValueCache": [
         ("head_dim", 1, 65536),

@@ -45,29 +45,31 @@ from .pools import Threads
 
 
 class TensorScatter(Plan):
-    """A plan of ONNX TensorScatter (opset 24): present = past with the rows of update written along
-    `axis`, from slot write_indices[b] of batch entry b on; mode "circular" wraps around.
+    """A plan of ONNX TensorScatter (opset 24): present is past, with the rows of update stored along
+    `axis`, beginning at slot write_indices[b] in batch entry b.  With mode "circular", slots wrap
+    around.
 
-    past, update, write_indices: prototypes, arrays whose data is ignored, or tuples with the
-    shape, in which None is a dim known only to a run; a tuple needs dtype.  past: [batch, ...],
-    rank >= 2; update: the same except dim `axis`, which may be smaller; write_indices: int64
-    [batch], or None for all zero.
-
+    past, update, write_indices: prototypes: arrays whose data is ignored, or shapes as tuples, in which
+        None is a dim that is known only in a run.  Tuples need dtype.
+        past: [batch, ...], of rank 2 or more.
+        update: the same shape, except that dim `axis` may be smaller.
+        write_indices: int64 [batch], or None for zeros.
     axis: [-rank + 1, -1] or [1, rank - 1].
     mode: "linear" or "circular".
-    negative_indices: of a ring, "refused" or "floored": a negative index modulo the capacity.
-    dtype: name of the element type; default: that of the arrays.
-    packs: searched for the best kernels; default: default_pack(), if there is one.
-    portable: what is done where they have none.  "warn": PortableKernelWarning, once, and portable
-        kernels do the work, which may take ten times as long; "allow": the same without a word;
-        "refuse": KvmillError; "only": they do all.
-    dynamic: dims of the prototypes that are known only to a run: any of "batch", "capacity" (dim
+    negative_indices: with "circular", "refused", or "floored": they are taken modulo the capacity.
+    dtype: the name of the element type; default: that of the arrays.
+    packs: packs in which to search for kernels; default: default_pack(), if it exists.
+    portable: what to do if no pack has a kernel.  "warn": issue a PortableKernelWarning once, and use
+        portable kernels, which may take ten times as long; "allow": use them without a warning;
+        "refuse": raise KvmillError; "only": always use portable kernels.
+    dynamic: dims of the prototypes that are known only in a run: any of "batch", "capacity" (dim
         `axis` of past) and "rows" (dim `axis` of update).
-    isa: best instruction set to use; default: all this CPU has.
-    threads: that share a run, the caller's included, or a Pool; 0: one for each core.
+    isa: the best instruction set to use; default: all that this CPU has.
+    threads: the number of threads that share a run, including the caller's, or a Pool; 0: one for
+        each core.
 
-    Raises KvmillError for what the library refuses, TypeError and ValueError for arrays that it
-    cannot be told about.
+    Raises KvmillError if the library refuses the plan, and TypeError and ValueError for arrays that
+    cannot be passed to it.
     """
 
     def __init__(
@@ -134,10 +136,10 @@ class TensorScatter(Plan):
         write_indices: np.ndarray | None,
         present: np.ndarray,
     ) -> Call:
-        """Bind the plan to arrays, for runs without the cost of Python's side of one.
+        """Bind the plan to arrays.  Running the returned call costs no more than in C.
 
-        present may be past: in place.  Not for 4-bit types and strings, which NumPy lays out
-        otherwise (TypeError); everything else as in run().
+        To work in place, pass past as present.  4-bit types and strings, which NumPy stores
+        differently, are refused (TypeError).  Otherwise as run().
         """
         return self._prepare(*self._operands(past, update, write_indices, present))
 
@@ -168,14 +170,14 @@ class TensorScatter(Plan):
         write_indices: np.ndarray | None = None,
         present: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Run on arrays that fit the plan; returns present.
+        """Run on arrays that fit the plan.  Returns present.
 
         present: None for a new, row-major array; past itself to work in place; or another array of
-        the same shape and type.  The caller owns all arrays; other overlaps of present with
-        another array are refused, except 4-bit types and strings, which are copied on the way.
+            the same shape and type, which must not overlap other arrays.  (4-bit types and strings are
+            copied first, so they may overlap.)
 
-        May be called by many threads at a time, on different present arrays.  Raises KvmillError
-        (then nothing has been written), TypeError and ValueError.
+        Many threads may call this at the same time, with different present arrays.  Raises
+        KvmillError (then nothing has been written), TypeError and ValueError.
         """
         past, update = as_array(past, "past"), as_array(update, "update")
         if present is None:
@@ -201,7 +203,8 @@ class TensorScatter(Plan):
         arrays: Sequence[np.ndarray],
         write_indices: np.ndarray | None,
     ) -> None:
-        """Run on memory of past, update and present that holds elements of the type otherwise."""
+        """Run on copies of past, update and present that have the library's layout for elements of
+        `dtype`."""
 
         def make(i: int, array: np.ndarray) -> c.DLTensor:
             if i == _WRITE_INDICES:
@@ -248,12 +251,12 @@ def _index_type(write_indices: Prototype) -> DType | None:
     return DTYPES["int64"] if isinstance(write_indices, tuple) else None
 
 
-_NAMES = "past", "update", "write_indices", "present"  # of the op's tensors, by number
+_NAMES = "past", "update", "write_indices", "present"  # names of the op's tensors, by number
 _WRITE_INDICES = 2
 
 
 def _ordered(arrays: Sequence[np.ndarray], write_indices: np.ndarray | None) -> Arrays:
-    """past, update and present, with the indices between."""
+    """Return past, update, the indices and present, by their numbers in the op's order."""
     past, update, present = arrays
     indices = None if write_indices is None else as_array(write_indices, "write_indices")
     return numbered((past, update, indices, present))

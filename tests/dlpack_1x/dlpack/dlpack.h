@@ -1,5 +1,5 @@
-/* What a program sees whose DLPack is version 1: the system's header, and the type codes that came
-   later.  Tests only.
+/* What a program with DLPack version 1 includes: the system's header, and the type codes that were
+   added later.  For tests only.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_DLPACK_1X_H
@@ -7,7 +7,7 @@
 
 #include_next <dlpack/dlpack.h>
 
-#ifndef DLPACK_MAJOR_VERSION /* else it has them itself */
+#ifndef DLPACK_MAJOR_VERSION /* otherwise the header has them */
 enum {
     kDLBool = 6,
     kDLFloat8_e3m4 = 7,

@@ -1,16 +1,16 @@
-"""kvmill in jitted JAX, on CPUs: attention, stores into caches and steps of decoding.
+"""kvmill in jitted JAX programs on CPUs: attention, cache stores and decode steps.
 
     from kvmill.jax import decode_step, dot_product_attention
 
-    output = dot_product_attention(query, key, value, is_causal=True)   # as of jax.nn
+    output = dot_product_attention(query, key, value, is_causal=True)   # as in jax.nn
     output, key_cache, value_cache = decode_step(query, key, value, key_cache, value_cache, length)
 
-All may be jitted, carried through jax.lax.scan, and mapped by jax.vmap; none can be differentiated.
-Kernels are those of the default pack, of `use (pack)`, or of an argument pack; `explain` says which.
-Plans are made when functions are traced, and what the library refuses is refused then.  Large calls
-share XLA's threads.
+All functions may be jitted, called in jax.lax.scan, and mapped by jax.vmap; none can be
+differentiated.  Kernels come from the default pack, from the pack passed to `use`, or from the
+argument `pack`; `explain` lists them.  Plans are made when functions are traced, so that is when
+the library refuses wrong arguments.  Large calls share XLA's threads.
 
-Needs the package jax, and libkvmill_jax.so next to libkvmill.so.
+Requires the package jax, and libkvmill_jax.so next to libkvmill.so.
 
 SPDX-License-Identifier: Apache-2.0
 """

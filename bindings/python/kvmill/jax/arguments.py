@@ -1,4 +1,4 @@
-"""What the functions accept: an argument's name, its value, what would be accepted.
+"""Checks of arguments.  Error messages give the argument, its value, and what is accepted.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -24,7 +24,7 @@ def refuse(name: str, value: object, accepted: str) -> NoReturn:
 def array_of(
     name: str, given: Any, shape: Sequence[int | str], types: Sequence[str] = FLOATS
 ) -> jax.Array:
-    """As an array of that shape, in which a letter stands for any size."""
+    """Return `given` as an array of this shape, in which a letter stands for any size."""
     array = jnp.asarray(given)
     if array.dtype.name not in types:
         refuse(f"{name}.dtype", array.dtype.name, ", ".join(types))
@@ -37,7 +37,7 @@ def array_of(
 
 
 def heads_of(query: jax.Array, kv_heads: int) -> int:
-    """Query heads, which share kv heads evenly."""
+    """Return the number of query heads, which must be a multiple of kv_heads."""
     heads = query.shape[-2]
     if kv_heads == 0 or heads % kv_heads != 0:
         refuse("query.shape", query.shape, f"a multiple of {kv_heads} heads, as key has")
@@ -53,7 +53,7 @@ def group_of(name: str, scales: jax.Array, dim: int) -> int:
 
 
 def lengths_of(name: str, given: Any, batch: int) -> jax.Array:
-    """Of a batch; one number stands for all of it."""
+    """Return the lengths of a batch.  A single number is used for the whole batch."""
     array = jnp.asarray(given)
     if array.dtype.name not in INTEGERS:
         refuse(f"{name}.dtype", array.dtype.name, ", ".join(INTEGERS))
@@ -66,7 +66,7 @@ _FARTHEST = 2**62  # a window that is wider than any cache
 
 
 def windows_of(given: int | tuple[int, int] | None) -> tuple[int, int]:
-    """Positions to the left and to the right; -1: all."""
+    """Return how many positions to the left and to the right are seen; -1: all."""
     if given is None:
         return -1, -1
     sides = given if isinstance(given, tuple | list) else (given, given)
@@ -81,7 +81,8 @@ def windows_of(given: int | tuple[int, int] | None) -> tuple[int, int]:
 
 
 def scale_of(given: Any) -> float:
-    """0 is the library's default, 1 / sqrt (head size).  Numbers of NumPy and JAX are taken, too."""
+    """Return the scale; 0 means the library's default, 1 / sqrt (head size).  Numbers of NumPy and
+    JAX are accepted."""
     if given is None:
         return 0.0
     try:

@@ -1,4 +1,4 @@
-"""dot_product_attention as jax.nn has it, and attention over a cache.
+"""A replacement for jax.nn.dot_product_attention, and attention over caches.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -36,8 +36,8 @@ def _four_dims(name: str, given: Any) -> jax.Array:
 
 
 def _mask_of(mask: Any, bias: Any, scores: tuple[int, ...]) -> jax.Array | None:
-    """Bias and mask in one: numbers to add, or what is seen.  Its last dim is that of the
-    scores."""
+    """Combine mask and bias into one array: numbers to add, or booleans.  Its last dim has the size
+    of the scores'."""
     given = {"mask": mask, "bias": bias}
     arrays = {}
     for name, array in given.items():
@@ -60,7 +60,7 @@ def _mask_of(mask: Any, bias: Any, scores: tuple[int, ...]) -> jax.Array | None:
 
 
 def _positions(batch: int, queries: int) -> jax.Array:
-    """Query i is at position i, however many keys there are: as jax.nn has it."""
+    """Return positions: query i is at position i, whatever the number of keys, as in jax.nn."""
     return jnp.tile(jnp.arange(queries, dtype=jnp.int32), (batch, 1))
 
 
@@ -87,7 +87,7 @@ def _attend(
     value_dim: int,
     lse: bool = False,
 ) -> tuple[jax.Array, ...]:
-    """A mask that is the same for the whole batch is not part of it."""
+    """A mask that is the same for the whole batch is passed as a shared array."""
     query, shared = arrays["query"], {}
     if mask is not None:
         (arrays if mask.shape[0] == query.shape[0] else shared)["attn_mask"] = mask
@@ -116,7 +116,7 @@ def _attributes(given: dict[str, Any], kv_heads: int, value_dim: int) -> dict[st
 
 
 def _rows_of(given: dict[str, Any]) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """query, key and value with a batch."""
+    """Return query, key and value with a batch dim."""
     query, key, value = (_four_dims(name, given[name]) for name in ("query", "key", "value"))
     batch, keys, kv_heads, dim = key.shape
     array_of("query", query, (batch, "T", "N", dim))
@@ -126,7 +126,7 @@ def _rows_of(given: dict[str, Any]) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 
 def _without_padding(lengths: Any, output: jax.Array, lse: list[jax.Array]) -> tuple[Any, Any]:
-    """Queries at or after a length see nothing."""
+    """Set the results of queries at or after a length to 0 and -infinity."""
     batch, queries = output.shape[:2]
     given = lengths_of("query_seq_lengths", lengths, batch)
     real = (jnp.arange(queries) < given[:, None])[:, :, None]
@@ -178,25 +178,27 @@ def dot_product_attention(
     math: str = "f32",
     pack: Pack | Portable | None = None,
 ) -> Any:
-    """jax.nn.dot_product_attention by kvmill's kernels: the same arguments, layouts and result.
+    """jax.nn.dot_product_attention with kvmill's kernels: the same arguments, layouts and result.
 
-    query [B, T, N, H] or [T, N, H]; key [B, S, K, H], value [B, S, K, E], or without B: of one
-    type, float32, float16 or bfloat16; K divides N, E may differ from H.  bias, mask: floats that
-    are added, bools of what is seen, 4 dims that broadcast to [B, N, T, S].  Causal and windowed,
-    query i is at position i.  Lengths [B].  implementation: None.  return_residual: the logarithms
-    of the sums [B, T, N], too.
+    query: [B, T, N, H] or [T, N, H].  key, value: [B, S, K, H] and [B, S, K, E], or without B.  All
+        have the same type, float32, float16 or bfloat16.  N is a multiple of K; E may differ from H.
+    bias, mask: numbers that are added, and booleans that are true for visible keys; 4 dims that
+        broadcast to [B, N, T, S].
+    is_causal, local_window_size: query i is at position i.
+    query_seq_lengths, key_value_seq_lengths: [B].  implementation: None.
+    return_residual: also return the logarithms of the sums, [B, T, N].
 
-    Besides: softcap, before bias and masks; sinks [N], scores without values; math as kvmill.h
-    says; pack, whose kernels it takes, else that of kvmill.jax.use, else the default pack.
+    jax.nn does not have these: softcap is applied before bias and masks; sinks [N] are scores without
+    values; math is as in kvmill.h; kernels come from pack, by default the one of kvmill.jax.use.
 
-    A query that sees nothing gives 0 and -infinity; jax.nn's gives the mean of all values.  Raises
-    ValueError for what it does not accept, NotImplementedError where it is differentiated.
+    A query that sees no key gives 0 and -infinity, whereas jax.nn gives the mean of all values.
+    Raises ValueError for arguments that are not accepted, NotImplementedError if differentiated.
     """
     return _dot_product(locals())
 
 
 def _side(name: str, rows: jax.Array, scale: Any, cache_format: str | None, dim: int) -> dict:
-    """Attributes that say how K or V is kept."""
+    """Return the attributes that describe the format of K or V."""
     if cache_format is not None:
         return {f"{name}_cache_format": cache_format, f"{name}_T2": rows.dtype.name}
     bits = {"int8": 8, "uint8": 4}.get(rows.dtype.name, 0)
@@ -260,12 +262,16 @@ def attend(
     math: str = "f32",
     pack: Pack | Portable | None = None,
 ) -> jax.Array:
-    """Attention over caches in any format: CacheAttend.  Returns [B, T, N, E].
+    """Attention over caches in any format (CacheAttend).  Returns [B, T, N, E].
 
-    query [B, T, N, H]: the last T positions of the lengths [B] (or one number).  key and value
-    [B, S, K, ...]: of query's type, another float type, int8 or uint8 (two codes of 4 bits) with
-    key_scale and value_scale [B, S, K, H / group], or a cache_format's blocks as uint8.
-    value_head_dim: E where V's rows do not tell it, H.  Rows from a length on are not read.  All
-    else as of dot_product_attention.
+    query: [B, T, N, H], at the last T of each sequence's positions.
+    key, value: [B, S, K, ...], in one of these forms: the query's type; another float type; int8, or
+        uint8 with two 4-bit codes in each byte, together with key_scale and value_scale
+        [B, S, K, H / group]; or the blocks of a cache_format, as uint8.
+    lengths: the number of valid rows of each sequence, [B], or one number for all.  Other rows are
+        not read.
+    value_head_dim: E, if the rows of V do not determine it; default: H.
+
+    The other arguments are those of dot_product_attention.
     """
     return _cached(locals())

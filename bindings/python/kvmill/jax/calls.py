@@ -1,4 +1,4 @@
-"""Ops of kvmill as calls of XLA's FFI: planned when they are traced, run by libkvmill_jax.
+"""Calls of kvmill's ops through XLA's FFI.  They are planned when traced; libkvmill_jax runs them.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -28,7 +28,7 @@ _used: Pack | None = None
 
 
 class Portable:
-    """Instead of a pack: portable kernels only."""
+    """Passed instead of a pack: use only portable kernels."""
 
     name = ""
 
@@ -38,7 +38,8 @@ PORTABLE = Portable()
 
 @cache
 def _library() -> ctypes.CDLL:
-    """libkvmill_jax, which is installed next to libkvmill; registers its handler with XLA."""
+    """Load libkvmill_jax, which is installed next to libkvmill, and register its handler with
+    XLA."""
     path = c.library_directory() / "libkvmill_jax.so"
     library = ctypes.CDLL(str(path))
     library.kvmill_jax_add.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
@@ -48,7 +49,7 @@ def _library() -> ctypes.CDLL:
     return library
 
 
-# Packs that calls may name, and their names in C; both stay as long as the process.
+# Packs that calls can refer to, with their names in C.  Both are kept until the process ends.
 _packs: dict[str, Pack | Portable] = {PORTABLE.name: PORTABLE}
 _names: list[ctypes.c_char_p] = []
 
@@ -65,7 +66,8 @@ def _add(pack: Pack) -> None:
 
 
 def use(pack: Pack | Portable) -> None:
-    """Use the kernels of this pack from now on, in calls that name no pack.  PORTABLE: use none."""
+    """Take kernels from this pack from now on, in calls without a `pack`.  PORTABLE: use portable
+    code."""
     global _used
     if isinstance(pack, Pack):
         _add(pack)
@@ -101,8 +103,8 @@ def _place(op: str, tensor: str) -> c.NamedTensorPlace:
 
 
 def _planned_dtype(op: str, name: str, dtype: str) -> DType:
-    """int32 stands for the int64 that an op takes, because JAX disables int64 by default.  XLA keeps
-    smaller types in another way."""
+    """Return the type for the plan.  int32 becomes int64 if the op requires that, because JAX
+    disables int64 by default.  Types below 8 bits are refused, because XLA stores them differently."""
     planned = dtype_named("int64" if dtype == "int32" and _place(op, name).only_int64 else dtype)
     if planned.bits < 8:
         refuse(f"{name}.dtype", dtype, "types of 8 bits or more")
@@ -121,7 +123,8 @@ def _attribute(name: str, value: Number) -> c.NamedAttribute:
 
 
 class NamedPlan(Plan):
-    """A plan by names: attributes and prototypes, (name, value) and (name, layout)."""
+    """A plan made by an op's name, from attributes as (name, value) and prototypes as (name,
+    layout)."""
 
     def __init__(
         self,
@@ -151,20 +154,20 @@ class NamedPlan(Plan):
         )
 
 
-# What was planned for calls that were traced, by their attributes and layouts.
+# Plans of traced calls, by their attributes and layouts.
 _plan = cache(NamedPlan)
 
 
 class Seen(NamedTuple):
-    """An array, or the jax.ShapeDtypeStruct of a result, that an op sees in another shape of as
-    many elements: nothing is reshaped, which XLA might do by a copy."""
+    """An array, or the jax.ShapeDtypeStruct of a result, with the shape in which an op sees it.
+    Nothing is reshaped, because XLA might copy to do so."""
 
     array: Any
     shape: tuple[int, ...]
 
 
 def _layout(array: Any) -> Layout:
-    """As the op sees it."""
+    """Return the layout in which the op sees an array."""
     own = array.array if isinstance(array, Seen) else array
     return tuple(array.shape), np.dtype(own.dtype).name
 
@@ -176,7 +179,7 @@ def _word(name: str, array: Any) -> str:
 
 
 def _words(operands: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, str]:
-    """Which tensors a call has, in its order, as the handler reads it."""
+    """Return the names of a call's tensors in order, as the handler reads them."""
     lists = {"operands": operands, "results": results}
     return {name: " ".join(map(_word, given, given.values())) for name, given in lists.items()}
 
@@ -186,7 +189,7 @@ def _unseen(arrays: Iterable[Any]) -> list[Any]:
 
 
 def _ffi_attribute(value: Number) -> Any:
-    """Wide, regardless of JAX's defaults."""
+    """Return a 64-bit number, regardless of JAX's defaults."""
     if isinstance(value, str):
         return value
     return np.float64(value) if isinstance(value, float) else np.int64(value)
@@ -205,17 +208,18 @@ def call(
     pack: Pack | Portable | None = None,
     **attributes: Number,
 ) -> dict[str, jax.Array]:
-    """An op of kvmill-specs(5) by its names: returns its results.
+    """Call an op of kvmill-specs(5) by name.  Returns its results.
 
-    operands: arrays by the names of tensors; int32 where the op wants int64, too.  results: shapes
-    and types by name; what the op updates in place (cache, scale) is in both.  Any of them may be
-    Seen (array, shape).  aliases: results
-    that are given the memory of operands, besides those: {"present_cache": "past_cache"}.
-    attributes: the op's; what is left out has its default, element types are those of the tensors.
+    operands: arrays by tensor name.  int32 is also accepted if the op requires int64.
+    results: shapes and types by tensor name.  A tensor that the op updates in place (cache, scale) is
+        in both.  Operands and results may be Seen(array, shape).
+    aliases: further results that use the memory of an operand: {"present_cache": "past_cache"}.
+    attributes: those of the op, with its defaults.  Element types are those of the tensors.
 
-    Planned when it is traced: raises KvmillError for what the library refuses.  What only a run can
-    know, lengths and indices, is refused as XLA's INVALID_ARGUMENT, and nothing is written.  It
-    cannot be differentiated, nor mapped by jax.vmap: the other functions here can be mapped.
+    The op is planned when the call is traced, which raises KvmillError if the library refuses the
+    plan.  Lengths and indices are checked when the call runs; if they are refused, XLA reports
+    INVALID_ARGUMENT, and nothing is written.  This function cannot be differentiated or mapped by
+    jax.vmap; the other functions of this package can be mapped.
     """
     chosen = _pack_of(pack)
     tensors = tuple(
@@ -257,9 +261,10 @@ def _read_word(word: str, array: Any) -> tuple[str, Layout]:
 
 
 def explain(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
-    """A line for each call of kvmill in a function of JAX's: what is planned, which kernels run.
+    """Return a line for each kvmill call in a JAX function: what is planned, and which kernels run.
 
-    The function is traced on the arguments, arrays or jax.ShapeDtypeStructs, and not run."""
+    The function is traced with the arguments (arrays or jax.ShapeDtypeStructs), but not run.
+    """
     lines = []
     for equation in _equations(jax.make_jaxpr(function)(*arguments, **named).jaxpr):
         if equation.params.get("target_name") != _TARGET:

@@ -1,4 +1,4 @@
-"""What all functions share: jax.vmap becomes a larger batch, and differentiation is refused.
+"""Turns jax.vmap into a larger batch, and refuses differentiation.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -20,15 +20,15 @@ from .calls import Seen
 @partial(jax.tree_util.register_dataclass, data_fields=["array"], meta_fields=["lead"])
 @dataclass
 class Batched:
-    """An array that begins with dims of jax.vmap's, `lead` of them, and then the batch.  It is never
-    reshaped: ops see what it has in other dims."""
+    """An array whose first `lead` dims were added by jax.vmap; the next dim is the batch.  The
+    array is never reshaped; ops see it with other dims instead."""
 
     array: Any
     lead: int = 0
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """All mapped dims together are the batch."""
+        """The shape with all mapped dims merged into the batch."""
         shape = self.array.shape
         return prod(shape[: self.lead + 1]), *shape[self.lead + 1 :]
 
@@ -37,18 +37,18 @@ class Batched:
         return self.array.dtype
 
     def seen(self, *shape: int) -> Seen:
-        """The array seen with these dims; without dims: with its own, and one batch."""
+        """Return the array as seen with these dims; by default its own, with one batch dim."""
         return Seen(self.array, shape or self.shape)
 
     def result(self, shape: Sequence[int], dtype: Any, *seen: int) -> Seen:
-        """A new array of this shape, with the same layout of the batch."""
+        """Return a new array of this shape, with the same mapped dims."""
         lead = self.array.shape[: self.lead]
         batch = shape[0] // prod(lead)
         own = jax.ShapeDtypeStruct((*lead, batch, *shape[1:]), dtype)
         return Seen(own, seen or tuple(shape))
 
     def updated(self, *seen: int) -> Seen:
-        """The same array as a result."""
+        """Return the same array as a result."""
         own = jax.ShapeDtypeStruct(self.array.shape, self.array.dtype)
         return Seen(own, seen or self.shape)
 
@@ -65,8 +65,8 @@ Run = Callable[[Arrays, Shared], tuple[jax.Array, ...]]
 
 
 def _one_by_one(run: Run, in_batched: Any, given: tuple[Arrays, Shared]) -> Any:
-    """Over the axis that jax.vmap maps, in a loop: where what all sequences share differs, and over
-    nothing, whose batch no longer says what a sequence is."""
+    """Run in a loop over the axis that jax.vmap maps: it maps an array that all sequences share, or
+    is empty, so that no batch says what a sequence is."""
     flat, tree = jax.tree.flatten(given)
     flags = jax.tree.leaves(in_batched)
 
@@ -81,8 +81,8 @@ def _one_by_one(run: Run, in_batched: Any, given: tuple[Arrays, Shared]) -> Any:
 def over_batch(
     name: str, run: Run, batched: dict[str, jax.Array], shared: Shared
 ) -> tuple[jax.Array, ...]:
-    """run (batched, shared), for jax.vmap too: all arrays of `batched` and all results begin with
-    the batch, those of `shared` have none."""
+    """Call run(batched, shared) such that jax.vmap works.  All arrays of `batched` and all results
+    begin with the batch; those of `shared` have no batch."""
 
     @jax.custom_batching.custom_vmap
     def mappable(batched: Arrays, shared: Shared) -> tuple[jax.Array, ...]:

@@ -1,4 +1,4 @@
-"""Stores into caches, and steps of decoding: in place where XLA lets them, as in a jax.lax.scan.
+"""Cache stores and decode steps, in place if XLA allows it, for example in jax.lax.scan.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -30,11 +30,15 @@ def store(
     circular: bool = False,
     pack: Pack | Portable | None = None,
 ) -> jax.Array:
-    """The cache with new rows in it: TensorScatter along axis 1.
+    """Return the cache with new rows (TensorScatter along axis 1).
 
-    cache [B, capacity, ...] of any type of 8 bits or more; update [B, rows, ...]; write_indices
-    [B] or one number: the slot of each sequence's first new row.  circular: slots wrap around.
-    In place where the cache is not used any more.  A row outside is refused, and nothing stored.
+    cache: [B, capacity, ...], of any type of 8 bits or more.
+    update: [B, rows, ...].
+    write_indices: [B] or one number: the slot of the first new row of each sequence.
+    circular: slots wrap around.
+
+    The cache is updated in place if nothing else uses it afterwards.  A row outside of the cache is
+    refused, and then nothing is stored.
     """
     cache, update = jnp.asarray(cache), jnp.asarray(update)
     if cache.ndim < 2:
@@ -55,7 +59,7 @@ def store(
 
 
 def _flat(array: Batched) -> tuple[int, ...]:
-    """[B, T, heads, dim] as [B, T, heads * dim]."""
+    """Reshape [B, T, heads, dim] to [B, T, heads * dim]."""
     return *array.shape[:2], prod(array.shape[2:])
 
 
@@ -154,16 +158,21 @@ def decode_step(
     softcap: float = 0.0,
     pack: Pack | Portable | None = None,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Store new rows, then attend over what the caches have: (output, key_cache, value_cache).
+    """Store new rows, then attend to the caches.  Returns (output, key_cache, value_cache).
 
-    query [B, T, N, H]; key [B, T, K, H], value [B, T, K, E]; caches [B, capacity, K, H] and
-    [B, capacity, K, E], of query's type.  write_indices [B] or one number: query i of sequence b is
-    at position write_indices[b] + i.  key_value_seq_lengths [B]: valid keys after the step, where T
-    has padding at its end.  bias, mask: as of dot_product_attention, with the capacity for S.
-    left_window_size: keys before its own that a query sees.  circular: the caches are rings.
+    query: [B, T, N, H].
+    key, value: [B, T, K, H] and [B, T, K, E].
+    key_cache, value_cache: [B, capacity, K, H] and [B, capacity, K, E], of the query's type.
+    write_indices: [B] or one number.  Query i of sequence b is at position write_indices[b] + i.
+    key_value_seq_lengths: [B], the number of valid keys after the step, if the T tokens end with
+        padding.
+    bias, mask: as for dot_product_attention, where S is the capacity.
+    left_window_size: how many keys before its own a query sees.
+    circular: the caches are rings.
 
-    The caches are updated in place where they are not used any more: carried by a jax.lax.scan, or
-    donated to jax.jit.  A step that does not fit is refused, and nothing stored.
+    The caches are updated in place if nothing else uses them afterwards: if a jax.lax.scan carries
+    them, or if they are donated to jax.jit.  A step that does not fit is refused, and then nothing is
+    stored.
     """
     return _decode(locals())
 
@@ -172,7 +181,8 @@ def decode_step(
 
 
 def _starts(start: Batched, tokens: int, capacity: int) -> dict[str, jax.Array]:
-    """The numbers of a dynamic batch in which all sequences have the same number of new tokens."""
+    """Return the numbers that describe a dynamic batch in which all sequences have `tokens` new
+    tokens."""
     flat, dtype = start.array.reshape(-1), start.dtype
     batch = flat.shape[0]
     return {
@@ -189,7 +199,8 @@ def _starts(start: Batched, tokens: int, capacity: int) -> dict[str, jax.Array]:
 def _run_cache_step(
     batched: Arrays, shared: Shared, attributes: dict[str, Number], pack: Any
 ) -> tuple[jax.Array, ...]:
-    """Tokens of all sequences one after the other, and rows of all caches, of one layer."""
+    """The op sees the tokens of all sequences one after the other, and the rows of all caches as
+    one layer."""
     query, cache = batched["query"], batched["cache"]
     batch, tokens = query.shape[:2]
     capacity = cache.shape[1]
@@ -269,14 +280,17 @@ def cache_step(
     math: str = "f32",
     pack: Pack | Portable | None = None,
 ) -> tuple[jax.Array, ...]:
-    """A step over a cache that is kept in another format: MultiHeadCacheAttention, causal.
+    """A decode step over a cache in another format (MultiHeadCacheAttention, causal).
 
-    query [B, T, N, H]; key, value [B, T, K, H].  cache [B, capacity, 2, K, W]: of a float type, W
-    is H and scale_cache None; of int8 codes, W is H and scale_cache [B, capacity, 2, K, H / group];
-    of uint8, the W bytes of a cache_format's blocks ("q8_0", "q4_0"), scale_cache None.  start_pos
-    [B] or one number: tokens before these; where rows would not fit, "max_kvlen", the capacity, is
-    refused, and nothing stored.
+    query: [B, T, N, H].
+    key, value: [B, T, K, H].
+    cache: [B, capacity, 2, K, W].  With a float type, W is H, and scale_cache is None.  With int8
+        codes, W is H, and scale_cache is [B, capacity, 2, K, H / group].  With uint8, W is the size in
+        bytes of a row in a cache_format ("q8_0", "q4_0"), and scale_cache is None.
+    start_pos: [B] or one number: how many tokens precede the new ones.  Rows that would not fit are
+        refused as "max_kvlen", the capacity, and nothing is stored.
 
-    Returns (output, cache), or (output, cache, scale_cache): in place as decode_step.
+    Returns (output, cache), or (output, cache, scale_cache).  They are updated in place like those of
+    decode_step.
     """
     return _decode_formatted(locals())

@@ -1,14 +1,14 @@
-"""kvmill in models of Hugging Face's transformers: attention "kvmill", and caches of any format.
+"""kvmill for Hugging Face's transformers: the attention "kvmill", and caches in any format.
 
     import kvmill.transformers
 
-    pack = kvmill.transformers.prepare(model, format="int8")     # builds kernels, once
+    pack = kvmill.transformers.prepare(model, format="int8")  # builds kernels, once
     cache = kvmill.transformers.KvmillCache(model.config, format="int8")
     model.generate(**inputs, past_key_values=cache)
 
 Importing this module registers the attention "kvmill" with transformers, for
-model.set_attn_implementation("kvmill") and attn_implementation="kvmill".  It needs the packages
-torch and transformers; `import kvmill` does not.  doc/guide/transformers.md says what is supported.
+model.set_attn_implementation("kvmill") and attn_implementation="kvmill".  The module requires torch
+and transformers, which `import kvmill` does not.  doc/guide/transformers.md says what is supported.
 
 SPDX-License-Identifier: Apache-2.0
 """

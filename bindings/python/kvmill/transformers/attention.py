@@ -1,4 +1,4 @@
-"""Attention "kvmill", and the masks that transformers makes for it.
+"""The attention "kvmill", and the masks that transformers makes for it.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -22,15 +22,16 @@ NAME = "kvmill"
 
 
 def _closed_over(function: Callable, name: str) -> tuple:
-    """What a function made by transformers' function `name` keeps; () of any other."""
+    """Return the variables that a function from transformers' function `name` closes over, or ()
+    for other functions."""
     if not getattr(function, "__qualname__", "").startswith(f"{name}.<locals>."):
         return ()
     return tuple(cell.cell_contents for cell in function.__closure__ or ())
 
 
 def _window_of(mask_function: Callable) -> int | None:
-    """0: causal; the size of a causal sliding window, the query's own position included; None: the
-    function hides something else."""
+    """Return the size of a causal sliding window, including the query's own position; 0 for causal
+    without a window; None if the function hides anything else."""
     if mask_function is causal_mask_function:
         return 0
     for parts in _closed_over(mask_function, "and_masks"):
@@ -48,7 +49,8 @@ def _spans(attention_mask, offset, *sizes: int) -> torch.Tensor | None:
 
 
 def _hides_nothing(spans: torch.Tensor, kv_length: int) -> bool:
-    """All keys are there, and there is no window.  A graph does not know."""
+    """Whether all keys are present and there is no window.  False while torch.compile traces,
+    because the numbers are not known."""
     if torch.compiler.is_compiling():
         return False
     numbers = numbers_of(spans)
@@ -65,12 +67,15 @@ def make_mask(
     attention_mask: torch.Tensor | None = None,
     **others: object,
 ) -> torch.Tensor | None:
-    """What attention "kvmill" gets as its attention_mask; transformers calls this, once for all
-    layers of a kind.
+    """Return the attention_mask for attention "kvmill".  transformers calls this once for all layers of
+    a kind.
 
-    None: causal, without padding, the queries at the end.  int64 [B, 1, 1, 3]: spans
-    (spans.py).  bool [B, 1, S, T]: whatever else masks are, padding that is not on the left among
-    it."""
+    The result is one of:
+
+    * None: causal, without padding, and the queries are the last positions.
+    * int64 [B, 1, 1, 3]: spans (spans.py).
+    * bool [B, 1, S, T]: any other mask, such as one with padding that is not on the left.
+    """
     window = _window_of(mask_function)
     if window is not None:
         spans = _spans(attention_mask, q_offset, batch_size, q_length, kv_offset, window)
@@ -126,11 +131,11 @@ def attention(
     position_bias: torch.Tensor | None = None,
     **_: object,
 ) -> tuple[torch.Tensor, None]:
-    """An attention function of transformers' AttentionInterface.
+    """The attention function for transformers' AttentionInterface.
 
-    query: [B, H, S, D]; key and value: [B, G, T, D] and [B, G, T, E], or what a KvmillCache
-    returned; attention_mask: what make_mask returned, or a mask of four dims.  Returns [B, S, H, E]
-    and None.  Raises ValueError, TypeError and KvmillError for what is not supported."""
+    query: [B, H, S, D].  key, value: [B, G, T, D] and [B, G, T, E], or what a KvmillCache returned.
+    attention_mask: what make_mask returned, or a mask of four dims.  Returns [B, S, H, E] and None.
+    Raises ValueError, TypeError and KvmillError for what is not supported."""
     is_new = isinstance(key, NewStates)
     keys, values = (key.take(), value.take()) if is_new else (key, value)
     gradients = torch.is_grad_enabled() and _wants_gradients(query, keys, values)
@@ -168,6 +173,7 @@ def _attend_in_graph(query, key, value, mask, sinks, scores, is_causal) -> torch
 
 
 def register() -> None:
-    """Make attention "kvmill" known to transformers; importing kvmill.transformers does."""
+    """Register the attention "kvmill" with transformers.  Importing kvmill.transformers calls
+    this."""
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, make_mask)

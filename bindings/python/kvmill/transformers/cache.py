@@ -1,4 +1,4 @@
-"""KvmillCache: a cache of transformers that keeps its rows in any of kvmill's formats.
+"""KvmillCache: a cache for transformers that keeps its rows in any of kvmill's formats.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -14,8 +14,9 @@ from .formats import TILE, Format, format_named
 from .ops import Rows, Scores, store_and_attend
 from .tensors import dtype_of
 
-# Rows that a cache that grows has room for beyond the first tokens; and a ring beyond its window,
-# so that a prompt is stored and attended to that many tokens at a time, and one more.
+# A growing cache has room for this many rows beyond the first tokens.  A ring has as many beyond
+# its window, so that a prompt can be stored and attended to in chunks of that many tokens and one
+# more.
 _SLACK = 256
 
 
@@ -30,7 +31,7 @@ def _whole_tiles(rows: int) -> int:
 
 
 class NewStates:
-    """What a layer's update returns: keys or values that attention "kvmill" is going to store.
+    """Keys or values that attention "kvmill" is going to store; a layer's update() returns them.
 
     They are not tensors.  Any other attention that uses them gets a TypeError."""
 
@@ -38,7 +39,7 @@ class NewStates:
         self.layer, self.states, self.is_stored = layer, states, False
 
     def take(self) -> torch.Tensor:
-        """The states.  Raises ValueError for those that were stored before."""
+        """Return the states.  Raises ValueError if they were stored before."""
         if self.is_stored:
             raise ValueError(
                 "a layer attends to what another has stored in a KvmillCache; accepted: models "
@@ -60,9 +61,9 @@ class NewStates:
 class KvmillLayer(CacheLayerMixin):
     """A layer of a KvmillCache.
 
-    max_cache_len: columns that there is room for, all of them from the start; 0: it grows.
-    sliding_window: how many positions a query sees, its own included; 0: all.  Then rows are a
-    ring, unless max_cache_len is no more."""
+    max_cache_len: the number of columns, allocated at the start; 0: the cache grows.
+    sliding_window: how many positions a query sees, including its own; 0: all.  With a window, rows
+    are a ring, unless max_cache_len is not larger."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class KvmillLayer(CacheLayerMixin):
         self._capacity = ring if self.is_ring else _whole_tiles(max_cache_len)
         self._how, self._group = how, group
         self._length = 0
-        self._count = torch.zeros((), dtype=torch.int64)  # the length, of a layer with a maximum
+        self._count = torch.zeros((), dtype=torch.int64)  # the length, if there is a maximum
         self.rows: Rows | None = None
 
     # ---- Memory ----
@@ -115,7 +116,7 @@ class KvmillLayer(CacheLayerMixin):
         return [tensor for tensor in tensors if tensor is not None]
 
     def _change(self, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        """Of all tensors, [heads, batch, capacity, row]."""
+        """Apply a function to all tensors, [heads, batch, capacity, row]."""
         for name in ("keys", "key_scales", "values", "value_scales"):
             tensor = getattr(self.rows, name)
             if tensor is not None:
@@ -124,7 +125,7 @@ class KvmillLayer(CacheLayerMixin):
         self.batch_size = self.rows.keys.shape[1]
 
     def _make_room(self, length: int) -> None:
-        """Where the cache grows."""
+        """Make room for `length` columns, if the cache grows."""
         if self.is_ring or self.max_cache_len or length <= self.rows.most:
             return
         capacity = self.rows.most
@@ -137,14 +138,14 @@ class KvmillLayer(CacheLayerMixin):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args, **kwargs
     ) -> tuple[NewStates, NewStates]:
-        """They are stored when attention runs on the returned value."""
+        """Return the states, which attention stores when it runs on them."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         return NewStates(self, key_states), NewStates(self, value_states)
 
     def get_seq_length(self) -> int | torch.Tensor:
-        """Columns that are stored, padding among them; a tensor where the layer has a maximum, so
-        that what torch.compile makes does not depend on it."""
+        """Return the number of stored columns, including padding.  If the layer has a maximum, this
+        is a tensor, so that what torch.compile produces does not depend on it."""
         if self.is_compileable and self.is_initialized:
             return self._count
         return self._length
@@ -166,8 +167,8 @@ class KvmillLayer(CacheLayerMixin):
         self._set_length(0)
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Forget the last -tokens_to_remove columns.  Raises ValueError where a ring has replaced
-        what would be seen then."""
+        """Remove the last -tokens_to_remove columns.  Raises ValueError if a ring has overwritten
+        rows that would then be visible."""
         length = int(self.get_seq_length())
         if not -length <= tokens_to_remove <= 0:
             raise ValueError(f"crop({tokens_to_remove}); accepted: {-length} to 0")
@@ -216,7 +217,7 @@ class KvmillLayer(CacheLayerMixin):
         sinks: torch.Tensor | None,
         scores: Scores,
     ) -> torch.Tensor:
-        """Store key and value, and attend.  As of ops.store_and_attend; raises ValueError, too."""
+        """Store key and value, and attend, like ops.store_and_attend.  Also raises ValueError."""
         self._check(query, spans)
         if torch.compiler.is_compiling():
             return self._attend_in_graph(query, key, value, spans, sinks, scores)
@@ -256,19 +257,20 @@ class KvmillLayer(CacheLayerMixin):
 
 
 class KvmillCache(Cache):
-    """Keys and values of a model's layers, for attention "kvmill" alone.
+    """The keys and values of a model's layers, for attention "kvmill" only.
 
-    config: the model's.  format: of keys, a word of `kvmill generate --cache`: "float32",
-        "float16", "bfloat16", "float8e4m3fn", "float8e5m2", "int8", "int4", "int8_tiles",
-        "int4_tiles", "q8_0", "q4_0", "q5_1"; default: the model's type.  value_format: of values;
-        default: as keys.
-    group: elements that share a scale in int8 and int4; it divides the head size.
-    max_cache_len: columns that there is room for from the start, as torch.compile needs it; a
-        longer sequence is refused.  Default: the cache grows.
-    math: arithmetic of attention, "f32", "near" or "fast", as kvmill.h says.
+    config: the model's.
+    format: the format of keys, a value of `kvmill generate --cache`: "float32", "float16", "bfloat16",
+        "float8e4m3fn", "float8e5m2", "int8", "int4", "int8_tiles", "int4_tiles", "q8_0", "q4_0",
+        "q5_1"; default: the model's type.
+    value_format: the format of values; default: that of keys.
+    group: the number of elements that share a scale in int8 and int4; it must divide the head size.
+    max_cache_len: the number of columns, allocated at the start, as torch.compile requires; longer
+        sequences are refused.  By default the cache grows.
+    math: the arithmetic of attention: "f32", "near" or "fast", as in kvmill.h.
 
-    Layers with a sliding window keep little more than that.  Memory is the CPU's.  One thread at a
-    time may use a cache.  Raises ValueError for what is not accepted.
+    Layers with a sliding window keep little more than the window.  Memory is on the CPU.  Only one
+    thread at a time may use a cache.  Raises ValueError for arguments that are not accepted.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Cache formats by the words of the command's --cache, and torch tensors that hold their rows.
+"""Cache formats by their names in the command's --cache, and torch tensors that hold their rows.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -11,15 +11,17 @@ import torch
 
 from ..tables import FORMATS
 
-# Those of torch's types that have another name than the library's.
+# torch's types that have a different name in the library.
 _TORCH_NAMES = {"float8e4m3fn": "float8_e4m3fn", "float8e5m2": "float8_e5m2", "int4": "uint8"}
 
-# Capacities are multiples of it, so that a sequence begins with a tile, and with a line of memory.
+# Capacities are multiples of this, so that each sequence begins with a whole tile and a whole cache
+# line.
 TILE = max(16, *(tile for *_, tile in FORMATS.values()))
 
 
 class Format(NamedTuple):
-    """How cache rows are kept: `name`, a word of FORMATS; `group`, elements that share a scale."""
+    """A format of cache rows.  name: one of FORMATS; group: the number of elements that share a
+    scale."""
 
     name: str
     group: int
@@ -33,7 +35,8 @@ class Format(NamedTuple):
         return self._parts[2] == "groups"
 
     def attributes(self, dim: int) -> dict[str, object]:
-        """Attributes of cache attention for rows of `dim` elements, without "value_".
+        """Return the attributes of cache attention for rows of `dim` elements, without the prefix
+        "value_".
 
         Raises ValueError if such rows are not possible."""
         type_name, bits, scales, block, _, _, tile = self._parts
@@ -51,7 +54,7 @@ class Format(NamedTuple):
         return {"quant_bit": bits, "quant_group": self.group, **tiles}
 
     def new_rows(self, lead: tuple[int, ...], dim: int) -> torch.Tensor:
-        """A new tensor of zeros: rows of `dim` elements, 4-bit codes two in a byte."""
+        """Return a tensor of zeros for rows of `dim` elements; two 4-bit codes share a byte."""
         type_name, bits, _, block, block_bytes, head, _ = self._parts
         codes = dim // 2 if bits == 4 else dim
         width = head + dim // block * block_bytes if block else codes
@@ -59,7 +62,8 @@ class Format(NamedTuple):
         return torch.zeros((*lead, width), dtype=dtype)
 
     def new_scales(self, lead: tuple[int, ...], dim: int, T1: torch.dtype) -> torch.Tensor | None:
-        """Scales of as many rows, of the type that goes with activations of T1; None: no scales."""
+        """Return the scales for as many rows, in the type that goes with activations of type T1, or
+        None if the format has no scales."""
         if not self._has_groups:
             return None
         dtype = torch.float32 if T1 == torch.float32 else torch.float16
@@ -67,7 +71,7 @@ class Format(NamedTuple):
 
 
 def format_named(name: str, group: int = 32) -> Format:
-    """Raises ValueError for a name or a group that is not accepted."""
+    """Return the format.  Raises ValueError for a name or a group that is not accepted."""
     if name not in FORMATS:
         raise ValueError(f"cache format {name!r}; accepted: {', '.join(FORMATS)}")
     if group < 1:

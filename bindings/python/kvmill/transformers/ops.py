@@ -1,7 +1,7 @@
 """The two ops that attention "kvmill" calls, as functions and as ops of torch.library.
 
-kvmill::store_and_attend stores new keys and values in a layer of a KvmillCache and attends over it;
-kvmill::attend attends over tensors of keys and values.  torch.compile keeps each as one node.
+kvmill::store_and_attend stores new keys and values in a layer of a KvmillCache and attends to it;
+kvmill::attend attends to tensors of keys and values.  torch.compile keeps each as one node.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -27,8 +27,8 @@ _INT64 = dtype_named("int64")
 
 
 class Scores(NamedTuple):
-    """How scores are computed: as kvmill.h says, but a window counts the query's own position, and
-    0 is none."""
+    """How scores are computed.  Members are those of kvmill.h, except that a window includes the
+    query's own position, and 0 means no window."""
 
     scale: float
     softcap: float = 0.0
@@ -51,8 +51,8 @@ def scores_of(scale: float, softcap: float, window: int, math: str) -> Scores:
 
 @dataclass(slots=True)
 class Rows:
-    """A layer's cache: keys and values [G, B, capacity, bytes or elements of a row], their scales,
-    their formats; how many columns there is room for, 0 where the rows of a sequence are a ring."""
+    """A layer's cache: keys and values [G, B, capacity, bytes or elements of a row], with their
+    scales and formats.  most: the number of columns; 0 if the rows of a sequence are a ring."""
 
     keys: torch.Tensor
     key_scales: torch.Tensor | None
@@ -60,10 +60,10 @@ class Rows:
     value_scales: torch.Tensor | None
     how: tuple[Format, Format]
     most: int
-    views: list[tuple[int, View]] | None = None  # made when they are wanted; None after changes
+    views: list[tuple[int, View]] | None = None  # created when first used; None after changes
 
     def __reduce__(self):
-        """Copies have memory of their own, so no views."""
+        """Pickle without views, because a copy has its own memory."""
         keys = self.keys, self.key_scales
         values = self.values, self.value_scales
         return Rows, (*keys, *values, self.how, self.most)
@@ -75,7 +75,7 @@ def _numbers_view(numbers: np.ndarray) -> View:
 
 # ---- Plans ----
 
-# Query heads, kv heads, elements of keys, and of values.
+# Query heads, kv heads, elements of keys, elements of values.
 Heads = tuple[int, int, int, int]
 
 
@@ -132,16 +132,16 @@ def _attend_calls(
 
 
 class _StoreCall(TensorCall):
-    """A call of MultiHeadCacheAttention with dynamic batching, and the numbers that it takes."""
+    """A call of MultiHeadCacheAttention with dynamic batching, and the arrays with its lengths."""
 
     _at = {name: i for i, name in enumerate(MultiHeadCacheAttention._names)}
     _batch = 0
-    _lengths: tuple[int, int, int] | None = None  # where those of all sequences are the same
-    _spans: torch.Tensor | None = None  # else
+    _lengths: tuple[int, int, int] | None = None  # set if all sequences have the same lengths
+    _spans: torch.Tensor | None = None  # set otherwise
 
     def __init__(self, *arguments) -> None:
         super().__init__(*arguments)
-        self._seen: dict[str, tuple] = {}  # how tokens were laid out that were placed as they were
+        self._seen: dict[str, tuple] = {}  # layouts of tokens that were placed without a copy
 
     def set_batch(self, batch: int) -> None:
         if batch == self._batch:
@@ -164,8 +164,8 @@ class _StoreCall(TensorCall):
             self.place(self._at[name], _numbers_view(array))
 
     def set_lengths(self, capacity: int, before: int, new: int) -> None:
-        """Of all sequences: positions that are stored, and tokens of this run.  Layers of a model
-        have the same."""
+        """Set the number of stored positions and of new tokens, the same for all sequences.  Does
+        nothing if they are unchanged, because all layers of a model have the same lengths."""
         if self._lengths == (capacity, before, new):
             return
         self._sums[0] = self._steps * new
@@ -178,8 +178,8 @@ class _StoreCall(TensorCall):
     def set_spans(
         self, capacity: int, before: int, tokens: int, spans: torch.Tensor
     ) -> np.ndarray | None:
-        """Of each sequence, where there is padding.  How many of the last `tokens` columns of each
-        are tokens; None: all.  Layers of a model have the same spans."""
+        """Set lengths for each sequence, from spans that are the same in all layers.  Returns how
+        many of the last `tokens` columns of each sequence are tokens; None: all."""
         step = capacity, before, tokens
         if self._spans is not spans or self._step != step:
             first = numbers_of(spans)[:, 0]
@@ -201,7 +201,7 @@ class _StoreCall(TensorCall):
         self._lengths = None
 
     def place_cache(self, rows: Rows, types: dict[str, str]) -> None:
-        """A plan's rows all have scales, or none has."""
+        """Place the tensors of a cache.  For one plan, either all rows have scales or none do."""
         if rows.views is None:
             tensors = {
                 "cache": (rows.keys, types["T2"]),
@@ -218,7 +218,7 @@ class _StoreCall(TensorCall):
             self.place(index, view)
 
     def place_tokens(self, name: str, states: torch.Tensor) -> torch.Tensor:
-        """[B, heads, S, dim] as [B * S, heads, dim].  Returns what has to be kept."""
+        """Place [B, heads, S, dim] as [B * S, heads, dim].  The caller keeps the result alive."""
         index, layout = self._at[name], (states.shape, states.stride(), states.dtype)
         if layout == self._seen.get(name):
             self._structs[index].data = states.data_ptr()
@@ -237,24 +237,24 @@ class _StoreCall(TensorCall):
         return states
 
     def place_packed(self, name: str, states: torch.Tensor) -> None:
-        """[tokens, heads, dim]."""
+        """Place [tokens, heads, dim]."""
         self._seen.pop(name, None)
         self.place_named(name, view_of(states))
 
     def place_output(self, output: torch.Tensor, rows: int, heads: int, dim: int) -> None:
-        """[B, S, heads, dim] as [B * S, heads, dim], which it is in memory."""
+        """Place [B, S, heads, dim] as [B * S, heads, dim], which has the same layout in memory."""
         layout = (rows, heads, dim), (), dtype_of(output.dtype)
         self.place(self._at["attn_output"], (output.data_ptr(), layout))
 
 
 def _rows_view(rows: torch.Tensor, declared: str) -> View:
-    """As layout 3 has them: sequences one after the other."""
+    """Return a view in cache layout 3, with one sequence after the other."""
     heads, batch, capacity, _ = rows.shape
     return storage_view(rows, dtype_named(declared), (1, 1, heads, batch * capacity))
 
 
 def _run_all(call: _StoreCall, query, key, value, output) -> None:
-    """All columns are tokens."""
+    """Run on columns that are all tokens."""
     kept = (
         call.place_tokens("query", query),
         call.place_tokens("current_key", key),
@@ -267,7 +267,7 @@ def _run_all(call: _StoreCall, query, key, value, output) -> None:
 
 
 def _run_padded(call: _StoreCall, query, key, value, output, new: np.ndarray) -> None:
-    """The last new[b] columns of sequence b are tokens; the others give 0."""
+    """Run on the last new[b] columns of each sequence b.  The others give results of 0."""
     tokens = query.shape[2]
     is_token = torch.from_numpy(np.arange(tokens) >= (tokens - new)[:, None])
     query, key, value = (states.transpose(1, 2)[is_token] for states in (query, key, value))
@@ -294,7 +294,7 @@ def _run_store(call: _StoreCall, query, key, value, output, capacity, start, spa
 
 
 def _with_window(scores: Scores, spans: torch.Tensor | None) -> Scores:
-    """Some models tell masks of their window, but not attention."""
+    """Add the window of the spans to the scores: some models pass their window only to the mask."""
     window = 0 if spans is None else int(numbers_of(spans)[0, 2])
     return scores._replace(window=window) if window not in (0, scores.window) else scores
 
@@ -323,11 +323,11 @@ def store_and_attend(
     sinks: torch.Tensor | None,
     scores: Scores,
 ) -> torch.Tensor:
-    """Store key and value [B, G, S, D] from column `start` on, and attend over what is then there.
+    """Store key and value [B, G, S, D] from column `start` on, and attend to the cache.
 
     query: [B, H, S, D]; spans: int64 [B, 1, 1, 3], or None if there is no padding; sinks: [H].
-    Returns [B, S, H, E].  Nothing is stored where an exception is raised: KvmillError, TypeError,
-    and ValueError if there is no room."""
+    Returns [B, S, H, E].  Raises KvmillError, TypeError, and ValueError if there is no room; then
+    nothing is stored."""
     batch, num_heads, tokens, dim = query.shape
     num_kv_heads, _, capacity, _ = rows.keys.shape
     scores = _with_window(scores, spans)
@@ -355,7 +355,7 @@ class _AttendCall(TensorCall):
     _at = {name: i for i, name in enumerate(CacheAttend._names)}
 
     def place_states(self, name: str, states: torch.Tensor) -> torch.Tensor:
-        """[B, heads, tokens, dim] as [B, tokens, heads, dim].  Returns what has to be kept."""
+        """Place [B, H, tokens, dim] as [B, tokens, H, dim].  The caller keeps the result alive."""
         if states.stride(-1) != 1 or 0 in states.stride():
             states = states.contiguous()
         view = states.transpose(1, 2)
@@ -367,7 +367,7 @@ class _AttendCall(TensorCall):
 
 
 def _ranges(spans: np.ndarray, tokens: int, is_causal: bool, window: int) -> np.ndarray:
-    """First and end row that each query of each sequence sees: [B * S, 2]."""
+    """Return the first row that each query sees, and the end of its rows: [B * S, 2]."""
     first, end = spans[:, :1], spans[:, 1:2]
     at = end - tokens + np.arange(tokens)
     last = at + 1 if is_causal else np.broadcast_to(end, at.shape)
@@ -377,7 +377,7 @@ def _ranges(spans: np.ndarray, tokens: int, is_causal: bool, window: int) -> np.
 
 
 def _visible_rows(spans, query, key, is_causal: bool, window: int) -> dict[str, np.ndarray]:
-    """The tensor of numbers that says which rows there are."""
+    """Return the name and the array of the tensor that selects the visible rows."""
     if spans is None:
         return {"lengths": np.full(query.shape[0], key.shape[2])}
     return {"ranges": _ranges(numbers_of(spans), query.shape[2], is_causal, window)}
@@ -392,11 +392,11 @@ def attend(
     scores: Scores,
     is_causal: bool,
 ) -> torch.Tensor:
-    """Attend over key [B, G, T, D] and value [B, G, T, E].
+    """Attend to key [B, G, T, D] and value [B, G, T, E].
 
-    query: [B, H, S, D].  mask: None: the queries are the last S of T positions; spans, int64
-    [B, 1, 1, 3]; or bool (true: seen) or float (added) that broadcasts to [B, H, S, T] and says all
-    that is hidden.  Returns [B, S, H, E].  Raises KvmillError, TypeError."""
+    query: [B, H, S, D].  mask: None: the queries are at the last S of T positions.  Otherwise spans,
+    int64 [B, 1, 1, 3]; or booleans (true: visible) or numbers to add that broadcast to [B, H, S, T]
+    and hide all that is to be hidden.  Returns [B, S, H, E].  Raises KvmillError and TypeError."""
     batch, num_heads, tokens, dim = query.shape
     has_spans = mask is not None and mask.dtype == torch.int64
     mask, spans = (None, mask) if has_spans else (mask, None)

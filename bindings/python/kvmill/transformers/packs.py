@@ -1,4 +1,4 @@
-"""The packs that plans are made with.
+"""The packs that plans take kernels from.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -29,7 +29,7 @@ _plans: weakref.WeakSet[CacheAttention] = weakref.WeakSet()
 
 
 def _default_packs() -> list[Pack]:
-    """The packs that KVMILL_PACKS names (paths separated by colons), and the one next to the
+    """Return the packs in KVMILL_PACKS (paths separated by colons), and the one next to the
     library."""
     named = [Pack(path) for path in os.environ.get("KVMILL_PACKS", "").split(":") if path]
     installed = default_pack()
@@ -45,18 +45,19 @@ def packs() -> Sequence[Pack]:
 
 
 def use_packs(*chosen: Pack) -> None:
-    """Prefer these packs from now on, in plans of all models of this process; the packs that were
-    there before stay.  Not while another thread runs a model."""
+    """Prefer these packs from now on, for all models of this process.  The earlier packs are
+    searched after them.  Must not be called while another thread runs a model."""
     global _packs
     _packs = [*chosen, *(pack for pack in packs() if pack not in chosen)]
     _forget_plans()
 
 
 def use_threads(threads: int) -> None:
-    """Run attention on so many threads, the caller's among them, from now on, in all models of this
-    process; 0: one for each core.  Results do not depend on it.  They are a pool of the library's,
-    apart from torch's threads, and sleep between runs.  Not while another thread runs a model.
-    Raises ValueError below 0."""
+    """Run attention on this number of threads from now on, including the caller's, for all models
+    of this process; 0: one for each core.  Results do not depend on it.
+
+    The threads belong to a pool of the library, are not torch's, and sleep between runs.  Must not
+    be called while another thread runs a model.  Raises ValueError if threads is below 0."""
     global _threads
     if threads < 0:
         raise ValueError(f"threads {threads}; accepted: 0 or more")
@@ -70,7 +71,7 @@ def _forget_plans() -> None:
 
 
 def cached_plans(make: Callable) -> Callable:
-    """What `make` returns is kept by its arguments until packs change."""
+    """Cache the results of `make` by its arguments, until the packs change."""
     cached = lru_cache(MOST_PLANS)(make)
     _caches.append(cached)
     return cached
@@ -78,7 +79,8 @@ def cached_plans(make: Callable) -> Callable:
 
 @contextmanager
 def recording() -> Iterator[list[dict[str, object]]]:
-    """The specs of all plans that are made meanwhile, each once; these plans have no packs."""
+    """Collect the specs of all plans made in the meantime, each once.  These plans have no
+    packs."""
     global _recorded
     use_packs()
     _recorded = specs = []
@@ -90,7 +92,7 @@ def recording() -> Iterator[list[dict[str, object]]]:
 
 
 def make_plan(op: str, **attributes: object) -> CacheAttention:
-    """A plan of an op, by its name in specs."""
+    """Return a plan of an op, by its name in specs."""
     if _recorded is not None and {"op": op, **attributes} not in _recorded:
         _recorded.append({"op": op, **attributes})
     is_dynamic = {"dynamic_batching": True} if op.startswith("dynamic_batching.") else {}
@@ -101,5 +103,5 @@ def make_plan(op: str, **attributes: object) -> CacheAttention:
 
 
 def describe_plans() -> list[str]:
-    """The description of each plan in use: its kernels, and why they were selected."""
+    """Return the description of each plan in use: its kernels, and why they were selected."""
     return [plan.describe() for plan in _plans]

@@ -1,9 +1,9 @@
-"""Spans: masks that are causal, with padding on the left and perhaps a window.
+"""Spans: causal masks with padding on the left and possibly a window.
 
-A *span* says which columns of a sequence there are, [first, end), and how many of them a query
-sees, its own included, 0 for all: columns before it are padding, those after it are not there yet.
-The queries are at its last columns.  Spans are a tensor of four dims, because transformers leaves
-masks of four dims as they are.
+The *span* of a sequence is three numbers.  The first two are the columns that hold tokens, [first,
+end): columns before them are padding, and columns after them do not exist yet.  The third is how
+many columns a query sees, including its own; 0: all.  The queries are at the last columns.  Spans
+are a tensor of four dims, because transformers does not change masks of four dims.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -17,9 +17,9 @@ _last: tuple[torch.Tensor | None, np.ndarray] = None, np.empty((0, 3), np.int64)
 
 
 def numbers_of(spans: torch.Tensor) -> np.ndarray:
-    """First column, end and window of each sequence: [B, 3], on the same memory."""
+    """Return the first column, end and window of each sequence, [B, 3], without a copy."""
     global _last
-    last = _last  # all layers of a step ask for the same ones
+    last = _last  # all layers of a step ask for the same spans
     if last[0] is not spans:
         _last = last = spans, spans.numpy().reshape(-1, 3)
     return last[1]
@@ -33,9 +33,13 @@ def make_spans(
     kv_offset: int,
     window: int,
 ) -> torch.Tensor | None:
-    """Spans, int64 [B, 1, 1, 3], of a step that begins at column `offset`; the first key is at
-    column kv_offset.  attention_mask: bool [B, columns], true for tokens; None: all are tokens.
-    Returns None if padding is not on the left, or columns of the step are missing."""
+    """Return spans, int64 [B, 1, 1, 3], of a step that begins at column `offset`, where the first
+    key is at column kv_offset.
+
+    attention_mask: bool [B, columns], true for tokens; None: all are tokens.
+
+    Returns None if padding is not on the left, or if the mask does not have all columns of the
+    step."""
     end = offset + tokens
     spans = torch.empty((batch, 1, 1, 3), dtype=torch.int64)
     numbers = numbers_of(spans)

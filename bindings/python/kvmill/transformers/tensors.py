@@ -1,4 +1,4 @@
-"""torch's tensors as what the library takes, on the same memory, and calls that are bound to them.
+"""torch tensors as tensors of the library, without copies, and calls that are bound to them.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -14,15 +14,15 @@ import torch
 from ..arrays import DType, dtype_named, make_tensor, reference
 from ..plans import Call, Plan
 
-# How a tensor is laid out: shape, strides in elements, () where they are compact, element type.
+# The layout of a tensor: shape, strides in elements (() if there are no gaps), element type.
 Layout = tuple[tuple[int, ...], tuple[int, ...], DType]
-# Its address, and how it is laid out.
+# An address, and the layout of the tensor there.
 View = tuple[int, Layout]
 
 
 @cache
 def dtype_of(dtype: torch.dtype) -> DType:
-    """The library's element type.  Raises TypeError if it has none."""
+    """Return the library's element type.  Raises TypeError if it has none."""
     return dtype_named(str(dtype).removeprefix("torch."))
 
 
@@ -31,13 +31,13 @@ def view_of(tensor: torch.Tensor) -> View:
 
 
 def storage_view(tensor: torch.Tensor, dtype: DType, rows: tuple[int, ...]) -> View:
-    """A contiguous tensor of cache rows, its last dim kept, seen with other dims before that."""
+    """Return a view of a contiguous tensor of cache rows, with other dims before the last one."""
     width = tensor.shape[-1] * (2 if dtype.bits == 4 else 1)
     return tensor.data_ptr(), ((*rows, width), (), dtype)
 
 
 class TensorCall(Call):
-    """A call on tensors that are given as views.  The caller must keep their memory."""
+    """A call on tensors that are passed as views.  The caller must keep their memory alive."""
 
     _at: dict[str, int]  # numbers of tensors, by name
 
@@ -60,8 +60,7 @@ def _struct_of(address: int, layout: Layout):
 
 
 class Calls:
-    """Calls of a plan that no thread is using.  A workspace is allocated once and used for all
-    layers."""
+    """Calls of a plan that no thread is using.  Each has a workspace, which serves all layers."""
 
     def __init__(self, plan: Plan, names: Sequence[str], kind: type[TensorCall]) -> None:
         self.plan = plan

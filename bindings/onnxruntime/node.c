@@ -175,14 +175,14 @@ OrtStatus *node_check_op(const struct node_run *run, const struct node_op *op,
     OrtStatus *status = plan_of_op(run, op, given, &plan);
     if (status != NULL)
         return status;
-    struct workspace *workspace = workspace_take(all, kvmill_plan_workspace_size(plan));
+    struct workspace *workspace = workspace_acquire(all, kvmill_plan_workspace_size(plan));
     kvmill_call call;
     kvmill_error error;
     if (workspace == NULL)
         return runtime_fail(ORT_IS_FAILED, "out of memory for a workspace");
     status = runtime_refuse(
         kvmill_begin(&call, plan, given, (size_t)op->tensors, workspace->memory, &error), &error);
-    workspace_give_back(all, workspace);
+    workspace_release(all, workspace);
     return status;
 }
 

@@ -236,11 +236,12 @@ static bool dims_pay(const struct kernel *kernel) {
 }
 
 /* Whether transposing keys of bytes costs more than it saves: one or two rows, and enough registers
-   for dims. */
+   for dims.  Integer products make up for it if keys are long. */
 static bool dims_are_best(const struct kernel *kernel) {
     return kernel->isa->registers > 16 && word_dims(kernel, KEY) == 4 &&
            !halves_are_wanted(kernel) && group_of(kernel, KEY) % kernel->isa->lanes == 0 &&
-           kernel->value[ROWS] <= 2;
+           kernel->value[ROWS] <= 2 &&
+           (kernel->value[KEY_DIM] <= 128 || !keys_can_be_codes(kernel));
 }
 
 /* With many rows, the values take most of the time. */

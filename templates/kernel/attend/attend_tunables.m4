@@ -54,7 +54,10 @@ m4_dnl them in the first-level cache.
 m4_define(«km_is_tiny», «((km_dims || km_quads) && km_rows_are_long && km_value_dim > km_strip * km_lanes)»)
 m4_dnl Blocks are also the range of float16 sums.  Over 64 positions of codes, one output in some millions would have a
 m4_dnl larger error than kvmill promises.
-m4_define(«km_is_small», «((km_quads && m4_ifelse(km_key, «f32», 1, 0)) || (km_codes && km_summing_halves))»)
+m4_dnl Two rows of long codes wait for memory rather than for their sums.
+m4_define(«km_waits_for_codes», «(km_codes && km_rows <= 2 && km_key_dim > 128)»)
+m4_define(«km_is_small», «((km_quads && m4_ifelse(km_key, «f32», 1, 0)) || (km_codes && km_summing_halves) ||
+    km_waits_for_codes)»)
 km_tunable_when(«!km_unroll», «block», «km_if(km_is_tiny, 16, «km_if(km_is_small, 32, 64)»)», «16, 32, 64»,
     «positions that are scored, go through softmax and are summed up together»)
 km_limit(«km_if(km_quads || km_dims || km_codes || km_in_words, 1, «km_block % (km_strip * km_lanes) == 0»)»,
@@ -65,7 +68,7 @@ km_tunable_when(«!km_unroll», «inner», 0, «0, 4, 8, 16»,
     «rows ahead that are brought from the second cache into the first; 0: all come into the first at once»)
 m4_dnl Lines in flight must not evict the rest of the first-level cache: at most some 32 KiB.  With many query rows,
 m4_dnl which go through a block several times, the whole next block should be on its way.
-m4_define(«km_usual_outer», «km_if(km_is_tiny, 16, «km_if(km_rows_are_long, 32, 64)»)»)
+m4_define(«km_usual_outer», «km_if(km_is_tiny, 16, «km_if(km_rows_are_long || km_waits_for_codes, 32, 64)»)»)
 km_tunable_when(«!km_unroll», «outer», «km_usual_outer», «0, 16, 32, 64, 128»,
     «rows ahead that are brought from memory»)
 

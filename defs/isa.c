@@ -10,6 +10,7 @@ const struct isa kvmill_isas[] = {
     /* The numbers: level, move_bytes, stream_bytes, lanes, registers. */
     {"scalar", NULL, CPU_ANY, "", 0, 8, 0, 4, 16, 0},
     {"neon", NULL, CPU_AARCH64, "", 1, 16, 0, 4, 32, 0},
+    {"neoni8mm", "neon", CPU_AARCH64, "i8mm", 1, 16, 0, 4, 32, ISA_INTEGER_PRODUCTS},
     {"avx2", NULL, CPU_X86_64, "avx2,fma,f16c", 1, 32, 32, 8, 16, ISA_PAIR_PRODUCTS},
     {"avxvnni", "avx2", CPU_X86_64, "avxvnni", 1, 32, 32, 8, 16, ISA_INTEGER_PRODUCTS},
     {"avx512", NULL, CPU_X86_64, "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq", 2, 64, 64, 16, 32, ISA_PAIR_PRODUCTS},

@@ -7,7 +7,7 @@
 #include "../base/error.h"
 #include "../defs/isa.h"
 
-enum { MOST_ISAS = 8 };
+enum { MOST_ISAS = 12 };
 
 struct isa_list {
     const struct isa *items[MOST_ISAS];

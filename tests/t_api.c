@@ -118,8 +118,8 @@ static bool in_order(const char *const *names) {
 }
 
 TEST(isas) {
-    static const char *const names[] = {"scalar",     "avx2",       "avxvnni", "avx512",
-                                        "avx512vnni", "avx512fp16", NULL};
+    static const char *const names[] = {"scalar", "neon",       "neoni8mm",   "avx2", "avxvnni",
+                                        "avx512", "avx512vnni", "avx512fp16", NULL};
     size_t count = 0;
     while (kvmill_isa_name(count) != NULL)
         count++;

@@ -220,20 +220,26 @@ static void test_isa_list(const char *given, const char *wanted) {
             "--isa %s: %s", given ? given : "(not given)", wanted);
 }
 
+static const char *join_isas_of(const struct isa_list *all, enum cpu cpu, char text[128]) {
+    struct isa_list of_cpu = {.count = 0};
+    for (int i = 0; i < all->count; i++)
+        if (kvmill_isa_is_of(all->items[i], cpu))
+            of_cpu.items[of_cpu.count++] = all->items[i];
+    return join_isas(&of_cpu, text);
+}
+
 TEST(isa_lists) {
-    struct isa_list all, of_cpu = {.count = 0};
+    struct isa_list all;
     struct isa_words words;
     char every[128], cpu[128];
     must(isa_list_parse(isa_join(",", &words), &all, &error), error.text);
-    for (int i = 0; i < all.count; i++)
-        if (kvmill_isa_is_of(all.items[i], CPU_X86_64))
-            of_cpu.items[of_cpu.count++] = all.items[i];
-    test_isa_list(NULL, join_isas(&of_cpu, cpu));
+    test_isa_list(NULL, join_isas_of(&all, CPU_X86_64, cpu));
     test_isa_list("x86_64", cpu);
     test_isa_list("scalar,x86_64,scalar", cpu);
     test_isa_list(join_isas(&all, every), every);
-    if (isa_named("neon") != NULL)
-        test_isa_list("aarch64", "scalar,neon");
+    test_isa_list("aarch64", join_isas_of(&all, CPU_AARCH64, cpu));
+    if (isa_named("neoni8mm") != NULL)
+        ok_text(cpu, "scalar,neon,neoni8mm", "those of AArch64");
 }
 
 /* LIST BECOMES, if these instruction sets exist */

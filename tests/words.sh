@@ -6,6 +6,7 @@ word_flags="-std=gnu11 -O1 -ffp-contract=off"
 words_of() {
     chain=$1
     case $1 in
+    neoni8mm) chain="neon $1" ;;
     avxvnni) chain="avx2 $1" ;;
     avx512vnni) chain="avx512 $1" ;;
     avx512fp16) chain="avx512 avx512vnni $1" ;;

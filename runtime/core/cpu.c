@@ -9,6 +9,10 @@
 #include "../../defs/isa.h"
 #include "../../ops/fail.h"
 
+#define FEATURE(WORD, TEST)                                                                        \
+    if (strlen(WORD) == length && memcmp(WORD, name, length) == 0)                                 \
+        return (TEST) != 0;
+
 #if defined __x86_64__ || defined __i386__
 #include <cpuid.h>
 
@@ -24,9 +28,6 @@ static int has_bit(unsigned leaf, unsigned subleaf, int word, int bit) {
 /* GCC's names.  clang's __builtin_cpu_supports does not know all of them.  float16 uses the
    registers of AVX-512. */
 static int has_feature(const char *name, size_t length) {
-#define FEATURE(WORD, TEST)                                                                        \
-    if (strlen(WORD) == length && memcmp(WORD, name, length) == 0)                                 \
-        return (TEST) != 0;
     FEATURE("avx2", __builtin_cpu_supports("avx2"))
     FEATURE("fma", __builtin_cpu_supports("fma"))
     FEATURE("f16c", has_bit(1, 0, C, 29))
@@ -37,7 +38,6 @@ static int has_feature(const char *name, size_t length) {
     FEATURE("avx512dq", __builtin_cpu_supports("avx512dq"))
     FEATURE("avx512vnni", __builtin_cpu_supports("avx512vnni"))
     FEATURE("avx512fp16", has_bit(7, 0, D, 23))
-#undef FEATURE
     return 0;
 }
 
@@ -60,16 +60,23 @@ void kvmill_processor_words(char words[PROCESSOR_SIZE]) {
 }
 #else
 #ifdef __aarch64__
+#include <sys/auxv.h>
+
 static const enum cpu this_cpu = CPU_AARCH64;
+
+static int has_feature(const char *name, size_t length) {
+    FEATURE("i8mm", getauxval(AT_HWCAP2) & HWCAP2_I8MM)
+    return 0;
+}
 #else
 static const enum cpu this_cpu = CPU_ANY;
-#endif
 
 static int has_feature(const char *name, size_t length) {
     (void)name;
     (void)length;
     return 0;
 }
+#endif
 
 bool kvmill_cpu_is_amd(void) {
     return false;

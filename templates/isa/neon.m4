@@ -128,22 +128,34 @@ km_define(«larger_u32», «
 »)
 km_define(«largest_u16», «_km_largest_of_four(«vmaxvq_u16», «uint16x8_t»)»)
 km_define(«largest_u32», «_km_largest_of_four(«vmaxvq_u32», «uint32x4_t»)»)
-m4_dnl A single instruction, if the compiler may use it.
 km_define(«add_products», «
-#ifdef __ARM_FEATURE_MATMUL_INT8
-    return (vi)vusdotq_s32((int32x4_t)sum, (uint8x16_t)a, (int8x16_t)b);
-#else
     int16x8_t low = vmulq_s16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8((uint8x16_t)a))),
         vmovl_s8(vget_low_s8((int8x16_t)b)));
     int16x8_t high = vmulq_s16(vreinterpretq_s16_u16(vmovl_high_u8((uint8x16_t)a)), vmovl_high_s8((int8x16_t)b));
     return sum + (vi)vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
-#endif
 »)
 km_define(«turn_bytes», «
     const uint8x16_t turn = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
     return (vi)vqtbl1q_u8((uint8x16_t)x, turn);
 »)
+m4_define(«_km_four_bytes_at», «(int32_t)*(const kvmill_word4 *)$1»)
+km_define(«load_four», «
+    return (vi){_km_four_bytes_at(«a»), _km_four_bytes_at(«b»), _km_four_bytes_at(«c»), _km_four_bytes_at(«d»)};
+»)
 km_define(«side_by_side», «
     return turn_bytes(x);
 »)
+m4_dnl _km_zip_pairs(FROM) -- interleaves the pairs of bytes of ab and cd into the vectors from x[FROM] on.
+m4_define(«_km_zip_pairs», «    x[$1] = (vf)vzip1q_u16((uint16x8_t)ab, (uint16x8_t)cd);
+    x[m4_eval($1 + 1)] = (vf)vzip2q_u16((uint16x8_t)ab, (uint16x8_t)cd);
+»)
+km_define(«rows_side_by_side», «
+    uint8x16_t r[] = {km_for_words(«P», «a, b, c, d», «vld1q_u8(P), »)};
+    uint8x16_t ab = vzip1q_u8(r[0], r[1]), cd = vzip1q_u8(r[2], r[3]);
+_km_zip_pairs(0)    ab = vzip2q_u8(r[0], r[1]), cd = vzip2q_u8(r[2], r[3]);
+_km_zip_pairs(2)»)
+km_define(«halves_side_by_side», «
+    uint8x16_t r[] = {km_for_words(«P», «a, b, c, d», «vcombine_u8(vld1_u8(P), vcreate_u8(0)), »)};
+    uint8x16_t ab = vzip1q_u8(r[0], r[1]), cd = vzip1q_u8(r[2], r[3]);
+_km_zip_pairs(0)»)
 m4_divert(0)m4_dnl

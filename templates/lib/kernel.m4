@@ -2,7 +2,7 @@ m4_divert(-1)
 m4_dnl kernel.m4 -- the frame around a kernel.  It needs the words of an instruction set.
 
 m4_dnl km_function(TYPE, DECLARATION) -- the head of a function that is compiled for the instruction set.
-m4_define(«km_function», «m4_ifelse(m4_defn(«km_target»), «», «», «__attribute__((target("km_target")))
+m4_define(«km_function», «m4_ifelse(m4_defn(«km_target»), «», «», «__attribute__((target(km_target_text)))
 »)static $1
 $2»)
 

@@ -18,7 +18,7 @@ m4_define(«_km_vector_type», «km_typedef(«$1», «typedef $2 $1 __attribute_
 »)»)
 km_helper(«INLINED», «#define INLINED m4_ifelse(m4_defn(«km_target»), «», «», «\
     »)static inline __attribute__((always_inline«»m4_ifelse(m4_defn(«km_target»), «», «», «, \
-                                 target("km_target")»)))
+                                 target(km_target_text)»)))
 
 »)
 km_typedef(«LANES», «enum { LANES = km_lanes };

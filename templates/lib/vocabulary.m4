@@ -3,12 +3,14 @@ m4_dnl vocabulary.m4 -- words: C functions on vectors of LANES elements.  A kern
 m4_dnl kernel calls.  A word has one name, one signature and one meaning in plain C.  An instruction set without a
 m4_dnl better version uses the meaning; every other version is tested against it.
 
+m4_dnl km_target_text -- km_target as the attribute of a function names it.
 m4_dnl km_lanes -- elements of a vector.  km_sums -- vectors of sums that fit into registers, next to their operands.
 m4_dnl km_peak_bytes -- bytes of a vector for the words that compute magnitudes; 0 if a loop is better.
 m4_dnl km_spreads -- whether an operand in memory can be one word that the instruction loads into all lanes.
 m4_dnl km_register -- the constraint for a vector in inline assembly.
 m4_dnl km_late_addresses -- makes GCC compute addresses where they are used.  Otherwise it computes so many of them
 m4_dnl early that it keeps some in vector registers.
+m4_define(«km_target_text», «"km_target"»)
 m4_define(«km_lanes», 4)
 m4_define(«km_sums», 8)
 m4_define(«km_peak_bytes», 0)

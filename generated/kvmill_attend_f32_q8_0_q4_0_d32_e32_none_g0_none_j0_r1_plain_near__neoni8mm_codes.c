@@ -1,0 +1,944 @@
+/* Attend: scores from integer codes.
+   Generated; to reproduce:
+   kvmill explain --source kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_near__neoni8mm_codes */
+#include <arm_neon.h>
+#include "kvmill_kernel.h"
+
+enum { LANES = 4 };
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
+
+#ifdef __clang__
+#define TARGET "i8mm"
+#else
+#define TARGET "arch=armv8.2-a+i8mm"
+#endif
+
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target(TARGET)))
+
+INLINED vf
+from_halves(halves h)
+{
+    return (vf)vcvt_f32_f16((float16x4_t)h);
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+transpose(vf x[LANES])
+{
+    vf a, b;
+    a = x[0], b = x[1];
+    x[0] = __builtin_shufflevector(a, b, 0, 4, 2, 6);
+    x[1] = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+    a = x[2], b = x[3];
+    x[2] = __builtin_shufflevector(a, b, 0, 4, 2, 6);
+    x[3] = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+    a = x[0], b = x[2];
+    x[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+    x[2] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+    a = x[1], b = x[3];
+    x[1] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+    x[3] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
+}
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x};
+}
+
+INLINED vf
+abs_f32(vf x)
+{
+    return (vf)((vi)x & 0x7fffffff);
+}
+
+INLINED float
+sum_of(vf x)
+{
+    float y = x[0];
+    for (int i = 1; i < LANES; i++)
+        y += x[i];
+    return y;
+}
+
+INLINED int
+is_any_negative(vi b)
+{
+    return vminvq_s32((int32x4_t)b) < 0;
+}
+
+INLINED vi
+load_words(const int32_t *from)
+{
+    return *(const vi_any *)from;
+}
+
+INLINED vi
+add_products(vi sum, vi a, vi b)
+{
+    __asm__("usdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(a), "w"(b));
+    return sum;
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)vbslq_f32((uint32x4_t)mask, (float32x4_t)a, (float32x4_t)b);
+}
+
+INLINED vf
+hide_outside(vf x, int64_t low, int64_t high)
+{
+    const vi lane = {0, 1, 2, 3};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return choose(a > b, a, b);
+}
+
+INLINED vf
+nearest_whole(vf x)
+{
+    return (vf)vrndnq_f32((float32x4_t)x);
+}
+
+INLINED vf
+times_power(vf x, vf n)
+{
+    vu exponent = (vu)__builtin_convertvector(choose(n == n, n, broadcast(0.f)), vi);
+    return (vf)((vu)x + (exponent << 23));
+}
+
+INLINED vf
+power_of_2(vf x)
+{
+    x = max_f32(broadcast(-127.f), x);
+    vf n = nearest_whole(x), f = x - n;
+    vf y = broadcast(0.0001534581201f);
+    y = y * f + 0.001339993122f;
+    y = y * f + 0.009618488957f;
+    y = y * f + 0.05550328777f;
+    y = y * f + 0.2402264689f;
+    y = y * f + 0.6931472057f;
+    y = y * f + 1.0f;
+    return times_power(y, n);
+}
+
+INLINED vf
+largest_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 4, 1, 5), __builtin_shufflevector(a, b, 2, 6, 3, 7));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 4, 1, 5), __builtin_shufflevector(c, d, 2, 6, 3, 7));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
+}
+
+INLINED vf
+sum_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    vf cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+}
+
+INLINED vi
+round_even(vf x)
+{
+    return (vi)vcvtnq_s32_f32((float32x4_t)x);
+}
+
+INLINED vi
+turn_bytes(vi x)
+{
+    const uint8x16_t turn = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    return (vi)vqtbl1q_u8((uint8x16_t)x, turn);
+}
+
+INLINED vi
+load_four(const void *a, const void *b, const void *c, const void *d)
+{
+    return (vi){(int32_t)*(const kvmill_word4 *)a, (int32_t)*(const kvmill_word4 *)b, (int32_t)*(const kvmill_word4 *)c,
+                (int32_t)*(const kvmill_word4 *)d};
+}
+
+INLINED vi
+side_by_side(vi x)
+{
+    return turn_bytes(x);
+}
+
+INLINED vf
+load_quad(const float *from)
+{
+    return __builtin_shufflevector(*(const vf_any *)from, *(const vf_any *)from, 0, 1, 2, 3);
+}
+
+INLINED vi
+signs_of_four(const float *from)
+{
+    return turn_bytes((vi)load_quad(from) >> 31);
+}
+
+INLINED vi
+low_codes(vi x)
+{
+    return (vi)((all_bytes)(x & 0x0f0f0f0f) - 8);
+}
+
+INLINED vi
+with_signs(vi x, vi signs)
+{
+    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
+}
+
+INLINED vi
+broadcast_words(int32_t x)
+{
+    return (vi){x, x, x, x};
+}
+
+INLINED float
+largest_of(vf x)
+{
+    return vmaxnmvq_f32((float32x4_t)x);
+}
+
+INLINED void
+store_low_bytes(void *to, vi x)
+{
+    uint16x4_t low = vmovn_u32((uint32x4_t)x);
+    *(kvmill_word4 *)to = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(low, low))), 0);
+}
+
+enum {
+    KEY_DIM = 32,
+    KEY_PADDED = 32,
+    VALUE_DIM = 32,
+    VALUE_PADDED = 32,
+    ROWS = 1,
+    ALL_ROWS = 4,
+    TILE = 1,
+    SOFTMAX_ROWS = 4, /* query rows that go through softmax at a time */
+    STRIP = 16,
+    BLOCK = 64,
+    OUTER = 64, /* rows ahead that are brought into the first cache */
+    RUN = 8, /* rows of the cache that are found together */
+    FOUND = 128, /* rows of a block and ahead of it */
+};
+
+/* RUN rows of the cache: row i is step[i] bytes after the first one.  */
+struct run {
+    const unsigned char *first;
+    const int64_t *step;
+};
+
+/* The place of a row: `passed` rows into an extent.  After the last extent it is the last row.  */
+struct place {
+    const struct kvmill_extent *extent;
+    int64_t passed;
+};
+
+INLINED const unsigned char *
+row_of(const struct run *run, int64_t t)
+{
+    return run[(uint64_t)t / RUN].first + run[(uint64_t)t / RUN].step[t % RUN];
+}
+
+/* The rows of a run from row t on.  */
+INLINED struct run
+run_from(const struct run *run, int64_t t)
+{
+    return (struct run){run[(uint64_t)t / RUN].first, run[(uint64_t)t / RUN].step + t % RUN};
+}
+
+struct work {
+    _Alignas(64) int32_t key[8][BLOCK];
+    vi query[ROWS][2][KEY_DIM / 4]; /* in all lanes: a product loads them itself */
+    int32_t offset[ROWS][2][1];
+    float unit[ROWS]; /* of a query's last digit */
+    _Alignas(64) float sum[ROWS][VALUE_PADDED];
+    _Alignas(64) float score[ROWS][BLOCK]; /* after softmax: weights */
+    int has_signs; /* of the scales of the block */
+    _Alignas(64) int32_t weight[TILE][1][BLOCK]; /* each word: one digit of four positions */
+    _Alignas(64) float value_size[1][BLOCK]; /* magnitudes of scales */
+    float value_nan[1]; /* NaN if a scale of the block is not finite, otherwise 0 */
+    _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS];
+        /* units of weights, plus value_nan; their inverses */
+    /* Where the rows of the block and those ahead of it are, and where the next block begins.  */
+    struct run key_run[FOUND / RUN];
+    int64_t key_step[2 + FOUND / RUN][RUN];
+    struct run value_run[FOUND / RUN];
+    int64_t value_step[2 + FOUND / RUN][RUN];
+    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
+    struct place next;
+    _Alignas(64) float key_scale[1][BLOCK];
+    _Alignas(64) float value_scale[1][BLOCK];
+    int64_t seen[ALL_ROWS]; /* positions of the block that the row's tile sees */
+    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+};
+
+static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+
+INLINED int64_t
+smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+INLINED void
+list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)
+{
+    for (int64_t i = 0; i < BLOCK / RUN; i++)
+        for (int64_t j = 0; j < RUN; j++)
+            ahead[i * RUN + j] = run[i].first + run[i].step[j];
+}
+
+/* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
+INLINED void
+fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together)
+{
+    enum { LINES = 1 };
+    for (int64_t i = first; i < first + count; i += together) {
+        const unsigned char *line = w->key_ahead[i / LINES] + i % LINES * 64;
+        for (int j = 0; j < together; j++)
+            __builtin_prefetch(line + j * 64, 0, 3);
+    }
+}
+
+/* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
+INLINED void
+fetch_value_lines(const struct work *w, int64_t first, int64_t count, int together)
+{
+    enum { LINES = 1 };
+    for (int64_t i = first; i < first + count; i += together) {
+        const unsigned char *line = w->value_ahead[i / LINES] + i % LINES * 64;
+        for (int j = 0; j < together; j++)
+            __builtin_prefetch(line + j * 64, 0, 3);
+    }
+}
+
+/* The place n rows further on, in a later extent if there is one.  */
+INLINED struct place
+place_after(struct place at, int64_t n)
+{
+    for (at.passed += n; at.passed >= at.extent->count && at.extent[1].count > 0; at.extent++)
+        at.passed -= at.extent->count;
+    return at;
+}
+
+/* Set n runs, one after the other; if the step is 0, all are the same row.  */
+INLINED void
+lay_runs(struct run *run, int64_t n, const unsigned char *first, const int64_t *step)
+{
+    for (int64_t i = 0; i < n; i++, first += step[RUN - 1] + step[1])
+        run[i] = (struct run){first, step};
+}
+
+INLINED int64_t
+slot_at(struct place at)
+{
+    return at.extent->slot + smaller(at.passed, at.extent->count - 1);
+}
+
+/* Set the runs for n rows of the block, from row t on.  They are the slots from `slot` on, or, if `stays`, always
+   `slot`.  With `after`, they belong to the next call.  */
+INLINED void
+set_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t n, int64_t slot, int stays, int after)
+{
+    lay_runs(w->key_run + t / RUN, n / RUN, (after ? p->after_key : p->key) + slot * p->key_stride, w->key_step[stays]);
+    lay_runs(w->value_run + t / RUN, n / RUN, (after ? p->after_value : p->value) + slot * p->value_stride,
+             w->value_step[stays]);
+}
+
+/* List rows t to t + RUN - 1 one by one, because they are not adjacent or do not all belong to the call.  A row that is
+   not the call's is replaced by the nearest one that is.  */
+__attribute__((noinline)) __attribute__((target(TARGET)))
+static void
+list_run(const struct kvmill_attend *p, struct work *w, int64_t t, struct place at, int64_t n, int after)
+{
+    const int64_t first = slot_at(at);
+    for (int64_t i = 0; i < RUN; i++) {
+        int64_t slot = slot_at(at);
+        w->key_step[2 + t / RUN][i] = (slot - first) * p->key_stride;
+        w->value_step[2 + t / RUN][i] = (slot - first) * p->value_stride;
+        if (t + i < n - 1)
+            at = place_after(at, 1);
+    }
+    w->key_run[t / RUN] = (struct run){(after ? p->after_key : p->key) + first * p->key_stride,
+                                       w->key_step[2 + t / RUN]};
+    w->value_run[t / RUN] = (struct run){(after ? p->after_value : p->value) + first * p->value_stride,
+                                         w->value_step[2 + t / RUN]};
+}
+
+/* Set whole runs of adjacent rows, from row t on: those that lie within this extent and before row `end`.  If there is
+   none, list one run.  Returns the number of rows.  */
+INLINED int64_t
+find_runs(const struct kvmill_attend *p, struct work *w, int64_t t, int64_t end, struct place at, int after)
+{
+    int64_t n = smaller(end - t, at.extent->count - at.passed) / RUN * RUN;
+    if (n > 0) {
+        set_runs(p, w, t, n, slot_at(at), 0, after);
+        return n;
+    }
+    list_run(p, w, t, at, end, after);
+    return RUN;
+}
+
+/* Find the n rows of a block.  The rest of the block repeats the last row.  */
+INLINED void
+find_block(const struct kvmill_attend *p, struct work *w, struct place at, int64_t n)
+{
+    int64_t t = 0, count;
+    const struct place last = place_after(at, n - 1);
+    for (; t < n; t += count, at = place_after(at, count))
+        count = find_runs(p, w, t, n, at, 0);
+    if (t < BLOCK)
+        set_runs(p, w, t, BLOCK - t, slot_at(last), 1, 0);
+}
+
+/* Prefetch a line of each extent that begins within the BLOCK rows from a place on.  Translating the address of a page
+   may take longer than fetching its lines, so it is started before they are needed.  */
+INLINED void
+touch_extents(const struct kvmill_attend *p, struct place at, int after)
+{
+    int64_t row = -at.passed; /* the extent's first row, counted from the place */
+    for (; row < BLOCK && at.extent->count > 0; row += at.extent->count, at.extent++)
+        if (row >= 0) {
+            __builtin_prefetch((after ? p->after_key : p->key) + at.extent->slot * p->key_stride, 0, 3);
+            __builtin_prefetch((after ? p->after_value : p->value) + at.extent->slot * p->value_stride, 0, 3);
+        }
+}
+
+INLINED void
+find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    struct place here = at <= 0 ? (struct place){p->extent, at} : w->next;
+    for (int64_t i = 0; at <= 0 && i < RUN; i++) {
+        w->key_step[0][i] = i * p->key_stride;
+        w->key_step[1][i] = 0;
+        w->value_step[0][i] = i * p->value_stride;
+        w->value_step[1][i] = 0;
+    }
+    find_block(p, w, here, n);
+    w->next = here = place_after(here, BLOCK);
+    for (int64_t t = BLOCK, count; t < FOUND; t += count, here = place_after(here, count)) {
+        const int after = at + t >= p->count && p->after_key != NULL;
+        count = find_runs(p, w, t, FOUND, here, after);
+    }
+    touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
+    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
+    list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
+}
+
+INLINED void
+load_key_scales(struct work *w, int64_t n)
+{
+    uint16_t raw[1][BLOCK];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
+        const unsigned char *from = row_of(w->key_run, t);
+        memcpy(&raw[0][t], from, 2);
+    }
+    for (int64_t t = 0; t < n; t += LANES)
+        store_f32(w->key_scale[0] + t, load_f16(raw[0] + t));
+}
+
+/* Turn 4 words of LANES rows, from byte `from` on, so that positions are in the lanes.  */
+INLINED void
+turn(const unsigned char *const *row, int64_t from, vf x[4])
+{
+    for (int i = 0; i < LANES; i++)
+        x[i] = load_f32(row[i] + from);
+    transpose(x);
+}
+
+INLINED void
+load_keys(struct work *w, int64_t n)
+{
+    load_key_scales(w, n);
+    for (int64_t t = 0; t < n; t += LANES) {
+        const struct run keys_0 = run_from(w->key_run, t);
+        const unsigned char *row_0 = keys_0.first + keys_0.step[0];
+        const unsigned char *row_1 = keys_0.first + keys_0.step[1];
+        const unsigned char *row_2 = keys_0.first + keys_0.step[2];
+        const unsigned char *row_3 = keys_0.first + keys_0.step[3];
+        const unsigned char *const row[] = {row_0, row_1, row_2, row_3};
+        vf x[4];
+        turn(row, 2, x);
+        for (int i = 0; i < 4; i++) {
+            vi word = (vi)x[i] ^ (int32_t)0x80808080;
+            store_words(&w->key[i][t], word);
+        }
+        turn(row, 18, x);
+        for (int i = 0; i < 4; i++) {
+            vi word = (vi)x[i] ^ (int32_t)0x80808080;
+            store_words(&w->key[4 + i][t], word);
+        }
+    }
+}
+
+INLINED void
+load_value_scales(struct work *w, int64_t n)
+{
+    uint16_t raw[1][BLOCK];
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++) {
+        const unsigned char *from = row_of(w->value_run, t);
+        memcpy(&raw[0][t], from, 2);
+    }
+    for (int64_t t = 0; t < n; t += LANES)
+        store_f32(w->value_scale[0] + t, load_f16(raw[0] + t));
+}
+
+/* Set the magnitudes of scales, and value_nan.  Returns whether a scale is negative.  */
+INLINED int
+set_sizes(struct work *w, int64_t n)
+{
+    vi signs = {0};
+    vf none = broadcast(0.f);
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf scale = load_f32(w->value_scale[0] + t), x = abs_f32(scale);
+        signs |= (vi)scale;
+        store_f32(w->value_size[0] + t, x);
+        none += x * 0.f;
+    }
+    w->value_nan[0] = sum_of(none);
+    return is_any_negative(signs);
+}
+
+INLINED void
+load_values(struct work *w, int64_t n)
+{
+    load_value_scales(w, n);
+    w->has_signs = set_sizes(w, n);
+}
+
+/* Scores of a tile for a strip of positions from t on: for each group of dims, query times code, word by word; then the
+   group's sum times its scale.  */
+INLINED void
+score_strip(struct work *w, int64_t r, int64_t t)
+{
+    vf total[TILE][2] = {{{0}}};
+    vi s_0_0_0 = (vi){0} + w->offset[r][0][0];
+    vi s_0_0_1 = (vi){0} + w->offset[r][1][0];
+    vi s_0_1_0 = (vi){0} + w->offset[r][0][0];
+    vi s_0_1_1 = (vi){0} + w->offset[r][1][0];
+    for (int64_t k = 0; k < 8; k += 4) {
+        fetch_key_lines(w, (t / 8 * 2 + k / 4) * 2, 2, 1);
+        fetch_value_lines(w, (t / 8 * 2 + k / 4) * 2, 2, 1);
+        vi k_0_0 = load_words(&w->key[k][t]);
+        vi k_0_1 = load_words(&w->key[k][t + 4]);
+        vi b_0_0_0 = k_0_0;
+        vi b_0_0_1 = k_0_1;
+        vi a_0_0_0_0 = w->query[r][0][k];
+        s_0_0_0 = add_products(s_0_0_0, b_0_0_0, a_0_0_0_0);
+        s_0_1_0 = add_products(s_0_1_0, b_0_0_1, a_0_0_0_0);
+        vi a_0_0_0_1 = w->query[r][1][k];
+        s_0_0_1 = add_products(s_0_0_1, b_0_0_0, a_0_0_0_1);
+        s_0_1_1 = add_products(s_0_1_1, b_0_0_1, a_0_0_0_1);
+        vi k_1_0 = load_words(&w->key[k + 1][t]);
+        vi k_1_1 = load_words(&w->key[k + 1][t + 4]);
+        vi b_1_0_0 = k_1_0;
+        vi b_1_0_1 = k_1_1;
+        vi a_1_0_0_0 = w->query[r][0][k + 1];
+        s_0_0_0 = add_products(s_0_0_0, b_1_0_0, a_1_0_0_0);
+        s_0_1_0 = add_products(s_0_1_0, b_1_0_1, a_1_0_0_0);
+        vi a_1_0_0_1 = w->query[r][1][k + 1];
+        s_0_0_1 = add_products(s_0_0_1, b_1_0_0, a_1_0_0_1);
+        s_0_1_1 = add_products(s_0_1_1, b_1_0_1, a_1_0_0_1);
+        vi k_2_0 = load_words(&w->key[k + 2][t]);
+        vi k_2_1 = load_words(&w->key[k + 2][t + 4]);
+        vi b_2_0_0 = k_2_0;
+        vi b_2_0_1 = k_2_1;
+        vi a_2_0_0_0 = w->query[r][0][k + 2];
+        s_0_0_0 = add_products(s_0_0_0, b_2_0_0, a_2_0_0_0);
+        s_0_1_0 = add_products(s_0_1_0, b_2_0_1, a_2_0_0_0);
+        vi a_2_0_0_1 = w->query[r][1][k + 2];
+        s_0_0_1 = add_products(s_0_0_1, b_2_0_0, a_2_0_0_1);
+        s_0_1_1 = add_products(s_0_1_1, b_2_0_1, a_2_0_0_1);
+        vi k_3_0 = load_words(&w->key[k + 3][t]);
+        vi k_3_1 = load_words(&w->key[k + 3][t + 4]);
+        vi b_3_0_0 = k_3_0;
+        vi b_3_0_1 = k_3_1;
+        vi a_3_0_0_0 = w->query[r][0][k + 3];
+        s_0_0_0 = add_products(s_0_0_0, b_3_0_0, a_3_0_0_0);
+        s_0_1_0 = add_products(s_0_1_0, b_3_0_1, a_3_0_0_0);
+        vi a_3_0_0_1 = w->query[r][1][k + 3];
+        s_0_0_1 = add_products(s_0_0_1, b_3_0_0, a_3_0_0_1);
+        s_0_1_1 = add_products(s_0_1_1, b_3_0_1, a_3_0_0_1);
+    }
+    total[0][0] += (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
+        load_f32(w->key_scale[0] + t);
+    total[0][1] += (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
+        load_f32(w->key_scale[0] + t + 4);
+    store_f32(w->score[r] + t, total[0][0] * w->unit[r]);
+    store_f32(w->score[r] + t + 4, total[0][1] * w->unit[r]);
+}
+
+INLINED void
+score(struct work *w, int64_t r, int64_t n)
+{
+    for (int64_t t = 0; t < n; t += 8)
+        score_strip(w, r, t);
+}
+
+/* Add the terms of row r to its scores, and hide what it does not see.  Returns the largest score in each lane.  */
+INLINED vf
+finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
+    vf top = broadcast(-__builtin_inff());
+    for (int64_t t = 0; t < n; t += LANES) {
+        vf x = load_f32(w->score[r] + t);
+        if (low > t || high < t + LANES)
+            store_f32(w->score[r] + t, x = hide_outside(x, low - t, high - t));
+        top = max_f32(top, x);
+    }
+    return top;
+}
+
+/* Turn the scores of row r into weights.  Returns the sum of the weights in each lane.  */
+INLINED vf
+exponentials(struct work *w, int64_t r, float base, vf top[1][SOFTMAX_ROWS])
+{
+    vf total = broadcast(0.f), largest[1] = {{0}};
+    for (int64_t t = 0; t < w->seen[r]; t += LANES) {
+        vf x = power_of_2(load_f32(w->score[r] + t) - base);
+        store_f32(w->score[r] + t, x);
+        total += x;
+        largest[0] = max_f32(x * load_f32(w->value_size[0] + t), largest[0]);
+    }
+    top[0][r % SOFTMAX_ROWS] = largest[0];
+    return total;
+}
+
+INLINED vf
+largest_of_each(const vf x[SOFTMAX_ROWS])
+{
+    vf y = largest_quads(x[0], x[1], x[2], x[3]);
+    return y;
+}
+
+INLINED vf
+sum_of_each(const vf x[SOFTMAX_ROWS])
+{
+    vf y = sum_quads(x[0], x[1], x[2], x[3]);
+    return y;
+}
+
+INLINED void
+set_units(struct work *w, int64_t r, vf top[1][SOFTMAX_ROWS])
+{
+    const float most = 65535.f;
+    vf largest = largest_of_each(top[0]);
+    store_f32(w->value_unit[0] + r, largest / most + w->value_nan[0]);
+    store_f32(w->per_value_unit[0] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+}
+
+/* SOFTMAX_ROWS rows from r on.  They are handled together, so that numbers of which each row has one fill vectors.  */
+INLINED void
+softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
+{
+    int64_t rows = smaller(SOFTMAX_ROWS, p->rows - r);
+    vf x[SOFTMAX_ROWS];
+    for (int64_t i = 0; i < SOFTMAX_ROWS; i++)
+        x[i] = broadcast(-__builtin_inff());
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = finish_scores(p, w, r + i, from);
+    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
+    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    float bases[LANES];
+    store_f32(bases, base);
+    vf top[1][SOFTMAX_ROWS] = {{{0}}};
+    for (int64_t i = 0; i < rows; i++)
+        x[i] = exponentials(w, r + i, bases[i], top);
+    for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
+        x[i] = broadcast(0.f);
+    store_f32(w->largest + r, largest);
+    store_f32(w->grow + r, grow);
+    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+    set_units(w, r, top);
+}
+
+/* Split the weights of row r + i into digits of base 256.  */
+INLINED void
+split_weights(struct work *w, int64_t r, int64_t i, int64_t n)
+{
+    float unit = w->per_value_unit[0][r + i];
+    for (int64_t t = 0; t < n; t += LANES)
+        store_words(&w->weight[i][0][t], turn_bytes(round_even(load_f32(w->score[r + i] + t) *
+                                                               load_f32(w->value_size[0] + t) * unit)));
+}
+
+/* Sums of a strip of dims for the rows from r + i on: add weight times value, four positions at a time, as
+   integers.  */
+INLINED void
+accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n, int has_signs)
+{
+    const int v = strip * 8, g = v / 32;
+    vi s_0_0_0 = {0};
+    vi s_0_0_1 = {0};
+    vi s_0_1_0 = {0};
+    vi s_0_1_1 = {0};
+    for (int64_t k = 0; k < (n + 3) / 4; k++) {
+        if ((strip * (BLOCK / 4) + k) % 2 == 0)
+            fetch_key_lines(w, 32 + (strip * (BLOCK / 4) + k) / 2, 1, 1);
+        if ((strip * (BLOCK / 4) + k) % 2 == 0)
+            fetch_value_lines(w, 32 + (strip * (BLOCK / 4) + k) / 2, 1, 1);
+        const struct run run = run_from(w->value_run, 4 * k);
+        const unsigned char *row[] = {run.first + run.step[0], run.first + run.step[1], run.first + run.step[2],
+                                      run.first + run.step[3]};
+        vi x = side_by_side(load_four(row[0] + v / 32 * 18 + 2 + v % 32 / 2, row[1] + v / 32 * 18 + 2 + v % 32 / 2,
+                                      row[2] + v / 32 * 18 + 2 + v % 32 / 2, row[3] + v / 32 * 18 + 2 + v % 32 / 2));
+        vi signs = has_signs ? signs_of_four(&w->value_scale[g][4 * k]) : (vi){0};
+        vi x_0 = low_codes(x);
+        vi b_0 = has_signs ? with_signs(x_0, signs) : x_0;
+        vi x_1 = low_codes(x >> 4);
+        vi b_1 = has_signs ? with_signs(x_1, signs) : x_1;
+        vi a_0_0 = broadcast_words(w->weight[i][g][4 * k]);
+        s_0_0_0 = add_products(s_0_0_0, a_0_0, b_0);
+        s_0_1_0 = add_products(s_0_1_0, a_0_0, b_1);
+        vi a_0_1 = broadcast_words(w->weight[i][g][4 * k + 1]);
+        s_0_0_1 = add_products(s_0_0_1, a_0_1, b_0);
+        s_0_1_1 = add_products(s_0_1_1, a_0_1, b_1);
+    }
+    float *to_0_0 = w->sum[r + i] + v;
+    store_f32(to_0_0, load_f32(to_0_0) * w->grow[r + i] +
+              (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
+              w->value_unit[g][r + i]);
+    float *to_0_1 = w->sum[r + i] + v + 4;
+    store_f32(to_0_1, load_f32(to_0_1) * w->grow[r + i] +
+              (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
+              w->value_unit[g][r + i]);
+}
+
+INLINED void
+accumulate(struct work *w, int64_t r, int64_t n)
+{
+    for (int64_t i = 0; i < TILE; i++)
+        split_weights(w, r, i, n);
+    if (w->has_signs)
+        for (int strip = 0; strip < 4; strip++)
+            for (int64_t i = 0; i < TILE; i += 1)
+                accumulate_strip(w, r, i, strip, n, 1);
+    else
+        for (int strip = 0; strip < 4; strip++)
+            for (int64_t i = 0; i < TILE; i += 1)
+                accumulate_strip(w, r, i, strip, n, 0);
+}
+
+INLINED void
+set_order(float *sum)
+{
+    float x[VALUE_DIM];
+    memcpy(x, sum, sizeof x);
+    for (int d = 0; d < VALUE_DIM; d += 8)
+        for (int v = 0; v < 8; v++)
+            sum[(d + v % LANES * 2 + v / LANES % 2) / 32 * 32 + (d + v % LANES * 2 + v / LANES % 2) % 32 / 2 +
+                (d + v % LANES * 2 + v / LANES % 2) % 2 * 16] = x[d + v];
+}
+
+/* The largest magnitude of x, or NaN if x contains one.  */
+INLINED float
+largest_magnitude(const float *x)
+{
+    vf top = broadcast(0.f), sum = broadcast(0.f);
+    for (int d = 0; d < KEY_DIM; d += LANES) {
+        top = max_f32(top, abs_f32(load_f32(x + d)));
+        sum += load_f32(x + d);
+    }
+    return largest_of(top) + sum_of(sum) * 0.f;
+}
+
+/* Split x into digits.  Returns the value of the last digit's unit, or NaN if x contains one.  */
+INLINED float
+split_query(const float *x, int8_t digit[2][KEY_DIM])
+{
+    const float most = 127.f * 256.f;
+    float largest = largest_magnitude(x), factor = largest > 0.f ? most / largest : 0.f;
+    for (int d = 0; d < KEY_DIM; d += LANES) {
+        vi rest = round_even(load_f32(x + d) * factor);
+        for (int i = 0; i < 2; i++) {
+            vi low = ((rest + 128) & 255) - 128;
+            store_low_bytes(&digit[i][d], low);
+            rest = (rest - low) >> 8;
+        }
+    }
+    return largest / most;
+}
+
+INLINED void
+set_query(struct work *w, int64_t r, const float *x)
+{
+    int8_t digit[2][KEY_DIM];
+    w->unit[r] = split_query(x, digit);
+    for (int i = 0; i < 2; i++) {
+        int32_t total = 0;
+        for (int d = 0; d < KEY_DIM; d++)
+            total += digit[i][d];
+        w->offset[r][i][0] = -128 * total;
+        for (int k = 0; k < KEY_DIM / 4; k++)
+            w->query[r][i][k] = broadcast_words(*(const kvmill_word4 *)&digit[i][4 * k]);
+    }
+}
+
+INLINED void
+begin(const struct kvmill_attend *p, struct work *w)
+{
+    vf factor = broadcast(p->scale * log2_e);
+    const int64_t rows = (p->rows + TILE - 1) / TILE * TILE;
+    memset(w->query, 0, rows * sizeof *w->query);
+    memset(w->sum, 0, rows * sizeof *w->sum);
+    for (int64_t r = 0; r < ALL_ROWS; r++) {
+        w->grow[r] = 1.f;
+        w->total[r] = 0.f;
+        w->largest[r] = -__builtin_inff();
+    }
+    for (int64_t r = 0; r < p->rows; r++) {
+        const unsigned char *query = p->row[r].query;
+        float x[KEY_PADDED];
+        for (int d = 0; d < 32; d += LANES)
+            store_f32(x + d, load_f32(query + d * 4) * factor);
+        set_query(w, r, x);
+        if (p->row[r].sink > -__builtin_inff()) {
+            w->largest[r] = p->row[r].sink * log2_e;
+            w->total[r] = 1.f;
+        }
+    }
+}
+
+INLINED void
+end(const struct kvmill_attend *p, struct work *w)
+{
+    enum { WHOLE = VALUE_DIM / LANES * LANES };
+    for (int64_t r = 0; r < p->rows; r++) {
+        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
+        set_order(w->sum[r]);
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
+        if (p->partial != NULL) {
+            float *to = p->partial + r * (2 + VALUE_DIM);
+            to[0] = w->largest[r] * ln_2;
+            to[1] = w->total[r];
+            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            continue;
+        }
+        unsigned char *to = p->row[r].output;
+        for (int d = 0; d < WHOLE; d += LANES)
+            store_f32(to + d * 4, load_f32(w->sum[r] + d) * factor + empty);
+    }
+}
+
+/* How many of the n positions from `from` on a tile needs: up to the last one that one of its rows sees, or 0.  */
+INLINED int64_t
+seen_by(const struct kvmill_attend *p, int64_t r, int64_t from, int64_t n)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int64_t i = r; i < smaller(r + TILE, p->rows); i++) {
+        first = smaller(first, p->row[i].first);
+        last = last > p->row[i].last ? last : p->row[i].last;
+    }
+    return first >= from + n || last <= from ? 0 : smaller(n, last - from);
+}
+
+/* The n positions of a block, from `at` on: find and load keys and values, then scores, softmax, and weights times
+   values, for all query rows.  */
+INLINED void
+attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
+{
+    find_rows(p, w, at, n);
+    load_keys(w, n);
+    load_values(w, n);
+    /* Score: query times key, a tile of TILE query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += TILE) {
+        int64_t seen = seen_by(p, r, p->first + at, n);
+        for (int64_t i = r; i < r + TILE; i++)
+            w->seen[i] = seen;
+        if (seen > 0)
+            score(w, r, seen);
+    }
+    /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
+    for (int64_t r = 0; r < p->rows; r += SOFTMAX_ROWS)
+        softmax(p, w, r, p->first + at);
+    /* Accumulate: weight times value is added to the sums of a tile.  */
+    for (int64_t r = 0; r < p->rows; r += TILE)
+        if (w->seen[r] > 0)
+            accumulate(w, r, w->seen[r]);
+}
+
+/* Attend to the positions of one kv head, BLOCK at a time, for all query rows that share it.  If several calls share
+   this work, the first one begins and the last one ends.  */
+__attribute__((target(TARGET)))
+static void
+kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_near__neoni8mm_codes_run(const void *problem,
+                                                                                      int64_t first, int64_t last)
+{
+    const struct kvmill_attend *p = problem;
+    struct work *w = p->workspace;
+    (void)first;
+    (void)last;
+    if (p->begin)
+        begin(p, w);
+    /* The loop nest: blocks of positions; in attend_block() tiles of query rows; for each tile, positions and dims in
+       score(), then dims and positions in accumulate().  */
+    for (int64_t at = 0; at < p->count; at += BLOCK)
+        attend_block(p, w, at, smaller(BLOCK, p->count - at));
+    if (p->end)
+        end(p, w);
+}
+
+static const struct kvmill_attend_shape shape = {
+    .activation = KVMILL_F32,
+    .key = {KVMILL_Q8_0, 32, 0, 0},
+    .value = {KVMILL_Q4_0, 32, 0, 0},
+    .rows = 1,
+    .math = KVMILL_MATH_NEAR,
+    .terms = 0,
+    .workspace = sizeof(struct work),
+};
+
+const struct kvmill_kernel kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_near__neoni8mm_codes = {
+    .abi = KVMILL_KERNEL_ABI,
+    .family = KVMILL_ATTEND,
+    .symbol = "kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_near__neoni8mm_codes",
+    .isa = "neoni8mm",
+    .shape = &shape,
+    .whole_batch = 0,
+    .run = kvmill_attend_f32_q8_0_q4_0_d32_e32_none_g0_none_j0_r1_plain_near__neoni8mm_codes_run,
+};

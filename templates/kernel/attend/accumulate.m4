@@ -63,10 +63,10 @@ m4_dnl its first strip also fetches the rows INNER ahead.  Strips have VECTORS v
 m4_dnl shorter, fetches as much as the others.
 m4_dnl km_fetch_row_of_strip(VECTORS) -- prefetching at each row, if the share of a run would be many lines, because
 m4_dnl memory would be idle between bursts.
-m4_dnl km_fetch_before_strip(VECTORS) -- with dims in the lanes and many rows, each strip of each tile fetches its share
-m4_dnl before its steps, which can then use all registers.
+m4_dnl km_fetch_before_strip(VECTORS) -- with dims in the lanes and km_all_rows_fetch, each strip of each tile fetches
+m4_dnl its share before its steps, which can then use all registers.
 m4_define(«_km_strips», «m4_eval((km_value_vectors + $1 - 1) / $1)»)
-m4_define(«_km_fetches_before», «(km_dims && !km_few_rows && _km_values_lie)»)
+m4_define(«_km_fetches_before», «(km_dims && km_all_rows_fetch && _km_values_lie)»)
 m4_define(«_km_fetches_by_row», «(!_km_fetches_before && km_lines(«value») >= 2 * _km_strips($1))»)
 m4_define(«km_fetch_before_strip», «km_if(_km_fetches_before, «m4_dnl
 km_fetch_summing(«r / TILE * _km_strips($1) + v / km_vector($1)», m4_eval(km_tiles * _km_strips($1)))»)»)

@@ -28,12 +28,16 @@ _km_products(«d», km_lanes)        }
     }
 »)
 
-m4_dnl With many rows, each group of rows fetches all lines of its share at once.
+m4_dnl With many rows, the first group of rows fetches all lines of its share at once, or each group does.
 m4_define(«_km_groups», «m4_eval(km_padded_rows / km_group_rows)»)
 m4_define(«_km_key_at_once», «m4_dnl
 km_if(km_inner > 0, «    if (r == 0)
 km_fetch_inner(«key», «t», 4)»)m4_dnl
-km_fetch_scoring(«r / km_group_rows * (BLOCK / 4) + t / 4», m4_eval(_km_groups * km_block / 4))m4_dnl
+km_if(km_all_rows_fetch, «m4_dnl
+km_fetch_scoring(«r / km_group_rows * (BLOCK / 4) + t / 4», m4_eval(_km_groups * km_block / 4))», «    if (r == 0) {
+km_fetch_scoring(«t / 4», m4_eval(km_block / 4))m4_dnl
+    }
+»)m4_dnl
 km_unroll_keys    for (int d = 0; d < km_key_whole; d += LANES) {
 _km_products(«d», km_lanes)    }
 »)

@@ -48,7 +48,11 @@ m4_define(«km_unroll_values», «km_if(km_unroll / 2, «#pragma GCC unroll 6553
 »)»)
 
 m4_define(«km_bytes_of_position», «(km_row_bytes_of(km_key, km_key_dim) + km_row_bytes_of(km_value, km_value_dim))»)
-m4_define(«km_rows_are_long», «(km_few_rows && 64 * km_bytes_of_position > 32768)»)
+m4_define(«km_positions_are_long», «(64 * km_bytes_of_position > 32768)»)
+m4_define(«km_rows_are_long», «(km_few_rows && km_positions_are_long)»)
+m4_dnl Calls may have fewer query rows than the kernel, so its first rows fetch all lines.  Long positions need more
+m4_dnl time than that: all rows share their lines, and calls with few rows fetch too few.
+m4_define(«km_all_rows_fetch», «(!km_few_rows && km_positions_are_long)»)
 m4_dnl If long values are accumulated in several strips, each strip reads them again.  A block of 16 positions keeps
 m4_dnl them in the first-level cache.
 m4_define(«km_is_tiny», «((km_dims || km_quads) && km_rows_are_long && km_value_dim > km_strip * km_lanes)»)

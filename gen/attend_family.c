@@ -198,9 +198,8 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
 
 /* Returns least_group() for 16 registers: three digits of four rows leave no register free, and the
    other variants can use AVX2. */
-static int64_t least_group_of_few_registers(const struct kernel *kernel, bool fast, bool few) {
-    bool nibbles = word_dims(kernel, KEY) == 8;
-    if (!few || (nibbles && !fast))
+static int64_t least_group_of_few_registers(const struct kernel *kernel, bool fast, bool nibbles) {
+    if (kernel->value[ROWS] > MOST_FEW_ROWS || (nibbles && !fast))
         return INT64_MAX;
     return !fast ? 128 : in_tiles(kernel, KEY) ? 32 : 64;
 }
@@ -208,12 +207,11 @@ static int64_t least_group_of_few_registers(const struct kernel *kernel, bool fa
 /* Returns the smallest group size at which codes are fastest.  Each group costs a conversion of its
    digits into a number, and nibbles must be unpacked. */
 static int64_t least_group(const struct kernel *kernel) {
-    bool fast = kernel->value[MATH] >= KVMILL_MATH_NEAR, few = kernel->value[ROWS] <= MOST_FEW_ROWS;
+    bool fast = kernel->value[MATH] >= KVMILL_MATH_NEAR, nibbles = word_dims(kernel, KEY) == 8;
     if (kernel->isa->registers <= 16)
-        return least_group_of_few_registers(kernel, fast, few);
+        return least_group_of_few_registers(kernel, fast, nibbles);
     if (fast || in_tiles(kernel, KEY))
         return 1;
-    bool nibbles = word_dims(kernel, KEY) == 8; /* they must be unpacked for each digit */
     return !nibbles ? 32 : kernel->value[ROWS] <= FEW_ROWS ? 1 : INT64_MAX;
 }
 

@@ -191,6 +191,7 @@ struct work {
     struct run value_run[FOUND / RUN];
     int64_t value_step[2 + FOUND / RUN][RUN];
     const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
+    int into_l2;
     struct place next;
     int64_t seen[ALL_ROWS]; /* positions of the block that the row's tile sees */
     float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
@@ -202,6 +203,15 @@ INLINED int64_t
 smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+INLINED void
+fetch_ahead(const struct work *w, const unsigned char *line)
+{
+    if (w->into_l2)
+        __builtin_prefetch(line, 0, 2);
+    else
+        __builtin_prefetch(line, 0, 3);
 }
 
 INLINED void
@@ -220,7 +230,7 @@ fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together
     for (int64_t i = first; i < first + count; i += together) {
         const unsigned char *line = w->key_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 3);
+            fetch_ahead(w, line + j * 64);
     }
 }
 
@@ -232,7 +242,7 @@ fetch_value_lines(const struct work *w, int64_t first, int64_t count, int togeth
     for (int64_t i = first; i < first + count; i += together) {
         const unsigned char *line = w->value_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 3);
+            fetch_ahead(w, line + j * 64);
     }
 }
 
@@ -345,6 +355,7 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
         count = find_runs(p, w, t, FOUND, here, after);
     }
     touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
+    w->into_l2 = p->into_l2;
     list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
     list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
 }

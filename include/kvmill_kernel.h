@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define KVMILL_KERNEL_ABI 8
+#define KVMILL_KERNEL_ABI 9
 /* The oldest ABI that the runtime can use.  Packs of kvmill 0.1 have 3 or less. */
 #define KVMILL_OLDEST_KERNEL_ABI 6
 
@@ -194,10 +194,9 @@ struct kvmill_extent {
    same workspace continue each other, with `begin` in the first and `end` in the last.  At the end, row r
    is written to its output: sum / total, or `empty` if it saw nothing.  If partial is not NULL, it is
    written to partial + r * (2 + value.dim) floats: the largest score, the total of exp (score - largest),
-   then the sums of exp (score - largest) * v.  The sink is counted at `begin`.
-   Only the rows of the `count` positions are read.  With tiles, all extents except the first begin a tile,
-   and all except the last end one; the rest of their tiles is also read, and its codes do not matter.
-   run () is called with units 0 and 1. */
+   then the sums of exp (score - largest) * v.  The sink is counted at `begin`.  Only the rows of the `count`
+   positions are read.  With tiles, all extents except the first begin a tile, and all except the last end one;
+   the rest of their tiles is also read, and its codes do not matter.  run () is called with units 0 and 1. */
 struct kvmill_attend {
     const struct kvmill_attend_shape *shape;
     const struct kvmill_query_row *row;
@@ -211,6 +210,7 @@ struct kvmill_attend {
     float *partial;
     void *workspace;
     const unsigned char *after_key, *after_value, *after_key_scale, *after_value_scale;
+    int32_t into_l2; /* not 0: prefetch float16 and longer elements into the second cache (since ABI 9) */
 };
 
 /* ---- Gathering windows ---- */

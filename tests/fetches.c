@@ -1,17 +1,18 @@
-/* Does a kernel that attends fetch each line of keys and of values once?  fetches.test compiles
-   this with a generated kernel: SOURCE is its file, SYMBOL its name, KEY_BYTES and VALUE_BYTES are
-   the bytes of a row.
+/* Does a kernel that attends fetch each line of keys and of values once, into the cache that the
+   problem names?  fetches.test compiles this with a generated kernel: SOURCE is its file, SYMBOL
+   its name, KEY_BYTES and VALUE_BYTES are the bytes of a row.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
 
-static void fetched(const void *address);
-#define __builtin_prefetch(ADDRESS, ...) fetched(ADDRESS)
+static void fetched(const void *address, int locality);
+#define __builtin_prefetch(ADDRESS, WRITES, LOCALITY) fetched(ADDRESS, LOCALITY)
 #include SOURCE
 
 enum { POSITIONS = 512, PAGE = 16, AHEAD = 128, LINE = 64, STRIDE = 2048, SCALES = 64 };
@@ -24,11 +25,16 @@ static struct side {
 
 static unsigned char *memory[2]; /* of keys, of values */
 
-static void fetched(const void *address) {
+/* A bit for each locality of a fetch: 3 is the first cache, 2 the second. */
+static int localities;
+
+static void fetched(const void *address, int locality) {
     for (int i = 0; i < 2; i++) {
         size_t at = (size_t)((const unsigned char *)address - memory[i]);
-        if (at < (size_t)POSITIONS * STRIDE)
-            sides[i].times[at / STRIDE][at % STRIDE / LINE]++;
+        if (at >= (size_t)POSITIONS * STRIDE)
+            continue;
+        sides[i].times[at / STRIDE][at % STRIDE / LINE]++;
+        localities |= 1 << locality;
     }
 }
 
@@ -44,7 +50,7 @@ static int is_fetched_once(const struct side *side, int64_t first, int64_t last)
     return 1;
 }
 
-static void attend(const struct kvmill_extent *extents) {
+static void attend(const struct kvmill_extent *extents, int into_l2) {
     const struct kvmill_attend_shape *shape = SYMBOL.shape;
     unsigned char *query = calloc(POSITIONS, STRIDE), *scales = calloc(POSITIONS, SCALES);
     struct kvmill_query_row row[128];
@@ -68,6 +74,7 @@ static void attend(const struct kvmill_extent *extents) {
         .scale = 1,
         .begin = 1,
         .end = 1,
+        .into_l2 = into_l2,
         .workspace = aligned_alloc(64, (size_t)(shape->workspace + 63) / 64 * 64)};
     SYMBOL.run(&problem, 0, 1);
     free(problem.workspace);
@@ -75,11 +82,28 @@ static void attend(const struct kvmill_extent *extents) {
     free(scales);
 }
 
+/* Codes are always fetched into the first cache. */
+static int is_fetched_into(int into_l2) {
+    const struct kvmill_attend_shape *shape = SYMBOL.shape;
+    bool is_float = shape->key.element == KVMILL_F32 || shape->key.element == KVMILL_F16;
+    if (localities == 1 << (is_float && into_l2 ? 2 : 3))
+        return 1;
+    printf("with into_l2 %d: localities %#x\n", into_l2, (unsigned)localities);
+    return 0;
+}
+
 int main(void) {
     const struct kvmill_extent one[] = {{0, POSITIONS}, {0, 0}};
+    int right = 1;
     for (int i = 0; i < 2; i++)
         memory[i] = calloc(POSITIONS, STRIDE);
-    attend(one);
-    return !is_fetched_once(&sides[0], AHEAD, POSITIONS - 1) ||
-           !is_fetched_once(&sides[1], AHEAD, POSITIONS - 1);
+    for (int into_l2 = 0; into_l2 < 2; into_l2++) {
+        memset(sides[0].times, 0, sizeof sides[0].times);
+        memset(sides[1].times, 0, sizeof sides[1].times);
+        localities = 0;
+        attend(one, into_l2);
+        right = right && is_fetched_once(&sides[0], AHEAD, POSITIONS - 1) &&
+                is_fetched_once(&sides[1], AHEAD, POSITIONS - 1) && is_fetched_into(into_l2);
+    }
+    return !right;
 }

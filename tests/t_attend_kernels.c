@@ -165,6 +165,7 @@ static void run(const struct kvmill_kernel *kernel, const struct problem *p, str
         .begin = 1,
         .end = 1,
         .workspace = p->workspace.data,
+        .into_l2 = p->rows % 2 == 0,
     };
     set_next(&problem, p, next);
     kernel->run(&problem, 0, 1);

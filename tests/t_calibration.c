@@ -8,7 +8,7 @@
 #include "../runtime/ops/tensor_scatter.h"
 #include "common.h"
 
-static const struct calibration one = {4, 8, 1, 1 << 20}, other = {1, 2, 4, 64 << 20};
+static const struct calibration one = {4, 2, 1, 1 << 20}, other = {1, 1, 4, 64 << 20};
 
 static bool are_equal(const struct calibration *a, const struct calibration *b) {
     return memcmp(a, b, sizeof *a) == 0;
@@ -71,9 +71,9 @@ TABLE(calibration);
 
 /* ---- Plans ---- */
 
-static int64_t read_streams(void) {
+static int64_t fetch_level(void) {
     const struct kvmill_cache_geometry geometry = {.heads = 1};
-    return kvmill_attend_plan_of(&geometry, 1).read_streams;
+    return kvmill_attend_plan_of(&geometry, 1).into_l2 ? 2 : 1;
 }
 
 static kvmill_plan *plan_scatter(void) {
@@ -113,10 +113,10 @@ TEST(take) {
     kvmill_calibration_set(&one);
     OWN_PLAN kvmill_plan *scatter = plan_scatter(), *gather = plan_gather();
     ok(are_taken(&one, scatter, gather), "plans of copies take a calibration");
-    ok(read_streams() == one.read_streams, "and plans of attention");
+    ok(fetch_level() == one.fetch_level, "and plans of attention");
     kvmill_calibration_set(&other);
     OWN_PLAN kvmill_plan *scatters = plan_scatter(), *gathers = plan_gather();
-    ok(are_taken(&other, scatters, gathers) && read_streams() == other.read_streams,
+    ok(are_taken(&other, scatters, gathers) && fetch_level() == other.fetch_level,
        "later ones take a later one");
     ok(are_taken(&one, scatter, gather), "a plan keeps its own");
 }

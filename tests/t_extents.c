@@ -61,30 +61,6 @@ static bool follows_pages(void) {
            memcmp(have, want, (size_t)count * sizeof *want) == 0;
 }
 
-/* Whether each position comes once, those of a stream in ascending order, and the `wanted`
-   positions are the first of all. */
-static bool takes_turns(void) {
-    const struct attend_pages pages = one_page(0);
-    struct kvmill_extent list[MOST + 1];
-    int64_t all[MOST], some[MOST], streams = dice_range(&dice, 1, 4);
-    int64_t first = dice_range(&dice, 0, 90), count = dice_range(&dice, streams * 64, MOST);
-    int64_t wanted = dice_range(&dice, 0, count), borders = 0;
-    bool seen[MOST] = {false};
-    if (rows_of(list, kvmill_append_in_turn(&pages, first, count, streams, count, list), all) !=
-            count ||
-        rows_of(list, kvmill_append_in_turn(&pages, first, count, streams, wanted, list), some) !=
-            wanted ||
-        memcmp(all, some, (size_t)wanted * sizeof *all) != 0)
-        return false;
-    for (int64_t i = 0; i < count; i++) {
-        if (all[i] < first || all[i] >= first + count || seen[all[i] - first])
-            return false;
-        seen[all[i] - first] = true;
-        borders += i > 0 && all[i] != all[i - 1] + 1;
-    }
-    return streams == 1 ? borders == 0 : borders >= 2 * streams - 1;
-}
-
 static void test(bool (*holds)(void), const char *words) {
     int64_t wrong = 0, cases = 2000;
     for (int64_t i = 0; i < cases; i++)
@@ -94,5 +70,4 @@ static void test(bool (*holds)(void), const char *words) {
 
 TEST(extents) {
     test(follows_pages, "extents of pages and of slots are the rows one by one");
-    test(takes_turns, "streams in turn read every row once");
 }

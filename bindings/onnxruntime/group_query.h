@@ -95,6 +95,8 @@ struct group_query_call {
     unsigned char *ready; /* prepared queries [batch, tokens, heads, dim]; NULL: `query` */
     float *results; /* float32, of a quantised cache; NULL: results are written to the output */
     unsigned char *codes[2]; /* converted 4-bit codes of K and V; NULL: the caches */
+    float *ones; /* [capacity]: scales of codes, because queries and results are multiplied by the
+                    real scales; NULL: not quantised */
     unsigned char *output;
 };
 

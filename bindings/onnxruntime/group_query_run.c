@@ -92,8 +92,10 @@ static float *lay_out(struct group_query_call *call, struct memory *memory) {
     call->numbers = piece(memory, tokens * heads->dim * 4);
     if (call->rotated > 0 || quantised)
         call->ready = piece(memory, numbers * 4);
-    if (quantised)
+    if (quantised) {
         call->results = piece(memory, numbers * 4);
+        call->ones = piece(memory, call->capacity * 4);
+    }
     for (int v = 0; heads->bits == 4 && v < 2; v++)
         call->codes[v] = piece(memory, codes);
     if (heads->blocks)
@@ -127,7 +129,6 @@ static const DLTensor *set_view(struct view *view, const void *data, DLDataType 
 struct attend_tensors {
     struct view view[KVMILL_CACHE_ATTEND_TENSORS];
     const DLTensor *given[KVMILL_CACHE_ATTEND_TENSORS];
-    float scale; /* of codes: 1, because queries and results are multiplied by the real scales */
 };
 
 static void add(struct attend_tensors *tensors, int which, const void *data, DLDataType type,
@@ -153,6 +154,16 @@ static void add_queries(struct attend_tensors *tensors, const struct group_query
     add(tensors, KVMILL_CACHE_ATTEND_POSITIONS, call->positions, integer, 1, &tokens, &one);
 }
 
+/* Sets the scales of all rows that hold keys.  They are in memory, not one number with steps of 0,
+   because kernels load the scales of 16 rows at once where these are adjacent. */
+static void set_ones(const struct group_query_call *call) {
+    int64_t rows = 0;
+    for (int64_t b = 0; b < call->batch; b++)
+        rows = call->lengths[b] > rows ? call->lengths[b] : rows;
+    for (int64_t i = 0; call->ones != NULL && i < rows; i++)
+        call->ones[i] = 1;
+}
+
 /* Adds a view of a cache: its heads come before its rows in memory. */
 static void add_cache(struct attend_tensors *tensors, const struct group_query_call *call,
                       const DLTensor *present, int v) {
@@ -162,13 +173,12 @@ static void add_cache(struct attend_tensors *tensors, const struct group_query_c
     const int64_t strides[] = {heads->kv_heads * call->capacity * row, row, call->capacity * row,
                                1};
     const int64_t scales[] = {call->batch, call->capacity, heads->kv_heads, 1};
-    static const int64_t same[] = {0, 0, 0, 1};
-    tensors->scale = 1;
+    static const int64_t by_row[] = {0, 1, 0, 1};
     add(tensors, KVMILL_CACHE_ATTEND_KEY + v,
         call->codes[v] != NULL ? call->codes[v] : present->data, present->dtype, 4, shape, strides);
     if (group_query_is_quantised(heads))
-        add(tensors, KVMILL_CACHE_ATTEND_KEY_SCALE + v, &tensors->scale,
-            (DLDataType){kDLFloat, 32, 1}, 4, scales, same);
+        add(tensors, KVMILL_CACHE_ATTEND_KEY_SCALE + v, call->ones,
+            (DLDataType){kDLFloat, 32, 1}, 4, scales, by_row);
 }
 
 /* Adds sinks as float32; smooth softmax is a sink with score 0. */
@@ -190,6 +200,7 @@ static OrtStatus *attend(const struct node_run *run, const struct group_query_ca
     struct attend_tensors tensors = {.given = {NULL}};
     add_queries(&tensors, call,
                 group_query_is_quantised(&call->heads) ? float32 : given[GROUP_QUERY_QUERY]->dtype);
+    set_ones(call);
     add_cache(&tensors, call, given[GROUP_QUERY_PRESENT_KEY], 0);
     add_cache(&tensors, call, given[GROUP_QUERY_PRESENT_VALUE], 1);
     if (said->smooth_softmax == 1 || given[GROUP_QUERY_HEAD_SINK] != NULL)

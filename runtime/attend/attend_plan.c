@@ -21,7 +21,7 @@ struct attend_plan kvmill_attend_plan_of(const struct kvmill_cache_geometry *geo
         .query = geometry->activation,
         .output = geometry->activation,
         .threads = threads,
-        .read_streams = kvmill_calibration()->read_streams,
+        .into_l2 = kvmill_calibration()->fetch_level == 2,
         .scale = (float)geometry->scale,
         .softcap = (float)geometry->softcap,
     };

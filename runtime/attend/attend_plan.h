@@ -57,7 +57,7 @@ struct attend_plan {
     int query, output; /* element types of tensors */
     int threads;
     int64_t heads_together; /* the most kv heads that one thread attends in turn */
-    int64_t read_streams;   /* streams, if positions may be read in any order */
+    bool into_l2;           /* rows are prefetched into the second-level cache */
     float scale, softcap, empty;
     bool converts;         /* whether masks are converted, at least in some runs */
     struct tiles tiles[2]; /* [1]: kernels with a mask */

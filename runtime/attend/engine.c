@@ -13,9 +13,6 @@
    still knows.  No kernel takes more of them at a time. */
 enum { TURN = 64 };
 
-/* The least number of positions for each stream. */
-enum { LEAST_STREAM = 64 };
-
 static struct thread_slots slots_of(const struct attend_view *view) {
     return (struct thread_slots){view->workspace, view->plan->layout.size, view->plan->threads};
 }
@@ -112,6 +109,7 @@ static struct kvmill_attend problem_of(const struct attend_work *work) {
         .softcap = plan->softcap,
         .empty = plan->empty,
         .workspace = work->own + work->layout->kernel,
+        .into_l2 = plan->into_l2,
     };
 }
 
@@ -123,42 +121,18 @@ struct span {
     int64_t first, last;
 };
 
-static bool sees_all(const struct kvmill_attend *problem, int64_t first, int64_t last) {
-    for (int64_t i = 0; i < problem->rows; i++)
-        if (problem->row[i].first > first || problem->row[i].last < last)
-            return false;
-    return true;
-}
-
-static bool has_tiles(const struct kvmill_format *format) {
-    return kvmill_format_tile(format) > 1;
-}
-
-/* If their order does not matter, positions are read from several places in turn, because memory
-   delivers more to several streams than to one. */
-static int64_t streams_of(const struct attend_work *work, int64_t first, int64_t count) {
-    const struct kvmill_attend *problem = &work->problem;
-    int64_t streams = work->view->plan->read_streams;
-    bool any_order = (problem->shape->terms & KVMILL_TERM_BIAS) == 0 &&
-                     !has_tiles(&problem->shape->key) && !has_tiles(&problem->shape->value) &&
-                     sees_all(problem, first, first + count);
-    return any_order && count >= streams * LEAST_STREAM ? streams : 1;
-}
-
 /* The piece of memory that contains a span. */
 static int piece_of(const struct span *span) {
     return span->first >= span->tile->sequence.joint;
 }
 
-/* Append the first `wanted` rows of a span, in the order in which they are read. */
-static struct kvmill_extent *list_rows(const struct attend_work *work, const struct span *span,
-                                       int64_t wanted, struct kvmill_extent *to) {
+/* Append the first `count` rows of a span. */
+static struct kvmill_extent *list_rows(const struct span *span, int64_t count,
+                                       struct kvmill_extent *to) {
     const struct attend_sequence *sequence = &span->tile->sequence;
-    int64_t count = span->last - span->first;
     int piece = piece_of(span);
-    return kvmill_append_in_turn(&sequence->pages[piece],
-                                 span->first - (piece ? sequence->joint : 0), count,
-                                 streams_of(work, span->first, count), wanted, to);
+    return kvmill_append_extents(&sequence->pages[piece],
+                                 span->first - (piece ? sequence->joint : 0), count, to);
 }
 
 /* ---- One piece of a unit ---- */
@@ -204,9 +178,9 @@ static void call_kernel(struct attend_work *work, const struct span *span, const
     problem->first = span->first;
     problem->count = span->last - span->first;
     problem->end = span->last == last;
-    struct kvmill_extent *end = list_rows(work, span, problem->count, extents_of(work));
+    struct kvmill_extent *end = list_rows(span, problem->count, extents_of(work));
     if (next->first < next->last && piece_of(next) == piece) {
-        end = list_rows(work, next, kvmill_min(AHEAD, next->last - next->first), end);
+        end = list_rows(next, kvmill_min(AHEAD, next->last - next->first), end);
         set_after(problem, rows_in(work->view, next->tile, piece));
     } else {
         set_after(problem, (struct head_rows){0});

@@ -40,28 +40,6 @@ struct kvmill_extent *kvmill_append_extents(const struct attend_pages *pages, in
     return to;
 }
 
-/* Rows of a stream that are read before those of the next stream. */
-enum { ROWS_OF_TURN = 16 };
-
-struct kvmill_extent *kvmill_append_in_turn(const struct attend_pages *pages, int64_t first,
-                                            int64_t count, int64_t streams, int64_t wanted,
-                                            struct kvmill_extent *to) {
-    int64_t turns = (count + streams * ROWS_OF_TURN - 1) / (streams * ROWS_OF_TURN);
-    int64_t apart = turns * ROWS_OF_TURN; /* from a stream's first position to the next stream's */
-    if (streams == 1)
-        return kvmill_append_extents(pages, first, wanted, to);
-    for (int64_t turn = 0; turn < turns; turn++)
-        for (int64_t stream = 0; stream < streams; stream++) {
-            int64_t at = stream * apart + turn * ROWS_OF_TURN;
-            int64_t rows = kvmill_min(kvmill_min(ROWS_OF_TURN, count - at), wanted);
-            if (rows > 0) {
-                to = kvmill_append_extents(pages, first + at, rows, to);
-                wanted -= rows;
-            }
-        }
-    return to;
-}
-
 void kvmill_fill_slots(const struct attend_pages *pages, int64_t first, int64_t count,
                        int64_t *slots) {
     for (int64_t done = 0; done < count;) {

@@ -59,11 +59,6 @@ struct kvmill_extent kvmill_extent_at(const struct attend_pages *pages, int64_t 
 struct kvmill_extent *kvmill_append_extents(const struct attend_pages *pages, int64_t first,
                                             int64_t count, struct kvmill_extent *to);
 
-/* The same in the order of reading from `streams` places in turn; only the first `wanted` rows. */
-struct kvmill_extent *kvmill_append_in_turn(const struct attend_pages *pages, int64_t first,
-                                            int64_t count, int64_t streams, int64_t wanted,
-                                            struct kvmill_extent *to);
-
 /* The rows of positions [first, first + count), one by one. */
 void kvmill_fill_slots(const struct attend_pages *pages, int64_t first, int64_t count,
                        int64_t *slots);

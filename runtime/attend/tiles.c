@@ -223,9 +223,8 @@ static bool tiles_are_small(const struct attend_view *view) {
            (!view->converts || view->cuts.rows <= small_rows(&tiles[1]));
 }
 
-/* Heads do not take turns if rows are read from several places in turn. */
 static bool may_take_turns(const struct attend_view *view) {
-    return see_the_same(view) && tiles_are_small(view) && view->plan->read_streams == 1 &&
+    return see_the_same(view) && tiles_are_small(view) &&
            lie_together(&view->side[0][0]) && lie_together(&view->side[0][1]);
 }
 

@@ -15,7 +15,7 @@
 
 const struct calibration_number kvmill_calibration_numbers[CALIBRATION_NUMBERS] = {
     {"copy_streams", offsetof(struct calibration, copy_streams), {1, 4}},
-    {"read_streams", offsetof(struct calibration, read_streams), {1, 2, 4, 8}},
+    {"fetch_level", offsetof(struct calibration, fetch_level), {1, 2}},
     {"gather_streams", offsetof(struct calibration, gather_streams), {1, 4}},
     {"around",
      offsetof(struct calibration, around),
@@ -27,16 +27,17 @@ int64_t *kvmill_calibration_at(struct calibration *calibration,
     return (int64_t *)(void *)((char *)calibration + number->offset);
 }
 
-/* Intel's prefetchers follow several streams better than one.  AMD's lose the streams of copies and
-   of attention, but not those of windows (doc/design/tried.md). */
+/* Intel's prefetchers follow several streams better than one, and its first cache waits for too few
+   lines.  AMD's prefetchers lose the streams of copies, but not those of windows, and are slow to
+   fetch into the second cache (doc/design/tried.md). */
 struct calibration kvmill_calibration_presets(void) {
-    static const struct calibration amd = {1, 1, 4, 4 << 20}, others = {4, 4, 4, 4 << 20};
+    static const struct calibration amd = {1, 1, 4, 4 << 20}, others = {4, 2, 4, 4 << 20};
     return kvmill_cpu_is_amd() ? amd : others;
 }
 
 /* ---- Texts ---- */
 
-static const char first_line[] = "kvmill-calibration 1", last_line[] = "end";
+static const char first_line[] = "kvmill-calibration 2", last_line[] = "end";
 
 size_t kvmill_calibration_print(const struct calibration *calibration,
                                 char text[CALIBRATION_SIZE]) {

@@ -11,7 +11,7 @@
 
 struct calibration {
     int64_t copy_streams; /* streams that a long copy interleaves */
-    int64_t read_streams; /* streams that attention interleaves */
+    int64_t fetch_level;  /* the cache that attention prefetches into: the first or the second */
     int64_t
         gather_streams; /* streams of a gather of long windows: 1, or as many as its kernels have */
     int64_t around;     /* bytes of a result from which it is stored around the caches */

@@ -1,9 +1,9 @@
 m4_divert(-1)
 m4_dnl prefetch.m4 -- prefetches rows of the cache.  With INNER = 0, rows OUTER ahead are fetched into the first-level
-m4_dnl cache.  Otherwise they are fetched into the second level, and rows INNER ahead into the first.  Each line is
-m4_dnl fetched once per level, outside of the innermost loops.  A processor can wait for a few lines at a time, and
-m4_dnl should always be waiting for some.  So keys and values are fetched all the time, evenly, and in memory order,
-m4_dnl which the hardware prefetchers follow.
+m4_dnl cache, or, if the problem says so, into the second.  Otherwise they are fetched into the second level, and rows
+m4_dnl INNER ahead into the first.  Each line is fetched once per level, outside of the innermost loops.  A processor
+m4_dnl can wait for a few lines at a time, and should always be waiting for some.  So keys and values are fetched all
+m4_dnl the time, evenly, and in memory order, which the hardware prefetchers follow.
 m4_define(«km_lines», «m4_eval((km_row_bytes_of(km_$1, km_$1_dim) + 63) / 64)»)
 
 m4_dnl km_fetch_inner(SIDE, ROW, COUNT) -- fetch COUNT rows, from the one INNER after ROW on.
@@ -48,17 +48,34 @@ m4_define(«km_fetch_scales», «km_if(km_scales_apart(«$1»), «m4_dnl
         fetch_scales(w->$1_scale_run[t / RUN]);
 »)»)
 
+m4_dnl km_chooses_level -- whether the problem says into which level rows are fetched.  Kernels of codes do not wait for
+m4_dnl memory long enough for this to matter.
+m4_define(«km_chooses_level», «(km_outer > 0 && km_inner == 0 && km_part(«bits», km_key) >= 16)»)
+
 m4_dnl km_work_ahead -- an array with the addresses of the rows OUTER ahead; km_list_ahead fills it.  This takes fewer
 m4_dnl instructions than finding the row of every line.
 m4_define(«km_work_ahead», «km_if(km_outer > 0, «m4_dnl
     const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
+»)m4_dnl
+km_if(km_chooses_level, «    int into_l2;
 »)»)
-m4_define(«km_list_ahead», «km_if(km_outer > 0, «    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
+m4_define(«km_list_ahead», «km_if(km_chooses_level, «    w->into_l2 = p->into_l2;
+»)km_if(km_outer > 0, «    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
     list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
 »)»)
 
 m4_dnl km_define_fetch -- defines the functions that these macros call.
 m4_define(«km_define_fetch», «m4_dnl
+km_if(km_chooses_level, «m4_dnl
+km_inline(«void», «fetch_ahead(const struct work *w, const unsigned char *line)»)
+{
+    if (w->into_l2)
+        __builtin_prefetch(line, 0, 2);
+    else
+        __builtin_prefetch(line, 0, 3);
+}
+
+»)m4_dnl
 km_if(km_outer > 0, «km_inline(«void», «list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)»)
 {
     for (int64_t i = 0; i < BLOCK / RUN; i++)
@@ -95,6 +112,8 @@ km_each_side(«_km_touch»)m4_dnl
 m4_define(«_km_touch», «            __builtin_prefetch((after ? p->after_$1 : p->$1) +
                 at.extent->slot * km_at_p(«$1_stride»), 0, 3);
 »)
+m4_define(«_km_fetch», «km_if(km_chooses_level, «fetch_ahead(w, $1)», «m4_dnl
+__builtin_prefetch($1, 0, km_if(km_inner > 0, 2, 3))»)»)
 m4_define(«_km_define_fetch_lines», «m4_dnl
 /* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
 km_inline(«void», «fetch_$1_lines(const struct work *w, int64_t first, int64_t count, int together)»)
@@ -103,7 +122,7 @@ km_inline(«void», «fetch_$1_lines(const struct work *w, int64_t first, int64_
     for (int64_t i = first; i < first + count; i += together) {
         const unsigned char *line = w->$1_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, km_if(km_inner > 0, 2, 3));
+            _km_fetch(«line + j * 64»);
     }
 }
 

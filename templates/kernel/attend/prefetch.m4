@@ -112,7 +112,7 @@ km_each_side(«_km_touch»)m4_dnl
 m4_define(«_km_touch», «            __builtin_prefetch((after ? p->after_$1 : p->$1) +
                 at.extent->slot * km_at_p(«$1_stride»), 0, 3);
 »)
-m4_define(«_km_fetch», «km_if(km_chooses_level, «fetch_ahead(w, $1)», «m4_dnl
+m4_define(«_km_fetch_outer», «km_if(km_chooses_level, «fetch_ahead(w, $1)», «m4_dnl
 __builtin_prefetch($1, 0, km_if(km_inner > 0, 2, 3))»)»)
 m4_define(«_km_define_fetch_lines», «m4_dnl
 /* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
@@ -122,7 +122,7 @@ km_inline(«void», «fetch_$1_lines(const struct work *w, int64_t first, int64_
     for (int64_t i = first; i < first + count; i += together) {
         const unsigned char *line = w->$1_ahead[i / LINES] + i % LINES * 64;
         for (int j = 0; j < together; j++)
-            _km_fetch(«line + j * 64»);
+            _km_fetch_outer(«line + j * 64»);
     }
 }
 

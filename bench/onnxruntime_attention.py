@@ -17,6 +17,9 @@ With --ort, LIBRARY is libkvmill_ort.so with kernels for the problems, and there
 
 provider   the nodes of "step" and of "gqa" in ONNX Runtime, run by kvmill's provider
 
+With one thread there is also "reading": NumPy's largest integer of both caches, which reads each of
+them once.
+
 kvmill's ops are Attention and the fused step TensorScatterAttention; for an int8 cache
 MultiHeadCacheAttention, which has one scale per row, with float32 and ("fast") integer arithmetic.
 The ratio is the time of ONNX Runtime's fastest op / that of kvmill's step, even if that op stores
@@ -40,7 +43,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import kvmill
@@ -49,7 +52,7 @@ import onnxruntime
 from attention_graphs import graphs_of, onnxruntime_runs, register
 from attention_problems import INT8_SCALE, SPECS, Arrays, Problem, problems_of, sets_of
 from sides import packs_of, parse_arguments, write_results
-from turns import Contender, times_of
+from turns import Contender, Run, times_of
 
 THREADS = (1, 2)
 TOLERANCE = {"float32": 1e-4, "float16": 4e-3, "int8": 2e-2}  # of the largest output
@@ -66,6 +69,7 @@ class Row:
     kvmill: dict[str, float]
     onnxruntime: dict[str, float]
     disturbed: float  # share of the turns in which other processes took the processor
+    memory: dict[str, float] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float:
@@ -223,6 +227,16 @@ def require_equal(problem: Problem, contenders: Sequence[Contender], arrays: Arr
 # ---- Measuring ----
 
 
+def reading(sets: Sequence[Arrays]) -> Contender:
+    """Reads both caches on one thread."""
+
+    def reader(arrays: Arrays) -> Run:
+        caches = [arrays[name].reshape(-1).view(np.int64) for name in ("past_key", "past_value")]
+        return lambda: [cache.max() for cache in caches]
+
+    return Contender("memory", "reading", [reader(arrays) for arrays in sets], "")
+
+
 @dataclass(frozen=True)
 class Setup:
     """The settings of all measurements."""
@@ -269,6 +283,8 @@ def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
     ]
     contenders = ours + theirs
     require_equal(problem, contenders, sets[0])
+    if threads == 1:
+        contenders.append(reading(sets))
     medians, disturbed = times_of(contenders, setup.rounds, setup.clock)
     turns = setup.rounds * len(contenders)
     return Row(
@@ -279,16 +295,16 @@ def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
 # ---- Reporting ----
 
 
-COLUMNS = "{:36} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7} {:>7} {:>7}"
+COLUMNS = "{:36} {:>7}" + " {:>10}" * 7 + " {:>7}" * 3 + " {:>10}"
 OURS = "attention", "step", "provider step", "provider gqa"
 THEIRS = "attention", "step", "gqa"
 
 
 def print_head() -> None:
-    whose = ["kvmill us", "", "provider", "provider", "onnxruntime us", "", "", "ratio", "ratio", "ratio"]
+    whose = ["kvmill us", "", "provider", "provider", "onnxruntime us", "", "", *3 * ["ratio"], "memory us"]
     print(COLUMNS.format("", "", *whose))
     names = [name.removeprefix("provider ") for name in OURS + THEIRS]
-    print(COLUMNS.format("problem", "threads", *names, "kvmill", "step", "gqa"))
+    print(COLUMNS.format("problem", "threads", *names, "kvmill", "step", "gqa", "reading"))
 
 
 def print_row(row: Row) -> None:
@@ -300,7 +316,8 @@ def print_row(row: Row) -> None:
     ratio = f"{row.ratio:.2f}" + ("*" if row.disturbed > 0.25 else " ")
     nodes = [row.ratio_of(name) for name in ("step", "gqa")]
     words = ["-" if of is None else f"{of:.2f}" for of in nodes]
-    print(COLUMNS.format(row.problem, row.threads, *ours, *theirs, ratio, *words), flush=True)
+    last = microseconds(row.memory, "reading")
+    print(COLUMNS.format(row.problem, row.threads, *ours, *theirs, ratio, *words, last), flush=True)
 
 
 def main() -> None:

@@ -85,7 +85,8 @@ static void attend(const struct kvmill_extent *extents, int into_l2) {
 /* Codes are always fetched into the first cache. */
 static int is_fetched_into(int into_l2) {
     const struct kvmill_attend_shape *shape = SYMBOL.shape;
-    bool is_float = shape->key.element == KVMILL_F32 || shape->key.element == KVMILL_F16;
+    int key = shape->key.element;
+    bool is_float = key == KVMILL_F32 || key == KVMILL_F16 || key == KVMILL_BF16;
     if (localities == 1 << (is_float && into_l2 ? 2 : 3))
         return 1;
     printf("with into_l2 %d: localities %#x\n", into_l2, (unsigned)localities);

@@ -248,11 +248,26 @@ class Setup:
     clock: Callable[[], float]
 
 
+def by_runtime(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> list[Contender]:
+    """The nodes in ONNX Runtime, with the provider and without it."""
+
+    def contender(whose: str, name: str, nodes: str, **options: dict) -> Contender:
+        runs = onnxruntime_runs(graphs[nodes], sets, setup.threads, **options)
+        return Contender(whose, name, runs, "output" if nodes == "gqa" else "Y")
+
+    graphs = graphs_of(problem)
+    with_provider = [name for name in ("step", "gqa") if name in graphs and setup.has_provider]
+    return [
+        contender("kvmill", f"provider {name}", name, provider={"math": problem.math})
+        for name in with_provider
+    ] + [contender("onnxruntime", name, name) for name in graphs]
+
+
 def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
     threads = setup.threads
     sides = kvmill_sides(problem, sets[0], options_of(problem, setup.packs, threads))
     kernels = {name: require_kernels(problem, side) for name, side in sides.items()}
-    ours = [
+    contenders = [
         Contender(
             "kvmill",
             name,
@@ -260,28 +275,7 @@ def measure(problem: Problem, sets: Sequence[Arrays], setup: Setup) -> Row:
             "output" if problem.cache == "int8" else "Y",
         )
         for name, side in sides.items()
-    ]
-    graphs = graphs_of(problem)
-    by_provider = [name for name in ("step", "gqa") if name in graphs and setup.has_provider]
-    ours += [
-        Contender(
-            "kvmill",
-            f"provider {name}",
-            onnxruntime_runs(graphs[name], sets, threads, provider={"math": problem.math}),
-            "output" if name == "gqa" else "Y",
-        )
-        for name in by_provider
-    ]
-    theirs = [
-        Contender(
-            "onnxruntime",
-            name,
-            onnxruntime_runs(graph, sets, threads),
-            "output" if name == "gqa" else "Y",
-        )
-        for name, graph in graphs.items()
-    ]
-    contenders = ours + theirs
+    ] + by_runtime(problem, sets, setup)
     require_equal(problem, contenders, sets[0])
     if threads == 1:
         contenders.append(reading(sets))
@@ -301,7 +295,8 @@ THEIRS = "attention", "step", "gqa"
 
 
 def print_head() -> None:
-    whose = ["kvmill us", "", "provider", "provider", "onnxruntime us", "", "", *3 * ["ratio"], "memory us"]
+    ours = ["kvmill us", "", "provider", "provider"]
+    whose = [*ours, "onnxruntime us", "", "", *3 * ["ratio"], "memory us"]
     print(COLUMNS.format("", "", *whose))
     names = [name.removeprefix("provider ") for name in OURS + THEIRS]
     print(COLUMNS.format("problem", "threads", *names, "kvmill", "step", "gqa", "reading"))

@@ -160,7 +160,7 @@ static void set_ones(const struct group_query_call *call) {
     int64_t rows = 0;
     for (int64_t b = 0; b < call->batch; b++)
         rows = call->lengths[b] > rows ? call->lengths[b] : rows;
-    for (int64_t i = 0; call->ones != NULL && i < rows; i++)
+    for (int64_t i = 0; i < rows; i++)
         call->ones[i] = 1;
 }
 
@@ -200,7 +200,8 @@ static OrtStatus *attend(const struct node_run *run, const struct group_query_ca
     struct attend_tensors tensors = {.given = {NULL}};
     add_queries(&tensors, call,
                 group_query_is_quantised(&call->heads) ? float32 : given[GROUP_QUERY_QUERY]->dtype);
-    set_ones(call);
+    if (call->ones != NULL)
+        set_ones(call);
     add_cache(&tensors, call, given[GROUP_QUERY_PRESENT_KEY], 0);
     add_cache(&tensors, call, given[GROUP_QUERY_PRESENT_VALUE], 1);
     if (said->smooth_softmax == 1 || given[GROUP_QUERY_HEAD_SINK] != NULL)

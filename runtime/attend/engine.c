@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "../../defs/format.h"
 #include "../core/numbers.h"
 #include "../core/slots.h"
 #include "results.h"

@@ -269,16 +269,16 @@ TEST(contract) {
 
 /* Checks the message for a variable with a path that does not exist. */
 static void lead_nowhere(const char *variable, const char *words, const char *name) {
-    setenv(variable, "/nonexistent", 1);
+    setenv(variable, "/dev/null/absent", 1);
     ok_failed(expand_text("text") != NULL, &error, EXIT_ENVIRONMENT, NULL, words, "%s", name);
 }
 
 TEST(environment) {
-    lead_nowhere("KVMILL_DATADIR", "/nonexistent/templates/lib/base.m4: ",
+    lead_nowhere("KVMILL_DATADIR", "/dev/null/absent/templates/lib/base.m4: ",
                  "no templates at all: says where it looked");
     lead_nowhere("KVMILL_DATADIR", "KVMILL_DATADIR", "  and names the variable");
     setenv("KVMILL_DATADIR", scratch_folder(), 1);
-    lead_nowhere("KVMILL_M4", "/nonexistent: ", "no m4: the environment, with its path");
+    lead_nowhere("KVMILL_M4", "/dev/null/absent: ", "no m4: the environment, with its path");
     setenv("KVMILL_M4", "", 1);
     ok_text(expand_text("text"), "text", "an empty KVMILL_M4 is none");
 }

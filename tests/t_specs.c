@@ -43,8 +43,8 @@ TABLE(specs);
 
 TEST(unreadable) {
     forget();
-    ok_failed(specs_read("/nonexistent/specs.json", &specs, &error), &error, EXIT_USER,
-              "/nonexistent/specs.json: cannot read: ", "",
+    ok_failed(specs_read("/dev/null/absent/specs.json", &specs, &error), &error, EXIT_USER,
+              "/dev/null/absent/specs.json: cannot read: ", "",
               "refused: a file that is not there, by its path");
     const char *folder = scratch_folder();
     ok(!specs_read(folder, &specs, &error) && error.exit_code != 0 &&

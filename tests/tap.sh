@@ -3,7 +3,8 @@ tap_count=0
 tap_failed=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/kvmill-test.XXXXXX") || exit 1
 trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
+TMPDIR=$scratch/temporary # for whatever the test runs
+mkdir "$TMPDIR" && export TMPDIR && cd "$scratch" || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL # keeps the make that runs the tests out of their output
 
 # ok STATUS NAME -- reports one result.

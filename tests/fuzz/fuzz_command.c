@@ -55,9 +55,9 @@ static void enter_directory(void) {
     if (path == NULL) {
         path = strdup(scratch_path("command"));
         setenv("XDG_CACHE_HOME", scratch_folder(), 1);
-        setenv("KVMILL_M4", "/nonexistent/m4", 1);
-        setenv("KVMILL_MAKE", "/nonexistent/make", 1);
-        setenv("CC", "/nonexistent/cc", 1);
+        setenv("KVMILL_M4", "/dev/null/absent/m4", 1);
+        setenv("KVMILL_MAKE", "/dev/null/absent/make", 1);
+        setenv("CC", "/dev/null/absent/cc", 1);
     }
     remove_tree(path);
     fuzz_require(mkdir(path, 0700) == 0 && chdir(path) == 0, "%s: cannot use it", path);

@@ -7,14 +7,15 @@ GGML =
 ARCH = x86
 OPTIMIZE = -O0
 FLAGS = $(OPTIMIZE) -march=native -fPIC -w -D_GNU_SOURCE -DGGML_USE_CPU -I. -I$(GGML)/include -I$(GGML)/src -I$(GGML)/src/ggml-cpu
-CORE = ggml.c.o ggml-alloc.c.o ggml-quants.c.o ggml-backend.cpp.o ggml-backend-reg.cpp.o ggml-backend-dl.cpp.o ggml-backend-meta.cpp.o \
-  ggml-threading.cpp.o
-CPU = ggml-cpu.c.o quants.c.o ggml-cpu.cpp.o binary-ops.cpp.o unary-ops.cpp.o vec.cpp.o ops.cpp.o traits.cpp.o hbm.cpp.o repack.cpp.o tiled/tiled.cpp.o tiled/tiled-kernel.cpp.o \
-  arch/$(ARCH)/quants.c.o arch/$(ARCH)/repack.cpp.o
+
+# sources DIRECTORY PATTERN... -- the C and C++ sources below GGML's DIRECTORY, as names of objects.
+sources = $(patsubst $(GGML)/src/$1%,%.o,$(sort $(wildcard $(addprefix $(GGML)/src/$1,$2))))
+CORE = $(call sources,,*.c *.cpp)
+CPU = $(filter-out %/cpu-feats.cpp.o,$(call sources,ggml-cpu/,*.c *.cpp amx/*.cpp tiled/*.cpp $(addprefix arch/$(ARCH)/,*.c *.cpp)))
 OBJECTS = $(CORE:%=core/%) $(CPU:%=cpu/%)
 
 libggml.so: $(OBJECTS)
-	$(CXX) -shared -Wl,-soname,$@ -o $@ $(OBJECTS) -pthread -ldl -lm
+	$(CXX) -shared -Wl,-soname,$@ -Wl,--no-undefined -o $@ $(OBJECTS) -pthread -ldl -lm
 
 # Its CMakeLists.txt writes this.
 ggml-version.h:

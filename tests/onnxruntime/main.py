@@ -238,7 +238,7 @@ def run_refusal_tests(tap: Tap, seed: int, name: str, open_session: Callable) ->
 def session_refusal_tests(tap: Tap, name: str, open_session: Callable) -> None:
     model = step_model(8, 2, 64)
     for what, words, entries in (
-        ("a pack that is not there", "libnone.so: cannot open", {"packs": "/nowhere/libnone.so"}),
+        ("a pack that is not there", "libnone.so: cannot open", {"packs": "/dev/null/absent/libnone.so"}),
         ("no pack", 'packs: "pack.c"; accepted: paths of the form', {"packs": "pack.c"}),
         ("a pack of another version", "pack old has kernel ABI 1; accepted:",
          {"packs": os.environ["KVMILL_BAD_PACK"]}),

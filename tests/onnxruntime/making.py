@@ -109,7 +109,7 @@ def made_once() -> None:
         assert all(np.array_equal(got, want[i % 2]) for i, got in enumerate(results))
         kept = list(Path(folder).glob("kvmill/*/libsession.so"))
         assert len(kept) == 1, kept
-        with environment(KVMILL_MAKE="/nonexistent"):
+        with environment(KVMILL_MAKE="/dev/null/absent"):
             lines = claims(model, make_kernels=folder)
         assert lines == ["makes kernels for 1 nodes", f"{line} as KeyValueCache"], lines
 
@@ -141,9 +141,9 @@ def goes_on(script: str, reason: str, seconds: str = "600") -> None:
 
 
 def no_command() -> None:
-    with environment(KVMILL_COMMAND="/nonexistent/kvmill"):
+    with environment(KVMILL_COMMAND="/dev/null/absent/kvmill"):
         lines = claims(pmx_nodes.node_model(), make_kernels="1")
-    reason = "makes no kernels: /nonexistent/kvmill: cannot be run: No such file"
+    reason = "makes no kernels: /dev/null/absent/kvmill: cannot be run: No such file"
     assert any(line.startswith(reason) for line in lines), lines
 
 
@@ -166,8 +166,8 @@ def run(tap: Tap, model: onnx.ModelProto) -> None:
     for what, script, reason, seconds in (
         ("that fails", "echo one >&2; echo 'kvmill: two' >&2; exit 1",
          "kvmill generate failed: kvmill: two", "600"),
-        ("that prints no library", "echo /nowhere/libsession.so",
-         "make_kernels: /nowhere/libsession.so: cannot open", "600"),
+        ("that prints no library", "echo /dev/null/absent/libsession.so",
+         "make_kernels: /dev/null/absent/libsession.so: cannot open", "600"),
         ("that takes too long", "sleep 100 & echo $! >$folder/process; wait",
          "kvmill generate took longer than make_seconds, 1, and was ended", "1"),
     ):  # fmt: skip

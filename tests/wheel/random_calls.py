@@ -362,7 +362,7 @@ class Caller:
             (kvmill.merge_partials, *some[:2]),
             (kvmill.merge_partials, bent(self.dice, partial), bent(self.dice, [partial[0][..., 0], partial[1][..., 0]])),
             (kvmill.Pack, some[0]),
-            (kvmill.Pack, self.dice.choice(("/nonexistent/libx.so", __file__, "libx.so", "/", os.environ["KVMILL_LIBRARY"]))),
+            (kvmill.Pack, self.dice.choice(("/dev/null/absent/libx.so", __file__, "libx.so", "/", os.environ["KVMILL_LIBRARY"]))),
         )))  # fmt: skip
 
 

@@ -130,6 +130,18 @@ add_quads(vf a, vf b)
            __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
 }
 
+INLINED vf
+abs_f32(vf x)
+{
+    return (vf)((vi)x & 0x7fffffff);
+}
+
+INLINED int
+is_any_negative(vi b)
+{
+    return _mm512_movepi32_mask((__m512i)b) != 0;
+}
+
 INLINED halves
 to_halves(vf x)
 {
@@ -183,6 +195,11 @@ struct work {
     const unsigned char *keys; /* row 0 */
     _Alignas(64) float sum[ROWS][VALUE_PADDED];
     _Alignas(64) float score[ROWS][BLOCK]; /* after softmax: weights */
+    uint64_t lost[1]; /* a bit for each position of the block that was taken out */
+    int has_lost;
+    int hides; /* whether a query row does not see a position of the block */
+    const unsigned char *lost_row[BLOCK];
+    unsigned char no_value[64]; /* zeros */
     /* Where the rows of the block and those ahead of it are, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
     int64_t key_step[2 + FOUND / RUN][RUN];
@@ -551,6 +568,7 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
     const struct kvmill_query_row *row = &p->row[r];
     int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
     vf top = broadcast(-__builtin_inff());
+    w->hides |= low > 0 || high < n;
     for (int64_t t = 0; t < n; t += LANES) {
         vf x = load_f32(w->score[r] + t);
         if (low > t || high < t + LANES)
@@ -612,6 +630,91 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+}
+
+/* Take the value at position t out of the block.  */
+INLINED void
+take_value(struct work *w, int64_t t)
+{
+    struct run *run = &w->value_run[t / RUN];
+    int64_t *step = w->value_step[2 + t / RUN];
+    w->lost_row[t] = row_of(w->value_run, t);
+    for (int i = 0; i < RUN; i++)
+        step[i] = run->step[i];
+    step[t % RUN] = w->no_value - run->first;
+    run->step = step;
+}
+
+/* Take out the value at position t unless it is finite.  */
+INLINED void
+check_value(struct work *w, int64_t t)
+{
+    const unsigned char *row = row_of(w->value_run, t);
+    vi bad = {0};
+    for (int d = 0; d < 32; d += LANES)
+        bad |= ~(abs_f32(load_f16(row + d * 2)) <= broadcast(0x1.fffffep127f));
+    if (is_any_negative(bad)) {
+        take_value(w, t);
+        w->lost[0] |= (uint64_t)1 << t;
+    }
+}
+
+/* Add the lost value at position t to the sums of row r.  */
+INLINED void
+add_value(struct work *w, int64_t r, int64_t t, int g)
+{
+    const unsigned char *row = w->lost_row[t];
+    const float weight = w->score[r][t];
+    (void)g;
+    for (int d = 0; d < 32; d += LANES)
+        store_f32(w->sum[r] + d, load_f32(w->sum[r] + d) + broadcast(weight) * load_f16(row + d * 2));
+}
+
+/* The lanes of positions from t on at which some row has the weight 0.  */
+INLINED vi
+without_weight(const struct kvmill_attend *p, const struct work *w, int64_t t)
+{
+    vi none = {0};
+    for (int64_t r = 0; r < p->rows; r++)
+        if (w->seen[r] > t)
+            none |= load_f32(w->score[r] + t) == broadcast(0.f);
+    return none;
+}
+
+__attribute__((noinline)) __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+set_aside(const struct kvmill_attend *p, struct work *w, int64_t n)
+{
+    memset(w->lost, 0, sizeof w->lost);
+    memset(w->no_value, 0, sizeof w->no_value);
+    for (int64_t t = 0; t < n; t += LANES) {
+        const vi none = without_weight(p, w, t);
+        for (int64_t i = 0; i < smaller(LANES, n - t); i++)
+            if (none[i])
+                check_value(w, t + i);
+    }
+    w->has_lost = w->lost[0] != 0;
+}
+
+/* Whether query row r sees a position.  */
+INLINED int
+sees(const struct kvmill_attend *p, int64_t r, int64_t position)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    if (position < row->first || position >= row->last)
+        return 0;
+    return 1;
+}
+
+/* Add what was taken out of the block that begins at position `from` for the rows that see it.  */
+__attribute__((noinline)) __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+static void
+add_lost(const struct kvmill_attend *p, struct work *w, int64_t from, int64_t n)
+{
+    for (int64_t r = 0; r < p->rows; r++)
+        for (int64_t t = 0; t < n; t++)
+            if (w->lost[0] >> t & 1 && sees(p, r, from + t))
+                add_value(w, r, t, 0);
 }
 
 /* Sums of a tile, 2 vectors from dim v on: add weight times value, position by position.  */
@@ -736,6 +839,7 @@ INLINED void
 attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     find_rows(p, w, at, n);
+    w->has_lost = w->hides = 0;
     load_keys(w, n);
     /* Score: query times key, a tile of TILE query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += TILE) {
@@ -748,10 +852,14 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
     /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += SOFTMAX_ROWS)
         softmax(p, w, r, p->first + at);
+    if (w->hides)
+        set_aside(p, w, n);
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)
         if (w->seen[r] > 0)
             accumulate(w, r, w->seen[r]);
+    if (w->has_lost)
+        add_lost(p, w, p->first + at, n);
 }
 
 /* Attend to the positions of one kv head, BLOCK at a time, for all query rows that share it.  If several calls share

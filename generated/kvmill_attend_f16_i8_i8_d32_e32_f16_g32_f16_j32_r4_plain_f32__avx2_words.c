@@ -243,6 +243,9 @@ struct work {
     _Alignas(64) float sum[ROWS][VALUE_PADDED];
     _Alignas(64) float score[ROWS][BLOCK]; /* after softmax: weights */
     float weight[1][TILE][BLOCK]; /* times scales */
+    uint64_t lost[1]; /* a bit for each position of the block that was taken out */
+    int has_lost;
+    int hides; /* whether a query row does not see a position of the block */
     /* Where the rows of the block and those ahead of it are, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
     int64_t key_step[2 + FOUND / RUN][RUN];
@@ -803,6 +806,7 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
     const struct kvmill_query_row *row = &p->row[r];
     int64_t n = w->seen[r], low = row->first - from, high = smaller(row->last - from, n);
     vf top = broadcast(-__builtin_inff());
+    w->hides |= low > 0 || high < n;
     for (int64_t t = 0; t < n; t += LANES) {
         vf x = load_f32(w->score[r] + t);
         if (low > t || high < t + LANES)
@@ -862,6 +866,58 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     store_f32(w->largest + r, largest);
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+}
+
+/* Take out the scales of group g that are not finite.  Positions after the last one repeat it.  */
+__attribute__((noinline)) __attribute__((target("avx2,fma,f16c")))
+static void
+take_scales(struct work *w, int g, int64_t n)
+{
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
+        if (!(__builtin_fabsf(w->value_scale[g][t]) <= 0x1.fffffep127f)) {
+            w->value_scale[g][t] = 0;
+            w->lost[g] |= t < n ? (uint64_t)1 << t : 0;
+        }
+}
+
+__attribute__((noinline)) __attribute__((target("avx2,fma,f16c")))
+static void
+set_aside(const struct kvmill_attend *p, struct work *w, int64_t n)
+{
+    memset(w->lost, 0, sizeof w->lost);
+    (void)p;
+    take_scales(w, 0, n);
+    w->has_lost |= w->lost[0] != 0;
+}
+
+/* Whether query row r sees a position.  */
+INLINED int
+sees(const struct kvmill_attend *p, int64_t r, int64_t position)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    if (position < row->first || position >= row->last)
+        return 0;
+    return 1;
+}
+
+/* Make the sums of row r NaN in group g, whose scale at position t was lost.  */
+INLINED void
+add_value(struct work *w, int64_t r, int64_t t, int g)
+{
+    (void)t;
+    for (int d = 0; d < 32; d++)
+        w->sum[r][g * 32 + d] = __builtin_nanf("");
+}
+
+/* Add what was taken out of the block that begins at position `from` for the rows that see it.  */
+__attribute__((noinline)) __attribute__((target("avx2,fma,f16c")))
+static void
+add_lost(const struct kvmill_attend *p, struct work *w, int64_t from, int64_t n)
+{
+    for (int64_t r = 0; r < p->rows; r++)
+        for (int64_t t = 0; t < n; t++)
+            if (w->lost[0] >> t & 1 && sees(p, r, from + t))
+                add_value(w, r, t, 0);
 }
 
 /* The weights of a tile, times the scales of each group.  */
@@ -998,6 +1054,7 @@ INLINED void
 attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     find_rows(p, w, at, n);
+    w->has_lost = w->hides = 0;
     load_keys(w, n);
     load_values(w, n);
     /* Score: query times key, a tile of TILE query rows at a time.  */
@@ -1011,10 +1068,14 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
     /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += SOFTMAX_ROWS)
         softmax(p, w, r, p->first + at);
+    if (w->hides)
+        set_aside(p, w, n);
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < p->rows; r += TILE)
         if (w->seen[r] > 0)
             accumulate(w, r, w->seen[r]);
+    if (w->has_lost)
+        add_lost(p, w, p->first + at, n);
 }
 
 /* Attend to the positions of one kv head, BLOCK at a time, for all query rows that share it.  If several calls share

@@ -317,9 +317,9 @@ struct work {
     int has_signs; /* of the scales of the block */
     _Alignas(64) int32_t weight[TILE][1][BLOCK]; /* each word: one digit of four positions */
     _Alignas(64) float value_size[1][BLOCK]; /* magnitudes of scales */
-    float value_nan[1]; /* NaN if a scale of the block is not finite, otherwise 0 */
-    _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS];
-        /* units of weights, plus value_nan; their inverses */
+    _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* units of weights; their inverses */
+    uint64_t lost[1]; /* a bit for each position of the block that was taken out */
+    int has_lost;
     /* Where the rows of the block and those ahead of it are, and where the next block begins.  */
     struct run key_run[FOUND / RUN];
     int64_t key_step[2 + FOUND / RUN][RUN];
@@ -559,7 +559,20 @@ load_value_scales(struct work *w, int64_t n)
         store_f32(w->value_scale[0] + t, load_f16(raw[0] + t));
 }
 
-/* Set the magnitudes of scales, and value_nan.  Returns whether a scale is negative.  */
+/* Take out the scales of group g that are not finite.  Positions after the last one repeat it.  */
+__attribute__((noinline)) __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+static void
+take_scales(struct work *w, int g, int64_t n)
+{
+    for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
+        if (!(__builtin_fabsf(w->value_scale[g][t]) <= 0x1.fffffep127f)) {
+            w->value_scale[g][t] = 0;
+            w->value_size[g][t] = 0;
+            w->lost[g] |= t < n ? (uint64_t)1 << t : 0;
+        }
+}
+
+/* Set the magnitudes of scales, and take out those that are not finite.  Returns whether a scale is negative.  */
 INLINED int
 set_sizes(struct work *w, int64_t n)
 {
@@ -571,7 +584,11 @@ set_sizes(struct work *w, int64_t n)
         store_f32(w->value_size[0] + t, x);
         none += x * 0.f;
     }
-    w->value_nan[0] = sum_of(none);
+    w->lost[0] = 0;
+    if (sum_of(none) != 0.f) {
+        take_scales(w, 0, n);
+        w->has_lost = 1;
+    }
     return is_any_negative(signs);
 }
 
@@ -705,7 +722,7 @@ set_units(struct work *w, int64_t r, vf top[1][SOFTMAX_ROWS])
 {
     const float most = 65535.f;
     vf largest = largest_of_each(top[0]);
-    store_f32(w->value_unit[0] + r, largest / most + w->value_nan[0]);
+    store_f32(w->value_unit[0] + r, largest / most);
     store_f32(w->per_value_unit[0] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
 }
 
@@ -732,6 +749,36 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
     store_f32(w->grow + r, grow);
     store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
     set_units(w, r, top);
+}
+
+/* Whether query row r sees a position.  */
+INLINED int
+sees(const struct kvmill_attend *p, int64_t r, int64_t position)
+{
+    const struct kvmill_query_row *row = &p->row[r];
+    if (position < row->first || position >= row->last)
+        return 0;
+    return 1;
+}
+
+/* Make the sums of row r NaN in group g, whose scale at position t was lost.  */
+INLINED void
+add_value(struct work *w, int64_t r, int64_t t, int g)
+{
+    (void)t;
+    for (int d = 0; d < 32; d++)
+        w->sum[r][g * 32 + d] = __builtin_nanf("");
+}
+
+/* Add what was taken out of the block that begins at position `from` for the rows that see it.  */
+__attribute__((noinline)) __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+static void
+add_lost(const struct kvmill_attend *p, struct work *w, int64_t from, int64_t n)
+{
+    for (int64_t r = 0; r < p->rows; r++)
+        for (int64_t t = 0; t < n; t++)
+            if (w->lost[0] >> t & 1 && sees(p, r, from + t))
+                add_value(w, r, t, 0);
 }
 
 /* Split the weights of row r + i into digits of base 256.  */
@@ -904,6 +951,7 @@ INLINED void
 attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
 {
     find_rows(p, w, at, n);
+    w->has_lost = 0;
     load_keys(w, n);
     load_values(w, n);
     /* Score: query times key, a tile of TILE query rows at a time.  */
@@ -921,6 +969,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
     for (int64_t r = 0; r < p->rows; r += TILE)
         if (w->seen[r] > 0)
             accumulate(w, r, w->seen[r]);
+    if (w->has_lost)
+        add_lost(p, w, p->first + at, n);
 }
 
 /* Attend to the positions of one kv head, BLOCK at a time, for all query rows that share it.  If several calls share

@@ -48,12 +48,14 @@ static bool is_coded(const struct format *format) {
     return oracle_is_blocks(format->type) || oracle_is_integer(format->type);
 }
 
-/* Fills a row and its scales, and returns their numbers. */
-static void fill_row(const struct format *format, int64_t dim, unsigned char *row,
+/* Fills a row and its scales, and returns their numbers; one of a bad row is NaN. */
+static void fill_row(const struct format *format, int64_t dim, bool is_bad, unsigned char *row,
                      unsigned char *scales, double *numbers) {
     const struct oracle_side side = format_row(format, dim, row, scales);
     for (int64_t d = 0; d < dim; d++)
         numbers[d] = (double)dice_range(dice, -32, 32) / 16;
+    if (is_bad)
+        numbers[dice_range(dice, 0, dim - 1)] = NAN;
     oracle_write_row(&side, ORACLE_F32, 0, numbers);
     oracle_read_row_exact(&side, 0, numbers);
 }
@@ -383,7 +385,7 @@ static void fill_cell(struct problem *p, int64_t i, const int64_t *dims, double 
         }
         int64_t groups = format->group != 0 ? dims[v] / format->group : 0;
         if (like == i) {
-            fill_row(format, dims[v], tensor_element(rows, i * elements),
+            fill_row(format, dims[v], p->bad_row[v] == i, tensor_element(rows, i * elements),
                      groups ? tensor_element(scales, i * groups) : NULL, numbers[v] + i * dims[v]);
             continue;
         }
@@ -426,6 +428,10 @@ static void open_caches(struct problem *p) {
                     format->scale == ORACLE_F16 ? f16 : f32, rank, shape, NULL, dice);
         poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v]);
     }
+    for (int v = 0; v < 2; v++)
+        p->bad_row[v] = p->kind == ANY && dice_once_in(dice, 4)
+                            ? dice_range(dice, 0, p->cells * o->kv_heads)
+                            : -1;
     for (int64_t i = 0; i < p->cells * o->kv_heads; i++)
         if (is_long(p) || oracle_attend_sees_cell(o, i / o->kv_heads, i % o->kv_heads))
             fill_cell(p, i, dims, numbers,

@@ -24,6 +24,7 @@ struct problem {
     enum place place;
     struct format format[2]; /* of keys and values */
     bool ragged;
+    int64_t bad_row[2]; /* of K and V, with a NaN; no row has the number -1 */
     int64_t each, rows, cells; /* queries of a sequence; rows of a cache; rows of all caches */
     struct oracle_attend oracle;
     struct fenced_tensor tensor[KVMILL_CACHE_ATTEND_TENSORS];

@@ -1,5 +1,6 @@
 /* Tests every kernel of every linked pack that attends: with a case of its own against attention in
-   double precision; and again with next rows that are NaN, in the same memory and elsewhere.
+   double precision; again with next rows that are NaN, in the same memory and elsewhere; and with
+   keys and values that are not finite, for rows that see them and rows that do not.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
@@ -23,15 +24,25 @@ struct rows {
     struct fence data_of_call, scale_of_call; /* with the kernel's strides */
 };
 
-/* Copies rows to `apart` with a larger stride; the gaps are NaN. */
+static int64_t count_rows(const struct fence *rows, int64_t bytes) {
+    return bytes > 0 ? (int64_t)rows->size / bytes : 0;
+}
+
+/* Copies rows to `apart`, where they have a larger stride. */
+static void copy_apart(const struct fence *rows, int64_t bytes, int64_t stride,
+                       struct fence *apart) {
+    for (int64_t i = 0; i < count_rows(rows, bytes); i++)
+        memcpy(apart->data + i * stride, rows->data + i * bytes, (size_t)bytes);
+}
+
+/* Makes such a copy; the gaps are NaN. */
 static void spread(const struct fence *rows, int64_t bytes, int64_t stride, struct fence *apart,
                    struct dice *dice) {
-    int64_t count = bytes > 0 ? (int64_t)rows->size / bytes : 0;
+    int64_t count = count_rows(rows, bytes);
     fence_open(apart, count > 0 ? (size_t)((count - 1) * stride + bytes) : 0, FENCE_FLUSH,
                FENCE_ABOVE, dice);
     memset(apart->data, 0xff, apart->size);
-    for (int64_t i = 0; i < count; i++)
-        memcpy(apart->data + i * stride, rows->data + i * bytes, (size_t)bytes);
+    copy_apart(rows, bytes, stride, apart);
 }
 
 /* Makes the first scale of some rows negative, with its sign in the last byte. */
@@ -72,6 +83,19 @@ static void open_rows(struct rows *rows, const struct kvmill_format *format, int
     spread(&rows->scale, scale_bytes, rows->scale_stride, &rows->scale_of_call, dice);
 }
 
+/* Writes a row with a number that is not finite. */
+static void poison(struct rows *rows, const struct kvmill_format *format, int activation,
+                   int64_t position, struct dice *dice) {
+    static const double numbers[] = {NAN, INFINITY, -INFINITY};
+    double x[MOST_DIM];
+    for (int64_t d = 0; d < format->dim; d++)
+        x[d] = dice_between(dice, -2, 2);
+    x[dice_range(dice, 0, format->dim - 1)] = numbers[dice_range(dice, 0, 2)];
+    oracle_write_row(&rows->side, oracle_of_element(activation), position, x);
+    copy_apart(&rows->data, oracle_data_bytes(format), rows->stride, &rows->data_of_call);
+    copy_apart(&rows->scale, oracle_scale_bytes(format), rows->scale_stride, &rows->scale_of_call);
+}
+
 /* ---- Attention ---- */
 
 struct problem {
@@ -81,6 +105,7 @@ struct problem {
     double scale;
     struct rows key, value;
     struct fence query, output, workspace;
+    struct fence mask;      /* [rows][count], or empty */
     struct fence elsewhere; /* memory without rows */
     struct kvmill_query_row row[MOST_CONSTANT_ROWS];
 };
@@ -125,7 +150,8 @@ static void close_problem(struct problem *p) {
     struct fence *const fences[] = {
         &p->key.data,   &p->key.scale,   &p->key.data_of_call,   &p->key.scale_of_call,
         &p->value.data, &p->value.scale, &p->value.data_of_call, &p->value.scale_of_call,
-        &p->query,      &p->output,      &p->workspace,          &p->elsewhere};
+        &p->query,      &p->output,      &p->workspace,          &p->mask,
+        &p->elsewhere};
     for (size_t i = 0; i < COUNT(fences); i++)
         fence_close(fences[i]);
 }
@@ -279,6 +305,92 @@ static bool is_right(const struct kvmill_kernel *kernel, enum loudness loudness,
     return right;
 }
 
+/* ---- What a row does not see ---- */
+
+static bool has_mask(const struct problem *p) {
+    return (p->shape->terms & KVMILL_TERM_BIAS) != 0;
+}
+
+/* Rows see parts of the positions; a mask hides more of them, for some rows all. */
+static void hide_some(struct problem *p, struct dice *dice) {
+    int64_t row_bytes = oracle_bytes(p->activation, p->count);
+    fence_open(&p->mask, has_mask(p) ? (size_t)(p->rows * row_bytes) : 0, FENCE_FLUSH, FENCE_ABOVE,
+               dice);
+    for (int64_t r = 0; r < p->rows; r++) {
+        p->row[r].first = dice_once_in(dice, 2) ? dice_range(dice, 0, p->row[r].last) : 0;
+        if (!has_mask(p))
+            continue;
+        int64_t one_in = dice_range(dice, 1, 4);
+        p->row[r].mask = p->mask.data + r * row_bytes;
+        for (int64_t t = 0; t < p->count; t++)
+            oracle_put(p->activation, p->mask.data, r * p->count + t,
+                       dice_once_in(dice, one_in) ? -INFINITY : dice_between(dice, -1, 1));
+    }
+}
+
+static bool sees(const struct problem *p, int64_t r, int64_t t) {
+    return p->row[r].first <= t && t < p->row[r].last &&
+           !(has_mask(p) && oracle_get(p->activation, p->mask.data, r * p->count + t) == -INFINITY);
+}
+
+/* Whether row r sees one of the `count` positions at which keys or values are not finite. */
+static bool sees_poison(const struct problem *p, int64_t r, const int64_t *at, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (sees(p, r, at[i]))
+            return true;
+    return false;
+}
+
+/* Whether a row that sees them has the infinities and NaN of values in its output. */
+static bool has_poison(const struct problem *p, int64_t r, const int64_t *at, int64_t count) {
+    int64_t dim = p->shape->value.dim;
+    double value[MOST_DIM];
+    for (int64_t i = 0; i < count; i++) {
+        oracle_read_row_exact(&p->value.side, at[i], value);
+        for (int64_t d = 0; d < dim && sees(p, r, at[i]); d++)
+            if (!isfinite(value[d]) &&
+                isfinite(oracle_get(p->activation, p->output.data, r * dim + d)))
+                return false;
+    }
+    return true;
+}
+
+/* Whether rows that see nothing of what is not finite have the bits that they have without it, and
+   other rows have what they see. */
+static bool hides(const struct kvmill_kernel *kernel, bool keys, struct dice *dice) {
+    enum { MOST_POISONED = 3 };
+    OWN(close_problem) struct problem p;
+    open_problem(&p, kernel, USUAL, dice);
+    hide_some(&p, dice);
+    fence_explain_traps(kernel->symbol);
+    run(kernel, &p, (struct next){0});
+    int64_t count = dice_range(dice, 1, MOST_POISONED), at[MOST_POISONED];
+    FREED unsigned char *before = malloc(p.output.size);
+    memcpy(before, p.output.data, p.output.size);
+    for (int64_t i = 0; i < count; i++) {
+        at[i] = dice_range(dice, 0, p.count - 1);
+        poison(&p.value, &p.shape->value, p.shape->activation, at[i], dice);
+        if (keys)
+            poison(&p.key, &p.shape->key, p.shape->activation, at[i], dice);
+    }
+    run(kernel, &p, (struct next){0});
+    int64_t bytes = (int64_t)p.output.size / p.rows;
+    for (int64_t r = 0; r < p.rows; r++)
+        if (sees_poison(&p, r, at, count)
+                ? !has_poison(&p, r, at, count)
+                : memcmp(before + r * bytes, p.output.data + r * bytes, (size_t)bytes) != 0)
+            return false;
+    return true;
+}
+
+static bool always_hides(const struct kvmill_kernel *kernel, struct dice *dice) {
+    enum { TIMES = 6 };
+    bool right = true;
+    for (int i = 0; i < TIMES; i++)
+        right = right && hides(kernel, i % 2 != 0, dice);
+    return right;
+}
+
 TEST(kernels) {
     const struct kvmill_kernel *kernel;
     for (uint32_t i = 0; (kernel = kernel_at(i)) != NULL; i++) {
@@ -287,6 +399,7 @@ TEST(kernels) {
         struct dice dice = dice_for_kernel(kernel);
         ok(is_right(kernel, USUAL, &dice), "%s on a case of its own", kernel->symbol);
         ok(is_right(kernel, LOUD, &dice), "  with scores 30 times as large");
+        ok(always_hides(kernel, &dice), "  what a row does not see has no influence on it");
         kernel_ran(kernel);
     }
 }

@@ -80,8 +80,17 @@ static void end_row(const struct kvmill_attend *problem, const struct work *work
 
 /* ---- One row at one position ---- */
 
-static bool sees(const struct kvmill_query_row *row, int64_t position) {
-    return row->first <= position && position < row->last;
+static float mask_at(const struct kvmill_attend *problem, const struct kvmill_query_row *row,
+                     int64_t position) {
+    if (row->mask == NULL)
+        return 0;
+    return kvmill_load_float(problem->shape->activation, row->mask, position);
+}
+
+static bool sees(const struct kvmill_attend *problem, int64_t r, int64_t position) {
+    const struct kvmill_query_row *row = &problem->row[r];
+    return row->first <= position && position < row->last &&
+           mask_at(problem, row, position) != -INFINITY;
 }
 
 /* Four sums, so that no addition waits for the previous one. */
@@ -105,9 +114,7 @@ static float score_of(const struct kvmill_attend *problem, const struct work *wo
         score = problem->softcap * tanhf(score / problem->softcap);
     if (row->slope != 0)
         score += row->slope * (float)(position - row->origin);
-    if (row->mask != NULL)
-        score += kvmill_load_float(problem->shape->activation, row->mask, position);
-    return score;
+    return score + mask_at(problem, row, position);
 }
 
 /* Add a score to the state; returns its weight.  Infinities of equal sign have no difference. */
@@ -151,7 +158,7 @@ static void load_value(const struct kvmill_attend *problem, int64_t slot, float 
 
 static bool is_seen(const struct kvmill_attend *problem, int64_t position) {
     for (int64_t r = 0; r < problem->rows; r++)
-        if (sees(&problem->row[r], position))
+        if (sees(problem, r, position))
             return true;
     return false;
 }
@@ -162,12 +169,12 @@ static void attend_position(const struct kvmill_attend *problem, const struct wo
     float weight[ROWS];
     load_key(problem, slot, work->row);
     for (int64_t r = 0; r < problem->rows; r++)
-        if (sees(&problem->row[r], position))
+        if (sees(problem, r, position))
             weight[r] = admit(&work->state[r], work->sum + r * dim, dim,
                               score_of(problem, work, r, position));
     load_value(problem, slot, work->row);
     for (int64_t r = 0; r < problem->rows; r++)
-        if (sees(&problem->row[r], position))
+        if (sees(problem, r, position))
             add_weighted(work->sum + r * dim, work->row, dim, weight[r]);
 }
 

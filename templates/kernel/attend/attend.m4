@@ -9,6 +9,7 @@ m4_dnl   load_values  the same for values (load.m4, accumulate_WAY.m4)
 m4_dnl   score        q . k for all query rows (the variant: attend_VARIANT.c.m4)
 m4_dnl   softmax      turn scores into weights exp (score - largest); if `largest` grew, rescale the sums (softmax.m4;
 m4_dnl                units.m4 if weights become integers)
+m4_dnl   set_aside    take out what rows do not see and is not finite (unseen.m4)
 m4_dnl   accumulate   add weight * v to the sums (accumulate.m4, accumulate_WAY.m4)
 m4_dnl Scores and sums are computed for a tile of km_tile query rows at a time.  Both are products of the same form,
 m4_dnl which km_product generates: a tile of rows by a strip of vectors, with all sums in registers.  Most variants have
@@ -71,6 +72,7 @@ km_query_and_key«»m4_dnl
     km_aligned float sum[ROWS][VALUE_PADDED];
     km_aligned float score[ROWS][BLOCK]; /* after softmax: weights */
 km_values(«work»)km_value_codes_work«»m4_dnl
+km_unseen_work«»m4_dnl
     /* Where the rows of the block and those ahead of it are, and where the next block begins.  */
 km_each_side(«km_run_work»)m4_dnl
 km_work_ahead«»m4_dnl
@@ -193,6 +195,7 @@ m4_ifdef(«km_load_keys», «km_load_keys»)
 km_values(«load»)
 km_score
 km_softmax
+km_set_aside
 km_values(«accumulate»)
 km_set_query
 km_begin

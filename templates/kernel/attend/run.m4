@@ -79,6 +79,7 @@ km_inline(«int64_t», «seen_by(const struct kvmill_attend *p, int64_t r, int64
 km_inline(«void», «attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)»)
 {
     find_rows(p, w, at, n);
+    w->has_lost = km_if(km_value_units, 0, «w->hides = 0»);
 m4_ifdef(«km_load_keys», «    load_keys(w, n);
 »)m4_dnl
 km_if(km_loads_values, «    load_values(w, n);
@@ -94,10 +95,15 @@ km_if(km_loads_values, «    load_values(w, n);
     /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
     for (int64_t r = 0; r < km_at_p(«rows»); r += SOFTMAX_ROWS)
         softmax(p, w, r, p->first + at);
+km_if(km_value_units, «», «    if (w->hides)
+        set_aside(p, w, n);
+»)m4_dnl
     /* Accumulate: weight times value is added to the sums of a tile.  */
     for (int64_t r = 0; r < km_at_p(«rows»); r += TILE)
         if (w->seen[r] > 0)
             accumulate(w, r, w->seen[r]);
+    if (w->has_lost)
+        add_lost(p, w, p->first + at, n);
 }
 
 /* Attend to the positions of one kv head, BLOCK at a time, for all query rows that share it.  If several calls share

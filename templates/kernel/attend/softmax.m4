@@ -57,12 +57,18 @@ km_inline(«vf», «finish_scores(const struct kvmill_attend *p, struct work *w,
     const struct kvmill_query_row *row = &p->row[r];
     int64_t n = w->seen[r], low = km_first_seen - from, high = smaller(row->last - from, n);
     vf top = broadcast(-__builtin_inff());
+km_if(km_value_units, «», «    w->hides |= low > 0 || high < n;
+km_if(km_has_bias, «    vi hidden = {0};
+»)»)m4_dnl
     for (int64_t t = 0; t < n; t += LANES) {
         vf x = load_f32(w->score[r] + t);
 km_if(km_has_cap, «        if (p->softcap != 0.f)
             x = capped(x, p->softcap * log2_e);
-»)km_if(km_has_bias, «        x += bias(row, from + t, n - t) * log2_e;
-»)m4_dnl
+»)km_if(km_has_bias, «        vf add = bias(row, from + t, n - t);
+        vi out = add == broadcast(-__builtin_inff()); /* whatever the score is, even NaN */
+        x = choose(out, add, x + add * log2_e);
+km_if(km_value_units, «», «        hidden |= out;
+»)»)m4_dnl
         if (low > t || high < t + LANES)
 km_if(km_has_cap || km_has_bias, «            x = hide_outside(x, low - t, high - t);
         store_f32(w->score[r] + t, x);
@@ -70,6 +76,8 @@ km_if(km_has_cap || km_has_bias, «            x = hide_outside(x, low - t, high
 »)m4_dnl
         top = max_f32(top, x);
     }
+km_if(km_has_bias && !km_value_units, «    w->hides |= is_any_negative(hidden);
+»)m4_dnl
     return top;
 }
 

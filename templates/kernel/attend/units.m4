@@ -17,12 +17,12 @@ km_inline(«float», «largest_magnitude(const float *x)»)
 m4_define(«km_value_groups», «km_scales(«value»)»)
 
 m4_define(«km_unit_work», «    km_aligned float value_size[km_value_groups][BLOCK]; /* magnitudes of scales */
-    float value_nan[km_value_groups];         /* NaN if a scale of the block is not finite, otherwise 0 */
     km_aligned float value_unit[km_value_groups][ALL_ROWS], m4_dnl
-per_value_unit[km_value_groups][ALL_ROWS]; /* units of weights, plus value_nan; their inverses */
+per_value_unit[km_value_groups][ALL_ROWS]; /* units of weights; their inverses */
 »)
 
-m4_define(«km_set_sizes», «/* Set the magnitudes of scales, and value_nan.  Returns whether a scale is negative.  */
+m4_define(«km_set_sizes», «_km_take_scales«»m4_dnl
+/* Set the magnitudes of scales, and take out those that are not finite.  Returns whether a scale is negative.  */
 km_inline(«int», «set_sizes(struct work *w, int64_t n)»)
 {
     vi signs = {0};
@@ -34,7 +34,11 @@ km_inline(«int», «set_sizes(struct work *w, int64_t n)»)
             store_f32(w->value_size[g] + t, x);
             none += x * 0.f;
         }
-        w->value_nan[g] = sum_of(none);
+        w->lost[g] = 0;
+        if (sum_of(none) != 0.f) {
+            take_scales(w, g, n);
+            w->has_lost = 1;
+        }
     }
     return is_any_negative(signs);
 }
@@ -57,7 +61,7 @@ vf top[km_value_groups][SOFTMAX_ROWS])»)
     const float most = km_if(km_value_pairs, «32767.f», «m4_indir(«_km_most_of_digits_»km_limbs)»);
     for (int g = 0; g < km_value_groups; g++) {
         vf largest = largest_of_each(top[g]);
-        store_f32(w->value_unit[g] + r, largest / most + w->value_nan[g]);
+        store_f32(w->value_unit[g] + r, largest / most);
         store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
     }
 }

@@ -195,7 +195,7 @@ struct work {
     const unsigned char *keys; /* row 0 */
     _Alignas(64) float sum[ROWS][VALUE_PADDED];
     _Alignas(64) float score[ROWS][BLOCK]; /* after softmax: weights */
-    uint64_t lost[1]; /* a bit for each position of the block that was taken out */
+    uint64_t lost[1]; /* a bit for each position that was taken out */
     int has_lost;
     int hides; /* whether a query row does not see a position of the block */
     const unsigned char *lost_row[BLOCK];

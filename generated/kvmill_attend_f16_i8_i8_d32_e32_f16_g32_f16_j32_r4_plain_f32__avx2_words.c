@@ -243,7 +243,7 @@ struct work {
     _Alignas(64) float sum[ROWS][VALUE_PADDED];
     _Alignas(64) float score[ROWS][BLOCK]; /* after softmax: weights */
     float weight[1][TILE][BLOCK]; /* times scales */
-    uint64_t lost[1]; /* a bit for each position of the block that was taken out */
+    uint64_t lost[1]; /* a bit for each position that was taken out */
     int has_lost;
     int hides; /* whether a query row does not see a position of the block */
     /* Where the rows of the block and those ahead of it are, and where the next block begins.  */

@@ -299,7 +299,7 @@ struct work {
     _Alignas(64) int32_t weight[TILE][1][BLOCK]; /* each word: one digit of four positions */
     _Alignas(64) float value_size[1][BLOCK]; /* magnitudes of scales */
     _Alignas(64) float value_unit[1][ALL_ROWS], per_value_unit[1][ALL_ROWS]; /* units of weights; their inverses */
-    uint64_t lost[1]; /* a bit for each position of the block that was taken out */
+    uint64_t lost[1]; /* a bit for each position that was taken out */
     int has_lost;
     /* Where the rows of the block and those ahead of it are, and where the next block begins.  */
     struct run key_run[FOUND / RUN];

@@ -428,10 +428,9 @@ static void open_caches(struct problem *p) {
                     format->scale == ORACLE_F16 ? f16 : f32, rank, shape, NULL, dice);
         poison(&p->tensor[KVMILL_CACHE_ATTEND_KEY_SCALE + v]);
     }
+    bool bad = p->kind == ANY && dice_once_in(dice, 3);
     for (int v = 0; v < 2; v++)
-        p->bad_row[v] = p->kind == ANY && dice_once_in(dice, 4)
-                            ? dice_range(dice, 0, p->cells * o->kv_heads)
-                            : -1;
+        p->bad_row[v] = bad ? dice_range(dice, 0, p->cells * o->kv_heads) : -1;
     for (int64_t i = 0; i < p->cells * o->kv_heads; i++)
         if (is_long(p) || oracle_attend_sees_cell(o, i / o->kv_heads, i % o->kv_heads))
             fill_cell(p, i, dims, numbers,
@@ -453,8 +452,7 @@ static void open_queries(struct problem *p) {
         q[i] = (double)dice_range(dice, -32, 32) / 16;
         put(p->op.T1, tensor_element(&p->tensor[KVMILL_CACHE_ATTEND_QUERY], i), q[i]);
     }
-    o->q = q;
-    dims[rank - 1] = o->value_dim;
+    o->q = q, dims[rank - 1] = o->value_dim;
     open_strided(use(p, KVMILL_CACHE_ATTEND_ATTN_OUTPUT),
                  p->op.output_T1.bits ? p->op.output_T1 : p->op.T1, rank, dims, false);
     if (dice_once_in(dice, 2))

@@ -1,8 +1,8 @@
 m4_divert(-1)
-m4_dnl unseen.m4 -- what a query row does not see has no influence on it, whatever its bits.  Its weight is 0, but 0 times
-m4_dnl infinity or NaN is NaN.  Values that are not finite are therefore taken out of a block before it is accumulated,
-m4_dnl and added afterwards for the rows that see them.  Codes are finite, so where values have scales, only these are
-m4_dnl taken out.
+m4_dnl unseen.m4 -- what a query row does not see has no influence on it, whatever its bits.  Its weight is 0, but 0
+m4_dnl times infinity or NaN is NaN.  Values that are not finite are therefore taken out of a block before it is
+m4_dnl accumulated, and added afterwards for the rows that see them.  Codes are finite, so where values have scales,
+m4_dnl only these are taken out.
 
 m4_dnl km_lost_scales -- whether scales are taken out, and not values; km_lost_groups -- how many of them a row has.
 m4_define(«km_lost_scales», «(km_value_units || (km_direct && km_scales(«value») > 0))»)
@@ -11,7 +11,7 @@ m4_define(«km_lost_rows», «(km_direct && !km_lost_scales)»)
 m4_dnl The largest magnitude that stays finite where values are multiplied.
 m4_define(«km_most_finite», «km_if(km_half_values, «65504.f», «0x1.fffffep127f»)»)
 
-m4_define(«km_unseen_work», «    uint64_t lost[km_lost_groups]; /* a bit for each position of the block that was taken out */
+m4_define(«km_unseen_work», «    uint64_t lost[km_lost_groups]; /* a bit for each position that was taken out */
     int has_lost;
 km_if(km_value_units, «», «    int hides; /* whether a query row does not see a position of the block */
 »)m4_dnl
@@ -69,6 +69,7 @@ km_each_of_value(«row», «t», «_km_add_times_weight»)m4_dnl
 »)
 
 m4_define(«_km_lost_scale», «km_if(km_by_group(«value»), «w->value_$1[g][t]», «w->value_$1[t][g]»)»)
+m4_define(«_km_lost_half_scale», «km_if(km_by_group(«value»), «w->value_twice[g][t]», «w->value_half[t][g]»)»)
 m4_dnl _km_scale_is_lost(SCALE) -- whether a scale or minimum is not finite.
 m4_define(«_km_scale_is_lost», «!(__builtin_fabsf(_km_lost_scale(«$1»)) <= km_most_finite)»)
 
@@ -81,7 +82,7 @@ km_apart(«void», «take_scales(struct work *w, int g, int64_t n)»)
             _km_lost_scale(«scale») = 0;
 km_if(km_minimums(«value»), «            _km_lost_scale(«minimum») = 0;
 »)km_if(km_value_units, «            w->value_size[g][t] = 0;
-»)km_if(km_half_values && km_half_scales, «            km_if(km_by_group(«value»), «w->value_twice[g][t]», «w->value_half[t][g]») = 0;
+»)km_if(km_half_values && km_half_scales, «            _km_lost_half_scale = 0;
 »)m4_dnl
             w->lost[g] |= t < n ? (uint64_t)1 << t : 0;
         }
@@ -89,8 +90,7 @@ km_if(km_minimums(«value»), «            _km_lost_scale(«minimum») = 0;
 
 »)
 
-m4_dnl A number times an infinite scale, or a NaN, is NaN, except where a code is not 0.  All numbers of the group become
-m4_dnl NaN, since no format stores codes other than 0 with such a scale.
+m4_dnl No format stores codes other than 0 with a scale that is not finite, so all numbers of the group are NaN.
 m4_define(«_km_add_scale», «m4_dnl
 /* Make the sums of row r NaN in group g, whose scale at position t was lost.  */
 km_inline(«void», «add_value(struct work *w, int64_t r, int64_t t, int g)»)
@@ -102,8 +102,8 @@ km_inline(«void», «add_value(struct work *w, int64_t r, int64_t t, int g)»)
 
 »)
 
-m4_dnl km_set_aside -- defines set_aside, which takes out what is not finite where some row has the weight 0.  Rows whose
-m4_dnl weights become integers take out scales when they are loaded (set_sizes).
+m4_dnl km_set_aside -- defines set_aside, which takes out what is not finite where some row has the weight 0.  If
+m4_dnl weights become integers, set_sizes takes out scales when they are loaded.
 m4_define(«km_set_aside», «km_if(km_value_units, «», «m4_dnl
 km_if(km_lost_scales, «_km_take_scales
 », «_km_take_value
@@ -111,6 +111,7 @@ km_if(km_lost_scales, «_km_take_scales
 /* The lanes of positions from t on at which some row has the weight 0.  */
 km_inline(«vi», «without_weight(const struct kvmill_attend *p, const struct work *w, int64_t t)»)
 {
+    (void)p;
     vi none = {0};
     for (int64_t r = 0; r < km_at_p(«rows»); r++)
         if (w->seen[r] > t)

@@ -10,7 +10,7 @@ FLAGS = $(OPTIMIZE) -march=native -fPIC -w -D_GNU_SOURCE -DGGML_USE_CPU -I. -I$(
 CORE = ggml.c.o ggml-alloc.c.o ggml-quants.c.o ggml-backend.cpp.o ggml-backend-reg.cpp.o ggml-backend-dl.cpp.o ggml-backend-meta.cpp.o \
   ggml-threading.cpp.o
 CPU = ggml-cpu.c.o quants.c.o ggml-cpu.cpp.o binary-ops.cpp.o unary-ops.cpp.o vec.cpp.o ops.cpp.o traits.cpp.o hbm.cpp.o repack.cpp.o tiled/tiled.cpp.o tiled/tiled-kernel.cpp.o \
-  arch/$(ARCH)/quants.c.o arch/$(ARCH)/repack.cpp.o
+  amx/amx.cpp.o amx/mmq.cpp.o arch/$(ARCH)/quants.c.o arch/$(ARCH)/repack.cpp.o
 OBJECTS = $(CORE:%=core/%) $(CPU:%=cpu/%)
 
 libggml.so: $(OBJECTS)

@@ -9,7 +9,8 @@
 #include "host.h"
 #include "store.h"
 
-enum { LINE = 64 };
+/* COMPUTE is GGML_TENSOR_FLAG_COMPUTE, which older headers lack. */
+enum { LINE = 64, COMPUTE = 16 };
 
 /* Ops of ggml that this backend computes. */
 enum { ATTEND, STORE, OPS };
@@ -29,6 +30,8 @@ struct context {
     void *workspace;
     size_t size;
     int64_t nodes[OPS];
+    ggml_abort_callback wants_abort; /* NULL: never */
+    void *abort_data;
 };
 
 /* ---- Nodes ---- */
@@ -98,14 +101,33 @@ static void free_backend(ggml_backend_t backend) {
     free(backend);
 }
 
+/* Whether a node must be computed: it may be of a branch that ggml_build_forward_select did not
+   choose.  A ggml without that function marks no nodes. */
+static bool is_wanted(const struct ggml_tensor *node) {
+    return !backend_is_view(node->op) && (!host.marks_nodes || (node->flags & COMPUTE) != 0);
+}
+
+static bool is_aborted(const struct context *context) {
+    return context->wants_abort != NULL && context->wants_abort(context->abort_data);
+}
+
 static enum ggml_status graph_compute(ggml_backend_t backend, struct ggml_cgraph *graph) {
     enum ggml_status status = GGML_STATUS_SUCCESS;
     for (int i = 0; status == GGML_STATUS_SUCCESS && i < host.n_nodes(graph); i++) {
         const struct ggml_tensor *node = host.node(graph, i);
-        if (!backend_is_view(node->op))
-            status = compute(backend->context, node);
+        if (!is_wanted(node))
+            continue;
+        status = compute(backend->context, node);
+        if (status == GGML_STATUS_SUCCESS && is_aborted(backend->context))
+            status = GGML_STATUS_ABORTED;
     }
     return status;
+}
+
+void backend_set_abort_callback(ggml_backend_t backend, ggml_abort_callback callback, void *data) {
+    struct context *context = backend->context;
+    context->wants_abort = callback;
+    context->abort_data = data;
 }
 
 void backend_set_n_threads(ggml_backend_t backend, int threads) {

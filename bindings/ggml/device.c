@@ -101,6 +101,8 @@ static void *get_proc_address(ggml_backend_reg_t reg, const char *name) {
     (void)reg;
     if (strcmp(name, "ggml_backend_set_n_threads") == 0)
         return (void *)backend_set_n_threads;
+    if (strcmp(name, "ggml_backend_set_abort_callback") == 0)
+        return (void *)backend_set_abort_callback;
     return strcmp(name, "kvmill_nodes") == 0 ? (void *)backend_nodes : NULL;
 }
 

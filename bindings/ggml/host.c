@@ -27,11 +27,16 @@ static int find_in(struct dl_phdr_info *object, size_t size, void *search) {
     return 1;
 }
 
-static void *find(const char *name) {
+static void *look_up(const char *name) {
     void *found = dlsym(RTLD_DEFAULT, name);
     const char *search = name;
     if (found == NULL && dl_iterate_phdr(find_in, &search) != 0)
         found = (void *)search;
+    return found;
+}
+
+static void *find(const char *name) {
+    void *found = look_up(name);
     if (found == NULL)
         fprintf(stderr, "kvmill: not loaded: this process has no function %s of ggml\n", name);
     return found;
@@ -59,6 +64,7 @@ static bool find_all(void) {
             return false;
         memcpy(functions[i].place, &found, sizeof found);
     }
+    host.marks_nodes = look_up("ggml_build_forward_select") != NULL;
     return true;
 }
 

@@ -25,6 +25,7 @@ struct host {
     int64_t (*block_size)(enum ggml_type type); /* elements */
     size_t (*type_size)(enum ggml_type type);   /* bytes of a block */
     size_t (*tensor_overhead)(void);
+    bool marks_nodes; /* whether nodes that must be computed have GGML_TENSOR_FLAG_COMPUTE */
 };
 
 /* Set by host_open. */

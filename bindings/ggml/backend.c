@@ -9,24 +9,24 @@
 #include "host.h"
 #include "store.h"
 
-/* COMPUTE is GGML_TENSOR_FLAG_COMPUTE, which older headers lack. */
-enum { LINE = 64, COMPUTE = 16 };
+enum { LINE = 64 };
 
 /* Ops of ggml that this backend computes. */
 enum { ATTEND, STORE, OPS };
 
 static const struct claim {
-    enum ggml_op op;
+    enum host_op op;
     const kvmill_plan *(*plan)(const struct ggml_tensor *node);
     kvmill_status (*run)(const struct ggml_tensor *node, const kvmill_plan *plan, void *workspace,
                          kvmill_pool *pool, kvmill_error *error);
 } claims[OPS] = {
-    [ATTEND] = {GGML_OP_FLASH_ATTN_EXT, attend_plan, attend_run},
-    [STORE] = {GGML_OP_SET_ROWS, store_plan, store_run},
+    [ATTEND] = {HOST_ATTEND, attend_plan, attend_run},
+    [STORE] = {HOST_STORE, store_plan, store_run},
 };
 
 struct context {
-    kvmill_pool *pool; /* NULL: one thread */
+    struct ggml_backend backend; /* first, because ggml has its address */
+    kvmill_pool *pool;           /* NULL: one thread */
     void *workspace;
     size_t size;
     int64_t nodes[OPS];
@@ -37,8 +37,9 @@ struct context {
 /* ---- Nodes ---- */
 
 static const struct claim *claim_of(const struct ggml_tensor *node) {
+    enum host_op op = host_op(node);
     for (int i = 0; i < OPS; i++)
-        if (claims[i].op == node->op)
+        if (claims[i].op == op)
             return &claims[i];
     return NULL;
 }
@@ -73,12 +74,11 @@ static enum ggml_status compute(struct context *context, const struct ggml_tenso
     return GGML_STATUS_SUCCESS;
 }
 
-bool backend_is_view(enum ggml_op op) {
-    return op == GGML_OP_NONE || op == GGML_OP_RESHAPE || op == GGML_OP_VIEW ||
-           op == GGML_OP_PERMUTE || op == GGML_OP_TRANSPOSE;
-}
-
 /* ---- ggml's functions ---- */
+
+static struct context *context_of(ggml_backend_t backend) {
+    return (struct context *)backend;
+}
 
 static const char *get_name(ggml_backend_t backend) {
     (void)backend;
@@ -93,18 +93,18 @@ static void say_nodes(const struct context *context) {
 }
 
 static void free_backend(ggml_backend_t backend) {
-    struct context *context = backend->context;
+    struct context *context = context_of(backend);
     say_nodes(context);
     kvmill_pool_destroy(context->pool);
     free(context->workspace);
     free(context);
-    free(backend);
 }
 
 /* Whether a node must be computed: it may be of a branch that ggml_build_forward_select did not
    choose.  A ggml without that function marks no nodes. */
 static bool is_wanted(const struct ggml_tensor *node) {
-    return !backend_is_view(node->op) && (!host.marks_nodes || (node->flags & COMPUTE) != 0);
+    return host_op(node) != HOST_VIEW &&
+           (!host.marks_nodes || (node->flags & GGML_TENSOR_FLAG_COMPUTE) != 0);
 }
 
 static bool is_aborted(const struct context *context) {
@@ -117,21 +117,21 @@ static enum ggml_status graph_compute(ggml_backend_t backend, struct ggml_cgraph
         const struct ggml_tensor *node = host.node(graph, i);
         if (!is_wanted(node))
             continue;
-        status = compute(backend->context, node);
-        if (status == GGML_STATUS_SUCCESS && is_aborted(backend->context))
+        status = compute(context_of(backend), node);
+        if (status == GGML_STATUS_SUCCESS && is_aborted(context_of(backend)))
             status = GGML_STATUS_ABORTED;
     }
     return status;
 }
 
 void backend_set_abort_callback(ggml_backend_t backend, ggml_abort_callback callback, void *data) {
-    struct context *context = backend->context;
+    struct context *context = context_of(backend);
     context->wants_abort = callback;
     context->abort_data = data;
 }
 
 void backend_set_n_threads(ggml_backend_t backend, int threads) {
-    struct context *context = backend->context;
+    struct context *context = context_of(backend);
     int most = plan_threads(), wanted = threads > most ? most : threads;
     /* Threads sleep between nodes, because ggml uses the processors then. */
     const kvmill_pool_options options = {sizeof options, 0, 1};
@@ -145,24 +145,20 @@ void backend_set_n_threads(ggml_backend_t backend, int threads) {
 }
 
 int64_t backend_nodes(ggml_backend_t backend) {
-    return ((const struct context *)backend->context)->nodes[ATTEND];
+    return context_of(backend)->nodes[ATTEND];
 }
 
 ggml_backend_t backend_new(ggml_backend_dev_t device) {
     static ggml_guid guid = {0x6b, 0x76, 0x6d, 0x69, 0x6c, 0x6c, 0x2e, 0x67,
                              0x67, 0x6d, 0x6c, 0x2e, 0x61, 0x74, 0x74, 0x6e};
-    ggml_backend_t backend = calloc(1, sizeof *backend);
     struct context *context = calloc(1, sizeof *context);
-    if (backend == NULL || context == NULL) {
-        free(backend);
-        free(context);
+    if (context == NULL)
         return NULL;
-    }
-    *backend = (struct ggml_backend){
+    context->backend = (struct ggml_backend){
         .guid = &guid,
         .iface = {.get_name = get_name, .free = free_backend, .graph_compute = graph_compute},
         .device = device,
-        .context = context,
     };
-    return backend;
+    host_arrange(&context->backend);
+    return &context->backend;
 }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ggml-backend-impl.h"
+#include "ggml_api.h"
 
 /* Returns NULL if out of memory.  ggml frees the backend. */
 ggml_backend_t backend_new(ggml_backend_dev_t device);
@@ -24,8 +24,5 @@ int64_t backend_nodes(ggml_backend_t backend);
 
 /* Whether the backend computes a node's op, and has kernels for the node.  Any thread. */
 bool backend_takes(const struct ggml_tensor *node);
-
-/* Whether nodes of an op need no work, because their tensor is a view. */
-bool backend_is_view(enum ggml_op op);
 
 #endif

@@ -6,7 +6,8 @@
 #include "backend.h"
 #include "device.h"
 #include "host.h"
-#include "preload.h"
+#include "layout.h"
+#include "notice.h"
 
 static struct ggml_backend_reg registration;
 static struct ggml_backend_device device;
@@ -62,7 +63,7 @@ static bool supports_op(ggml_backend_dev_t dev, const struct ggml_tensor *op) {
     enum host_op kind = host_op(op);
     bool takes = kind == HOST_VIEW || backend_takes(op);
     if (kind == HOST_ATTEND)
-        preload_saw(takes);
+        notice_attention(takes);
     return takes;
 }
 
@@ -121,13 +122,13 @@ static struct ggml_backend_reg registration = {
 /* Only one ggml of the process can use kvmill; it may ask several times. */
 ggml_backend_reg_t device_open(void *library) {
     static void *user;
-    if (user == NULL && host_open(library)) {
+    if (user == NULL && host_use(library) && layout_read(library)) {
         user = library;
         registration.api_version = host.api_version;
-        preload_met();
+        notice_use(host.api_version, host.library);
     }
     if (user != NULL && user != library)
-        host_refuse("another ggml of this process uses kvmill: %s", host.library);
+        notice_refusal("another ggml of this process uses kvmill: %s", host.library);
     return user != NULL && user == library ? &registration : NULL;
 }
 

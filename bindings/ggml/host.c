@@ -3,27 +3,15 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "layout.h"
+#include "notice.h"
 
 struct host host;
 
 /* The function by which ggml is found, because all engines need it.  This library has one of the
    same name: see preload.c. */
 static const char known[] = "ggml_backend_dev_count";
-
-bool host_refuse(const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    fputs("kvmill: not in use: ", stderr);
-    vfprintf(stderr, format, values);
-    fputc('\n', stderr);
-    va_end(values);
-    return false;
-}
 
 /* ---- Finding ggml ---- */
 
@@ -99,17 +87,17 @@ static bool find_all(void *library) {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *found = host_find(library, functions[i].name);
         if (found == NULL)
-            return host_refuse("this ggml has no function %s", functions[i].name);
+            return notice_refusal("this ggml has no function %s", functions[i].name);
         memcpy(functions[i].place, &found, sizeof found);
     }
     return true;
 }
 
-bool host_open(void *library) {
+bool host_use(void *library) {
     if (library == NULL)
-        return host_refuse("this process has no ggml, or one that was linked statically");
+        return notice_refusal("this process has no ggml, or one that was linked statically");
     host.library = path_of(known_in(library));
-    return find_all(library) && layout_read(library);
+    return find_all(library);
 }
 
 enum host_op host_op(const struct ggml_tensor *node) {

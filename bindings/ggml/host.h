@@ -31,7 +31,7 @@ struct host {
     bool has_tensors_2d; /* see ggml_backend_i */
 };
 
-/* Set by host_open. */
+/* Set by host_use and layout_read. */
 extern struct host host;
 
 /* Returns ggml's library, for dlsym: the one that the code at `caller` calls, or any.  NULL if
@@ -41,17 +41,13 @@ void *host_library(const void *caller);
 /* Returns a function of ggml's library, or NULL. */
 void *host_find(void *library, const char *name);
 
-/* Uses this ggml from now on.  Returns false, and prints the reason to standard error, if it does
-   not have the interface of ggml_api.h.  Its CPU device must be registered. */
-bool host_open(void *library);
+/* Finds the functions of this ggml.  Returns false, with a notice, if one is missing. */
+bool host_use(void *library);
 
 enum host_op host_op(const struct ggml_tensor *node);
 
 /* Moves a backend's members to where this ggml has them.  The result must not be used here, except
    as an address. */
 void host_arrange(struct ggml_backend *backend);
-
-/* Prints "kvmill: not in use: " and the reason.  Returns false. */
-__attribute__((format(printf, 1, 2))) bool host_refuse(const char *format, ...);
 
 #endif

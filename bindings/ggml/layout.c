@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host.h"
+#include "notice.h"
 
 /* Functions that are needed only here. */
 static struct {
@@ -68,7 +69,7 @@ static bool find_all(void *library) {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *found = host_find(library, functions[i].name);
         if (found == NULL)
-            return host_refuse("this ggml has no function %s", functions[i].name);
+            return notice_refusal("this ggml has no function %s", functions[i].name);
         memcpy(functions[i].place, &found, sizeof found);
     }
     return true;
@@ -76,9 +77,10 @@ static bool find_all(void *library) {
 
 /* Refuses a ggml in which a struct's member is somewhere else. */
 static bool is_there(bool is, const char *member) {
-    return is || host_refuse("%s is not where this library looks for it; this library was written "
-                             "for ggml's of other versions",
-                             member);
+    return is ||
+           notice_refusal("%s is not where this library looks for it; this library was written "
+                          "for ggml's of other versions",
+                          member);
 }
 
 /* ---- Types ---- */
@@ -92,8 +94,8 @@ static bool has_types(void) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const char *name = host.type_name(types[i].type);
         if (name == NULL || strcmp(name, types[i].name) != 0)
-            return host_refuse("type %d of this ggml is %s; accepted: %s", types[i].type,
-                               name ? name : "unknown", types[i].name);
+            return notice_refusal("type %d of this ggml is %s; accepted: %s", types[i].type,
+                                  name ? name : "unknown", types[i].name);
     }
     return true;
 }
@@ -106,8 +108,8 @@ enum { OBJECT = 32, DIM = 64, ROWS = 4, HEADS = 2 };
 static bool has_size(void) {
     size_t size = ggml.tensor_overhead() - OBJECT;
     return size == sizeof(struct ggml_tensor) ||
-           host_refuse("a tensor of this ggml has %zu bytes; accepted: %zu", size,
-                       sizeof(struct ggml_tensor));
+           notice_refusal("a tensor of this ggml has %zu bytes; accepted: %zu", size,
+                          sizeof(struct ggml_tensor));
 }
 
 static bool has_members(const struct ggml_tensor *tensor) {
@@ -178,7 +180,7 @@ static bool has_tensors(void) {
         return false;
     struct ggml_context *context = ggml.init(params);
     if (context == NULL)
-        return host_refuse("no memory");
+        return notice_refusal("no memory");
     read_store(context);
     bool has = has_attention(context, &node) && has_views(context) && has_graphs(context, node);
     ggml.free(context);
@@ -190,15 +192,15 @@ static bool has_tensors(void) {
 static bool has_version(ggml_backend_reg_t reg) {
     host.api_version = reg->api_version;
     return (reg->api_version >= GGML_LEAST_API && reg->api_version <= GGML_MOST_API) ||
-           host_refuse("version %d of ggml's interface for backends; accepted: %d to %d",
-                       reg->api_version, GGML_LEAST_API, GGML_MOST_API);
+           notice_refusal("version %d of ggml's interface for backends; accepted: %d to %d",
+                          reg->api_version, GGML_LEAST_API, GGML_MOST_API);
 }
 
 /* Reads whether a backend has the members that were added in April 2026. */
 static bool has_backends(ggml_backend_dev_t device) {
     ggml_backend_t backend = ggml.init_device(device, NULL);
     if (backend == NULL)
-        return host_refuse("ggml's CPU device has no backend");
+        return notice_refusal("ggml's CPU device has no backend");
     void *const *end = (void *const *)&backend->device;
     host.has_tensors_2d = backend->device == device;
     bool has = host.has_tensors_2d || end[-2] == device;
@@ -209,7 +211,7 @@ static bool has_backends(ggml_backend_dev_t device) {
 static bool has_devices(void) {
     ggml_backend_dev_t device = ggml.device_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     if (device == NULL)
-        return host_refuse("ggml's CPU device is not registered yet");
+        return notice_refusal("ggml's CPU device is not registered yet");
     return is_there(device->reg == ggml.reg_of(device), "a device's reg") &&
            is_there(strcmp(device->iface.get_name(device), ggml.device_name(device)) == 0,
                     "a device's get_name") &&

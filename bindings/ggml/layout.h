@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /* Has this ggml make tensors, nodes and a backend, and looks where their members are.  Sets what is
-   different in different releases: see struct host.  Returns false, and prints the reason to
-   standard error, if something else is different. */
+   different in different releases: see struct host.  Returns false, with a notice, if something
+   else is different.  The CPU device must be registered. */
 bool layout_read(void *library);
 
 #endif

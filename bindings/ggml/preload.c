@@ -1,56 +1,15 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "preload.h"
+/* Gets the device into programs whose ggml loads no plugins.
 
+   A ggml with which a backend was linked, which is the default, does not load the library that
+   GGML_BACKEND_PATH names unless a program asks for it, and few do.  But all programs ask how many
+   devices there are before they load a model.  If this library is preloaded (LD_PRELOAD, kvmill
+   llama), they ask its function of that name, which registers the device first.
+
+   SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "device.h"
 #include "host.h"
-
-/* ---- What is said ---- */
-
-static atomic_bool is_met, was_refused; /* a reason has been printed */
-static atomic_long offered, taken;
-
-static bool is_verbose(void) {
-    const char *verbose = getenv("KVMILL_VERBOSE");
-    return verbose != NULL && *verbose != '\0' && *verbose != '0';
-}
-
-/* Whether this process was started by `kvmill llama`, and not by a program that was. */
-static bool is_launched(void) {
-    const char *process = getenv(KVMILL_LAUNCHED);
-    return process != NULL && strtol(process, NULL, 10) == (long)getpid();
-}
-
-void preload_met(void) {
-    if (!atomic_exchange(&is_met, true) && (is_verbose() || is_launched()))
-        fprintf(stderr, "kvmill: in use: version %d of ggml's interface, %s\n", host.api_version,
-                host.library);
-}
-
-void preload_saw(bool is_taken) {
-    atomic_fetch_add(&offered, 1);
-    atomic_fetch_add(&taken, is_taken);
-}
-
-/* Says at the end of a program why kvmill had nothing to do. */
-__attribute__((destructor)) static void say_at_end(void) {
-    if (was_refused || taken > 0 || !(is_launched() || (is_met && is_verbose())))
-        return;
-    if (!is_met)
-        host_refuse("this program has not asked ggml for its devices");
-    else if (offered == 0)
-        host_refuse("ggml offered no attention; -fa on turns flash attention on, -ngl 0 keeps it "
-                    "on the CPU");
-    else
-        host_refuse("no pack has kernels for this model and cache; KVMILL_VERBOSE=1 names them");
-}
-
-/* ---- The function that programs ask ---- */
 
 __attribute__((visibility("default"))) size_t ggml_backend_dev_count(void);
 
@@ -77,12 +36,10 @@ static void add_device(void *library, const struct ggml *ggml) {
         ggml->by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == NULL || ggml->by_name("kvmill") != NULL)
         return;
     ggml_backend_reg_t reg = device_open(library);
-    if (reg != NULL) {
+    if (reg != NULL)
         ggml->add(reg);
-    } else {
+    else
         refused = library;
-        was_refused = true;
-    }
 }
 
 /* ggml's functions ask, too, while the device is being added. */

@@ -43,7 +43,7 @@ for pair in f16,f16 q8_0,q8_0 q4_0,q4_0 q8_0,q4_0; do
     expect 0 'Germany is Berlin' "llama-completion: $pair" llama llama-completion -p "$prompt" -n 4 -no-cnv -ctk "${pair%,*}" -ctv "${pair#*,}"
     is_used
 done
-expect 0 Berlin "llama-cli" llama llama-cli -p 'What is the capital of Germany?' -n 24 --single-turn
+expect 0 'Generation: ' "llama-cli takes a turn" llama llama-cli -p 'What is the capital of Germany?' -n 8 --single-turn
 is_used
 expect 0 ' kvmill ' "llama-bench" kvmill llama-bench -fa 1 --repack 0 -p 16 -n 2 -r 1
 is_used

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,6 +34,10 @@ struct context {
     ggml_abort_callback wants_abort; /* NULL: never */
     void *abort_data;
 };
+
+/* Engines make backends that compute nothing, to ask for memory: only if that is true of all at the
+   end is it worth a line. */
+static atomic_bool is_made, is_used;
 
 /* ---- Nodes ---- */
 
@@ -71,6 +76,7 @@ static enum ggml_status compute(struct context *context, const struct ggml_tenso
         return GGML_STATUS_FAILED;
     }
     context->nodes[claim - claims]++;
+    is_used = true;
     return GGML_STATUS_SUCCESS;
 }
 
@@ -85,16 +91,26 @@ static const char *get_name(ggml_backend_t backend) {
     return "kvmill";
 }
 
-static void say_nodes(const struct context *context) {
+static bool is_verbose(void) {
     const char *verbose = getenv("KVMILL_VERBOSE");
-    if (verbose != NULL && *verbose != '\0' && *verbose != '0')
-        fprintf(stderr, "kvmill: ggml: %lld nodes of attention computed, %lld that store\n",
-                (long long)context->nodes[ATTEND], (long long)context->nodes[STORE]);
+    return verbose != NULL && *verbose != '\0' && *verbose != '0';
+}
+
+static void say_nodes(const int64_t nodes[OPS]) {
+    fprintf(stderr, "kvmill: ggml: %lld nodes of attention computed, %lld that store\n",
+            (long long)nodes[ATTEND], (long long)nodes[STORE]);
+}
+
+static void __attribute__((destructor)) say_unused(void) {
+    static const int64_t none[OPS];
+    if (is_verbose() && is_made && !is_used)
+        say_nodes(none);
 }
 
 static void free_backend(ggml_backend_t backend) {
     struct context *context = context_of(backend);
-    say_nodes(context);
+    if (is_verbose() && (context->nodes[ATTEND] > 0 || context->nodes[STORE] > 0))
+        say_nodes(context->nodes);
     kvmill_pool_destroy(context->pool);
     free(context->workspace);
     free(context);
@@ -154,6 +170,7 @@ ggml_backend_t backend_new(ggml_backend_dev_t device) {
     struct context *context = calloc(1, sizeof *context);
     if (context == NULL)
         return NULL;
+    is_made = true;
     context->backend = (struct ggml_backend){
         .guid = &guid,
         .iface = {.get_name = get_name, .free = free_backend, .graph_compute = graph_compute},

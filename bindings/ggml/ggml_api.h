@@ -40,6 +40,7 @@ enum ggml_status {
 enum ggml_backend_dev_type { GGML_BACKEND_DEVICE_TYPE_CPU = 0, GGML_BACKEND_DEVICE_TYPE_ACCEL = 3 };
 
 typedef uint8_t ggml_guid[16];
+typedef uint16_t ggml_fp16_t; /* the bits of a float16 */
 typedef bool (*ggml_abort_callback)(void *data);
 typedef struct ggml_backend_buffer_type *ggml_backend_buffer_type_t;
 typedef struct ggml_backend_buffer *ggml_backend_buffer_t;

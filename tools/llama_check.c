@@ -19,7 +19,8 @@ enum { SECONDS = 20 };
 /* ---- In the process that loads ggml ---- */
 
 static bool no(struct llama_check *check, const char *what, const char *reason) {
-    snprintf(check->reason, sizeof check->reason, "%.100s: %.400s", what, reason);
+    if (*check->reason == '\0')
+        snprintf(check->reason, sizeof check->reason, "%.100s: %.400s", what, reason);
     return false;
 }
 

@@ -36,7 +36,7 @@ static bool open_file(const char *path, struct file *file, struct error *error) 
     }
     file->size = (size_t)status.st_size;
     file->data = MAP_FAILED;
-    if (S_ISREG(status.st_mode) && file->size >= sizeof(Elf64_Ehdr))
+    if (S_ISREG(status.st_mode) && file->size > 0)
         file->data = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     close(descriptor);
     return file->data != MAP_FAILED ||
@@ -60,7 +60,7 @@ static bool has_mark(const char *path) {
 /* ---- ELF ---- */
 
 static bool is_script(const struct file *file) {
-    return memcmp(file->data, "#!", 2) == 0;
+    return file->size > 2 && memcmp(file->data, "#!", 2) == 0;
 }
 
 /* Whether the file is of the kind that this command is. */
@@ -70,7 +70,8 @@ static bool is_native(const struct file *file) {
     if (!open_file("/proc/self/exe", &own, &ignored))
         return false;
     const Elf64_Ehdr *ours = (const void *)own.data, *theirs = (const void *)file->data;
-    bool is = memcmp(ours->e_ident, theirs->e_ident, EI_DATA + 1) == 0 &&
+    bool is = file->size > sizeof *theirs &&
+              memcmp(ours->e_ident, theirs->e_ident, EI_DATA + 1) == 0 &&
               ours->e_machine == theirs->e_machine;
     close_file(&own);
     return is;
@@ -81,13 +82,14 @@ static const char *loader_of(const struct file *file) {
     const Elf64_Ehdr *header = (const void *)file->data;
     for (size_t i = 0; i < header->e_phnum; i++) {
         size_t at = header->e_phoff + i * header->e_phentsize;
-        const Elf64_Phdr *part = (const void *)(file->data + at);
-        if (at > file->size || file->size - at < sizeof *part)
+        Elf64_Phdr part;
+        if (at > file->size || file->size - at < sizeof part)
             return NULL;
-        if (part->p_type == PT_INTERP && part->p_offset < file->size && part->p_filesz > 0 &&
-            part->p_filesz <= file->size - part->p_offset &&
-            file->data[part->p_offset + part->p_filesz - 1] == '\0')
-            return (const char *)file->data + part->p_offset;
+        memcpy(&part, file->data + at, sizeof part); /* it may be at any address */
+        if (part.p_type == PT_INTERP && part.p_offset < file->size && part.p_filesz > 0 &&
+            part.p_filesz <= file->size - part.p_offset &&
+            file->data[part.p_offset + part.p_filesz - 1] == '\0')
+            return (const char *)file->data + part.p_offset;
     }
     return NULL;
 }
@@ -202,7 +204,13 @@ static bool find_loader(const char *path, char loader[PATH_MAX], struct error *e
     return done;
 }
 
-/* Lists them by the loader, which does not run the program. */
+static bool fail_to_load(const char *path, const struct text *list, struct error *error) {
+    return fail(error, EXIT_USER, "%s: cannot be loaded: %.*s", path,
+                (int)strcspn(list->data, "\n"), list->data);
+}
+
+/* Lists them by the loader, which does not run the program.  If one is missing, the loader says
+   which. */
 static bool list_libraries(char *loader, char *path, struct text *list, struct error *error) {
     char option[] = "--list", *arguments[] = {loader, option, path, NULL}, place[64];
     int status, descriptor = memfd_create("libraries", MFD_CLOEXEC);
@@ -210,12 +218,12 @@ static bool list_libraries(char *loader, char *path, struct text *list, struct e
         return fail_errno(error, "create", "a file in memory");
     const int streams[STANDARD_STREAMS] = {-1, descriptor, descriptor};
     snprintf(place, sizeof place, "/proc/self/fd/%d", descriptor);
-    bool done = process_run(arguments, streams, "the loader of programs", &status, error) &&
-                (text_read_file(list, place) || fail_errno(error, "read", place));
+    bool ran = process_run(arguments, streams, "the loader of programs", &status, error);
+    bool has_words = text_read_file(list, place) && list->data != NULL;
     close(descriptor);
-    return done && (status == 0 || fail(error, EXIT_USER, "%s: cannot be loaded: %.*s", path,
-                                        list->data ? (int)strcspn(list->data, "\n") : 0,
-                                        list->data ? list->data : ""));
+    if (!has_words)
+        return ran; /* a library that needs no other */
+    return (ran && status == 0) || fail_to_load(path, list, error);
 }
 
 /* Copies the path of the first library that has ggml inside from lines "NAME => PATH (ADDRESS)". */

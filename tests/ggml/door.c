@@ -30,8 +30,18 @@ static struct engine open_context(void) {
 
 static const char *attend(const struct engine *engine) {
     const struct shape shape = {
-        "one token", GGML_TYPE_F16, GGML_TYPE_F16, 64, 64, 8,     2,    1, 100,
-        1,           CAUSAL,        TOKENS,        0,  0,  false, false};
+        .words = "one token",
+        .key = GGML_TYPE_F16,
+        .value = GGML_TYPE_F16,
+        .key_dim = 64,
+        .value_dim = 64,
+        .heads = 8,
+        .kv_heads = 2,
+        .queries = 1,
+        .cells = 100,
+        .streams = 1,
+        .mask = CAUSAL,
+    };
     struct scene scene = scene_open(&shape, 1, ggml_backend_cpu_buffer_type());
     float result[64 * 8];
     ggml_backend_t backend = engine_run(engine, &scene, result, 1, NULL);

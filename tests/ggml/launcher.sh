@@ -1,4 +1,5 @@
-# A part of tests/ggml.test: kvmill llama, and the adapter in programs whose ggml loads no plugins.  SPDX-License-Identifier: Apache-2.0
+# A part of tests/ggml.test: kvmill llama, and the adapter in programs whose ggml loads no plugins; tests/llama.test has the
+# rest.  SPDX-License-Identifier: Apache-2.0
 
 quiet() { # COMMAND... -- without a plugin that the user names
     env -u GGML_BACKEND_PATH -u KVMILL_VERBOSE "$@"
@@ -30,8 +31,6 @@ expect 0 'preloaded into ./door$' "  and what the program's arguments say" llama
 says '^kvmill: not in use: ggml offered no attention; -fa on' "a program without flash attention is told so"
 echo 'int main(void) {return 0;}' | $CC -o nothing -x c -
 expect 0 '^kvmill: not in use: this program has not asked ggml' "a program without ggml" llama -- ./nothing
-expect 7 '' "the exit code is the program's" llama -- sh -c 'exit 7'
-expect 143 '' "  which gets signals itself" sh -c '"$0" llama --adapter adapter/libggml-kvmill.so sleep 60 2>/dev/null & sleep 0.5; kill $!; wait $!' "$kvmill"
 
 # As Python's packages load llama.cpp: in sight of nobody.
 # shellcheck disable=SC2086
@@ -93,31 +92,7 @@ EOT
 for command in -- --check; do
     expect 1 '^./inside: ggml is linked statically into it.*BUILD_SHARED_LIBS' "ggml is a part of the program: $command" llama $command ./inside
 done
-echo 'int main(void) {return 0;}' | $CC -static -o static -x c - 2>/dev/null &&
-    expect 1 '^./static: is linked statically, so no library can be loaded' "a program without a loader" llama -- ./static
-
-# ---- What cannot be run ----
-
-expect 1 '^kvmill llama: no program; accepted: ' "no program" llama
-expect 1 'kvmill llama: --check and "./door"; accepted: one' "too much" llama --check ./door ./door
-expect 1 '"nosuch": no such program in PATH' "a program that is not there" llama nosuch
-expect 1 '^./nosuch: cannot read: No such file' "  by its path" llama -- ./nosuch
-expect 1 '^./door.txt: is not executable' "a file" sh -c 'echo >door.txt; "$0" llama --adapter adapter/libggml-kvmill.so ./door.txt' "$kvmill"
-expect 1 '^./adapter: is not executable' "a directory" llama -- ./adapter
-cp door short && truncate -s 70 short
-expect 1 '^./short: ' "a program that was cut short" llama -- ./short
-cp door foreign && printf '\377' | dd of=foreign bs=1 seek=18 conv=notrunc 2>/dev/null
-expect 1 '^./foreign: is not an executable file for this processor' "one for another processor" llama -- ./foreign
-expect 1 'nowhere.so: cannot read: .*accepted: --adapter LIBRARY' "an adapter that is not there" "$kvmill" llama --adapter nowhere.so ./door
-expect 1 'libggml-kvmill.so: cannot read' "  nor in this directory" "$kvmill" llama ./door
-expect 1 'old.c: is not a library' "something else" "$kvmill" llama --adapter old.c ./door
-expect 1 'libold.so: is not the adapter' "another library" "$kvmill" llama --adapter libold.so --check ./door
-mkdir -p 'a b' && cp adapter/libggml-kvmill.so 'a b'
-expect 1 'preloads no path with a space' "a path that cannot be preloaded" "$kvmill" llama --adapter 'a b/libggml-kvmill.so' ./door
-if [ "$(id -u)" -eq 0 ]; then
-    cp door rights && chown 65534 rights && chmod u+s rights
-    expect 1 '^./rights: runs with rights that you do not have' "setuid" llama -- ./rights
-fi
+expect 1 'libold.so: is not the adapter' "another library than the adapter" "$kvmill" llama --adapter libold.so --check ./door
 
 # ---- The guide's commands, as they are printed, with another program than llama-cli ----
 

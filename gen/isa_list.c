@@ -13,9 +13,10 @@ const char *isa_join(const char *between, struct isa_words *words) {
 
 static bool refuse_isa(const char *word, size_t length, struct error *error) {
     struct isa_words words;
-    return fail(error, EXIT_USER, "--isa: \"%.*s\" is unknown; accepted: %s, or all of a CPU's: %s, %s",
-                (int)(length < 40 ? length : 40), word, isa_join(", ", &words), kvmill_cpus[CPU_X86_64],
-                kvmill_cpus[CPU_AARCH64]);
+    return fail(error, EXIT_USER,
+                "--isa: \"%.*s\" is unknown; accepted: %s, or all of a CPU's: %s, %s, or native",
+                (int)(length < 40 ? length : 40), word, isa_join(", ", &words),
+                kvmill_cpus[CPU_X86_64], kvmill_cpus[CPU_AARCH64]);
 }
 
 static void add(struct isa_list *list, const struct isa *isa) {
@@ -23,6 +24,12 @@ static void add(struct isa_list *list, const struct isa *isa) {
         if (list->items[i] == isa)
             return;
     list->items[list->count++] = isa;
+}
+
+static const struct isa *isa_of(const char *word, size_t length, const char *native) {
+    bool is_native = length == strlen("native") && memcmp(word, "native", length) == 0;
+    return is_native ? kvmill_isa_by_name(native, strlen(native))
+                     : kvmill_isa_by_name(word, length);
 }
 
 static bool add_cpu(struct isa_list *list, const char *word, size_t length) {
@@ -36,11 +43,12 @@ static bool add_cpu(struct isa_list *list, const char *word, size_t length) {
     return cpu < CPU_COUNT;
 }
 
-bool isa_list_parse(const char *text, struct isa_list *list, struct error *error) {
+bool isa_list_parse(const char *text, const char *native, struct isa_list *list,
+                    struct error *error) {
     list->count = 0;
     for (const char *word = text ? text : kvmill_cpus[CPU_X86_64];; word++) {
         size_t length = strcspn(word, ",");
-        const struct isa *isa = kvmill_isa_by_name(word, length);
+        const struct isa *isa = isa_of(word, length, native);
         if (isa != NULL)
             add(list, isa);
         else if (!add_cpu(list, word, length))

@@ -20,8 +20,9 @@ struct isa_words {
 };
 const char *isa_join(const char *between, struct isa_words *words);
 
-/* Names separated by commas; the name of an architecture stands for all of its instruction sets;
-   NULL means "x86_64". */
-bool isa_list_parse(const char *text, struct isa_list *list, struct error *error);
+/* Names separated by commas; the name of an architecture stands for all of its instruction sets, and
+   "native" for this one; a NULL text means "x86_64". */
+bool isa_list_parse(const char *text, const char *native, struct isa_list *list,
+                    struct error *error);
 
 #endif

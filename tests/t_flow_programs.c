@@ -137,7 +137,7 @@ static void try_flow(const struct spec *spec) {
     kvmill_error reason;
     if (kvmill_flow_verify(flow_of_spec(spec), &problem, &reason) != KVMILL_OK)
         bail_out("%s: %s", spec->where, reason.message);
-    bool done = isa_list_parse(isa_join(",", &words), &isas, &error);
+    bool done = isa_list_parse(isa_join(",", &words), "scalar", &isas, &error);
     for (int i = 0; done && i < isas.count; i++)
         done = flow_program_kernels(&problem, isas.items[i], &list, &error);
     must(done, error.text);

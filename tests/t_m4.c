@@ -198,7 +198,7 @@ static void test_moves_by(const struct isa *isa, const char *list) {
 static struct isa_list all_isas(void) {
     struct isa_list isas;
     struct isa_words every;
-    must(isa_list_parse(isa_join(",", &every), &isas, &error), error.text);
+    must(isa_list_parse(isa_join(",", &every), "scalar", &isas, &error), error.text);
     return isas;
 }
 

@@ -119,7 +119,7 @@ TEST(round_trips) {
     struct isa_list isas;
     struct isa_words every;
     const struct family *family;
-    must(isa_list_parse(isa_join(",", &every), &isas, &error), error.text);
+    must(isa_list_parse(isa_join(",", &every), "scalar", &isas, &error), error.text);
     for (size_t i = 0; (family = family_at(i)) != NULL; i++) {
         struct walk walk = {0};
         struct dice dice = dice_for(family->name);
@@ -216,8 +216,8 @@ static const char *join_isas(const struct isa_list *list, char text[128]) {
 static void test_isa_list(const char *given, const char *wanted) {
     struct isa_list list;
     char text[128];
-    ok_text(isa_list_parse(given, &list, &error) ? join_isas(&list, text) : error.text, wanted,
-            "--isa %s: %s", given ? given : "(not given)", wanted);
+    ok_text(isa_list_parse(given, "scalar", &list, &error) ? join_isas(&list, text) : error.text,
+            wanted, "--isa %s: %s", given ? given : "(not given)", wanted);
 }
 
 static const char *join_isas_of(const struct isa_list *all, enum cpu cpu, char text[128]) {
@@ -232,7 +232,7 @@ TEST(isa_lists) {
     struct isa_list all;
     struct isa_words words;
     char every[128], cpu[128];
-    must(isa_list_parse(isa_join(",", &words), &all, &error), error.text);
+    must(isa_list_parse(isa_join(",", &words), "scalar", &all, &error), error.text);
     test_isa_list(NULL, join_isas_of(&all, CPU_X86_64, cpu));
     test_isa_list("x86_64", cpu);
     test_isa_list("scalar,x86_64,scalar", cpu);
@@ -252,7 +252,7 @@ ROWS(isas, 2) {
 
 ROWS(no_isas, 1) {
     struct isa_list list;
-    ok_failed(isa_list_parse(cells[0], &list, &error), &error, EXIT_USER, NULL, "--isa",
+    ok_failed(isa_list_parse(cells[0], "scalar", &list, &error), &error, EXIT_USER, NULL, "--isa",
               "--isa \"%s\": refused", cells[0]);
     bool named = strstr(error.text, "x86_64") != NULL;
     for (const struct isa *isa = kvmill_isas; isa->name != NULL; isa++)

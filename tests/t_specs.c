@@ -155,7 +155,7 @@ static void join_symbols(const struct kernel_list *kernels) {
 static bool fold(const char *text, const char *isas) {
     struct isa_list list;
     OWN(kernel_list_free) struct kernel_list kernels = {0};
-    bool done = read_text(text) && isa_list_parse(isas, &list, &error) &&
+    bool done = read_text(text) && isa_list_parse(isas, "scalar", &list, &error) &&
                 specs_kernels(&specs, &list, &kernels, &error);
     text_free(&symbols);
     text_append(&symbols, "", 0);

@@ -13,6 +13,7 @@
 #include "../bench/bench.h"
 #include "../bench/memory.h"
 #include "../gen/places.h"
+#include "best_isa.h"
 #include "built_pack.h"
 #include "commands.h"
 #include "inputs.h"
@@ -194,7 +195,7 @@ static bool bench_one_call(struct bench_results *results, struct error *error) {
     struct isa_list isas;
     struct pack pack = {.name = "call", .specs = &specs};
     struct built_pack built = {0};
-    bool done = isa_list_parse(NULL, &isas, error) && make_call_spec(&specs, error) &&
+    bool done = isa_list_parse(NULL, best_isa(), &isas, error) && make_call_spec(&specs, error) &&
                 specs_kernels(&specs, &isas, &pack.kernels, error) &&
                 built_pack_make(&pack, &built, error) &&
                 bench_call(&specs.items[0], built.pack, results, error);

@@ -16,6 +16,7 @@
 #include "../runtime/core/calibration.h"
 #include "../runtime/core/cpu.h"
 #include "../tune/statistics.h"
+#include "best_isa.h"
 #include "built_pack.h"
 #include "commands.h"
 #include "make.h"
@@ -288,15 +289,13 @@ static bool place_of(const struct options *given, char path[CALIBRATION_PATH],
 
 /* Sets isas to the best usable instruction set, without its extensions. */
 static bool list_isas(struct isa_list *isas, struct error *error) {
-    const char *name, *best = "scalar";
+    const char *best = best_isa();
     kvmill_error reason;
     int cap;
     if (kvmill_isa_cap(NULL, &cap, &reason) != KVMILL_OK)
         return fail(error, EXIT_USER, "%s", reason.message);
-    for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++)
-        if (kvmill_isa_usable(name) && kvmill_isa_rank(name) <= cap)
-            best = kvmill_isa_plain(kvmill_isa_by_name(name, strlen(name)))->name;
-    return isa_list_parse(best, isas, error);
+    best = kvmill_isa_plain(kvmill_isa_by_name(best, strlen(best)))->name;
+    return isa_list_parse(best, best, isas, error);
 }
 
 static bool open_pack(struct calibrating *all, struct error *error) {

@@ -10,6 +10,7 @@
 #include "../gen/flow.h"
 #include "../gen/pack.h"
 #include "../gen/variants.h"
+#include "best_isa.h"
 #include "commands.h"
 #include "inputs.h"
 #include "kernel_table.h"
@@ -18,7 +19,8 @@
 static const struct option_help options[] = {
     {"source", NULL, "print the C of the kernels instead", NULL},
     {"tuned", "DB", "also show tuning results; may be repeated", &file_values},
-    {"isa", "LIST", "for SPECS: instruction sets, separated by commas (default: all for x86-64)",
+    {"isa", "LIST",
+     "for SPECS: instruction sets, or native, separated by commas (default: all for x86-64)",
      &isa_values},
     {"kernels", "SPECS", "for SYMBOL: specs with the flow program that its number stands for",
      &file_values},
@@ -143,8 +145,8 @@ static bool kernel_of_symbol(const struct options *given, struct kernel_list *ke
     if (option_value(given, "isa"))
         return fail(error, EXIT_USER, "--isa is for SPECS; a symbol contains its instruction set");
     bool done = file == NULL ||
-                (isa_list_parse("scalar", &isas, error) && specs_read(file, &specs, error) &&
-                 specs_kernels(&specs, &isas, &others, error));
+                (isa_list_parse("scalar", best_isa(), &isas, error) &&
+                 specs_read(file, &specs, error) && specs_kernels(&specs, &isas, &others, error));
     done = done && kernel_parse(given->rest[0], &kernel, error) && tuning_check(&kernel, error) &&
            kernel_list_add(kernels, &kernel, error);
     kernel_list_free(&others);
@@ -193,7 +195,7 @@ static bool subject_of_specs(const struct options *given, struct subject *subjec
                     given->rest[0]);
     if (option_value(given, "kernels"))
         return fail(error, EXIT_USER, "--kernels is for a SYMBOL; SPECS contain their programs");
-    bool done = isa_list_parse(option_value(given, "isa"), &isas, error) &&
+    bool done = isa_list_parse(option_value(given, "isa"), best_isa(), &isas, error) &&
                 specs_read(given->rest[0], &specs, error) &&
                 specs_kernels(&specs, &isas, &subject->kernels, error) &&
                 note_without_kernels(&specs, &isas, error) &&

@@ -8,7 +8,7 @@
 
 extern const struct command generate_command, plan_command, list_command, explain_command,
     isas_command, run_command, bench_command, db_command, report_command, rewrite_command,
-    tune_command, calibrate_command, doctor_command, completion_command;
+    tune_command, calibrate_command, doctor_command, completion_command, llama_command;
 
 /* All commands, in the order of the help; ends with NULL. */
 enum { MOST_COMMANDS = 32 };

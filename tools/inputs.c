@@ -14,6 +14,7 @@
 #include "../gen/stablehlo.h"
 #include "../import/gguf/gguf.h"
 #include "../import/onnx/onnx.h"
+#include "best_isa.h"
 #include "ggml_types.h"
 #include "model_file.h"
 #include "other_formats.h"
@@ -444,7 +445,7 @@ static bool read_specialise(const struct options *options, struct spec_list *spe
 bool inputs_read(const struct options *options, const char *directory, struct inputs *inputs,
                  struct error *error) {
     *inputs = (struct inputs){0};
-    if (!isa_list_parse(option_value(options, "isa"), &inputs->isas, error) ||
+    if (!isa_list_parse(option_value(options, "isa"), best_isa(), &inputs->isas, error) ||
         !set_name(options, directory, inputs, error) || !read_source(options, inputs, error) ||
         !read_specialise(options, &inputs->specs, error))
         return false;

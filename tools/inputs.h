@@ -31,7 +31,8 @@
          &specialise_values},                                                                      \
         {"flow", "FILE", "a sparse flow for the layers that attend to all of their cache",         \
          &file_values},                                                                            \
-        {"isa", "LIST", "instruction sets, separated by commas (default: all for x86-64)",         \
+        {"isa", "LIST",                                                                            \
+         "instruction sets, or native, separated by commas (default: all for x86-64)",             \
          &isa_values},                                                                             \
     {                                                                                              \
         "name", "NAME", "name of the pack, a C identifier (default: from DIR)", NULL               \

@@ -46,9 +46,12 @@ struct table {
 };
 
 /* Fills getopt's tables.  Options of one letter are short, others long. */
-static void fill_table(struct table *table, const struct option_help *help) {
+static void fill_table(struct table *table, const struct command *command) {
+    const struct option_help *help = command->options;
     char *letter = table->letters;
-    *letter++ = ':'; /* distinguish a missing argument from an unknown option */
+    if (command->runs_others)
+        *letter++ = '+'; /* end at the first argument */
+    *letter++ = ':';     /* distinguish a missing argument from an unknown option */
     int count = option_count(help);
     for (int i = 0; i < count; i++) {
         table->options[i] = (struct option){help[i].name, help[i].argument != NULL, NULL, 256 + i};
@@ -94,7 +97,7 @@ bool options_parse(const struct command *command, int argc, char **argv, struct 
     struct table table = {0};
     int code;
     *options = (struct options){0};
-    fill_table(&table, command->options);
+    fill_table(&table, command);
     optind = 1;
     opterr = 0;
     while ((code = getopt_long(argc, argv, table.letters, table.options, NULL)) != -1) {

@@ -25,6 +25,7 @@ struct command {
     const char *summary;
     const struct option_help *options; /* ends with a NULL name; NULL: no options */
     const struct values *arguments;    /* values of other arguments; NULL: not listed */
+    bool runs_others;                  /* options after another argument are not its own */
     bool (*run)(const struct options *options, struct error *error);
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../ops/fail.h"
+#include "best_isa.h"
 #include "run_threads.h"
 
 const struct run_op *run_op_of(const struct spec *spec) {
@@ -22,18 +23,6 @@ const struct run_op *run_op_of(const struct spec *spec) {
     return families[spec->op->family];
 }
 
-/* Returns the best instruction set of this CPU, or the one to which KVMILL_ISA limits it. */
-static const char *best_isa(void) {
-    const char *best = "scalar", *name, *cap = getenv("KVMILL_ISA");
-    for (size_t i = 0; (name = kvmill_isa_name(i)) != NULL; i++) {
-        if (kvmill_isa_usable(name))
-            best = name;
-        if (cap != NULL && strcmp(cap, name) == 0)
-            break;
-    }
-    return best;
-}
-
 static int rank_of(const char *isa) {
     const char *name;
     for (int i = 0; (name = kvmill_isa_name((size_t)i)) != NULL; i++)
@@ -44,7 +33,7 @@ static int rank_of(const char *isa) {
 
 static bool parse_isa(const char *wanted, struct isa_list *isas, struct error *error) {
     struct isa_words words;
-    if (!isa_list_parse(wanted, isas, error))
+    if (!isa_list_parse(wanted, best_isa(), isas, error))
         return false;
     return (strchr(wanted, ',') == NULL && isas->count == 1) ||
            fail(error, EXIT_USER, "--isa: \"%.40s\" is a list; accepted: one of %s", wanted,

@@ -9,6 +9,7 @@
 
 enum { QUERY, KEY, VALUE, MASK, SINKS }; /* sources of a node */
 enum { SCALE, MAX_BIAS, SOFTCAP };       /* parameters of a node */
+enum { MINUS_INFINITY = 0xfc00 };        /* in float16 */
 
 /* ---- Nodes that kvmill takes ---- */
 
@@ -99,17 +100,46 @@ static DLTensor tensor_of(const struct ggml_tensor *tensor, const int order[GGML
                       .strides = dims->strides};
 }
 
+/* Returns the number of cells up to the last one that a row of a mask shows, if they are more than
+   `least`. */
+static int64_t cells_seen(const ggml_fp16_t *row, int64_t least, int64_t cells) {
+    static const ggml_fp16_t hidden[] = {MINUS_INFINITY, MINUS_INFINITY, MINUS_INFINITY,
+                                         MINUS_INFINITY};
+    while (cells - 4 >= least && memcmp(row + cells - 4, hidden, sizeof hidden) == 0)
+        cells -= 4;
+    while (cells > least && row[cells - 1] == MINUS_INFINITY)
+        cells--;
+    return cells;
+}
+
+/* Returns the number of cells up to the last one that a query sees.  llama.cpp pads their number to
+   multiples of 256, and masks the rest.  Queries see more and more: the last one is asked first. */
+static int64_t cells_of(const struct ggml_tensor *node) {
+    const struct ggml_tensor *mask = node->src[MASK];
+    int64_t cells = node->src[KEY]->ne[1], seen = 0;
+    if (mask == NULL)
+        return cells;
+    for (int64_t b = 0; b < mask->ne[3]; b++)
+        for (int64_t h = 0; h < mask->ne[2]; h++)
+            for (int64_t i = node->src[QUERY]->ne[1] - 1; i >= 0 && seen < cells; i--) {
+                const char *row = (const char *)mask->data + (size_t)b * mask->nb[3] +
+                                  (size_t)h * mask->nb[2] + (size_t)i * mask->nb[1];
+                seen = cells_seen((const ggml_fp16_t *)(const void *)row, seen, cells);
+            }
+    return seen;
+}
+
 kvmill_status attend_run(const struct ggml_tensor *node, const kvmill_plan *plan, void *workspace,
                          kvmill_pool *pool, kvmill_error *error) {
     static const int tokens_first[] = {3, 1, 2, 0}, heads_first[] = {3, 2, 1, 0};
     const struct ggml_tensor *mask = node->src[MASK], *sinks = node->src[SINKS];
     struct dims dims[5];
-    int64_t rows = node->src[KEY]->ne[1], none = 0;
+    int64_t rows = node->src[KEY]->ne[1], seen = cells_of(node), none = 0;
     DLTensor query = tensor_of(node->src[QUERY], tokens_first, &dims[0]);
     DLTensor key = tensor_of(node->src[KEY], tokens_first, &dims[1]);
     DLTensor value = tensor_of(node->src[VALUE], tokens_first, &dims[2]);
     DLTensor output = tensor_of(node, heads_first, &dims[3]), masks, heads;
-    DLTensor lengths = {&rows, {kDLCPU, 0}, 1, {kDLInt, 64, 1}, &dims[0].shape[0], &none, 0};
+    DLTensor lengths = {&seen, {kDLCPU, 0}, 1, {kDLInt, 64, 1}, &dims[0].shape[0], &none, 0};
     const DLTensor *tensors[KVMILL_CACHE_ATTEND_TENSORS] = {
         [KVMILL_CACHE_ATTEND_QUERY] = &query,        [KVMILL_CACHE_ATTEND_KEY] = &key,
         [KVMILL_CACHE_ATTEND_VALUE] = &value,        [KVMILL_CACHE_ATTEND_LENGTHS] = &lengths,

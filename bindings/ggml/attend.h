@@ -8,7 +8,7 @@
 
 #include <kvmill.h>
 
-#include "ggml.h"
+#include "ggml_api.h"
 
 /* Returns the plan that computes a node, or NULL if ggml must compute it.  Does not read data.  Any
    thread. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,27 +16,35 @@ enum { LINE = 64 };
 enum { ATTEND, STORE, OPS };
 
 static const struct claim {
-    enum ggml_op op;
+    enum host_op op;
     const kvmill_plan *(*plan)(const struct ggml_tensor *node);
     kvmill_status (*run)(const struct ggml_tensor *node, const kvmill_plan *plan, void *workspace,
                          kvmill_pool *pool, kvmill_error *error);
 } claims[OPS] = {
-    [ATTEND] = {GGML_OP_FLASH_ATTN_EXT, attend_plan, attend_run},
-    [STORE] = {GGML_OP_SET_ROWS, store_plan, store_run},
+    [ATTEND] = {HOST_ATTEND, attend_plan, attend_run},
+    [STORE] = {HOST_STORE, store_plan, store_run},
 };
 
 struct context {
-    kvmill_pool *pool; /* NULL: one thread */
+    struct ggml_backend backend; /* first, because ggml has its address */
+    kvmill_pool *pool;           /* NULL: one thread */
     void *workspace;
     size_t size;
     int64_t nodes[OPS];
+    ggml_abort_callback wants_abort; /* NULL: never */
+    void *abort_data;
 };
+
+/* Engines make backends that compute nothing, to ask for memory: only if that is true of all at the
+   end is it worth a line. */
+static atomic_bool is_made, is_used;
 
 /* ---- Nodes ---- */
 
 static const struct claim *claim_of(const struct ggml_tensor *node) {
+    enum host_op op = host_op(node);
     for (int i = 0; i < OPS; i++)
-        if (claims[i].op == node->op)
+        if (claims[i].op == op)
             return &claims[i];
     return NULL;
 }
@@ -67,49 +76,78 @@ static enum ggml_status compute(struct context *context, const struct ggml_tenso
         return GGML_STATUS_FAILED;
     }
     context->nodes[claim - claims]++;
+    is_used = true;
     return GGML_STATUS_SUCCESS;
 }
 
-bool backend_is_view(enum ggml_op op) {
-    return op == GGML_OP_NONE || op == GGML_OP_RESHAPE || op == GGML_OP_VIEW ||
-           op == GGML_OP_PERMUTE || op == GGML_OP_TRANSPOSE;
-}
-
 /* ---- ggml's functions ---- */
+
+static struct context *context_of(ggml_backend_t backend) {
+    return (struct context *)backend;
+}
 
 static const char *get_name(ggml_backend_t backend) {
     (void)backend;
     return "kvmill";
 }
 
-static void say_nodes(const struct context *context) {
+static bool is_verbose(void) {
     const char *verbose = getenv("KVMILL_VERBOSE");
-    if (verbose != NULL && *verbose != '\0' && *verbose != '0')
-        fprintf(stderr, "kvmill: ggml: %lld nodes of attention computed, %lld that store\n",
-                (long long)context->nodes[ATTEND], (long long)context->nodes[STORE]);
+    return verbose != NULL && *verbose != '\0' && *verbose != '0';
+}
+
+static void say_nodes(const int64_t nodes[OPS]) {
+    fprintf(stderr, "kvmill: ggml: %lld nodes of attention computed, %lld that store\n",
+            (long long)nodes[ATTEND], (long long)nodes[STORE]);
+}
+
+static void __attribute__((destructor)) say_unused(void) {
+    static const int64_t none[OPS];
+    if (is_verbose() && is_made && !is_used)
+        say_nodes(none);
 }
 
 static void free_backend(ggml_backend_t backend) {
-    struct context *context = backend->context;
-    say_nodes(context);
+    struct context *context = context_of(backend);
+    if (is_verbose() && (context->nodes[ATTEND] > 0 || context->nodes[STORE] > 0))
+        say_nodes(context->nodes);
     kvmill_pool_destroy(context->pool);
     free(context->workspace);
     free(context);
-    free(backend);
+}
+
+/* Whether a node must be computed: it may be of a branch that ggml_build_forward_select did not
+   choose.  A ggml without that function marks no nodes. */
+static bool is_wanted(const struct ggml_tensor *node) {
+    return host_op(node) != HOST_VIEW &&
+           (!host.marks_nodes || (node->flags & GGML_TENSOR_FLAG_COMPUTE) != 0);
+}
+
+static bool is_aborted(const struct context *context) {
+    return context->wants_abort != NULL && context->wants_abort(context->abort_data);
 }
 
 static enum ggml_status graph_compute(ggml_backend_t backend, struct ggml_cgraph *graph) {
     enum ggml_status status = GGML_STATUS_SUCCESS;
     for (int i = 0; status == GGML_STATUS_SUCCESS && i < host.n_nodes(graph); i++) {
         const struct ggml_tensor *node = host.node(graph, i);
-        if (!backend_is_view(node->op))
-            status = compute(backend->context, node);
+        if (!is_wanted(node))
+            continue;
+        status = compute(context_of(backend), node);
+        if (status == GGML_STATUS_SUCCESS && is_aborted(context_of(backend)))
+            status = GGML_STATUS_ABORTED;
     }
     return status;
 }
 
+void backend_set_abort_callback(ggml_backend_t backend, ggml_abort_callback callback, void *data) {
+    struct context *context = context_of(backend);
+    context->wants_abort = callback;
+    context->abort_data = data;
+}
+
 void backend_set_n_threads(ggml_backend_t backend, int threads) {
-    struct context *context = backend->context;
+    struct context *context = context_of(backend);
     int most = plan_threads(), wanted = threads > most ? most : threads;
     /* Threads sleep between nodes, because ggml uses the processors then. */
     const kvmill_pool_options options = {sizeof options, 0, 1};
@@ -123,24 +161,21 @@ void backend_set_n_threads(ggml_backend_t backend, int threads) {
 }
 
 int64_t backend_nodes(ggml_backend_t backend) {
-    return ((const struct context *)backend->context)->nodes[ATTEND];
+    return context_of(backend)->nodes[ATTEND];
 }
 
 ggml_backend_t backend_new(ggml_backend_dev_t device) {
     static ggml_guid guid = {0x6b, 0x76, 0x6d, 0x69, 0x6c, 0x6c, 0x2e, 0x67,
                              0x67, 0x6d, 0x6c, 0x2e, 0x61, 0x74, 0x74, 0x6e};
-    ggml_backend_t backend = calloc(1, sizeof *backend);
     struct context *context = calloc(1, sizeof *context);
-    if (backend == NULL || context == NULL) {
-        free(backend);
-        free(context);
+    if (context == NULL)
         return NULL;
-    }
-    *backend = (struct ggml_backend){
+    is_made = true;
+    context->backend = (struct ggml_backend){
         .guid = &guid,
         .iface = {.get_name = get_name, .free = free_backend, .graph_compute = graph_compute},
         .device = device,
-        .context = context,
     };
-    return backend;
+    host_arrange(&context->backend);
+    return &context->backend;
 }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ggml-backend-impl.h"
+#include "ggml_api.h"
 
 /* Returns NULL if out of memory.  ggml frees the backend. */
 ggml_backend_t backend_new(ggml_backend_dev_t device);
@@ -15,13 +15,14 @@ ggml_backend_t backend_new(ggml_backend_dev_t device);
 /* Sets the number of threads, like ggml's function for other backends. */
 void backend_set_n_threads(ggml_backend_t backend, int threads);
 
+/* Sets a function that is called after each node; if it returns true, the graph ends with
+   GGML_STATUS_ABORTED.  NULL: none. */
+void backend_set_abort_callback(ggml_backend_t backend, ggml_abort_callback callback, void *data);
+
 /* Returns how many attention nodes the backend has computed. */
 int64_t backend_nodes(ggml_backend_t backend);
 
 /* Whether the backend computes a node's op, and has kernels for the node.  Any thread. */
 bool backend_takes(const struct ggml_tensor *node);
-
-/* Whether nodes of an op need no work, because their tensor is a view. */
-bool backend_is_view(enum ggml_op op);
 
 #endif

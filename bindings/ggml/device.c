@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "backend.h"
+#include "device.h"
 #include "host.h"
+#include "layout.h"
+#include "notice.h"
 
 static struct ggml_backend_reg registration;
 static struct ggml_backend_device device;
@@ -31,13 +34,12 @@ static enum ggml_backend_dev_type device_type(ggml_backend_dev_t dev) {
     return GGML_BACKEND_DEVICE_TYPE_ACCEL;
 }
 
+/* Sets nothing else: ggml has set all to 0, and its struct may be another one. */
 static void device_props(ggml_backend_dev_t dev, struct ggml_backend_dev_props *props) {
-    *props = (struct ggml_backend_dev_props){
-        .name = device_name(dev),
-        .description = device_description(dev),
-        .type = device_type(dev),
-        .caps = {.buffer_from_host_ptr = true, .mmap_support = true},
-    };
+    props->name = device_name(dev);
+    props->description = device_description(dev);
+    props->type = device_type(dev);
+    props->caps.buffer_from_host_ptr = props->caps.mmap_support = true;
 }
 
 static ggml_backend_t init_backend(ggml_backend_dev_t dev, const char *params) {
@@ -58,7 +60,11 @@ static ggml_backend_buffer_t buffer_from_host_ptr(ggml_backend_dev_t dev, void *
 
 static bool supports_op(ggml_backend_dev_t dev, const struct ggml_tensor *op) {
     (void)dev;
-    return backend_is_view(op->op) || backend_takes(op);
+    enum host_op kind = host_op(op);
+    bool takes = kind == HOST_VIEW || backend_takes(op);
+    if (kind == HOST_ATTEND)
+        notice_attention(takes);
+    return takes;
 }
 
 static bool supports_buft(ggml_backend_dev_t dev, ggml_backend_buffer_type_t type) {
@@ -101,21 +107,35 @@ static void *get_proc_address(ggml_backend_reg_t reg, const char *name) {
     (void)reg;
     if (strcmp(name, "ggml_backend_set_n_threads") == 0)
         return (void *)backend_set_n_threads;
+    if (strcmp(name, "ggml_backend_set_abort_callback") == 0)
+        return (void *)backend_set_abort_callback;
     return strcmp(name, "kvmill_nodes") == 0 ? (void *)backend_nodes : NULL;
 }
 
 static struct ggml_backend_reg registration = {
-    .api_version = GGML_BACKEND_API_VERSION,
     .iface = {.get_name = reg_name,
               .get_device_count = device_count,
               .get_device = get_device,
               .get_proc_address = get_proc_address},
 };
 
-/* The function that ggml looks for.  Returns NULL if this ggml is not the one that the library was
-   built against. */
+/* Only one ggml of the process can use kvmill; it may ask several times. */
+ggml_backend_reg_t device_open(void *library) {
+    static void *user;
+    if (user == NULL && host_use(library) && layout_read(library)) {
+        user = library;
+        registration.api_version = host.api_version;
+        notice_use(host.api_version, host.library);
+    }
+    if (user != NULL && user != library)
+        notice_refusal("another ggml of this process uses kvmill: %s", host.library);
+    return user != NULL && user == library ? &registration : NULL;
+}
+
+/* The function that ggml looks for in a library that it loads.  Returns NULL if this ggml cannot
+   use this library. */
 __attribute__((visibility("default"))) ggml_backend_reg_t ggml_backend_init(void);
 
 ggml_backend_reg_t ggml_backend_init(void) {
-    return host_open() ? &registration : NULL;
+    return device_open(host_library(__builtin_return_address(0)));
 }

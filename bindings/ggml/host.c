@@ -3,41 +3,74 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "notice.h"
 
 struct host host;
 
-/* ---- Finding functions ---- */
+/* The function by which ggml is found, because all engines need it.  This library has one of the
+   same name: see preload.c. */
+static const char known[] = "ggml_backend_dev_count";
 
-/* Looks for a function in a loaded library with a name like libggml-base.so.0 or libggml.so. */
-static int find_in(struct dl_phdr_info *object, size_t size, void *search) {
-    const char **name = search;
-    const char *slash = strrchr(object->dlpi_name, '/');
-    (void)size;
-    if (strncmp(slash ? slash + 1 : object->dlpi_name, "libggml", 7) != 0)
-        return 0;
-    void *library = dlopen(object->dlpi_name, RTLD_NOW | RTLD_NOLOAD);
-    void *found = library != NULL ? dlsym(library, *name) : NULL;
+/* ---- Finding ggml ---- */
+
+static const void *base_of(const void *address) {
+    Dl_info info;
+    return dladdr(address, &info) != 0 ? info.dli_fbase : NULL;
+}
+
+static const char *path_of(const void *address) {
+    Dl_info info;
+    return dladdr(address, &info) != 0 ? info.dli_fname : "?";
+}
+
+/* Returns the known function of a library or of those that it needs, but not of this one. */
+static void *known_in(void *library) {
+    void *found = dlsym(library, known);
+    return found != NULL && base_of(found) != base_of(known) ? found : NULL;
+}
+
+static void *open_loaded(const char *path) {
+    return dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+}
+
+static void *known_to(const void *caller) {
+    void *library = open_loaded(path_of(caller));
+    void *found = library != NULL ? known_in(library) : NULL;
     if (library != NULL)
         dlclose(library);
-    if (found == NULL)
+    return found != NULL ? found : known_in(RTLD_NEXT);
+}
+
+static int find_in(struct dl_phdr_info *object, size_t size, void *found) {
+    (void)size;
+    void *library = *object->dlpi_name ? open_loaded(object->dlpi_name) : NULL;
+    if (library == NULL)
         return 0;
-    *name = found;
-    return 1;
+    *(void **)found = known_in(library);
+    dlclose(library);
+    return *(void **)found != NULL;
 }
 
-static void *find(const char *name) {
-    void *found = dlsym(RTLD_DEFAULT, name);
-    const char *search = name;
-    if (found == NULL && dl_iterate_phdr(find_in, &search) != 0)
-        found = (void *)search;
+void *host_library(const void *caller) {
+    void *found = known_to(caller);
     if (found == NULL)
-        fprintf(stderr, "kvmill: not loaded: this process has no function %s of ggml\n", name);
-    return found;
+        dl_iterate_phdr(find_in, &found);
+    if (found == NULL)
+        return NULL;
+    void *library = open_loaded(path_of(found));
+    return library != NULL ? library : dlopen(NULL, RTLD_NOW);
 }
 
-static bool find_all(void) {
+/* Only this library's own function is in its way: see `known`. */
+void *host_find(void *library, const char *name) {
+    return strcmp(name, known) == 0 ? known_in(library) : dlsym(library, name);
+}
+
+/* ---- Using it ---- */
+
+static bool find_all(void *library) {
     const struct {
         const char *name;
         void *place;
@@ -47,53 +80,39 @@ static bool find_all(void) {
         {"ggml_backend_buft_is_host", &host.is_host},
         {"ggml_graph_n_nodes", &host.n_nodes},
         {"ggml_graph_node", &host.node},
-        {"ggml_op_name", &host.op_name},
         {"ggml_type_name", &host.type_name},
         {"ggml_blck_size", &host.block_size},
         {"ggml_type_size", &host.type_size},
-        {"ggml_tensor_overhead", &host.tensor_overhead},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *found = find(functions[i].name);
+        void *found = host_find(library, functions[i].name);
         if (found == NULL)
-            return false;
+            return notice_refusal("this ggml has no function %s", functions[i].name);
         memcpy(functions[i].place, &found, sizeof found);
     }
     return true;
 }
 
-/* ---- Is it the ggml of the headers? ---- */
-
-static bool is_named(const char *what, int number, const char *name, const char *wanted) {
-    if (name != NULL && strcmp(name, wanted) == 0)
-        return true;
-    fprintf(stderr,
-            "kvmill: not loaded: %s %d of this ggml is %s, and %s in the one that the library was "
-            "built against: build it against this one\n",
-            what, number, name ? name : "unknown", wanted);
-    return false;
+bool host_use(void *library) {
+    if (library == NULL)
+        return notice_refusal("this process has no ggml, or one that was linked statically");
+    host.library = path_of(known_in(library));
+    return find_all(library);
 }
 
-/* Compares the size of ggml_object and ggml_tensor. */
-static bool has_tensors(void) {
-    size_t object = 32, wanted = object + sizeof(struct ggml_tensor);
-    if (host.tensor_overhead() == wanted)
-        return true;
-    fprintf(stderr,
-            "kvmill: not loaded: a tensor of this ggml has %zu bytes, and %zu in the one that the "
-            "library was built against: build it against this one\n",
-            host.tensor_overhead() - object, wanted - object);
-    return false;
+enum host_op host_op(const struct ggml_tensor *node) {
+    if (node->op == host.attend)
+        return HOST_ATTEND;
+    if (node->op == host.store)
+        return HOST_STORE;
+    for (int i = 0; i < HOST_VIEWS; i++)
+        if (node->op == host.views[i])
+            return HOST_VIEW;
+    return HOST_OTHER;
 }
 
-/* Checks only the last ops and types that are used: if ggml inserted others before them, their
-   numbers would change. */
-bool host_open(void) {
-    return find_all() && has_tensors() &&
-           is_named("op", GGML_OP_FLASH_ATTN_EXT, host.op_name(GGML_OP_FLASH_ATTN_EXT),
-                    "FLASH_ATTN_EXT") &&
-           is_named("op", GGML_OP_SET_ROWS, host.op_name(GGML_OP_SET_ROWS), "SET_ROWS") &&
-           is_named("op", GGML_OP_TRANSPOSE, host.op_name(GGML_OP_TRANSPOSE), "TRANSPOSE") &&
-           is_named("type", GGML_TYPE_Q8_0, host.type_name(GGML_TYPE_Q8_0), "q8_0") &&
-           is_named("type", GGML_TYPE_BF16, host.type_name(GGML_TYPE_BF16), "bf16");
+void host_arrange(struct ggml_backend *backend) {
+    void **gap = backend->iface.tensors_2d, **end = (void **)(backend + 1);
+    if (!host.has_tensors_2d)
+        memmove(gap, gap + 2, (size_t)(end - (gap + 2)) * sizeof *gap);
 }

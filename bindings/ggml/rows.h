@@ -8,7 +8,7 @@
 
 #include <kvmill.h>
 
-#include "ggml.h"
+#include "ggml_api.h"
 
 static const DLDataType float32 = {kDLFloat, 32, 1}, float16 = {kDLFloat, 16, 1};
 

@@ -6,7 +6,7 @@
 
 #include <kvmill.h>
 
-#include "ggml.h"
+#include "ggml_api.h"
 
 /* Like attend_plan and attend_run. */
 const kvmill_plan *store_plan(const struct ggml_tensor *node);

@@ -24,7 +24,7 @@ static void check_kernels(const struct spec_list *specs) {
     OWN(kernel_list_free) struct kernel_list kernels = {0};
     struct isa_list isas;
     struct error error = {0};
-    fuzz_require(isa_list_parse(NULL, &isas, &error), "%s", error.text);
+    fuzz_require(isa_list_parse(NULL, "scalar", &isas, &error), "%s", error.text);
     if (fuzz_accepts(specs_kernels(specs, &isas, &kernels, &error), &error))
         for (size_t i = 0; i < kernels.count; i++)
             check_symbol(&kernels.items[i]);

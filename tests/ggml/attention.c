@@ -28,29 +28,32 @@ static const enum ggml_type pairs[][2] = {{F32, F32},   {F16, F16},   {Q8_0, Q8_
                                           {Q5_1, Q4_0}, {Q5_0, Q4_1}, {IQ4, IQ4}};
 
 /* Heads, kv heads, queries, cells, streams, mask, layout, soft-cap, max_bias, sinks, whether the
-   mask has heads. */
+   mask has heads, hidden cells. */
 static const struct shape shapes[] = {
-    {"one query, one cell", F16, F16, 64, 64, 8, 2, 1, 1, 1, NONE, TOKENS, 0, 0, 0, 0},
-    {"one query", F16, F16, 64, 64, 8, 2, 1, 700, 1, EMPTY, TOKENS, 0, 0, 0, 0},
-    {"one query, heads apart", F16, F16, 64, 64, 8, 2, 1, 600, 1, WINDOW, HEADS, 0, 0, 0, 0},
-    {"one query of a kv head each", F16, F16, 64, 64, 5, 5, 1, 65, 1, CAUSAL, TOKENS, 0, 0, 1, 0},
-    {"seven heads on one", F16, F16, 64, 64, 14, 2, 2, 130, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
-    {"a prompt", F16, F16, 64, 64, 8, 2, 70, 100, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
-    {"a prompt in a window", F16, F16, 64, 64, 8, 4, 40, 333, 1, WINDOW, HEADS, 0, 0, 1, 0},
-    {"queries of three sequences", F16, F16, 64, 64, 8, 2, 6, 256, 1, SEQUENCES, TOKENS, 0, 0, 0,
+    {"one query, one cell", F16, F16, 64, 64, 8, 2, 1, 1, 1, NONE, TOKENS, 0, 0, 0, 0, 0},
+    {"one query", F16, F16, 64, 64, 8, 2, 1, 700, 1, EMPTY, TOKENS, 0, 0, 0, 0, 0},
+    {"one query, heads apart", F16, F16, 64, 64, 8, 2, 1, 600, 1, WINDOW, HEADS, 0, 0, 0, 0, 0},
+    {"one query of a kv head each", F16, F16, 64, 64, 5, 5, 1, 65, 1, CAUSAL, TOKENS, 0, 0, 1, 0,
      0},
-    {"holes", F16, F16, 64, 64, 8, 2, 5, 97, 1, HOLES, TOKENS, 0, 0, 0, 0},
-    {"streams", F16, F16, 64, 64, 8, 2, 3, 50, 3, CAUSAL, TOKENS, 0, 0, 0, 0},
-    {"streams, heads apart, sinks", F16, F16, 64, 64, 8, 2, 1, 50, 4, HOLES, HEADS, 0, 0, 1, 0},
-    {"ALiBi", F16, F16, 64, 64, 12, 2, 3, 60, 1, CAUSAL, TOKENS, 0, 8, 0, 0},
-    {"a mask of each head", F16, F16, 64, 64, 8, 2, 4, 77, 2, CAUSAL, TOKENS, 0, 0, 0, 1},
+    {"seven heads on one", F16, F16, 64, 64, 14, 2, 2, 130, 1, CAUSAL, TOKENS, 0, 0, 0, 0, 0},
+    {"a prompt", F16, F16, 64, 64, 8, 2, 70, 100, 1, CAUSAL, TOKENS, 0, 0, 0, 0, 0},
+    {"a prompt in a window", F16, F16, 64, 64, 8, 4, 40, 333, 1, WINDOW, HEADS, 0, 0, 1, 0, 0},
+    {"queries of three sequences", F16, F16, 64, 64, 8, 2, 6, 256, 1, SEQUENCES, TOKENS, 0, 0, 0, 0,
+     0},
+    {"holes", F16, F16, 64, 64, 8, 2, 5, 97, 1, HOLES, TOKENS, 0, 0, 0, 0, 0},
+    {"streams", F16, F16, 64, 64, 8, 2, 3, 50, 3, CAUSAL, TOKENS, 0, 0, 0, 0, 0},
+    {"streams, heads apart, sinks", F16, F16, 64, 64, 8, 2, 1, 50, 4, HOLES, HEADS, 0, 0, 1, 0, 0},
+    {"ALiBi", F16, F16, 64, 64, 12, 2, 3, 60, 1, CAUSAL, TOKENS, 0, 8, 0, 0, 0},
+    {"cells at the end are hidden", F16, F16, 64, 64, 8, 2, 3, 256, 2, CAUSAL, TOKENS, 0, 0, 1, 0,
+     201},
+    {"a mask of each head", F16, F16, 64, 64, 8, 2, 4, 77, 2, CAUSAL, TOKENS, 0, 0, 0, 1, 0},
 };
 
 /* Shapes that are tried with one pair of types only. */
 static const struct shape others[] = {
-    {"soft-cap", GGML_TYPE_BF16, F32, 64, 64, 8, 2, 3, 90, 1, CAUSAL, TOKENS, 5, 0, 0, 0},
-    {"soft-cap, no mask", GGML_TYPE_BF16, F32, 64, 64, 8, 2, 3, 90, 2, NONE, HEADS, 5, 0, 1, 0},
-    {"heads of 96 and 64", F16, F16, 96, 64, 3, 1, 9, 41, 1, CAUSAL, TOKENS, 0, 0, 0, 0},
+    {"soft-cap", GGML_TYPE_BF16, F32, 64, 64, 8, 2, 3, 90, 1, CAUSAL, TOKENS, 5, 0, 0, 0, 0},
+    {"soft-cap, no mask", GGML_TYPE_BF16, F32, 64, 64, 8, 2, 3, 90, 2, NONE, HEADS, 5, 0, 1, 0, 0},
+    {"heads of 96 and 64", F16, F16, 96, 64, 3, 1, 9, 41, 1, CAUSAL, TOKENS, 0, 0, 0, 0, 0},
 };
 
 static double error_of(const float *result, const double *expected, int64_t count) {
@@ -104,8 +107,8 @@ static void try_shapes(const struct engine *ours, const struct engine *theirs) {
 
 /* ---- What is ggml's ---- */
 
-static const struct shape usual = {"", F16, F16,    64,     64, 8, 2, 2,
-                                   33, 1,   CAUSAL, TOKENS, 0,  0, 0, 0};
+static const struct shape usual = {"", F16,    F16,    64, 64, 8, 2, 2, 33,
+                                   1,  CAUSAL, TOKENS, 0,  0,  0, 0, 0};
 
 enum { NODE = 1, QUERY = 2, KEY = 4, VALUE = 8, MASK = 16 };
 

@@ -60,7 +60,7 @@ void engine_close(struct engine *engine) {
         ggml_backend_free(engine->backends[i]);
 }
 
-static double now(void) {
+double engine_now(void) {
     struct timespec time;
     clock_gettime(measured, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
@@ -70,11 +70,11 @@ static double now(void) {
 static bool compute(const struct engine *engine, struct ggml_cgraph *graph, int runs,
                     double *seconds) {
     bool done = ggml_backend_sched_graph_compute(engine->scheduler, graph) == GGML_STATUS_SUCCESS;
-    double began = now();
+    double began = engine_now();
     for (int i = 1; done && i < runs; i++)
         done = ggml_backend_sched_graph_compute(engine->scheduler, graph) == GGML_STATUS_SUCCESS;
     if (seconds != NULL)
-        *seconds = now() - began;
+        *seconds = engine_now() - began;
     return done;
 }
 

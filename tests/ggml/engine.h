@@ -25,6 +25,7 @@ struct shape {
     enum layout layout;
     float softcap, max_bias;
     bool sinks, mask_of_heads;
+    int64_t hidden; /* cells at the end that no query sees, beside those that the mask hides */
 };
 
 /* A change to a node that the adapter would take, so that it must decline.  In `tensors`, bit 0 is
@@ -75,6 +76,7 @@ ggml_backend_reg_t engine_load(void);
 /* Sets how times are measured: by the clock, or, with one thread, by processor time, which other
    programs hardly change. */
 void engine_measures(int threads);
+double engine_now(void);
 
 struct engine engine_open(bool adapted, int threads);
 void engine_close(struct engine *engine);

@@ -21,7 +21,7 @@ PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1 "$python" -m pip download --disable-p
     --no-binary :all: --no-build-isolation --require-hashes -r "$here/requirements.txt" >>fetch.log 2>&1 ||
     fail "the pinned source of ggml cannot be fetched"
 tar xzf llama_cpp_python-*.tar.gz -C llama_cpp_python-unpacked --wildcards '*/vendor/llama.cpp/ggml/include' \
-    '*/vendor/llama.cpp/ggml/src/*.[ch]' '*/vendor/llama.cpp/ggml/src/*.cpp' >>fetch.log 2>&1 || fail "the archive is not as it was"
+    '*/vendor/llama.cpp/ggml/src/*.[ch]' '*/vendor/llama.cpp/ggml/src/*.cpp' '*/vendor/llama.cpp/tests/test-backend-ops.cpp' >>fetch.log 2>&1 || fail "the archive is not as it was"
 mv llama_cpp_python-unpacked/*/vendor/llama.cpp/ggml ggml || exit 1
 rm -rf venv llama_cpp_python-*
 cp "$here/requirements.txt" fetched.txt

@@ -28,10 +28,9 @@ static void fill_rows(struct ggml_tensor *tensor, uint64_t *seed) {
     }
 }
 
-static bool is_seen(enum mask mask, int64_t cells, int64_t queries, int64_t i, int64_t j,
-                    uint64_t *seed) {
-    int64_t own = cells - queries + i;
-    switch (mask) {
+static bool is_seen(const struct shape *shape, int64_t i, int64_t j, uint64_t *seed) {
+    int64_t own = shape->cells - shape->hidden - shape->queries + i;
+    switch (shape->mask) {
     case CAUSAL:
         return j <= own;
     case WINDOW:
@@ -49,7 +48,7 @@ static void fill_mask(struct ggml_tensor *mask, const struct shape *shape, uint6
     ggml_fp16_t *to = mask->data;
     for (int64_t n = 0; n < ggml_nelements(mask); n++) {
         int64_t j = n % mask->ne[0], i = n / mask->ne[0] % mask->ne[1];
-        bool seen = is_seen(shape->mask, shape->cells, shape->queries, i, j, seed);
+        bool seen = is_seen(shape, i, j, seed);
         float value = shape->max_bias > 0    ? (float)(j - i) / 64
                       : shape->mask_of_heads ? (float)draw(seed)
                                              : 0;

@@ -125,7 +125,8 @@ static const struct change left[] = {
     {"rows that are no multiple of 64", NODE | ROWS, EXTENT, 0, -32},
     {"a cache of float32", NODE, TYPE, 0, GGML_TYPE_F32},
     {"a cache of q8_1", NODE, TYPE, 0, GGML_TYPE_Q8_1},
-    {"several caches at a time", NODE | ROWS, EXTENT, 2, 1},
+    {"slots of more caches than there are", SLOTS, EXTENT, 1, 1},
+    {"rows of more caches", ROWS, EXTENT, 2, 1},
     {"too few slots", SLOTS, EXTENT, 0, -1},
 };
 

@@ -20,12 +20,11 @@ venv llama "$source/tests/llama/requirements.txt"
 python=$build/llama-venv/bin/python
 work=$build/llama-work
 mkdir -p "$work/adapter"
-reason=$(sh "$source/tests/ggml/fetch.sh" "$build/ggml-tree") || skip "$reason"
 
 # Kernels for this model, and for the shapes of bench/llama.py, on this processor.
 best=$(KVMILL_DATADIR=$source "$build/kvmill" isas | awk '$4 == "yes" {best = $1} END {print best}')
 "$python" "$source/bench/llama_shapes.py" >"$work/specs.json" || exit 99
-KVMILL_DATADIR=$source make -s -j2 -C "$work/adapter" -f "$source/bindings/ggml/Makefile" GGML="$build/ggml-tree/ggml" \
+KVMILL_DATADIR=$source make -s -j2 -C "$work/adapter" -f "$source/bindings/ggml/Makefile" \
     SPECS="$work/specs.json" ISAS="$best" KVMILL="$build/kvmill" KVMILL_CFLAGS="-I$source/include" \
     KVMILL_LIBS="-L$build/.libs -lkvmill -Wl,-rpath,$build/.libs" CPPFLAGS="-I$source/include" >"$work/adapter.log" 2>&1 ||
     skip "the adapter is not built: see $work/adapter.log"

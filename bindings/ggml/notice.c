@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "notice.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What has happened in this process; is_refused: a reason has been printed. */
+static atomic_bool is_met, is_refused;
+static atomic_long offered, taken;
+
+bool notice_refusal(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    fputs("kvmill: not in use: ", stderr);
+    vfprintf(stderr, format, values);
+    fputc('\n', stderr);
+    va_end(values);
+    atomic_store(&is_refused, true);
+    return false;
+}
+
+static bool is_verbose(void) {
+    const char *verbose = getenv("KVMILL_VERBOSE");
+    return verbose != NULL && *verbose != '\0' && *verbose != '0';
+}
+
+/* Whether `kvmill llama` became this process.  Those that it starts have the variable, too. */
+static bool is_launched(void) {
+    const char *process = getenv("KVMILL_LAUNCHED");
+    return process != NULL && strtol(process, NULL, 10) == (long)getpid();
+}
+
+void notice_use(int api_version, const char *library) {
+    if (!atomic_exchange(&is_met, true) && (is_verbose() || is_launched()))
+        fprintf(stderr, "kvmill: in use: version %d of ggml's interface, %s\n", api_version,
+                library);
+}
+
+void notice_attention(bool is_taken) {
+    atomic_fetch_add(&offered, 1);
+    atomic_fetch_add(&taken, is_taken);
+}
+
+__attribute__((destructor)) static void say_at_end(void) {
+    if (is_refused || taken > 0 || !(is_launched() || (is_met && is_verbose())))
+        return;
+    if (!is_met)
+        notice_refusal("this program has not asked ggml for its devices");
+    else if (offered == 0)
+        notice_refusal("ggml offered no attention; -fa on turns flash attention on, -ngl 0 keeps "
+                       "it on the CPU");
+    else
+        notice_refusal("no pack has kernels for this model and cache; KVMILL_VERBOSE=1 names them");
+}

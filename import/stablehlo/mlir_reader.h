@@ -80,6 +80,33 @@ bool mlir_parse_fields(struct mlir_reader *reader, const char *close, struct mli
 bool mlir_add_attr(struct mlir_reader *reader, struct mlir_attr *dict, struct mlir_word key,
                    const struct mlir_attr *value);
 
+/* ---- Parts of ops (mlir_ops.c) ---- */
+
+/* The types after an op's colon. */
+struct mlir_signature {
+    const struct mlir_type **operands, **results;
+    int operand_count, result_count;
+};
+
+bool mlir_set_op_name(struct mlir_reader *reader, struct mlir_op *op, struct mlir_word word);
+bool mlir_add_operand(struct mlir_reader *reader, struct mlir_op *op);
+
+/* Parses "(", uses, ")". */
+bool mlir_parse_operands(struct mlir_reader *reader, struct mlir_op *op);
+
+/* Parses (types) -> type, or -> (types). */
+bool mlir_parse_function_type(struct mlir_reader *reader, struct mlir_signature *signature);
+bool mlir_check_operands(struct mlir_reader *reader, const struct mlir_op *op,
+                         const struct mlir_signature *signature);
+
+/* Parses a region after its "{"; or several, up to the closing parenthesis. */
+bool mlir_parse_region(struct mlir_reader *reader, struct mlir_block *block);
+bool mlir_parse_regions(struct mlir_reader *reader, struct mlir_op *op);
+
+/* Parses an op in pretty form (mlir_pretty.c). */
+bool mlir_parse_pretty(struct mlir_reader *reader, int results, struct mlir_op *op,
+                       struct mlir_signature *signature);
+
 /* Parses ops up to a closing brace, and takes it. */
 bool mlir_parse_ops(struct mlir_reader *reader, struct mlir_block *block, const char *close);
 

@@ -6,6 +6,8 @@
 
 #include "mlir_reader.h"
 
+enum { MOST_RESULTS = 1 << 16 };
+
 /* Names of results before "=". */
 struct definitions {
     int count;
@@ -33,8 +35,9 @@ static bool parse_definitions(struct mlir_reader *reader, struct definitions *de
         if (!mlir_accept_sigil(reader, '%', &definitions->items[i].name) ||
             (mlir_accept(reader, ":") && !mlir_accept_integer(reader, &values)))
             return false;
-        if (values < 1 || values > 1024)
-            return mlir_refuse(reader, "%lld results; accepted: 1 to 1024", (long long)values);
+        if (values < 1 || values > MOST_RESULTS)
+            return mlir_refuse(reader, "%lld results; accepted: 1 to %d", (long long)values,
+                               (int)MOST_RESULTS);
         definitions->items[i].values = (int)values;
         definitions->values += (int)values;
         definitions->count++;
@@ -90,8 +93,10 @@ bool mlir_check_operands(struct mlir_reader *reader, const struct mlir_op *op,
         return mlir_refuse(reader, "%s: %d operands and %d operand types; accepted: equal numbers",
                            op->name, op->operand_count, signature->operand_count);
     for (int i = 0; i < op->operand_count; i++) {
-        const struct mlir_value *value = &reader->function->values[op->operands[i]];
+        struct mlir_value *value = &reader->function->values[op->operands[i]];
         const struct mlir_type *type = signature->operands[i];
+        if (value->type->is_missing)
+            value->type = type;
         if (!mlir_type_equal(value->type, type))
             return mlir_fail(reader->error, reader->file, type->at,
                              "%s: operand %%%.*s is %.*s; accepted: the type it was defined with, "
@@ -148,9 +153,8 @@ bool mlir_parse_arguments(struct mlir_reader *reader, struct mlir_block *block) 
         if (!mlir_accept_sigil(reader, '%', &value.name) || !mlir_expect(reader, ":") ||
             !mlir_parse_type(reader, &value.type) ||
             (mlir_accept(reader, "{") && !mlir_parse_fields(reader, "}", &ignored)) ||
-            (mlir_accept(reader, "loc") && mlir_expect(reader, "(") &&
-             !mlir_skip_balanced(reader, '(', ')')) ||
-            !mlir_add_value(reader, &value, &number) || !mlir_define(reader, value.name, number, 1))
+            !mlir_skip_location(reader) || !mlir_add_value(reader, &value, &number) ||
+            !mlir_define(reader, value.name, number, 1))
             return false;
         ignored.count = 0;
         block->argument_count++;
@@ -158,19 +162,25 @@ bool mlir_parse_arguments(struct mlir_reader *reader, struct mlir_block *block) 
     return mlir_expect(reader, ")");
 }
 
-bool mlir_parse_region(struct mlir_reader *reader, struct mlir_block *block) {
+/* Parses ^name(arguments): of a block. */
+static bool parse_label(struct mlir_reader *reader, struct mlir_block *block) {
     struct mlir_word label;
-    struct mlir_name *newest = reader->newest;
+    struct mlir_block other = {0};
+    block->is_split = block->has_label || block->first != NULL;
+    block->has_label = true;
+    return mlir_accept_sigil(reader, '^', &label) &&
+           (mlir_peek(reader) != '(' ||
+            mlir_parse_arguments(reader, block->is_split ? &other : block)) &&
+           mlir_expect(reader, ":");
+}
+
+bool mlir_parse_region(struct mlir_reader *reader, struct mlir_block *block) {
     if (!mlir_enter(reader))
         return false;
-    if (mlir_peek(reader) == '^' &&
-        (!mlir_accept_sigil(reader, '^', &label) ||
-         (mlir_peek(reader) == '(' && !mlir_parse_arguments(reader, block)) ||
-         !mlir_expect(reader, ":")))
-        return false;
+    struct mlir_scope outer = mlir_enter_scope(reader);
     if (!mlir_parse_ops(reader, block, "}"))
         return false;
-    mlir_forget(reader, newest);
+    mlir_leave_scope(reader, outer);
     mlir_leave(reader);
     return true;
 }
@@ -214,7 +224,7 @@ static bool parse_generic(struct mlir_reader *reader, struct mlir_op *op,
 
 /* ---- All ops ---- */
 
-static bool parse_op(struct mlir_reader *reader, struct mlir_block *block) {
+bool mlir_parse_op(struct mlir_reader *reader, struct mlir_block *block) {
     struct definitions definitions;
     struct mlir_signature signature = {0};
     struct mlir_op *op = mlir_allocate(reader, 1, sizeof *op);
@@ -233,15 +243,19 @@ static bool parse_op(struct mlir_reader *reader, struct mlir_block *block) {
     op->operand_types = signature.operands;
     *(block->last ? &block->last->next : &block->first) = op;
     block->last = op;
-    return !mlir_accept(reader, "loc") ||
-           (mlir_expect(reader, "(") && mlir_skip_balanced(reader, '(', ')'));
+    return mlir_skip_location(reader);
+}
+
+/* Parses an op, or a module or function in a region. */
+static bool parse_item(struct mlir_reader *reader, struct mlir_block *block) {
+    return mlir_next_is_symbol(reader) ? mlir_parse_symbol(reader) : mlir_parse_op(reader, block);
 }
 
 bool mlir_parse_ops(struct mlir_reader *reader, struct mlir_block *block, const char *close) {
     while (close[0] ? !mlir_accept(reader, close) : mlir_peek(reader) != 0) {
         if (mlir_peek(reader) == 0)
             return mlir_refuse(reader, "the end of the text; accepted: ops, and %s", close);
-        if (!parse_op(reader, block))
+        if (!(mlir_peek(reader) == '^' ? parse_label : parse_item)(reader, block))
             return false;
     }
     return true;

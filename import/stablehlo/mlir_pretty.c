@@ -15,8 +15,8 @@ static bool add_word(struct mlir_reader *reader, struct mlir_op *op, const char 
 
 static bool add_dense(struct mlir_reader *reader, struct mlir_op *op) {
     static const char key[] = "value";
-    struct mlir_attr attr = {.kind = MLIR_DENSE, .at = reader->at};
-    return mlir_parse_dense(reader, &attr.literal) &&
+    struct mlir_attr attr = {.at = reader->at};
+    return mlir_parse_dense(reader, &attr) &&
            mlir_add_attr(reader, &op->attrs, (struct mlir_word){key, sizeof key - 1}, &attr);
 }
 
@@ -131,11 +131,9 @@ static const struct mlir_type *type_of(const struct mlir_reader *reader, const s
     return reader->function->values[op->operands[operand]].type;
 }
 
-/* Assigns types to operands and results: one type for all; or P, T of a select; or one type per
-   operand. */
-static bool spread_types(struct mlir_reader *reader, const struct mlir_op *op, int results,
-                         const struct mlir_type **types, int count,
-                         struct mlir_signature *signature) {
+bool mlir_spread_types(struct mlir_reader *reader, const struct mlir_op *op, int results,
+                       const struct mlir_type **types, int count,
+                       struct mlir_signature *signature) {
     signature->operand_count = op->operand_count;
     signature->operands = mlir_allocate(reader, (size_t)op->operand_count + 1, sizeof *types);
     signature->results = mlir_allocate(reader, (size_t)results + 1, sizeof *types);
@@ -164,7 +162,7 @@ static bool parse_pretty_types(struct mlir_reader *reader, const struct mlir_op 
         return true;
     if (value != NULL && value->kind == MLIR_DENSE && mlir_peek(reader) != ':') {
         const struct mlir_type *type = value->literal.type;
-        return spread_types(reader, op, results, &type, 1, signature) &&
+        return mlir_spread_types(reader, op, results, &type, 1, signature) &&
                mlir_check_operands(reader, op, signature);
     }
     if (!mlir_expect(reader, ":"))
@@ -173,7 +171,7 @@ static bool parse_pretty_types(struct mlir_reader *reader, const struct mlir_op 
         return mlir_parse_function_type(reader, signature) &&
                mlir_check_operands(reader, op, signature);
     return mlir_parse_types(reader, &types, &count) &&
-           spread_types(reader, op, results, types, count, signature) &&
+           mlir_spread_types(reader, op, results, types, count, signature) &&
            mlir_check_operands(reader, op, signature);
 }
 
@@ -188,6 +186,8 @@ static const char *const pretty_names[] = {
     "stablehlo.broadcast_in_dim",
     "stablehlo.reshape",
     "stablehlo.concatenate",
+    "stablehlo.dynamic_slice",
+    "stablehlo.dynamic_update_slice",
     "stablehlo.slice",
     "stablehlo.reduce",
     "stablehlo.constant",
@@ -209,19 +209,34 @@ static bool is_pretty(const struct mlir_op *op) {
            kvmill_scalar_op_by_name(mlir_short_name(op)) != NULL;
 }
 
-bool mlir_parse_pretty(struct mlir_reader *reader, int results, struct mlir_op *op,
-                       struct mlir_signature *signature) {
-    if (!mlir_set_op_name(reader, op, mlir_accept_word(reader)))
-        return false;
+/* Whether (..) and then "applies" come next: not a reduction of several operands, or one with a
+   region. */
+static bool is_short_reduce(const struct mlir_reader *reader) {
+    struct mlir_reader ahead = *reader;
+    struct error ignored = {0};
+    ahead.error = &ignored;
+    return mlir_accept(&ahead, "(") && mlir_skip_balanced(&ahead, '(', ')') &&
+           mlir_accept(&ahead, "applies");
+}
+
+static bool is_constant(const struct mlir_op *op) {
+    return strstr(op->name, ".constant") != NULL;
+}
+
+/* Whether the op has a form that is parsed here.  Another one is no error. */
+static bool has_known_form(struct mlir_reader *reader, const struct mlir_op *op) {
     if (!is_pretty(op))
-        return mlir_fail(reader->error, reader->file, op->at,
-                         "%s is not understood in this form; accepted: elementwise ops, constant, "
-                         "broadcast_in_dim, reshape, concatenate, slice, reduce, iota, transpose, "
-                         "call, custom_call, return, check.expect_eq, check.expect_eq_const, "
-                         "check.expect_close, and any op as \"name\"(..)",
-                         op->name);
+        return false;
+    if (strcmp(op->name, "stablehlo.reduce") == 0)
+        return is_short_reduce(reader);
+    int c = mlir_peek(reader);
+    return !is_constant(op) || c == '(' || c == '{' || mlir_next_is(reader, "dense");
+}
+
+static bool parse_known(struct mlir_reader *reader, int results, struct mlir_op *op,
+                        struct mlir_signature *signature) {
     bool is_call = strstr(op->name, "call") != NULL;
-    if (strstr(op->name, ".constant") != NULL && mlir_peek(reader) != '(')
+    if (is_constant(op) && mlir_peek(reader) != '(')
         return parse_constant(reader, op, signature);
     bool done = is_call                                     ? parse_call(reader, op)
                 : strcmp(op->name, "stablehlo.reduce") == 0 ? parse_reduce(reader, op)
@@ -230,4 +245,18 @@ bool mlir_parse_pretty(struct mlir_reader *reader, int results, struct mlir_op *
     if (done && mlir_accept(reader, "{"))
         done = mlir_parse_fields(reader, "}", &op->attrs);
     return done && parse_pretty_types(reader, op, results, signature);
+}
+
+bool mlir_parse_pretty(struct mlir_reader *reader, int results, struct mlir_op *op,
+                       struct mlir_signature *signature) {
+    struct mlir_word word = mlir_accept_word(reader);
+    if (!mlir_set_op_name(reader, op, word))
+        return false;
+    if (has_known_form(reader, op))
+        return parse_known(reader, results, op, signature);
+    if (!mlir_is_op_word(word))
+        return mlir_fail(reader->error, reader->file, op->at,
+                         "%s is not an op; accepted: dialect.name, return, call", op->name);
+    op->is_unknown = true;
+    return mlir_parse_unknown(reader, results, op, signature);
 }

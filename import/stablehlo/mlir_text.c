@@ -56,12 +56,13 @@ void mlir_free(struct mlir_file *file) {
 
 static bool fail_at(struct error *error, const struct mlir_file *file, size_t at,
                     const char *message) {
-    size_t line = 1, column = 1;
-    for (size_t i = 0; i < at && i < file->length; i++) {
-        column = file->text[i] == '\n' ? 1 : column + 1;
-        line += file->text[i] == '\n';
+    size_t line = 1, begin = 0, end = at < file->length ? at : file->length;
+    const char *next;
+    while ((next = memchr(file->text + begin, '\n', end - begin)) != NULL) {
+        begin = (size_t)(next - file->text) + 1;
+        line++;
     }
-    return fail(error, EXIT_USER, "%s:%zu:%zu: %s", file->name, line, column, message);
+    return fail(error, EXIT_USER, "%s:%zu:%zu: %s", file->name, line, end - begin + 1, message);
 }
 
 bool mlir_fail(struct error *error, const struct mlir_file *file, size_t at, const char *format,

@@ -27,12 +27,10 @@ bool mlir_is_op_word(struct mlir_word word) {
 /* Whether "%a:2, %b =" comes next. */
 static bool is_definition(struct mlir_reader ahead) {
     struct mlir_word name;
-    int64_t values;
     do {
         if (mlir_peek(&ahead) != '%' || !mlir_accept_sigil(&ahead, '%', &name))
             return false;
-        if (mlir_accept(&ahead, ":") &&
-            (!isdigit(mlir_peek(&ahead)) || !mlir_accept_integer(&ahead, &values)))
+        if (mlir_accept(&ahead, ":") && mlir_accept_number(&ahead).length == 0)
             return false;
     } while (mlir_accept(&ahead, ","));
     return mlir_accept(&ahead, "=");
@@ -45,12 +43,11 @@ static bool is_generic_op(struct mlir_reader ahead) {
            mlir_peek(&ahead) == '(';
 }
 
-/* Whether "^name(..):" comes next. */
+/* Whether "^name:" or "^name(" comes next. */
 static bool is_label(struct mlir_reader ahead) {
     struct mlir_word name;
     return mlir_peek(&ahead) == '^' && mlir_accept_sigil(&ahead, '^', &name) &&
-           (!mlir_accept(&ahead, "(") || mlir_skip_balanced(&ahead, '(', ')')) &&
-           mlir_accept(&ahead, ":");
+           (mlir_accept(&ahead, "(") || mlir_accept(&ahead, ":"));
 }
 
 static bool is_alias(struct mlir_reader ahead) {

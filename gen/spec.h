@@ -115,7 +115,8 @@ struct spec {
 struct spec_list {
     struct spec *items;
     size_t count;
-    struct text notes; /* lines about what was not taken from a file, for standard error */
+    struct text notes;      /* lines about what was not taken from a file, for standard error */
+    struct text left_alone; /* lines about ops that are not kvmill's, for -v */
 };
 
 /* The hooks of the spec's family. */

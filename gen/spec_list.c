@@ -110,6 +110,7 @@ void spec_list_free(struct spec_list *list) {
         free_spec(&list->items[i]);
     free(list->items);
     text_free(&list->notes);
+    text_free(&list->left_alone);
     *list = (struct spec_list){0};
 }
 

@@ -12,7 +12,7 @@
 /* Returns the first gather or scatter in a block, or below it. */
 static const struct mlir_op *find_op(const struct mlir_block *block) {
     for (const struct mlir_op *op = block->first; op != NULL; op = op->next)
-        if (is_mlir_gather(op) || is_mlir_scatter(op))
+        if (is_mlir_gather(op) || is_mlir_slice(op) || is_mlir_scatter(op) || is_mlir_update(op))
             return op;
     return NULL;
 }
@@ -21,7 +21,7 @@ static bool verify_op(const struct mlir_file *file, const struct mlir_function *
                       const struct mlir_op *op, struct error *error) {
     static struct gather_problem gather;
     static struct scatter_problem scatter;
-    if (is_mlir_gather(op))
+    if (is_mlir_gather(op) || is_mlir_slice(op))
         return gather_of_mlir(file, function, op, &gather, error);
     return scatter_of_mlir(file, function, op, &scatter, error);
 }
@@ -178,6 +178,33 @@ ROWS(refused, 2) {
     if (!ok(refused && says_enough(error.text) && strstr(error.text, cells[1]) != NULL, "%s: %s",
             cells[0], cells[1]))
         diag("%s", error.text);
+}
+
+static int slices_in(const struct mlir_block *block) {
+    int count = 0;
+    for (const struct mlir_op *op = block->first; op != NULL; op = op->next) {
+        count += is_mlir_slice(op);
+        for (int i = 0; i < op->region_count; i++)
+            count += slices_in(&op->regions[i]);
+    }
+    return count;
+}
+
+/* Text with ops of unknown forms. */
+ROWS(found, 2) {
+    OWN(mlir_free) struct mlir_file file;
+    struct error error = {0};
+    int count = 0;
+    bool read = mlir_read_text("text", cells[0], strlen(cells[0]), &file, &error);
+    for (const struct mlir_chunk *c = file.chunks; read && c != NULL; c = c->next)
+        for (const struct mlir_function *f = c->functions; f != NULL; f = f->next)
+            count += slices_in(&f->body);
+    if (!ok(read && count == atoi(cells[1]), "%s slices in %s", cells[1], cells[0]))
+        diag("%d; %s", count, error.text);
+    bool right = true;
+    for (size_t cut = 0; right && cut < strlen(cells[0]); cut++)
+        right = reads_or_refuses(cells[0], cut);
+    ok(right, "  which is read or refused where it is cut");
 }
 
 ROWS(constant, 2) {

@@ -449,6 +449,8 @@ bool inputs_read(const struct options *options, const char *directory, struct in
         !set_name(options, directory, inputs, error) || !read_source(options, inputs, error) ||
         !read_specialise(options, &inputs->specs, error))
         return false;
+    if (option_value(options, "v") != NULL && inputs->specs.left_alone.length > 0)
+        put_shown(inputs->specs.left_alone.data, stderr);
     inputs->pack.name = inputs->name;
     inputs->pack.specs = &inputs->specs;
     return specs_kernels(&inputs->specs, &inputs->isas, &inputs->pack.kernels, error) &&

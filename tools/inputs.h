@@ -31,6 +31,7 @@
          &specialise_values},                                                                      \
         {"flow", "FILE", "a sparse flow for the layers that attend to all of their cache",         \
          &file_values},                                                                            \
+        {"v", NULL, "also say which ops of a .mlir program are left alone", NULL},                 \
         {"isa", "LIST",                                                                            \
          "instruction sets, or native, separated by commas (default: all for x86-64)",             \
          &isa_values},                                                                             \

@@ -278,9 +278,17 @@ static bool check_counts(struct evaluation *evaluation, const struct mlir_op *op
 static bool refuse_op(struct evaluation *evaluation, const struct mlir_op *op) {
     return eval_fail(
         evaluation, op,
-        "not an op that kvmill runs; accepted: gather, dynamic_gather, scatter, elementwise "
-        "ops, constant, broadcast_in_dim, reshape, transpose, concatenate, slice, reduce, "
-        "iota, call, checks");
+        "not an op that kvmill runs; accepted: gather, dynamic_gather, scatter, dynamic_slice, "
+        "dynamic_update_slice, elementwise ops, constant, broadcast_in_dim, reshape, transpose, "
+        "concatenate, slice, reduce, iota, call, checks");
+}
+
+static bool refuse_form(struct evaluation *evaluation, const struct mlir_op *op) {
+    if (evaluator_of(mlir_short_name(op)) == NULL)
+        return refuse_op(evaluation, op);
+    return eval_fail(evaluation, op,
+                     "not in a form that kvmill runs; accepted: constants of dense<..>, and "
+                     "reductions of one operand by one op");
 }
 
 /* Counts an op's steps, from the elements that it reads.  Writes need no count: --max-memory limits
@@ -302,6 +310,8 @@ static bool count_steps(struct evaluation *evaluation, const struct frame *frame
 
 static bool eval_op(struct evaluation *evaluation, struct frame *frame, const struct mlir_op *op) {
     const char *name = mlir_short_name(op);
+    if (op->is_unknown)
+        return refuse_form(evaluation, op);
     if (!count_steps(evaluation, frame, op))
         return false;
     if (strncmp(op->name, "check.", 6) == 0)
@@ -341,6 +351,9 @@ static bool set_returned(struct evaluation *evaluation, const struct frame *fram
 
 static bool eval_block(struct evaluation *evaluation, struct frame *frame, struct array ***returned,
                        int *count) {
+    if (frame->function->body.is_split)
+        return mlir_fail(evaluation->error, evaluation->file, frame->function->at,
+                         "a function of several blocks; accepted: one");
     for (const struct mlir_op *op = frame->function->body.first; op != NULL; op = op->next) {
         if (is_return(op))
             return set_returned(evaluation, frame, op, returned, count);

@@ -33,6 +33,8 @@ struct mlir_type {
     bool is_unranked;  /* tensor<*x..> */
     bool has_encoding; /* bounds, sparsity */
     bool is_index;     /* element type `index`, which kvmill treats as i64 */
+    bool is_missing;   /* an op of unknown form does not state the type of its result */
+    bool is_unknown;   /* an element type that kvmill does not have: `element` is not set */
     int rank;
     int64_t *dims; /* KVMILL_DYNAMIC: ? */
     kvmill_element_type element;
@@ -55,7 +57,7 @@ enum mlir_attr_kind {
     MLIR_DICT,   /* also the fields of #NAME<..>; `word` is the name */
     MLIR_DENSE,
     MLIR_TYPE,
-    MLIR_OPAQUE /* #NAME<..> that is not needed */
+    MLIR_OPAQUE /* #NAME<..> that is not needed; dense<..> of a type that kvmill does not have */
 };
 
 struct mlir_attr {
@@ -84,6 +86,7 @@ struct mlir_value {
 /* A sequence of ops, and the arguments that come first. */
 struct mlir_block {
     int first_argument, argument_count;
+    bool has_label, is_split; /* is_split: there are more labels, so it is several blocks */
     struct mlir_op *first, *last;
 };
 
@@ -91,6 +94,7 @@ struct mlir_op {
     struct mlir_op *next;
     size_t at, begin; /* of the op; of the names of its results, if it has any */
     char name[64];    /* "stablehlo.gather" */
+    bool is_unknown;  /* its form is not known: attrs are not set */
     int operand_count, result_count, first_result;
     int *operands;                          /* numbers of values */
     struct mlir_span *uses;                 /* the places of its operands in the file */
@@ -103,7 +107,7 @@ struct mlir_op {
 struct mlir_function {
     struct mlir_function *next;
     size_t at;
-    struct mlir_word name;
+    struct mlir_word name; /* "": the ops of a module that are in no function */
     const struct mlir_type **results;
     int result_count;
     bool has_body;
@@ -115,7 +119,7 @@ struct mlir_function {
 /* The text between lines of "// -----". */
 struct mlir_chunk {
     struct mlir_chunk *next;
-    struct mlir_function *functions;
+    struct mlir_function *functions, *last;
 };
 
 struct mlir_file {
@@ -141,6 +145,9 @@ struct mlir_capture {
 bool mlir_read_region(const char *name, const char *text, size_t length,
                       const struct mlir_capture *captures, int capture_count,
                       struct mlir_file *file, struct error *error);
+
+/* The element types that kvmill has, for messages. */
+extern const char mlir_known_elements[];
 
 /* Reads an element type, "f32" or "!quant.uniform<..>". */
 bool mlir_read_element(const char *name, const char *text, size_t length,

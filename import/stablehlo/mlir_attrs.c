@@ -137,11 +137,28 @@ static bool parse_number(struct mlir_reader *reader, struct mlir_attr *attr) {
     return !mlir_accept(reader, ":") || mlir_parse_type(reader, &type);
 }
 
+/* Parses what follows "dense_resource" and the like: <..> : type. */
+static bool parse_other_elements(struct mlir_reader *reader, struct mlir_attr *attr) {
+    attr->kind = MLIR_OPAQUE;
+    return mlir_expect(reader, "<") && mlir_skip_balanced(reader, '<', '>') &&
+           mlir_expect(reader, ":") && mlir_parse_type(reader, &attr->literal.type);
+}
+
+/* Parses a type, or an attribute that begins with a word, such as affine_map<..> and loc(..). */
+static bool parse_named(struct mlir_reader *reader, struct mlir_attr *attr) {
+    attr->kind = MLIR_TYPE;
+    if (!mlir_parse_type(reader, &attr->type))
+        return false;
+    if (mlir_accept(reader, "("))
+        return mlir_skip_balanced(reader, '(', ')');
+    return !mlir_accept(reader, "[") ||
+           (mlir_skip_balanced(reader, '[', ']') &&
+            (!mlir_accept(reader, "<") || mlir_skip_balanced(reader, '<', '>')));
+}
+
 static bool parse_word(struct mlir_reader *reader, struct mlir_attr *attr) {
-    if (mlir_accept(reader, "dense")) {
-        attr->kind = MLIR_DENSE;
-        return mlir_parse_dense(reader, &attr->literal);
-    }
+    if (mlir_accept(reader, "dense"))
+        return mlir_parse_dense(reader, attr);
     if (mlir_accept(reader, "array"))
         return parse_array(reader, attr);
     if (mlir_accept(reader, "unit"))
@@ -151,8 +168,21 @@ static bool parse_word(struct mlir_reader *reader, struct mlir_attr *attr) {
         attr->kind = MLIR_BOOL;
         return true;
     }
-    attr->kind = MLIR_TYPE;
-    return mlir_parse_type(reader, &attr->type);
+    if (mlir_accept(reader, "dense_resource") || mlir_accept(reader, "sparse"))
+        return parse_other_elements(reader, attr);
+    return parse_named(reader, attr);
+}
+
+/* Parses @name, or @name::@other. */
+static bool parse_symbol(struct mlir_reader *reader, struct mlir_attr *attr) {
+    struct mlir_word other;
+    attr->kind = MLIR_STRING;
+    if (!mlir_accept_sigil(reader, '@', &attr->word))
+        return false;
+    while (mlir_accept(reader, "::"))
+        if (!mlir_accept_sigil(reader, '@', &other))
+            return false;
+    return true;
 }
 
 static bool parse_value(struct mlir_reader *reader, struct mlir_attr *attr) {
@@ -165,8 +195,7 @@ static bool parse_value(struct mlir_reader *reader, struct mlir_attr *attr) {
         return mlir_accept_string(reader, &attr->word) &&
                (!mlir_accept(reader, ":") || mlir_parse_type(reader, &type));
     case '@':
-        attr->kind = MLIR_STRING;
-        return mlir_accept_sigil(reader, '@', &attr->word);
+        return parse_symbol(reader, attr);
     case '[':
         reader->at++;
         return parse_items(reader, "]", attr);

@@ -35,85 +35,222 @@ static bool parse_results(struct mlir_reader *reader, struct mlir_function *func
     return !in_list || mlir_expect(reader, ")");
 }
 
-static void begin_function(struct mlir_reader *reader, struct mlir_function *function) {
+/* What a reader knows of the function that it is in. */
+struct context {
+    struct mlir_function *function;
+    struct mlir_name **names, *newest;
+    int64_t scope;
+};
+
+static struct context enter_function(struct mlir_reader *reader, struct mlir_function *function) {
+    struct context outer = {reader->function, reader->names, reader->newest, reader->scope};
     reader->function = function;
     reader->names = NULL;
     reader->newest = NULL;
+    return outer;
+}
+
+static void leave_function(struct mlir_reader *reader, struct context outer) {
+    reader->function = outer.function;
+    reader->names = outer.names;
+    reader->newest = outer.newest;
+    reader->scope = outer.scope;
+}
+
+/* Adds a function to the chunk. */
+static struct mlir_function *add_function(struct mlir_reader *reader) {
+    struct mlir_function *function = mlir_allocate(reader, 1, sizeof *function);
+    struct mlir_chunk *chunk = reader->chunk;
+    mlir_skip(reader);
+    if (function == NULL)
+        return NULL;
+    function->at = reader->at;
+    *(chunk->last ? &chunk->last->next : &chunk->functions) = function;
+    return chunk->last = function;
+}
+
+static bool skip_attributes(struct mlir_reader *reader) {
+    struct mlir_attr ignored = {0};
+    return !mlir_accept(reader, "attributes") ||
+           (mlir_expect(reader, "{") && mlir_parse_fields(reader, "}", &ignored));
+}
+
+/* Parses what follows "func.func" and its visibility. */
+static bool parse_named_function(struct mlir_reader *reader, struct mlir_function *function) {
+    if (!mlir_accept_sigil(reader, '@', &function->name) ||
+        (mlir_peek(reader) == '(' && !mlir_parse_arguments(reader, &function->body)) ||
+        !parse_results(reader, function) || !skip_attributes(reader))
+        return false;
+    function->has_body = mlir_accept(reader, "{");
+    return !function->has_body || mlir_parse_ops(reader, &function->body, "}");
 }
 
 /* Parses a function after "func.func". */
-static bool parse_function(struct mlir_reader *reader, struct mlir_function **end) {
-    struct mlir_attr ignored = {0};
-    struct mlir_function *function = mlir_allocate(reader, 1, sizeof *function);
+static bool parse_function(struct mlir_reader *reader) {
+    static const char *const visibilities[] = {"public", "private", "nested"};
+    for (size_t i = 0; i < sizeof visibilities / sizeof *visibilities; i++)
+        if (mlir_accept(reader, visibilities[i]))
+            break;
+    struct mlir_function *function = add_function(reader);
     if (function == NULL)
         return false;
-    begin_function(reader, function);
-    if (!mlir_accept(reader, "public"))
-        mlir_accept(reader, "private");
-    mlir_skip(reader);
-    function->at = reader->at;
-    if (!mlir_accept_sigil(reader, '@', &function->name) ||
-        (mlir_peek(reader) == '(' && !mlir_parse_arguments(reader, &function->body)) ||
-        !parse_results(reader, function) ||
-        (mlir_accept(reader, "attributes") &&
-         (!mlir_expect(reader, "{") || !mlir_parse_fields(reader, "}", &ignored))))
-        return false;
-    function->has_body = mlir_accept(reader, "{");
-    if (function->has_body && !mlir_parse_ops(reader, &function->body, "}"))
-        return false;
-    if (mlir_accept(reader, "loc") &&
-        (!mlir_expect(reader, "(") || !mlir_skip_balanced(reader, '(', ')')))
-        return false;
-    *end = function;
-    return true;
+    struct context outer = enter_function(reader, function);
+    bool done = mlir_enter(reader) && parse_named_function(reader, function);
+    mlir_leave(reader);
+    leave_function(reader, outer);
+    return done && mlir_skip_location(reader);
 }
 
 /* ---- Modules ---- */
 
-/* Skips a line that begins with # or !, which defines an alias. */
+/* Skips a line that begins with # or !, which defines an alias; or {-# .. #-}, resources. */
 static bool skip_alias(struct mlir_reader *reader) {
     int c = mlir_peek(reader);
-    if (c != '#' && c != '!')
+    if (mlir_accept(reader, "{-#"))
+        while (mlir_peek(reader) != 0 && !mlir_accept(reader, "#-}"))
+            reader->at++;
+    else if (c != '#' && c != '!')
         return false;
     while (reader->at < reader->file->length && reader->file->text[reader->at] != '\n')
         reader->at++;
     return true;
 }
 
-static bool parse_module(struct mlir_reader *reader, struct mlir_function **functions);
+/* Whether an op of a module comes next, such as sdy.mesh. */
+static bool is_op(struct mlir_reader ahead) {
+    int c = mlir_peek(&ahead);
+    return c == '"' || c == '%' || mlir_is_op_word(mlir_accept_word(&ahead));
+}
 
-/* Parses functions and modules up to `close`, or to the end if `close` is "". */
-static bool parse_body(struct mlir_reader *reader, const char *close,
-                       struct mlir_function **functions) {
+/* Parses an op of a module, into a function without a name. */
+static bool parse_module_op(struct mlir_reader *reader) {
+    if (reader->function == NULL) {
+        struct mlir_function *function = add_function(reader);
+        if (function == NULL)
+            return false;
+        enter_function(reader, function);
+    }
+    return mlir_parse_op(reader, &reader->function->body);
+}
+
+/* Parses functions, modules and other ops up to `close`, or to the end if `close` is "". */
+static bool parse_body(struct mlir_reader *reader, const char *close) {
     while (close[0] ? !mlir_accept(reader, close) : mlir_peek(reader) != 0) {
-        while (*functions != NULL)
-            functions = &(*functions)->next;
         if (skip_alias(reader))
             continue;
-        if (mlir_accept(reader, "module") ? !parse_module(reader, functions)
-            : mlir_accept(reader, "func.func") || mlir_accept(reader, "func")
-                ? !parse_function(reader, functions)
-                : !mlir_refuse(reader,
-                               "neither module nor function; accepted: module, func.func%s%s",
-                               close[0] ? ", " : "", close))
+        if (mlir_next_is_symbol(reader) ? !mlir_parse_symbol(reader)
+            : is_op(*reader)            ? !parse_module_op(reader)
+                                        : !mlir_refuse(reader,
+                                                       "neither module nor function; accepted: module, "
+                                                                  "func.func, other ops%s%s",
+                                            close[0] ? ", " : "", close))
             return false;
     }
     return true;
 }
 
-/* Parses a module after "module". */
-static bool parse_module(struct mlir_reader *reader, struct mlir_function **functions) {
-    struct mlir_word name;
-    struct mlir_attr ignored = {0};
-    if (!mlir_enter(reader) ||
-        (mlir_peek(reader) == '@' && !mlir_accept_sigil(reader, '@', &name)) ||
-        (mlir_accept(reader, "attributes") &&
-         (!mlir_expect(reader, "{") || !mlir_parse_fields(reader, "}", &ignored))) ||
-        !mlir_expect(reader, "{") || !parse_body(reader, "}", functions))
+/* Parses the ops of a module, whose names are its own. */
+static bool parse_module_body(struct mlir_reader *reader) {
+    if (!mlir_enter(reader))
         return false;
+    struct context outer = enter_function(reader, NULL);
+    bool done = parse_body(reader, "}");
+    leave_function(reader, outer);
     mlir_leave(reader);
-    return !mlir_accept(reader, "loc") ||
-           (mlir_expect(reader, "(") && mlir_skip_balanced(reader, '(', ')'));
+    return done;
+}
+
+/* Parses a module after "module". */
+static bool parse_module(struct mlir_reader *reader) {
+    struct mlir_word name;
+    return (mlir_peek(reader) != '@' || mlir_accept_sigil(reader, '@', &name)) &&
+           skip_attributes(reader) && mlir_expect(reader, "{") && parse_module_body(reader) &&
+           mlir_skip_location(reader);
+}
+
+/* ---- Modules and functions in generic form ---- */
+
+static bool next_is_generic(const struct mlir_reader *reader, const char *name) {
+    struct mlir_reader ahead = *reader;
+    struct mlir_word word;
+    struct error ignored = {0};
+    ahead.error = &ignored;
+    return mlir_peek(&ahead) == '"' && mlir_accept_string(&ahead, &word) &&
+           mlir_word_is(word, name);
+}
+
+/* Sets a function's name and the types of its results. */
+static bool name_function(struct mlir_reader *reader, const struct mlir_attr *attrs,
+                          struct mlir_function *function) {
+    const struct mlir_attr *name = mlir_attr_of(attrs, "sym_name");
+    const struct mlir_attr *type = mlir_attr_of(attrs, "function_type");
+    struct mlir_signature signature = {0};
+    if (name == NULL || name->kind != MLIR_STRING || type == NULL || type->kind != MLIR_OPAQUE)
+        return mlir_fail(reader->error, reader->file, function->at,
+                         "a function without name or type; accepted: sym_name = \"..\", "
+                         "function_type = (..) -> ..");
+    size_t end = reader->at;
+    reader->at = type->at;
+    bool done = mlir_parse_function_type(reader, &signature);
+    reader->at = end;
+    function->name = name->word;
+    function->results = signature.results;
+    function->result_count = signature.result_count;
+    return done;
+}
+
+static bool parse_function_region(struct mlir_reader *reader, struct mlir_function *function) {
+    struct context outer = enter_function(reader, function);
+    bool done = mlir_parse_region(reader, &function->body);
+    leave_function(reader, outer);
+    function->has_body = function->body.first != NULL;
+    return done;
+}
+
+/* Parses the region of a module, which may have a label. */
+static bool parse_module_region(struct mlir_reader *reader) {
+    struct mlir_word label;
+    return (mlir_peek(reader) != '^' ||
+            (mlir_accept_sigil(reader, '^', &label) && mlir_expect(reader, ":"))) &&
+           parse_module_body(reader);
+}
+
+/* Parses "func.func"() <{..}> ({..}) {..} : () -> (), and the same of a module. */
+static bool parse_generic_symbol(struct mlir_reader *reader, bool is_function) {
+    struct mlir_word word;
+    struct mlir_attr attrs = {0};
+    struct mlir_signature signature;
+    struct mlir_function *function = is_function ? add_function(reader) : NULL;
+    if ((is_function && function == NULL) || !mlir_accept_string(reader, &word) ||
+        !mlir_expect(reader, "(") || !mlir_expect(reader, ")"))
+        return false;
+    if (mlir_accept(reader, "<") &&
+        (!mlir_expect(reader, "{") || !mlir_parse_fields(reader, "}", &attrs) ||
+         !mlir_expect(reader, ">")))
+        return false;
+    if (!mlir_expect(reader, "(") || !mlir_expect(reader, "{") ||
+        !(is_function ? parse_function_region(reader, function) : parse_module_region(reader)) ||
+        !mlir_expect(reader, ")") ||
+        (mlir_accept(reader, "{") && !mlir_parse_fields(reader, "}", &attrs)))
+        return false;
+    return mlir_expect(reader, ":") && mlir_parse_function_type(reader, &signature) &&
+           mlir_skip_location(reader) && (!is_function || name_function(reader, &attrs, function));
+}
+
+bool mlir_next_is_symbol(const struct mlir_reader *reader) {
+    static const char *const words[] = {"module", "builtin.module", "func.func", "func"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (mlir_next_is(reader, words[i]))
+            return true;
+    return next_is_generic(reader, "builtin.module") || next_is_generic(reader, "func.func");
+}
+
+bool mlir_parse_symbol(struct mlir_reader *reader) {
+    if (mlir_accept(reader, "module") || mlir_accept(reader, "builtin.module"))
+        return parse_module(reader);
+    if (mlir_accept(reader, "func.func") || mlir_accept(reader, "func"))
+        return parse_function(reader);
+    return parse_generic_symbol(reader, next_is_generic(reader, "func.func"));
 }
 
 /* ---- Chunks ---- */
@@ -145,7 +282,9 @@ static bool parse_chunks(struct mlir_reader *reader) {
             return false;
         file->length = find_separator(file, from, &after);
         reader->at = from;
-        bool done = parse_body(reader, "", &(*end)->functions);
+        reader->chunk = *end;
+        reader->function = NULL;
+        bool done = parse_body(reader, "");
         file->length = length;
         if (!done)
             return false;
@@ -186,7 +325,7 @@ static bool add_capture(struct mlir_reader *reader, const struct mlir_capture *c
     bool done = copy != NULL &&
                 mlir_read_type(reader->file->name, capture->type, &types, &type, reader->error);
     if (copy != NULL && done) {
-        done = (type->is_tensor && !type->is_unranked && type->rank == 0) ||
+        done = (type->is_tensor && !type->is_unranked && !type->is_unknown && type->rank == 0) ||
                fail(reader->error, EXIT_USER,
                     "%s: capture %s is %.80s; accepted: a scalar, tensor<f32>", reader->file->name,
                     capture->name, capture->type);
@@ -218,7 +357,7 @@ bool mlir_read_region(const char *name, const char *text, size_t length,
     if (function == NULL)
         return false;
     file->chunks->functions = function;
-    begin_function(&reader, function);
+    enter_function(&reader, function);
     struct mlir_block outside = {0};
     for (int i = 0; i < capture_count; i++)
         if (!add_capture(&reader, &captures[i], &outside))

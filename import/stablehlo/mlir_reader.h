@@ -15,10 +15,16 @@ struct mlir_reader {
     struct error *error;
     size_t at;
     int depth; /* of regions, lists and dicts */
+    struct mlir_chunk *chunk;
     struct mlir_function *function;
     struct mlir_name **names; /* buckets; of the function being read */
     struct mlir_name *newest;
-    int room; /* in function->values */
+    int64_t serial, scope; /* of the next name; of the first name in this scope */
+};
+
+struct mlir_scope {
+    struct mlir_name *newest;
+    int64_t scope;
 };
 
 /* ---- Text (mlir_text.c) ---- */
@@ -36,9 +42,13 @@ void mlir_skip(struct mlir_reader *reader);
 /* Returns the next character after spaces; 0 at the end. */
 int mlir_peek(struct mlir_reader *reader);
 
+/* Whether only spaces are between the next character and the beginning of its line. */
+bool mlir_at_line_start(struct mlir_reader *reader);
+
 /* Takes `text` if it comes next; a word must end after it. */
 bool mlir_accept(struct mlir_reader *reader, const char *text);
 bool mlir_expect(struct mlir_reader *reader, const char *text);
+bool mlir_next_is(const struct mlir_reader *reader, const char *text); /* does not take it */
 
 /* Takes a bare word: letters, digits, _ $ . and -, but no - at its beginning.  Length 0: no
    word. */
@@ -51,6 +61,12 @@ bool mlir_accept_string(struct mlir_reader *reader, struct mlir_word *word);
 /* Takes a number, as text.  Length 0: no number. */
 struct mlir_word mlir_accept_number(struct mlir_reader *reader);
 bool mlir_accept_integer(struct mlir_reader *reader, int64_t *value);
+
+/* Copies a number for strtod and the like; fails if it is none, or too long. */
+bool mlir_copy_number(struct mlir_reader *reader, struct mlir_word word, char text[64]);
+
+/* Takes a string, an arrow or one character. */
+bool mlir_skip_token(struct mlir_reader *reader);
 
 /* After an opening bracket: skips to after the closing one. */
 bool mlir_skip_balanced(struct mlir_reader *reader, char open, char close);
@@ -70,8 +86,9 @@ bool mlir_parse_element(struct mlir_reader *reader, kvmill_element_type *element
 /* Parses type { "," type }, up to the closing parenthesis, which the caller takes. */
 bool mlir_parse_types(struct mlir_reader *reader, const struct mlir_type ***types, int *count);
 
-/* Parses what follows "dense": <..> : type. */
-bool mlir_parse_dense(struct mlir_reader *reader, struct mlir_literal *literal);
+/* Parses what follows "dense": <..> : type.  The kind becomes MLIR_DENSE; or MLIR_OPAQUE, if kvmill
+   does not have the type: then only the literal's type is set. */
+bool mlir_parse_dense(struct mlir_reader *reader, struct mlir_attr *attr);
 
 bool mlir_parse_attr(struct mlir_reader *reader, struct mlir_attr *attr);
 
@@ -80,17 +97,71 @@ bool mlir_parse_fields(struct mlir_reader *reader, const char *close, struct mli
 bool mlir_add_attr(struct mlir_reader *reader, struct mlir_attr *dict, struct mlir_word key,
                    const struct mlir_attr *value);
 
-/* Parses ops up to a closing brace, and takes it. */
+/* ---- Parts of ops (mlir_ops.c) ---- */
+
+/* The types after an op's colon. */
+struct mlir_signature {
+    const struct mlir_type **operands, **results;
+    int operand_count, result_count;
+};
+
+bool mlir_set_op_name(struct mlir_reader *reader, struct mlir_op *op, struct mlir_word word);
+bool mlir_add_operand(struct mlir_reader *reader, struct mlir_op *op);
+
+/* Parses "(", uses, ")". */
+bool mlir_parse_operands(struct mlir_reader *reader, struct mlir_op *op);
+
+/* Parses (types) -> type, or -> (types). */
+bool mlir_parse_function_type(struct mlir_reader *reader, struct mlir_signature *signature);
+bool mlir_check_operands(struct mlir_reader *reader, const struct mlir_op *op,
+                         const struct mlir_signature *signature);
+
+/* Parses a region after its "{"; or several, up to the closing parenthesis. */
+bool mlir_parse_region(struct mlir_reader *reader, struct mlir_block *block);
+bool mlir_parse_regions(struct mlir_reader *reader, struct mlir_op *op);
+
+/* Parses an op in pretty form (mlir_pretty.c). */
+bool mlir_parse_pretty(struct mlir_reader *reader, int results, struct mlir_op *op,
+                       struct mlir_signature *signature);
+
+/* Assigns types to an op's operands and results: one for all; or P, T of a select; or one for
+   each operand. */
+bool mlir_spread_types(struct mlir_reader *reader, const struct mlir_op *op, int results,
+                       const struct mlir_type **types, int count, struct mlir_signature *signature);
+
+/* Whether a bare word can be the name of an op. */
+bool mlir_is_op_word(struct mlir_word word);
+
+/* Parses the rest of an op whose form is not known, after its name, by MLIR's lexical structure
+   (mlir_unknown.c). */
+bool mlir_parse_unknown(struct mlir_reader *reader, int results, struct mlir_op *op,
+                        struct mlir_signature *signature);
+
+/* Takes loc(..), if it comes next. */
+bool mlir_skip_location(struct mlir_reader *reader);
+
+/* Parses an op; or ops up to a closing brace, which is taken. */
+bool mlir_parse_op(struct mlir_reader *reader, struct mlir_block *block);
 bool mlir_parse_ops(struct mlir_reader *reader, struct mlir_block *block, const char *close);
 
 /* Parses (%a: type, ..) as values of the function. */
 bool mlir_parse_arguments(struct mlir_reader *reader, struct mlir_block *block);
+
+/* ---- Modules and functions (mlir_reader.c) ---- */
+
+bool mlir_next_is_symbol(const struct mlir_reader *reader);
+
+/* Parses a module or a function, with all that is in it. */
+bool mlir_parse_symbol(struct mlir_reader *reader);
 
 /* ---- Names of values ---- */
 
 bool mlir_define(struct mlir_reader *reader, struct mlir_word name, int value, int count);
 bool mlir_add_value(struct mlir_reader *reader, const struct mlir_value *value, int *number);
 bool mlir_parse_use(struct mlir_reader *reader, int *value, struct mlir_span *place);
-void mlir_forget(struct mlir_reader *reader, struct mlir_name *newest);
+
+/* Begin a scope, whose names may hide outer ones, and forget its names. */
+struct mlir_scope mlir_enter_scope(struct mlir_reader *reader);
+void mlir_leave_scope(struct mlir_reader *reader, struct mlir_scope outer);
 
 #endif

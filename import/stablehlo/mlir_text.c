@@ -56,12 +56,13 @@ void mlir_free(struct mlir_file *file) {
 
 static bool fail_at(struct error *error, const struct mlir_file *file, size_t at,
                     const char *message) {
-    size_t line = 1, column = 1;
-    for (size_t i = 0; i < at && i < file->length; i++) {
-        column = file->text[i] == '\n' ? 1 : column + 1;
-        line += file->text[i] == '\n';
+    size_t line = 1, begin = 0, end = at < file->length ? at : file->length;
+    const char *next;
+    while ((next = memchr(file->text + begin, '\n', end - begin)) != NULL) {
+        begin = (size_t)(next - file->text) + 1;
+        line++;
     }
-    return fail(error, EXIT_USER, "%s:%zu:%zu: %s", file->name, line, column, message);
+    return fail(error, EXIT_USER, "%s:%zu:%zu: %s", file->name, line, end - begin + 1, message);
 }
 
 bool mlir_fail(struct error *error, const struct mlir_file *file, size_t at, const char *format,
@@ -117,6 +118,15 @@ int mlir_peek(struct mlir_reader *reader) {
     return char_at(reader, reader->at);
 }
 
+bool mlir_at_line_start(struct mlir_reader *reader) {
+    mlir_skip(reader);
+    size_t at = reader->at;
+    while (at > 0 && reader->file->text[at - 1] != '\n' &&
+           isspace((unsigned char)reader->file->text[at - 1]))
+        at--;
+    return at == 0 || reader->file->text[at - 1] == '\n';
+}
+
 static bool is_word_char(int c) {
     return isalnum(c) || c == '_' || c == '$' || c == '.';
 }
@@ -132,6 +142,11 @@ bool mlir_accept(struct mlir_reader *reader, const char *text) {
         return false;
     reader->at += length;
     return true;
+}
+
+bool mlir_next_is(const struct mlir_reader *reader, const char *text) {
+    struct mlir_reader ahead = *reader;
+    return mlir_accept(&ahead, text);
 }
 
 /* Copies the next characters, for messages. */
@@ -236,25 +251,71 @@ bool mlir_accept_integer(struct mlir_reader *reader, int64_t *value) {
 
 /* ---- Brackets ---- */
 
-bool mlir_skip_balanced(struct mlir_reader *reader, char open, char close) {
+enum { MOST_BRACKETS = 256 };
+
+/* The closing brackets that are still to come, innermost last. */
+struct brackets {
+    int count;
+    char closing[MOST_BRACKETS];
+};
+
+static bool open_bracket(struct mlir_reader *reader, struct brackets *brackets, char closing) {
+    if (brackets->count == MOST_BRACKETS)
+        return mlir_refuse(reader, "nested too deep; accepted: %d levels", (int)MOST_BRACKETS);
+    brackets->closing[brackets->count++] = closing;
+    return true;
+}
+
+/* A > that closes nothing is a comparison, and so is a < that is still open at another bracket. */
+static bool close_bracket(struct mlir_reader *reader, struct brackets *brackets, char c) {
+    int last = brackets->count - 1;
+    if (c == '>' && brackets->closing[last] != '>')
+        return true;
+    while (last > 0 && c != '>' && brackets->closing[last] == '>')
+        last--;
+    if (brackets->closing[last] != c)
+        return mlir_refuse(reader, "found %c; accepted: %c", c, brackets->closing[last]);
+    brackets->count = last;
+    return true;
+}
+
+bool mlir_skip_token(struct mlir_reader *reader) {
     struct mlir_word string;
+    int c = mlir_peek(reader);
+    if (c == '"')
+        return mlir_accept_string(reader, &string);
+    reader->at += c == '-' && char_at(reader, reader->at + 1) == '>' ? 2 : 1;
+    return true;
+}
+
+static bool skip_within(struct mlir_reader *reader, struct brackets *brackets) {
+    static const char opening[] = "([{<", closing[] = ")]}>";
+    int c = mlir_peek(reader);
+    const char *opener = strchr(opening, c);
+    if (opener != NULL && !open_bracket(reader, brackets, closing[opener - opening]))
+        return false;
+    if (strchr(closing, c) != NULL && !close_bracket(reader, brackets, (char)c))
+        return false;
+    return mlir_skip_token(reader);
+}
+
+bool mlir_skip_balanced(struct mlir_reader *reader, char open, char close) {
+    struct brackets brackets = {1, {close}};
     size_t begin = reader->at;
-    for (int depth = 1; depth > 0;) {
-        int c = mlir_peek(reader);
-        if (c == 0) {
+    while (brackets.count > 0) {
+        if (mlir_peek(reader) == 0) {
             reader->at = begin;
             return mlir_refuse(reader, "a bracket without end; accepted: %c ... %c", open, close);
         }
-        if (c == '"') {
-            if (!mlir_accept_string(reader, &string))
-                return false;
-            continue;
-        }
-        bool arrow = c == '-' && char_at(reader, reader->at + 1) == '>';
-        reader->at += arrow ? 2 : 1;
-        depth += (c == open) - (c == close);
+        if (!skip_within(reader, &brackets))
+            return false;
     }
     return true;
+}
+
+bool mlir_skip_location(struct mlir_reader *reader) {
+    return !mlir_accept(reader, "loc") ||
+           (mlir_expect(reader, "(") && mlir_skip_balanced(reader, '(', ')'));
 }
 
 /* ---- Predicates ---- */

@@ -13,6 +13,7 @@ struct mlir_name {
     struct mlir_word word;
     int value, count;
     unsigned bucket;
+    int64_t serial;
 };
 
 static unsigned bucket_of(struct mlir_word word) {
@@ -37,7 +38,8 @@ bool mlir_define(struct mlir_reader *reader, struct mlir_word word, int value, i
         reader->names = mlir_allocate(reader, BUCKETS, sizeof *reader->names);
     if (reader->names == NULL)
         return false;
-    if (find(reader, word) != NULL)
+    const struct mlir_name *old = find(reader, word);
+    if (old != NULL && old->serial >= reader->scope)
         return mlir_refuse(reader, "%%%.*s is defined twice; accepted: a new name",
                            (int)(word.length < 60 ? word.length : 60), word.text);
     struct mlir_name *name = mlir_allocate(reader, 1, sizeof *name);
@@ -47,6 +49,7 @@ bool mlir_define(struct mlir_reader *reader, struct mlir_word word, int value, i
     name->value = value;
     name->count = count;
     name->bucket = bucket_of(word);
+    name->serial = reader->serial++;
     name->next = reader->names[name->bucket];
     reader->names[name->bucket] = name;
     name->older = reader->newest;
@@ -54,9 +57,16 @@ bool mlir_define(struct mlir_reader *reader, struct mlir_word word, int value, i
     return true;
 }
 
-void mlir_forget(struct mlir_reader *reader, struct mlir_name *newest) {
-    for (; reader->newest != newest; reader->newest = reader->newest->older)
+struct mlir_scope mlir_enter_scope(struct mlir_reader *reader) {
+    struct mlir_scope outer = {reader->newest, reader->scope};
+    reader->scope = reader->serial;
+    return outer;
+}
+
+void mlir_leave_scope(struct mlir_reader *reader, struct mlir_scope outer) {
+    for (; reader->newest != outer.newest; reader->newest = reader->newest->older)
         reader->names[reader->newest->bucket] = reader->newest->next;
+    reader->scope = outer.scope;
 }
 
 bool mlir_add_value(struct mlir_reader *reader, const struct mlir_value *value, int *number) {

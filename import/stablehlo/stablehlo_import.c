@@ -23,7 +23,7 @@ bool is_mlir_scatter(const struct mlir_op *op) {
 
 /* Whether a type has one axis of integers, not too long. */
 static bool is_list_type(const struct mlir_type *type) {
-    if (!type->is_tensor || type->is_unranked || type->rank != 1)
+    if (!type->is_tensor || type->is_unranked || type->is_unknown || type->rank != 1)
         return false;
     enum kvmill_kind kind = kvmill_kind_of(type->element.dtype);
     return (kind == KVMILL_INT || kind == KVMILL_UINT) && type->dims[0] >= 0 &&
@@ -40,9 +40,8 @@ static void read_integers(const struct mlir_literal *literal, struct axes *axes)
     }
 }
 
-/* Reads a list of integers: [1, 2], array<i64: 1, 2> or dense<[1, 2]> : tensor<2xi64>. */
-static bool read_axes(const struct mlir_file *file, const char *key, const struct mlir_attr *attr,
-                      struct axes *axes, struct error *error) {
+bool axes_of_mlir(const struct mlir_file *file, const char *key, const struct mlir_attr *attr,
+                  struct axes *axes, struct error *error) {
     axes->count = 0;
     if (attr == NULL)
         return true;
@@ -115,8 +114,8 @@ static bool read_numbers(const struct mlir_file *file, const struct mlir_op *op,
     if (!check_keys(file, op, dict, numbers, error))
         return false;
     for (int i = 0; i < FIELDS; i++)
-        if (!read_axes(file, numbers->fields[i].key, mlir_attr_of(dict, numbers->fields[i].key),
-                       numbers->fields[i].axes, error))
+        if (!axes_of_mlir(file, numbers->fields[i].key, mlir_attr_of(dict, numbers->fields[i].key),
+                          numbers->fields[i].axes, error))
             return false;
     const struct mlir_attr *vector = mlir_attr_of(dict, "index_vector_dim");
     *numbers->index_vector_dim = vector ? vector->integer : 0;
@@ -148,6 +147,11 @@ bool shape_of_mlir(const struct shape_reader *reader, const char *tensor,
                          mlir_word_length(type->word), type->word.text);
     if (type->is_unranked)
         return refuse_shape(reader, tensor, type, "which has no rank");
+    if (type->is_unknown)
+        return mlir_fail(reader->error, reader->file, reader->at,
+                         "%s: %s is %.*s, and kvmill does not have the element type; accepted: %s",
+                         reader->op, tensor, mlir_word_length(type->word), type->word.text,
+                         mlir_known_elements);
     if (reader->known && type->has_encoding)
         return refuse_shape(reader, tensor, type, "which has bounds or an encoding");
     for (int d = 0; reader->known && d < type->rank; d++)
@@ -238,7 +242,31 @@ static bool read_gather(const struct mlir_file *file, const struct mlir_function
     if (sizes == NULL)
         return mlir_fail(error, file, op->at, "%s: no slice_sizes; accepted: array<i64: 1, 2>",
                          op->name);
-    return read_axes(file, "slice_sizes", sizes, &problem->slice_sizes, error);
+    return axes_of_mlir(file, "slice_sizes", sizes, &problem->slice_sizes, error);
+}
+
+/* Reads everything: once to check constraints, and again to check that extents are known. */
+static bool read_whole_gather(const struct shape_reader *reader,
+                              const struct mlir_function *function, const struct mlir_op *op,
+                              struct gather_problem *problem) {
+    memset(problem, 0, sizeof *problem);
+    if (is_mlir_slice(op))
+        return gather_of_slice(reader, function, op, problem);
+    return read_gather(reader->file, function, op, problem, reader->error) &&
+           read_gather_shapes(reader, function, op, problem);
+}
+
+bool gather_verify_mlir(const struct mlir_file *file, const struct mlir_function *function,
+                        const struct mlir_op *op, struct gather_problem *problem,
+                        struct error *error) {
+    struct gather_view view;
+    kvmill_error reason;
+    const struct shape_reader reader = {file, op->name, op->at, false, error};
+    if (!read_whole_gather(&reader, function, op, problem))
+        return false;
+    gather_view_make(problem, &view);
+    return kvmill_gather_verify(&view.op, &reason) == KVMILL_OK ||
+           fail_op(file, op, &reason, error);
 }
 
 bool gather_of_mlir(const struct mlir_file *file, const struct mlir_function *function,
@@ -246,17 +274,11 @@ bool gather_of_mlir(const struct mlir_file *file, const struct mlir_function *fu
     struct gather_view view;
     struct kvmill_windows windows;
     kvmill_error reason;
-    struct shape_reader reader = {.file = file, .op = op->name, .at = op->at, .error = error};
-    memset(problem, 0, sizeof *problem);
-    if (!read_gather(file, function, op, problem, error) ||
-        !read_gather_shapes(&reader, function, op, problem))
+    const struct shape_reader reader = {file, op->name, op->at, true, error};
+    if (!gather_verify_mlir(file, function, op, problem, error) ||
+        !read_whole_gather(&reader, function, op, problem))
         return false;
     gather_view_make(problem, &view);
-    if (kvmill_gather_verify(&view.op, &reason) != KVMILL_OK)
-        return fail_op(file, op, &reason, error);
-    reader.known = true;
-    if (!read_gather_shapes(&reader, function, op, problem))
-        return false;
     return problem->slices_open || kvmill_gather_check(&view.op, &windows, &reason) == KVMILL_OK ||
            fail_op(file, op, &reason, error);
 }
@@ -378,6 +400,36 @@ static void name_region(struct scatter_problem *problem) {
                  combines ? op->name : "replace");
 }
 
+static bool read_scatter(const struct shape_reader *reader, const struct mlir_function *function,
+                         const struct mlir_op *op, struct scatter_problem *problem) {
+    const struct mlir_file *file = reader->file;
+    problem->count = op->operand_count / 2;
+    return check_counts(file, op, problem, reader->error) &&
+           read_scatter_numbers(file, op, problem, reader->error) &&
+           read_scatter_shapes(reader, function, op, problem) &&
+           region_of_mlir(file, function, &op->regions[0], op->regions[0].first_argument, problem,
+                          reader->error) &&
+           check_region_counts(file, op, problem, reader->error);
+}
+
+bool scatter_verify_mlir(const struct mlir_file *file, const struct mlir_function *function,
+                         const struct mlir_op *op, struct scatter_problem *problem,
+                         struct error *error) {
+    struct scatter_view view;
+    struct kvmill_program program;
+    kvmill_error reason;
+    const struct shape_reader reader = {file, op->name, op->at, false, error};
+    memset(problem, 0, sizeof *problem);
+    if (!(is_mlir_update(op) ? scatter_of_update : read_scatter)(&reader, function, op, problem))
+        return false;
+    scatter_view_make(problem, &view);
+    if (kvmill_scatter_verify(&view.op, &program, &reason) != KVMILL_OK)
+        return fail_op(file, op, &reason, error);
+    if (!is_mlir_update(op))
+        name_region(problem);
+    return true;
+}
+
 bool scatter_of_mlir(const struct mlir_file *file, const struct mlir_function *function,
                      const struct mlir_op *op, struct scatter_problem *problem,
                      struct error *error) {
@@ -385,23 +437,11 @@ bool scatter_of_mlir(const struct mlir_file *file, const struct mlir_function *f
     struct kvmill_windows windows;
     struct kvmill_program program;
     kvmill_error reason;
-    struct shape_reader reader = {.file = file, .op = op->name, .at = op->at, .error = error};
-    memset(problem, 0, sizeof *problem);
-    problem->count = op->operand_count / 2;
-    if (!check_counts(file, op, problem, error) ||
-        !read_scatter_numbers(file, op, problem, error) ||
-        !read_scatter_shapes(&reader, function, op, problem) ||
-        !region_of_mlir(file, function, &op->regions[0], op->regions[0].first_argument, problem,
-                        error) ||
-        !check_region_counts(file, op, problem, error))
+    const struct shape_reader reader = {file, op->name, op->at, true, error};
+    if (!scatter_verify_mlir(file, function, op, problem, error) ||
+        !(is_mlir_update(op) ? scatter_of_update(&reader, function, op, problem)
+                             : read_scatter_shapes(&reader, function, op, problem)))
         return false;
-    scatter_view_make(problem, &view);
-    if (kvmill_scatter_verify(&view.op, &program, &reason) != KVMILL_OK)
-        return fail_op(file, op, &reason, error);
-    reader.known = true;
-    if (!read_scatter_shapes(&reader, function, op, problem))
-        return false;
-    name_region(problem);
     scatter_view_make(problem, &view);
     return kvmill_scatter_check(&view.op, &windows, &program, &reason) == KVMILL_OK ||
            fail_op(file, op, &reason, error);

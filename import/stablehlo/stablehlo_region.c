@@ -31,7 +31,7 @@ static bool add_region_op(struct region_reader *reader, const kvmill_region_op *
 }
 
 static bool is_scalar(const struct mlir_type *type) {
-    return type->is_tensor && !type->is_unranked && type->rank == 0;
+    return type->is_tensor && !type->is_unranked && !type->is_unknown && type->rank == 0;
 }
 
 static bool check_scalar(struct region_reader *reader, const struct mlir_type *type, size_t at) {

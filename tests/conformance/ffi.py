@@ -103,14 +103,25 @@ def scatters(rng: np.random.Generator) -> list[Case]:
     return cases
 
 
+def store_and_load(cache: Any, row: Any, at: Any) -> Any:
+    """Return a cache with a new row, and the two rows from there on."""
+    cache = lax.dynamic_update_slice(cache, row, (at, 0))
+    return cache, lax.dynamic_slice(cache, (at, 0), (2, 5))
+
+
+ROW_AND_CACHE = np.float32([[1.5, -2, 3, 0, 7]]), np.arange(30, dtype=np.float32).reshape(6, 5)
+
+
 class Handlers:
-    """The ops of some cases, registered as FFI targets "kvmill_0", "kvmill_1", ..."""
+    """The ops of some cases, and then of store_and_load, as FFI targets "kvmill_0", "kvmill_1", ..."""
 
     def __init__(self, command: str, directory: str, cases: list[Case]) -> None:
         path = os.path.join(directory, "cases.mlir")
         modules = [jax.jit(case.function).lower(*case.arguments).as_text() for case in cases]
         for case, module in zip(cases, modules, strict=True):
             assert len(re.findall(r'"stablehlo\.(gather|scatter)"', module)) == 1, f"{case.name}: {module}"
+        row, cache = ROW_AND_CACHE
+        modules.append(jax.jit(store_and_load).lower(cache, row, 0).as_text())
         with open(path, "w", encoding="utf8") as file:
             file.write("\n// -----\n".join(modules))
         isas = "scalar,avx2,avx512" if platform.machine() == "x86_64" else "scalar"
@@ -125,7 +136,7 @@ class Handlers:
         if made.returncode != 0:
             raise RuntimeError(made.stderr)
         self.library = ctypes.CDLL(os.path.join(directory, "cases", "libcases.so"))
-        for number in range(len(cases)):
+        for number in range(len(cases) + 2):
             handler = jax.ffi.pycapsule(getattr(self.library, f"cases_ffi_{number}"))
             jax.ffi.register_ffi_target(f"kvmill_{number}", handler, platform="cpu")
 
@@ -181,6 +192,22 @@ def at_a_time(handlers: Handlers, number: int, case: Case) -> None:
         results = list(executor.map(lambda turn: call(inputs[turn % 6], i), range(300)))
     for turn, result in enumerate(results):
         same(result, case.function(inputs[turn % 6], i))
+
+
+def slices(handlers: Handlers, number: int) -> None:
+    """Call the handlers of store_and_load with starts that are clamped first, as the guide says."""
+    row, cache = ROW_AND_CACHE
+    store, load = handlers.call(number, cache), handlers.call(number + 1, cache[:2])
+    for start in (0, 2, 4, 5, 9):
+
+        def with_handlers(cache: Any, row: Any, at: Any) -> Any:
+            stored = store(cache, jnp.clip(at, 0, 5)[None], row)
+            return stored, load(stored, at[None])
+
+        expected = jax.jit(store_and_load)(cache, row, start)
+        found = jax.jit(with_handlers)(cache, row, start)
+        same(found[0], expected[0])
+        same(found[1], expected[1])
 
 
 def refused(words: str, run: Callable[[], Any]) -> None:
@@ -254,5 +281,6 @@ def run(tap: Tap, command: str, seed: int) -> None:
             ("what does not fit is refused", refusals, rows_of_floats),
         ):
             tap.run(f"FFI: {name}", lambda n=number, t=test: t(handlers, n, cases[n]))
+        tap.run("FFI: dynamic slices and updates", lambda: slices(handlers, len(cases)))
         for number, case in enumerate(cases):
             tap.run(f"FFI: {case.name}", lambda n=number, c=case: check(handlers, n, c))

@@ -33,6 +33,7 @@ import pmx
 import pmx_models
 import pools
 import scatter
+import whole_programs
 from tap import Tap
 
 
@@ -62,6 +63,7 @@ def main() -> int:
     pools.run(tap, packs, seed)
     jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     bytecode.run(tap, os.environ["KVMILL_COMMAND"])
+    whole_programs.run(tap, os.environ["KVMILL_COMMAND"])
     flows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
     flow_rules.run(tap, packs, seed)
     indexers.run(tap, seed)

@@ -6,8 +6,12 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 import re
+import sys
+import tempfile
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -17,7 +21,7 @@ import kvmill
 import kvmill.vflow
 import numpy as np
 import vflow_numpy
-from tap import Tap
+from tap import Tap, refused
 
 TREE = Path(kvmill.__file__).resolve().parents[3]
 EXAMPLES = sorted((TREE / "examples" / "vflow").glob("*.py"))
@@ -285,8 +289,73 @@ def same_as_file(path: Path) -> None:
     assert kvmill.vflow.load(f"{example}:{path.stem}").spec == want
 
 
+def guide() -> None:
+    """The guide's class, and its program."""
+    text = (TREE / "doc" / "guide" / "sparse.md").read_text()
+    section = text[text.index("## From a vFlow class") : text.index("## Use it from C")]
+    own, program = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "my_flow.py").write_text(own)
+        os.chdir(directory)
+        try:
+            names: dict[str, Any] = {}
+            exec(program, names)
+        finally:
+            os.chdir(before)
+    assert names["flow"].token_ratio == 2 + Fraction(1, 32)
+    assert json.loads(names["flow"].json) == names["flow"].spec
+
+
+def generations() -> None:
+    """The base class has the functions of both generations of vortex_torch."""
+    path = TREE / "tests" / "vflow" / "gated_bound.py"
+    with kvmill.vflow.stand_ins():
+        names: dict[str, Any] = {"__name__": "users"}
+        exec(path.read_text(), names)
+        import torch
+    flow = names["GatedBound"]()
+    shapes = {"max": (1, 128), "min": (1, 128), "k": (16, 128), "v": (16, 128)}
+    assert flow.get_cache_meta_info(16, 128) == shapes and list(shapes)[-2:] == ["k", "v"]
+    assert flow.get_token_ratio(16, 128) == 2.125 and flow.get_token_ratio() is None
+    flow.initialize(16, 128, "fp8_e5m2", torch.bfloat16)
+    assert flow.get_token_ratio() == 2.25 and flow.get_aux_token_ratio() == 0.25
+    info = flow.get_cache_meta_info()
+    assert info == {name: (shape, info[name][1]) for name, shape in shapes.items()}
+    assert [str(info[name][1]) for name in ("max", "k")] == ["torch.bfloat16", "torch.float8_e5m2"]
+    ours = kvmill.vflow.load(flow, num_heads=8, num_kv_heads=2, page_size=16)
+    assert ours.get_cache_meta_info() == shapes and ours.get_token_ratio() == 2.125
+    flow.create_cache = lambda block_size, head_dim: {"k": (1, head_dim)}
+    refused("create_cache declares 'k'", lambda: flow.get_cache_meta_info(16, 128), AssertionError)
+
+
+def without_stand_ins() -> None:
+    """Outside of stand_ins, torch and vortex_torch are as absent as they are."""
+    kvmill.vflow.load(f"{USERS[0]}", **SIZES)
+    left = [name for name in sys.modules if name.partition(".")[0] in ("torch", "vortex_torch")]
+    assert not left, left
+    refused("No module named 'vortex_torch'", lambda: importlib.import_module("vortex_torch"), ImportError)
+
+
+def refusals() -> None:
+    error, path = kvmill.vflow.VFlowError, TREE / "examples" / "vflow" / "quest.py"
+    refused("object has no create_cache; accepted: a class", lambda: kvmill.vflow.load(object), error)
+    refused("quest.py: has no class", lambda: kvmill.vflow.load(f"{path}:None"), error)
+    refused("attention/num_head: is not a known key; did you mean", lambda: kvmill.vflow.load(f"{path}:Quest", num_head=8), error)
+    refused("num_heads is 9; accepted: a multiple of num_kv_heads, 8", lambda: kvmill.vflow.load(f"{path}:Quest", num_heads=9), error)
+    refused("select/order: is \"best\"", lambda: kvmill.vflow.load(f"{path}:Quest", order="best"), error)
+    refused("topk_ratio is 'some'", lambda: kvmill.vflow.load(f"{path}:Quest", topk_ratio="some"), error)
+    for kind, words in ((kvmill.vflow.Input, "the shape of an Input is (0, 1)"), (kvmill.vflow.Constant, "two positive")):
+        refused(words, lambda kind=kind: kind((0, 1)) if kind is kvmill.vflow.Input else kind(1.0, (0, 1)), error)
+    refused("rows of as many numbers", lambda: kvmill.vflow.Constant([[1, 2], [3]]), error)
+
+
 def run(tap: Tap, seed: int) -> None:
     rng = np.random.default_rng(seed)
+    tap.run("the guide's vFlow class", guide)
+    tap.run("both generations of vFlow's functions", generations)
+    tap.run("stand-ins are there only while a class is read", without_stand_ins)
+    tap.run("vFlow classes are refused", refusals)
     for path in sorted((TREE / "configs" / "flows").glob("*.json")):
         tap.run(f"a class of examples/vflow is {path.name}", partial(same_as_file, path))
     for path in EXAMPLES:

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
@@ -36,7 +37,7 @@ def calling_place() -> str:
 
 def definition_place(function: object) -> str:
     """Return "file:line" of a function's definition, or the name of what has none."""
-    code = getattr(function, "__code__", None)
+    code = getattr(inspect.unwrap(function) if callable(function) else function, "__code__", None)
     if code is None:
         return getattr(function, "__qualname__", repr(function))
     return f"{code.co_filename}:{code.co_firstlineno}"

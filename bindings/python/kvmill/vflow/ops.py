@@ -47,6 +47,8 @@ class Op:
     part: ClassVar[str]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not hasattr(self, "kind"):
+            refuse(f"{self} is an op that the file defines; accepted: ops of vortex_torch")
         self._label, self._called = "", ""
         given = _bound(str(self), _signature(self.kind.parameters), args, kwargs)
         for name, value in given.items():

@@ -31,7 +31,8 @@ class Source:
         name, mark, value = words.partition("=")
         if not mark or not name.isidentifier():
             refuse(f'"{words}"; accepted after the class: ,NAME=VALUE, such as ,page_size=64', self.text)
-        return name, _value(value)
+        layers = name == "layers_skip"
+        return name, [_value(layer) for layer in value.split("+")] if layers else _value(value)
 
 
 def _value(text: str) -> Any:

@@ -341,7 +341,7 @@ for word in ("Mean", "Max", "Min", "L2Norm"):
         CacheOp, lambda op, x, reduce=REDUCTIONS[word]: interleaved(op, x, reduce), "dim k", dim=1, k=2
     )
 MODULES: dict[str, dict[str, Any]] = {
-    "vortex_torch": {}, "vortex_torch.flow": {"vFlow": Flow, "register": register},
+    "vortex_torch": {}, "vortex_torch.flow": {"vFlow": Flow, "vFlowMLA": Flow, "register": register},
     "vortex_torch.flow.flow": {"vFlow": Flow}, "vortex_torch.indexer": INDEXER, "vortex_torch.cache": CACHE,
     "vortex_torch.flow.registry": {"register": register, "_REGISTRY": REGISTRY},
     "vortex_torch.abs": {"ContextBase": object},

@@ -37,6 +37,10 @@ def registered(path: Path) -> list[str]:
     return re.findall(r'^@register\("(\w+)"\)', path.read_text(), re.M)
 
 
+def is_latent(path: Path) -> bool:
+    return "vFlowMLA" in path.read_text()
+
+
 # ---- A cache of several requests ----
 
 
@@ -153,7 +157,9 @@ class InNumpy:
     def __init__(self, scene: Scene, path: Path, name: str, stored: dict[str, np.ndarray]) -> None:
         self.scene, self.stored = scene, stored
         self.flow = vflow_numpy.classes(path)[name]()
-        self.flow.create_cache(scene.block, scene.dim)
+        sizes = (LATENT["value_head_dim"], scene.dim - LATENT["value_head_dim"])
+        self.flow.create_cache(scene.block, *(sizes if is_latent(path) else (scene.dim,)))
+        self.stored["latent"] = self.stored["k"]
         rows = [(b, h) for b in range(len(scene.lengths)) for h in range(scene.kv_heads)]
         self.ids = [scene.block_ids(b, h) for b, h in rows]
         vflow_numpy.Given.rows = len(rows)
@@ -364,5 +370,6 @@ def run(tap: Tap, seed: int) -> None:
     for path in USERS:
         for name in registered(path):
             size = {"page_size": 1} if "tokens" in path.stem else {"page_size": 8}
-            test = partial(against_numpy, rng, path, name, **SIZES, **SMALL, **size)
+            size |= LATENT if is_latent(path) else {}
+            test = partial(against_numpy, rng, path, name, **{**SIZES, **SMALL, **size})
             tap.run(f"{name} of a user is what NumPy makes of it", test)

@@ -25,8 +25,8 @@ def register(name: str) -> Callable[[Flow], Flow]:
     """Register a class under a name, by which it can be loaded, too."""
 
     def decorate(cls: Flow) -> Flow:
-        if not isinstance(cls, type) or not issubclass(cls, vFlow):
-            refuse(f"{cls!r} is registered; accepted: a class that inherits from vFlow")
+        if not isinstance(cls, type) or not issubclass(cls, (vFlow, vFlowMLA)):
+            refuse(f"{cls!r} is registered; accepted: a class that inherits from vFlow or vFlowMLA")
         REGISTRY[name] = cls
         return cls
 
@@ -54,7 +54,26 @@ def declared(shapes: dict[str, Any], block_size: int, head_dim: int) -> dict[str
     return {**shapes, "k": (block_size, head_dim), "v": (block_size, head_dim)}
 
 
-class vFlow(ABC):
+class _Methods(ABC):
+    @abstractmethod
+    def forward_cache(self, cache: Any, loc: Any, ctx: Any) -> Any:
+        """Compute the fields of a block."""
+
+    @abstractmethod
+    def forward_indexer(self, q: Any, o: Any, cache: Any, ctx: Any) -> Any:
+        """Score blocks, and write the list of the best ones to o."""
+
+
+class vFlowMLA(_Methods):
+    """A sparse flow over latent attention: `latent` instead of k and v, with a row of both for each
+    token."""
+
+    @abstractmethod
+    def create_cache(self, block_size: int, kv_lora_rank: int, qk_rope_head_dim: int) -> dict[str, tuple[int, int]]:
+        """Return (rows, columns) of each field that a block has besides latent."""
+
+
+class vFlow(_Methods):
     """A sparse flow.  Two generations of its functions are known: with sizes as arguments, they count
     elements; without, after initialize, bytes."""
 
@@ -69,14 +88,6 @@ class vFlow(ABC):
     @abstractmethod
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, tuple[int, int]]:
         """Return (rows, columns) of each field that a block has besides k and v."""
-
-    @abstractmethod
-    def forward_cache(self, cache: Any, loc: Any, ctx: Any) -> Any:
-        """Compute the fields of a block."""
-
-    @abstractmethod
-    def forward_indexer(self, q: Any, o: Any, cache: Any, ctx: Any) -> Any:
-        """Score blocks, and write the list of the best ones to o."""
 
     def get_cache_meta_info(self, page_size: int | None = None, head_dim: int | None = None) -> Any:
         """With sizes: the shapes of all fields, k and v the last.  Without: what initialize has found,

@@ -15,6 +15,9 @@ from .errors import nearest, refuse
 # Attention that the caller does not describe is that of the flows that ship with kvmill.
 _USUAL_ATTENTION = {"num_heads": 32, "num_kv_heads": 8, "head_dim": 128, "cache_layout": 4, "T1": "float16"}
 
+# Attention of classes that are for latent attention, if the caller does not describe it: DeepSeek V3's.
+LATENT_ATTENTION = {"num_heads": 128, "num_kv_heads": 1, "head_dim": 576, "value_head_dim": 512, "value_view": True}
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -43,6 +46,10 @@ class Settings:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             refuse(f"{name} is {value!r}; accepted: a positive integer", self.place)
         return value
+
+    @property
+    def value_dim(self) -> int:
+        return self.size("value_head_dim") if "value_head_dim" in self.attention else self.size("head_dim")
 
     @property
     def block(self) -> int:

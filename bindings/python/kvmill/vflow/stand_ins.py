@@ -22,7 +22,7 @@ from .programs import Constant
 from .tensors import Tensor
 from .torch_names import TorchModule
 
-_FLOW = {"vFlow": base.vFlow, "register": base.register}
+_FLOW = {"vFlow": base.vFlow, "vFlowMLA": base.vFlowMLA, "register": base.register}
 _ABSTRACT = {"ContextBase": ContextBase, "vOp": Op, "vTensor": Tensor, "Parameter": Constant}
 _REGISTRY = {
     "register": base.register, "get": base.get, "has": base.has, "list_keys": base.list_keys,
@@ -33,6 +33,7 @@ _MODULES: dict[str, Mapping[str, Any]] = {
     "vortex_torch": {},
     "vortex_torch.flow": _FLOW,
     "vortex_torch.flow.flow": _FLOW,
+    "vortex_torch.flow.flow_mla": _FLOW,
     "vortex_torch.flow.registry": _REGISTRY,
     "vortex_torch.indexer": {**INDEXER, "Context": ContextBase, "Parameter": Constant},
     "vortex_torch.cache": {**CACHE_SIDE, "Context": ContextBase},

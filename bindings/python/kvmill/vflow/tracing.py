@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from .errors import attempt, definition_place, refuse
 from .op_table import CACHE_SIDE, INDEXER
 from .ops import Op
 from .programs import CACHE, INDEX, Field, Given, Program
-from .settings import Settings, settings_of
+from .settings import LATENT_ATTENTION, Settings, settings_of
 from .stand_ins import stand_ins
 from .tensors import Shape, Tensor, Value
 
@@ -125,10 +126,27 @@ def _made(flow: Any) -> object:
 # ---- Fields ----
 
 
+def is_latent(cls: type) -> bool:
+    """Whether a class is for latent attention: create_cache gets the two parts of a row."""
+    sizes = inspect.signature(getattr(cls, "create_cache")).parameters
+    return len(sizes) == 4
+
+
+def _sizes_of(flow: Any, settings: Settings) -> tuple[int, ...]:
+    """Return the arguments of create_cache."""
+    dim, value_dim = settings.size("head_dim"), settings.value_dim
+    if not is_latent(type(flow)):
+        return settings.block, dim
+    if value_dim > dim:
+        words = "accepted: latent attention, where V is the beginning of K's rows"
+        refuse(f"{type(flow).__name__} is for rows of {value_dim} and more, head_dim is {dim}; {words}", settings.place)
+    return settings.block, value_dim, dim - value_dim
+
+
 def _check_field(name: object, shape: object, place: str) -> None:
     if not isinstance(name, str):
         refuse(f"create_cache has a field {name!r}; accepted: names", place)
-    if name in ("k", "v", "q"):
+    if name in ("k", "v", "q", "latent"):
         refuse(f'create_cache declares "{name}", which every flow has; accepted: other names', place)
     pair = tuple(shape) if isinstance(shape, (tuple, list)) else ()
     if len(pair) != 2 or not all(type(n) is int and n > 0 for n in pair):
@@ -136,9 +154,9 @@ def _check_field(name: object, shape: object, place: str) -> None:
 
 
 def _fields_of(flow: Any, settings: Settings, files: Iterable[str]) -> dict[str, tuple[int, int]]:
-    block, head_dim = settings.block, settings.size("head_dim")
+    sizes = _sizes_of(flow, settings)
     place = definition_place(type(flow).create_cache)
-    fields = attempt("create_cache", place, lambda: flow.create_cache(block, head_dim), files)
+    fields = attempt("create_cache", place, lambda: flow.create_cache(*sizes), files)
     if not isinstance(fields, Mapping):
         refuse(f"create_cache returns {fields!r}; accepted: a dict of names to (rows, columns)", place)
     for name, shape in fields.items():
@@ -154,13 +172,12 @@ def _field_spec(name: str, shape: tuple[int, int]) -> dict[str, Any]:
 # ---- Programs ----
 
 
-def _program(part: str, fields: Mapping[str, tuple[int, int]], settings: Settings) -> Program:
-    block, dim = settings.block, settings.size("head_dim")
+def _program(part: str, fields: Mapping[str, tuple[int, int]], settings: Settings, latent: bool) -> Program:
     ragged = part == INDEX
     values = {name: Value("field", name, Shape(ragged, *shape)) for name, shape in fields.items()}
-    values["k"] = Value("page", "k", Shape(ragged, block, dim))
-    values["v"] = Value("page", "v", Shape(ragged, block, settings.attention.get("value_head_dim", dim)))
-    return Program(part, values)
+    key = Value("page", "k", Shape(ragged, settings.block, settings.size("head_dim")))
+    value = Value("page", "v", Shape(ragged, settings.block, settings.value_dim))
+    return Program(part, values | ({"latent": key} if latent else {"k": key, "v": value}))
 
 
 def _known(settings: Settings) -> dict[str, Any]:
@@ -239,11 +256,13 @@ def trace(flow: Any, *given: Mapping[str, Any]) -> Trace:
     cls = flow if isinstance(flow, type) else type(flow)
     _check_class(cls)
     files = _files_of(cls)
-    settings = settings_of(_class_place(cls), _own_settings(cls), *given)
+    latent = is_latent(cls)
+    usual = LATENT_ATTENTION if latent else {}
+    settings = settings_of(_class_place(cls), usual, _own_settings(cls), *given)
     with stand_ins():
         made = _made(flow)
         fields = _fields_of(made, settings, files)
-        programs = _program(CACHE, fields, settings), _program(INDEX, fields, settings)
+        programs = _program(CACHE, fields, settings, latent), _program(INDEX, fields, settings, latent)
         _run_cache(made, programs[0], settings, files)
         _run_indexer(made, programs[1], settings, files)
     return _spec(made, fields, programs, settings)

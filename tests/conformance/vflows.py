@@ -21,6 +21,7 @@ import kvmill
 import kvmill.vflow
 import numpy as np
 import vflow_numpy
+from kvmill.vflow import op_table, ops
 from tap import Tap, refused
 
 TREE = Path(kvmill.__file__).resolve().parents[3]
@@ -263,6 +264,71 @@ def example(rng: np.random.Generator, path: Path, name: str) -> None:
     against_numpy(rng, path, name, **more)
 
 
+# ---- Every op ----
+
+ONE_OP = """
+from vortex_torch.flow import vFlow, register
+import vortex_torch.cache as vc, vortex_torch.indexer as vi
+
+@register("one_op")
+class OneOp(vFlow):
+    def __init__(self):
+        self.mean, self.dot, self.other, self.select, self.key = vi.Mean(), vi.GeMM(), vi.GeMM(), vi.topK(), vc.Mean()
+        self.low, self.after, self.op = vc.Min(), {after}, {module}.{made}
+
+    def create_cache(self, block_size, head_dim):
+        return {{"mean": (1, head_dim), "low": (1, head_dim)}}
+
+    def forward_cache(self, cache, loc, ctx):
+        x, y = cache["k"], cache["v"]
+        self.key({cache}, cache["mean"], loc=loc, ctx=ctx)
+        self.low(cache["k"], cache["low"], loc=loc, ctx=ctx)
+
+    def forward_indexer(self, q, o, cache, ctx):
+        mean = self.mean(q, ctx=ctx)
+        x, y = self.dot(mean, cache["mean"], ctx=ctx), self.other(mean, cache["low"], ctx=ctx)
+        self.select({index}, o, ctx=ctx)
+"""
+
+# How an op is made, if not by its name alone.
+MADE = {
+    "MaskSlice": "MaskSlice(0, 1, 1, alpha=2, beta=-1)", "Reshape": "Reshape(-1, {size})", "Add": "Add(alpha=2, beta=-0.5)",
+    "Conv1d": "Conv1d([[[2]], [[-1]], [[0.5]], [[1]]])", "Sigmoid": "Sigmoid(0.5, -0.25)", "Silu": "Silu(0.5, -0.25)",
+    "Add_Mul": "Add_Mul(1, -2)", "Abs": "Abs(1, -2)", "Exp": "Exp(1, 0.125)", "Log": "Log(100, 0.5)", "Relu": "Relu(1, -3)",
+}  # fmt: skip
+# What follows it in forward_cache: back to rows of head_dim; masks of 0 and -1e30 to 0 and 1, whose means are exact.
+AFTER = {"GeMM": "vc.Reshape(-1, 4, 16)", "Reshape": "vc.Reshape(-1, 8, 16)", "Where": "vc.Relu(-0.5, 1)"}
+TWO_INPUTS = ("GeMM", "GeMV", "Kron", "Multiply", "Maximum", "Minimum", "Add", "Where")
+ELSEWHERE = ("Load", "Save", "Fill", "topK", "approxTopK")
+
+
+def one_op(rng: np.random.Generator, module: str, name: str) -> None:
+    """Compare a flow with the op between others."""
+    two = name.startswith(TWO_INPUTS) and name != "Add_Mul"
+    inputs = "x, y" if two else "x"
+    is_cache = module == "vc"
+    made = MADE.get(name, f"{name}()").format(size="16, 8" if is_cache else "1, 1")
+    call = f"self.op({inputs}, {'None, loc=loc, ' if is_cache else ''}ctx=ctx)"
+    after = AFTER.get(name, AFTER["Where"] if name.startswith("Where") else "vc.Add_Mul()")
+    summary = f"self.after({call}, None, loc=loc, ctx=ctx)" if is_cache else 'self.after(cache["k"], None, loc=loc, ctx=ctx)'
+    after = after if is_cache else "vc.Add_Mul()"
+    text = ONE_OP.format(module=module, made=made, after=after, cache=summary, index="x" if is_cache else call)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "one_op.py"
+        path.write_text(text)
+        against_numpy(rng, path, "one_op", **SIZES, **SMALL, page_size=8)
+
+
+def every_op(rng: np.random.Generator) -> None:
+    for module, known in (("vi", op_table.INDEXER), ("vc", op_table.CACHE_SIDE)):
+        for name, cls in known.items():
+            if name not in ELSEWHERE and not issubclass(cls, ops.AbsentOp):
+                try:
+                    one_op(rng, module, name)
+                except Exception as error:
+                    raise AssertionError(f"{module}.{name}") from error
+
+
 # ---- The same flow as the file ----
 
 
@@ -364,6 +430,7 @@ def run(tap: Tap, seed: int) -> None:
     tap.run("vFlow classes are refused", refusals)
     for path in sorted((TREE / "configs" / "flows").glob("*.json")):
         tap.run(f"a class of examples/vflow is {path.name}", partial(same_as_file, path))
+    tap.run("every op of a vFlow class", partial(every_op, rng))
     for path in EXAMPLES:
         for name in registered(path):
             tap.run(f"{name} of {path.name} is what NumPy makes of it", partial(example, rng, path, name))

@@ -17,6 +17,10 @@ const char *program_named(const char *variable, const char *usual) {
     return program != NULL && *program != '\0' ? program : usual;
 }
 
+const char *python_program(void) {
+    return program_named("KVMILL_PYTHON", "python3");
+}
+
 /* Runs a command by a shell, because `asked` may contain arguments.  A missing program makes the
    shell exit with 127, which would be reported as a missing shell; "|| exit 1" prevents that. */
 static bool ask(const char *asked, const int streams[STANDARD_STREAMS], int *status,

@@ -9,6 +9,9 @@
 /* Returns the program that the environment variable names, or `usual`. */
 const char *program_named(const char *variable, const char *usual);
 
+/* Returns the Python that runs: KVMILL_PYTHON, or python3. */
+const char *python_program(void);
+
 /* Reads the first line that a shell command prints, or "unknown" if it prints nothing or fails.
    Returns false, with EXIT_ENVIRONMENT, if the command could not be run. */
 enum { PROGRAM_SIZE = 128 };

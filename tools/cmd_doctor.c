@@ -15,7 +15,6 @@
 #include "../defs/format.h"
 #include "../gen/m4.h"
 #include "../gen/places.h"
-#include "../import/stablehlo/mlir_bytecode.h"
 #include "../runtime/core/calibration.h"
 #include "../tune/environment.h"
 #include "../tune/machine.h"

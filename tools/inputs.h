@@ -29,7 +29,7 @@
          &math_values},                                                                            \
         {"specialise", "WHAT", "add kernels with constants: heads, layout or heads,layout",        \
          &specialise_values},                                                                      \
-        {"flow", "FILE", "a sparse flow for the layers that attend to all of their cache",         \
+        {"flow", "FILE", "a sparse flow, or FILE.py:CLASS, for layers that attend to all tokens",  \
          &file_values},                                                                            \
         {"v", NULL, "also say which ops of a .mlir program are left alone", NULL},                 \
         {"isa", "LIST",                                                                            \

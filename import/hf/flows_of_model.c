@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "../../gen/flow.h"
+#include "flow_class.h"
 
 /* A flow from a file, which is bound to the layers of a model. */
 struct binding {
     const char *file;
     json_t *source;
+    json_t *document; /* of a class: it owns the source, which is made anew for each geometry */
     const struct model *model;
     bool layout_chosen; /* by the user; else the file's layout */
     int count;          /* flows that were added */
@@ -140,15 +142,35 @@ static bool add(struct binding *binding, size_t at, struct spec_list *list, stru
     return done && check_layers(binding, &list->items[list->count - 1], error);
 }
 
+/* Makes the flow of a class for a geometry. */
+static bool read_class(struct binding *binding, const struct spec *spec, struct error *error) {
+    json_t *attention = json_object();
+    spec_write_op(spec, attention);
+    json_decref(binding->document);
+    binding->document = flow_class_read(binding->file, attention, error);
+    binding->source = json_object_get(binding->document, "flow");
+    json_decref(attention);
+    return binding->document != NULL;
+}
+
+static bool add_class(struct binding *binding, size_t at, struct spec_list *list,
+                      struct error *error) {
+    if (!read_class(binding, &list->items[at], error))
+        return false;
+    bool done = add(binding, at, list, error);
+    if (!done)
+        flow_class_find_place(binding->file, binding->document, error);
+    return done;
+}
+
 static bool add_to_all(struct binding *binding, struct spec_list *list, struct error *error) {
-    const char *op = json_string_value(json_object_get(binding->source, "op"));
+    bool (*add_one)(struct binding *, size_t, struct spec_list *, struct error *) =
+        is_flow_class(binding->file) ? add_class : add;
     size_t count = list->count;
     bool any = false;
-    if (op == NULL || strcmp(op, "flow") != 0)
-        return fail(error, EXIT_USER, "%s: /op: is not a flow; accepted: \"flow\"", binding->file);
     for (size_t i = 0; i < count; i++) {
         any |= attends_to_all(&list->items[i]);
-        if (attends_to_all(&list->items[i]) && !add(binding, i, list, error))
+        if (attends_to_all(&list->items[i]) && !add_one(binding, i, list, error))
             return false;
     }
     if (!any)
@@ -161,10 +183,19 @@ static bool add_to_all(struct binding *binding, struct spec_list *list, struct e
                 binding->file);
 }
 
+static bool read_file(struct binding *binding, struct error *error) {
+    binding->source = json_read(binding->file, error);
+    const char *op = json_string_value(json_object_get(binding->source, "op"));
+    return binding->source != NULL &&
+           ((op != NULL && strcmp(op, "flow") == 0) ||
+            fail(error, EXIT_USER, "%s: /op: is not a flow; accepted: \"flow\"", binding->file));
+}
+
 bool specs_add_flow(const char *file, const struct model *model, const struct cache_choice *choice,
                     struct spec_list *list, struct error *error) {
-    struct binding binding = {file, json_read(file, error), model, choice->layout >= 0, 0};
-    bool done = binding.source != NULL && add_to_all(&binding, list, error);
-    json_decref(binding.source);
+    bool is_class = is_flow_class(file);
+    struct binding binding = {.file = file, .model = model, .layout_chosen = choice->layout >= 0};
+    bool done = (is_class || read_file(&binding, error)) && add_to_all(&binding, list, error);
+    json_decref(is_class ? binding.document : binding.source);
     return done;
 }

@@ -40,10 +40,6 @@ bool is_mlir_bytecode(const struct text *text) {
     return text->length >= 4 && memcmp(text->data, "ML\xefR", 4) == 0;
 }
 
-const char *python_program(void) {
-    return program_named("KVMILL_PYTHON", "python3");
-}
-
 static bool read_output(int stream, struct text *text, struct error *error) {
     return memory_stream_read(stream, text, "read", "what JAX wrote", error);
 }

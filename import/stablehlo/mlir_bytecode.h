@@ -7,9 +7,6 @@
 #include "../../base/error.h"
 #include "../../base/text.h"
 
-/* Returns the Python that runs: KVMILL_PYTHON, or python3. */
-const char *python_program(void);
-
 bool is_mlir_bytecode(const struct text *text);
 
 /* Replaces the bytecode of file `name` by its text, which Python's package jax writes.  Fails with

@@ -33,6 +33,7 @@ import pmx
 import pmx_models
 import pools
 import scatter
+import vflows
 import whole_programs
 from tap import Tap
 
@@ -68,6 +69,7 @@ def main() -> int:
     flow_rules.run(tap, packs, seed)
     indexers.run(tap, seed)
     compressed.run(tap, seed)
+    vflows.run(tap, seed)
     jax_attention.run(tap, packs, seed)
     ffi.run(tap, os.environ["KVMILL_COMMAND"], seed)
     return tap.finish()

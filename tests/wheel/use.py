@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import kvmill
+import kvmill.vflow
 import numpy as np
 from kvmill.__main__ import find_command
 from kvmill.arrays import address_of
@@ -144,6 +145,16 @@ def texts() -> None:
     numbers = {"inserted_window_dims": [0], "scatter_dims_to_operand_dims": [0], "index_vector_dim": 1}
     plan = kvmill.Scatter(inputs, indices, updates, region=region, portable="allow", **numbers)
     assert plan.run(inputs, indices, updates).tolist() == [0, 1, 0]
+
+
+def classes() -> None:
+    """The wheel's own vFlow classes are flows, for the module and for the command; there is no torch."""
+    examples = Path(kvmill.__file__).parent / "installed/share/kvmill/examples/vflow"
+    flow = kvmill.vflow.load(f"{examples}/quest.py:gqa_quest", num_heads=8, num_kv_heads=2, head_dim=64)
+    assert flow.token_ratio_bytes == 2.125 and '"op": "Multiply"' in flow.json
+    words = ["plan", "--model", "llama-3.1-8b", "--flow", f"{examples}/h2o.py:GQAH2O", "--isa", "scalar"]
+    plan = subprocess.run([sys.executable, "-m", "kvmill", *words], capture_output=True, check=True, text=True)
+    assert "score" in plan.stdout and "torch" not in sys.modules
 
 
 def portable() -> None:

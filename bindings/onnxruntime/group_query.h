@@ -9,53 +9,14 @@
 
 #include "node.h"
 
-/* Inputs and outputs. */
-enum {
-    GROUP_QUERY_QUERY,
-    GROUP_QUERY_KEY,
-    GROUP_QUERY_VALUE,
-    GROUP_QUERY_PAST_KEY,
-    GROUP_QUERY_PAST_VALUE,
-    GROUP_QUERY_SEQLENS_K,
-    GROUP_QUERY_TOTAL_SEQUENCE_LENGTH,
-    GROUP_QUERY_COS_CACHE,
-    GROUP_QUERY_SIN_CACHE,
-    GROUP_QUERY_POSITION_IDS,
-    GROUP_QUERY_ATTENTION_BIAS,
-    GROUP_QUERY_HEAD_SINK,
-    GROUP_QUERY_K_SCALE,
-    GROUP_QUERY_V_SCALE,
-    GROUP_QUERY_Q_NORM_WEIGHT,
-    GROUP_QUERY_K_NORM_WEIGHT,
-    GROUP_QUERY_QUERY_SEQLENS,
-    GROUP_QUERY_OUTPUT,
-    GROUP_QUERY_PRESENT_KEY,
-    GROUP_QUERY_PRESENT_VALUE,
-    GROUP_QUERY_OUTPUT_QK,
-    GROUP_QUERY_TENSORS
-};
-
-/* The heads of a node; bits: of a number in its caches, 32, 16, 8 or 4. */
-struct group_query_heads {
-    int64_t heads, kv_heads, dim;
-    int bits;
-    bool half;   /* queries are float16, else float32 */
-    bool packed; /* K and V are part of `query` */
-    bool blocks; /* caches are in blocks; `bits` is then that of queries */
-};
-
 /* The op in kvmill's domain. */
 extern const struct node_op cache_group_query_op;
 
 /* Finds the heads of a node, from its inputs and its outputs, a bit each; fails if kvmill does not
    take the node. */
 kvmill_status group_query_find_heads(const struct node *node, const DLTensor *const *inputs,
-                                     uint64_t outputs, struct group_query_heads *heads,
+                                     uint64_t outputs, struct kvmill_group_query_heads *heads,
                                      kvmill_error *error);
-
-static inline bool group_query_is_quantised(const struct group_query_heads *heads) {
-    return heads->bits <= 8;
-}
 
 /* Returns the bytes of a float16 or float32 number. */
 static inline int64_t group_query_number_bytes(bool half) {
@@ -77,7 +38,7 @@ struct group_query_side {
 
 /* A run. */
 struct group_query_call {
-    struct group_query_heads heads;
+    struct kvmill_group_query_heads heads;
     int64_t batch, tokens, past_rows, capacity;
     int64_t *lengths;   /* [batch]: keys after the run */
     int64_t *starts;    /* [batch]: position of the first new key */
@@ -108,8 +69,8 @@ int64_t group_query_integer(const DLTensor *tensor, int64_t i);
 int64_t group_query_past_rows(const DLTensor *const *inputs);
 
 /* Checks the shapes. */
-OrtStatus *group_query_check(const struct group_query_call *call, const struct group_query *said,
-                             const DLTensor *const *given);
+OrtStatus *group_query_check(const struct group_query_call *call,
+                             const struct kvmill_group_query *said, const DLTensor *const *given);
 
 /* The first sets lengths and starts; the second, positions and angles.  Both fail if these are
    invalid. */

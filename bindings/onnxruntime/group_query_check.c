@@ -15,7 +15,7 @@ int64_t group_query_integer(const DLTensor *tensor, int64_t i) {
 }
 
 int64_t group_query_past_rows(const DLTensor *const *inputs) {
-    const DLTensor *past = inputs[GROUP_QUERY_PAST_KEY];
+    const DLTensor *past = inputs[KVMILL_GROUP_QUERY_PAST_KEY];
     return past != NULL && past->ndim == 4 ? past->shape[2] : 0;
 }
 
@@ -39,15 +39,16 @@ static bool is_one_of(int64_t dim, int64_t other) {
 }
 
 static OrtStatus *check_rows(const struct group_query_call *call, const DLTensor *const *given) {
-    const struct group_query_heads *heads = &call->heads;
+    const struct kvmill_group_query_heads *heads = &call->heads;
     const int64_t rows[] = {call->batch, call->tokens, heads->kv_heads * heads->dim};
     const int64_t past[] = {call->batch, heads->kv_heads, call->past_rows,
                             heads->blocks      ? KVMILL_DYNAMIC
                             : heads->bits == 4 ? heads->dim / 2
                                                : heads->dim};
     for (int v = 0; v < 2; v++) {
-        const DLTensor *fresh = given[GROUP_QUERY_KEY + v], *old = given[GROUP_QUERY_PAST_KEY + v],
-                       *all = given[GROUP_QUERY_PRESENT_KEY + v];
+        const DLTensor *fresh = given[KVMILL_GROUP_QUERY_KEY + v],
+                       *old = given[KVMILL_GROUP_QUERY_PAST_KEY + v],
+                       *all = given[KVMILL_GROUP_QUERY_PRESENT_KEY + v];
         if (fresh != NULL && !has_shape(fresh, 3, rows))
             return wrong(v ? "value" : "key", "(batch, tokens, kv_num_heads * head size)");
         if (old != NULL && !has_shape(old, 4, past))
@@ -61,9 +62,9 @@ static OrtStatus *check_rows(const struct group_query_call *call, const DLTensor
 /* Without a past, only the model's declaration of the presents determines their type. */
 static OrtStatus *check_types(const DLTensor *const *given) {
     for (int v = 0; v < 2; v++) {
-        const DLTensor *old = given[GROUP_QUERY_PAST_KEY + v],
-                       *all = given[GROUP_QUERY_PRESENT_KEY + v];
-        const DLDataType type = (old != NULL ? old : given[GROUP_QUERY_QUERY])->dtype;
+        const DLTensor *old = given[KVMILL_GROUP_QUERY_PAST_KEY + v],
+                       *all = given[KVMILL_GROUP_QUERY_PRESENT_KEY + v];
+        const DLDataType type = (old != NULL ? old : given[KVMILL_GROUP_QUERY_QUERY])->dtype;
         if (!value_has_type(all, type.code, type.bits))
             return runtime_fail(
                 ORT_IS_INVALID_ARGUMENT, "%s has another type than %s; accepted: the same",
@@ -72,12 +73,13 @@ static OrtStatus *check_types(const DLTensor *const *given) {
     return NULL;
 }
 
-static OrtStatus *check_scales(const struct group_query_call *call, const struct group_query *said,
+static OrtStatus *check_scales(const struct group_query_call *call,
+                               const struct kvmill_group_query *said,
                                const DLTensor *const *given) {
-    for (int v = 0; group_query_is_quantised(&call->heads) && v < 2; v++) {
+    for (int v = 0; kvmill_group_query_is_quantised(&call->heads) && v < 2; v++) {
         const char *type = v ? said->v_quant_type : said->k_quant_type;
         int64_t channels = call->heads.kv_heads * call->heads.dim;
-        if (value_count(given[GROUP_QUERY_K_SCALE + v]) !=
+        if (value_count(given[KVMILL_GROUP_QUERY_K_SCALE + v]) !=
             (strcmp(type, "PER_CHANNEL") == 0 ? channels : 1))
             return wrong(v ? "v_scale" : "k_scale", "one number, or one for each channel");
     }
@@ -85,12 +87,13 @@ static OrtStatus *check_scales(const struct group_query_call *call, const struct
 }
 
 static OrtStatus *check_extras(const struct group_query_call *call, const DLTensor *const *given) {
-    const DLTensor *ids = given[GROUP_QUERY_POSITION_IDS];
-    const DLTensor *bias = given[GROUP_QUERY_ATTENTION_BIAS], *sink = given[GROUP_QUERY_HEAD_SINK];
-    const DLTensor *counts = given[GROUP_QUERY_QUERY_SEQLENS];
-    if (value_count(given[GROUP_QUERY_SEQLENS_K]) != call->batch)
+    const DLTensor *ids = given[KVMILL_GROUP_QUERY_POSITION_IDS];
+    const DLTensor *bias = given[KVMILL_GROUP_QUERY_ATTENTION_BIAS],
+                   *sink = given[KVMILL_GROUP_QUERY_HEAD_SINK];
+    const DLTensor *counts = given[KVMILL_GROUP_QUERY_QUERY_SEQLENS];
+    if (value_count(given[KVMILL_GROUP_QUERY_SEQLENS_K]) != call->batch)
         return wrong("seqlens_k", "(batch)");
-    if (value_count(given[GROUP_QUERY_TOTAL_SEQUENCE_LENGTH]) != 1)
+    if (value_count(given[KVMILL_GROUP_QUERY_TOTAL_SEQUENCE_LENGTH]) != 1)
         return wrong("total_sequence_length", "one number");
     if (counts != NULL && value_count(counts) != call->batch)
         return wrong("query_seqlens", "(batch)");
@@ -101,14 +104,16 @@ static OrtStatus *check_extras(const struct group_query_call *call, const DLTens
     if (bias != NULL &&
         !(bias->ndim == 4 && is_one_of(bias->shape[0], call->batch) &&
           is_one_of(bias->shape[1], call->heads.heads) && bias->shape[2] == call->tokens &&
-          bias->shape[3] >= group_query_integer(given[GROUP_QUERY_TOTAL_SEQUENCE_LENGTH], 0)))
+          bias->shape[3] >=
+              group_query_integer(given[KVMILL_GROUP_QUERY_TOTAL_SEQUENCE_LENGTH], 0)))
         return wrong("attention_bias",
                      "(batch or 1, num_heads or 1, tokens, total_sequence_length)");
     return NULL;
 }
 
 static OrtStatus *check_tables(const struct group_query_call *call, const DLTensor *const *given) {
-    const DLTensor *cos = given[GROUP_QUERY_COS_CACHE], *sin = given[GROUP_QUERY_SIN_CACHE];
+    const DLTensor *cos = given[KVMILL_GROUP_QUERY_COS_CACHE],
+                   *sin = given[KVMILL_GROUP_QUERY_SIN_CACHE];
     if (call->rotated == 0)
         return NULL;
     if (cos->ndim != 2 || !has_shape(sin, 2, cos->shape) || call->rotated > call->heads.dim)
@@ -116,8 +121,8 @@ static OrtStatus *check_tables(const struct group_query_call *call, const DLTens
     return NULL;
 }
 
-OrtStatus *group_query_check(const struct group_query_call *call, const struct group_query *said,
-                             const DLTensor *const *given) {
+OrtStatus *group_query_check(const struct group_query_call *call,
+                             const struct kvmill_group_query *said, const DLTensor *const *given) {
     OrtStatus *status = check_types(given);
     if (status == NULL)
         status = check_rows(call, given);
@@ -132,14 +137,14 @@ OrtStatus *group_query_check(const struct group_query_call *call, const struct g
 
 /* Returns the number of an entry's new rows: its last keys; padding may follow them. */
 static int64_t new_rows(const DLTensor *const *given, int64_t b, int64_t length, int64_t tokens) {
-    const DLTensor *counts = given[GROUP_QUERY_QUERY_SEQLENS];
+    const DLTensor *counts = given[KVMILL_GROUP_QUERY_QUERY_SEQLENS];
     return counts != NULL ? group_query_integer(counts, b) : length < tokens ? length : tokens;
 }
 
 OrtStatus *group_query_set_lengths(struct group_query_call *call, const DLTensor *const *given) {
-    int64_t total = group_query_integer(given[GROUP_QUERY_TOTAL_SEQUENCE_LENGTH], 0);
+    int64_t total = group_query_integer(given[KVMILL_GROUP_QUERY_TOTAL_SEQUENCE_LENGTH], 0);
     for (int64_t b = 0; b < call->batch; b++) {
-        int64_t length = group_query_integer(given[GROUP_QUERY_SEQLENS_K], b) + 1;
+        int64_t length = group_query_integer(given[KVMILL_GROUP_QUERY_SEQLENS_K], b) + 1;
         int64_t fresh = new_rows(given, b, length, call->tokens), start = length - fresh;
         if (length < 1 || length > total)
             return runtime_fail(ORT_IS_INVALID_ARGUMENT,
@@ -160,11 +165,11 @@ OrtStatus *group_query_set_lengths(struct group_query_call *call, const DLTensor
 /* In a first prompt the runtime reads only one position id, so the rest follow from that. */
 static int64_t angle_of(const struct group_query_call *call, const DLTensor *const *given,
                         int64_t b, int64_t s) {
-    const DLTensor *ids = given[GROUP_QUERY_POSITION_IDS];
-    int64_t total = group_query_integer(given[GROUP_QUERY_TOTAL_SEQUENCE_LENGTH], 0);
+    const DLTensor *ids = given[KVMILL_GROUP_QUERY_POSITION_IDS];
+    int64_t total = group_query_integer(given[KVMILL_GROUP_QUERY_TOTAL_SEQUENCE_LENGTH], 0);
     if (ids == NULL)
         return call->starts[b] + s;
-    if (call->tokens == total && given[GROUP_QUERY_QUERY_SEQLENS] == NULL)
+    if (call->tokens == total && given[KVMILL_GROUP_QUERY_QUERY_SEQLENS] == NULL)
         return group_query_integer(ids, 0) + s;
     return group_query_integer(ids, b * call->tokens + s);
 }
@@ -176,7 +181,7 @@ OrtStatus *group_query_set_positions(struct group_query_call *call, const DLTens
         if (call->angles == NULL)
             continue;
         bool padding = call->positions[token] >= call->lengths[b];
-        int64_t rows = given[GROUP_QUERY_COS_CACHE]->shape[0];
+        int64_t rows = given[KVMILL_GROUP_QUERY_COS_CACHE]->shape[0];
         call->angles[token] = padding ? 0 : angle_of(call, given, b, s);
         if (call->angles[token] < 0 || call->angles[token] >= rows)
             return runtime_fail(ORT_IS_INVALID_ARGUMENT,

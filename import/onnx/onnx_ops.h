@@ -22,6 +22,8 @@ struct onnx_op {
     const char *known; /* what must be known in addition to types, for messages */
     /* Replaces `knows`; or NULL. */
     bool (*is_complete)(const struct onnx_call *call, char *words, size_t size);
+    /* Whether kvmill serves a complete node; else sets `words` to the reason.  NULL: always. */
+    bool (*serves)(const struct onnx_call *call, char *words, size_t size);
     bool from_index; /* indices must not be negative, as they may be in ONNX */
     bool (*add)(const struct onnx_call *call, struct spec_list *list, struct error *error);
     const struct onnx_op *next; /* adds another spec of the same node; or NULL */

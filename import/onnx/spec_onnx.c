@@ -16,6 +16,7 @@ struct survey {
     json_t *kinds; /* "MatMul": 214 */
     int open, leading, counting, misplaced;
     char reason[520]; /* of the first incomplete node */
+    json_t *left;     /* nodes that are left to ONNX Runtime: names, by the reason */
 };
 
 /* ---- Kinds ---- */
@@ -106,6 +107,35 @@ static void leave_open(struct survey *survey, const struct onnx_call *call, cons
     onnx_make_printable(survey->reason);
 }
 
+/* ---- Nodes that are left to ONNX Runtime ---- */
+
+static bool leave_to_runtime(struct survey *survey, const struct onnx_call *call, char *words,
+                             struct error *error) {
+    char name[192];
+    onnx_name_node(call->model, call->node, name, sizeof name);
+    onnx_make_printable(words);
+    json_t *names = json_object_get(survey->left, words);
+    if (names == NULL && json_object_set_new(survey->left, words, names = json_array()) != 0)
+        return out_of_memory(error);
+    return json_array_append_new(names, json_string(name)) == 0 || out_of_memory(error);
+}
+
+/* Writes a line for each reason, with the first of its nodes. */
+static bool write_runtime(const struct survey *survey, struct text *text) {
+    const char *reason;
+    json_t *names;
+    bool done = true;
+    json_object_foreach(survey->left, reason, names) {
+        size_t count = json_array_size(names);
+        done = done && text_print(text, "%s: note: left to ONNX Runtime: %s", survey->model.file,
+                                  json_string_value(json_array_get(names, 0)));
+        if (done && count > 1)
+            done = text_print(text, " and %zu more", count - 1);
+        done = done && text_print(text, ": %s\n", reason);
+    }
+    return done;
+}
+
 static const struct onnx_op *op_of(const struct onnx_node *node) {
     if (onnx_is_cache_step(node))
         return &onnx_cache_step;
@@ -136,10 +166,13 @@ static bool look_at(struct survey *survey, const struct onnx_node *node, struct 
         return true;
     if (!check_call(&call, error))
         return false;
-    if (onnx_is_complete(&call, words, sizeof words))
-        return add_specs(survey, call, error);
-    leave_open(survey, &call, words);
-    return true;
+    if (!onnx_is_complete(&call, words, sizeof words)) {
+        leave_open(survey, &call, words);
+        return true;
+    }
+    return call.op->serves == NULL || call.op->serves(&call, words, sizeof words)
+               ? add_specs(survey, call, error)
+               : leave_to_runtime(survey, &call, words, error);
 }
 
 /* ---- Notes ---- */
@@ -147,10 +180,10 @@ static bool look_at(struct survey *survey, const struct onnx_node *node, struct 
 static bool write_left(const struct survey *survey, struct text *text) {
     const char *file = survey->model.file;
     int functions = survey->model.function_count;
-    bool done = true;
+    bool done = write_runtime(survey, text);
     if (json_object_size(survey->kinds) > 0)
-        done = text_print(text, "%s: note: left alone: ", file) && write_kinds(survey, text) &&
-               text_print(text, "\n");
+        done = done && text_print(text, "%s: note: left alone: ", file) &&
+               write_kinds(survey, text) && text_print(text, "\n");
     if (functions > 0)
         done = done && text_print(text, "%s: note: the model's own functions are left alone: %d\n",
                                   file, functions);
@@ -186,6 +219,14 @@ static bool write_remarks(const struct survey *survey, struct text *text) {
                         text);
 }
 
+/* Fails with the first reason. */
+static bool fail_for_runtime(const struct survey *survey, struct error *error) {
+    void *first = json_object_iter(survey->left);
+    return fail(error, EXIT_USER, "%s: left to ONNX Runtime: %s: %s", survey->model.file,
+                json_string_value(json_array_get(json_object_iter_value(first), 0)),
+                json_object_iter_key(first));
+}
+
 static bool require_specs(const struct survey *survey, struct error *error) {
     struct text left = {0};
     char names[ONNX_NAMES_SIZE];
@@ -193,6 +234,8 @@ static bool require_specs(const struct survey *survey, struct error *error) {
         return true;
     if (survey->open > 0)
         return fail(error, EXIT_USER, "%s: %s", survey->model.file, survey->reason);
+    if (json_object_size(survey->left) > 0)
+        return fail_for_runtime(survey, error);
     write_kinds(survey, &left);
     fail(error, EXIT_USER,
          "%s: no op of kvmill in it, but %.500s; accepted: %s, "
@@ -216,11 +259,12 @@ static bool look_at_all(struct survey *survey, struct error *error) {
 }
 
 bool specs_of_onnx(const char *name, struct spec_list *list, struct error *error) {
-    struct survey survey = {.kinds = json_object()};
+    struct survey survey = {.kinds = json_object(), .left = json_object()};
     bool done = onnx_specs_begin(&survey.specs, list, error) &&
                 onnx_read(name, &survey.model, error) && look_at_all(&survey, error);
     onnx_free(&survey.model);
     onnx_specs_end(&survey.specs);
     json_decref(survey.kinds);
+    json_decref(survey.left);
     return done;
 }

@@ -52,12 +52,16 @@ static kvmill_status plan(const struct node *node, const DLTensor *const *inputs
 
 /* ---- Outputs ---- */
 
-/* The capacity is known only at run time, from total_sequence_length. */
-static int64_t capacity(const DLTensor *const *inputs) {
+/* The capacity is known only at run time, from total_sequence_length, unless caches hold a window.
+ */
+static int64_t capacity(const struct kvmill_group_query *said, const DLTensor *const *inputs) {
     const DLTensor *given = inputs[KVMILL_GROUP_QUERY_TOTAL_SEQUENCE_LENGTH];
+    int64_t rows = group_query_past_rows(inputs);
+    if (said->sliding_window_cache != 0)
+        return rows;
     if (given == NULL || given->data == NULL)
         return KVMILL_DYNAMIC;
-    int64_t total = group_query_integer(given, 0), rows = group_query_past_rows(inputs);
+    int64_t total = group_query_integer(given, 0);
     return rows > total ? rows : total;
 }
 
@@ -72,7 +76,7 @@ static int shape(const struct node *node, const DLTensor *const *inputs, int ten
     int64_t dim = query->shape[2] / (said->num_heads + (packed ? 2 * said->kv_num_heads : 0));
     dims[0] = query->shape[0];
     dims[1] = tensor == KVMILL_GROUP_QUERY_OUTPUT ? query->shape[1] : said->kv_num_heads;
-    dims[2] = tensor == KVMILL_GROUP_QUERY_OUTPUT ? dim * said->num_heads : capacity(inputs);
+    dims[2] = tensor == KVMILL_GROUP_QUERY_OUTPUT ? dim * said->num_heads : capacity(said, inputs);
     dims[3] = past != NULL ? value_last_dim(past) : dim;
     return tensor == KVMILL_GROUP_QUERY_OUTPUT ? 3 : 4;
 }

@@ -166,7 +166,7 @@ static void ready_head(const struct group_query_call *call, int64_t token, int64
 void group_query_store(void *data, int64_t token) {
     const struct group_query_call *call = data;
     int64_t b = token / call->tokens;
-    bool is_new = call->starts[b] + token % call->tokens < call->lengths[b];
+    bool is_new = call->fresh > 0 && call->starts[b] + token % call->tokens < call->lengths[b];
     if (call->angles != NULL)
         set_angles(call, token);
     for (int64_t g = 0; call->slots != NULL && g < call->heads.kv_heads; g++)
@@ -183,10 +183,11 @@ static void keep_side(const struct group_query_call *call, const struct group_qu
                       int64_t part) {
     int64_t b = part / call->heads.kv_heads, row = side->row_bytes;
     unsigned char *present = side->present + part * call->capacity * row;
+    if (side->past != NULL && call->kept[b] > 0)
+        memmove(present, side->past + (part * call->past_rows + call->dropped[b]) * row,
+                (size_t)(call->kept[b] * row));
     if (side->past == side->present)
         return;
-    if (side->past != NULL)
-        memcpy(present, side->past + part * call->past_rows * row, (size_t)(call->starts[b] * row));
     memset(present + call->lengths[b] * row, 0,
            (size_t)((call->capacity - call->lengths[b]) * row));
 }

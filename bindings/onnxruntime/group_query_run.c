@@ -36,6 +36,11 @@ static struct group_query_side side_of(const struct kvmill_group_query *said,
     return side;
 }
 
+/* Whether another layer has stored the keys: K has no rows then. */
+static bool stored_elsewhere(const DLTensor *key) {
+    return key != NULL && key->ndim == 3 && key->shape[1] == 0;
+}
+
 static void set_call(struct group_query_call *call, const struct kvmill_group_query *said,
                      const DLTensor *const *given) {
     const DLTensor *query = given[KVMILL_GROUP_QUERY_QUERY],
@@ -43,6 +48,8 @@ static void set_call(struct group_query_call *call, const struct kvmill_group_qu
                    *sin = given[KVMILL_GROUP_QUERY_SIN_CACHE];
     call->batch = query->shape[0];
     call->tokens = query->shape[1];
+    call->fresh = stored_elsewhere(given[KVMILL_GROUP_QUERY_KEY]) ? 0 : call->tokens;
+    call->window = said->sliding_window_cache != 0 ? said->local_window_size : 0;
     call->past_rows = group_query_past_rows(given);
     call->capacity = given[KVMILL_GROUP_QUERY_PRESENT_KEY]->shape[2];
     call->query = query->data;
@@ -79,6 +86,15 @@ static void lay_out_rows(struct group_query_call *call, struct memory *memory, i
     call->value.fresh = piece(memory, bytes);
 }
 
+/* The present becomes a stage for the past and all new rows. */
+static void lay_out_stage(struct group_query_call *call, struct memory *memory) {
+    struct group_query_side *sides[] = {&call->key, &call->value};
+    for (int v = 0; v < 2; v++) {
+        int64_t rows = call->batch * call->heads.kv_heads * call->capacity;
+        sides[v]->present = piece(memory, rows * sides[v]->row_bytes);
+    }
+}
+
 /* If the base is NULL, only counts the bytes. */
 static float *lay_out(struct group_query_call *call, struct memory *memory) {
     const struct kvmill_group_query_heads *heads = &call->heads;
@@ -87,6 +103,9 @@ static float *lay_out(struct group_query_call *call, struct memory *memory) {
     bool quantised = kvmill_group_query_is_quantised(heads);
     call->lengths = piece(memory, call->batch * 8);
     call->starts = piece(memory, call->batch * 8);
+    call->dropped = piece(memory, call->batch * 8);
+    call->kept = piece(memory, call->batch * 8);
+    call->evicted = piece(memory, call->batch * 8);
     call->positions = piece(memory, tokens * 8);
     if (call->rotated > 0)
         call->angles = piece(memory, tokens * 8);
@@ -102,6 +121,8 @@ static float *lay_out(struct group_query_call *call, struct memory *memory) {
         call->codes[v] = piece(memory, codes);
     if (heads->blocks)
         lay_out_rows(call, memory, tokens * heads->kv_heads);
+    if (call->staged)
+        lay_out_stage(call, memory);
     return piece(memory, heads->heads * 4);
 }
 
@@ -170,6 +191,7 @@ static void set_ones(const struct group_query_call *call) {
 static void add_cache(struct attend_tensors *tensors, const struct group_query_call *call,
                       const DLTensor *present, int v) {
     const struct kvmill_group_query_heads *heads = &call->heads;
+    const struct group_query_side *side = v ? &call->value : &call->key;
     int64_t row = value_last_dim(present);
     const int64_t shape[] = {call->batch, call->capacity, heads->kv_heads, row};
     const int64_t strides[] = {heads->kv_heads * call->capacity * row, row, call->capacity * row,
@@ -177,7 +199,7 @@ static void add_cache(struct attend_tensors *tensors, const struct group_query_c
     const int64_t scales[] = {call->batch, call->capacity, heads->kv_heads, 1};
     static const int64_t by_row[] = {0, 1, 0, 1};
     add(tensors, KVMILL_CACHE_ATTEND_KEY + v,
-        call->codes[v] != NULL ? call->codes[v] : present->data, present->dtype, 4, shape, strides);
+        call->codes[v] != NULL ? call->codes[v] : side->present, present->dtype, 4, shape, strides);
     if (kvmill_group_query_is_quantised(heads))
         add(tensors, KVMILL_CACHE_ATTEND_KEY_SCALE + v, call->ones, (DLDataType){kDLFloat, 32, 1},
             4, scales, by_row);
@@ -234,8 +256,12 @@ static OrtStatus *store_blocks(const struct node_run *run, const struct group_qu
 
 /* ---- A whole run ---- */
 
+/* Whether each row of the past is already where it stays. */
 static bool is_in_place(const struct group_query_call *call) {
-    return call->key.past == call->key.present && call->value.past == call->value.present;
+    bool same = call->key.past == call->key.present && call->value.past == call->value.present;
+    for (int64_t b = 0; b < call->batch; b++)
+        same = same && call->dropped[b] == 0;
+    return same;
 }
 
 static OrtStatus *run_in(const struct node_run *run, struct group_query_call *call,
@@ -262,7 +288,16 @@ static OrtStatus *run_in(const struct node_run *run, struct group_query_call *ca
     if (status == NULL && call->results != NULL)
         status = node_share(run, value_bytes(given[KVMILL_GROUP_QUERY_QUERY]) * 4, tokens,
                             group_query_finish, call);
+    if (status == NULL && call->staged)
+        status = node_share(run, bytes, heads, group_query_evict, call);
     return status;
+}
+
+static void set_stage(struct group_query_call *call) {
+    call->staged = true;
+    call->capacity = call->past_rows + call->tokens;
+    call->key.final = call->key.present;
+    call->value.final = call->value.present;
 }
 
 OrtStatus *group_query_run(struct node_run *run, const kvmill_plan *plan) {
@@ -280,6 +315,8 @@ OrtStatus *group_query_run(struct node_run *run, const kvmill_plan *plan) {
         status = group_query_check(&call, said, run->given);
     if (status != NULL)
         return status;
+    if (group_query_is_staged(&call, run->given))
+        set_stage(&call);
     lay_out(&call, &memory);
     struct workspace *workspace = workspace_acquire(all, memory.used);
     if (workspace == NULL)

@@ -1,7 +1,7 @@
 /* GroupQueryAttention of com.microsoft, the domain of ONNX Runtime, and of kvmill's own, over
    caches in blocks. kvmill has no such op.  The specs are for the kernels that bindings/onnxruntime
-   runs a node with: CacheAttend, and WriteRows for blocks.  ops/served/group_query_served.h decides which
-   nodes are served.
+   runs a node with: CacheAttend, and WriteRows for blocks.  ops/served/group_query_served.h decides
+   which nodes are served.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

@@ -50,9 +50,12 @@ static kvmill_status check_attributes(const struct kvmill_group_query *said, kvm
                       said->num_heads, said->kv_num_heads, (int)MOST_HEADS);
     if (said->qk_output != 0)
         return refuse(error, "qk_output is %" PRId64 "; accepted: 0", said->qk_output);
-    if (said->sliding_window_cache != 0)
-        return refuse(error, "sliding_window_cache is %" PRId64 "; accepted: 0",
-                      said->sliding_window_cache);
+    if (said->sliding_window_cache != 0 &&
+        (said->sliding_window_cache != 1 || said->local_window_size < 1))
+        return refuse(error,
+                      "sliding_window_cache is %" PRId64 " and local_window_size %" PRId64
+                      "; accepted: 0, or 1 with a window of 1 or more",
+                      said->sliding_window_cache, said->local_window_size);
     if (said->causal != 0 && said->causal != 1)
         return refuse(error, "causal is %" PRId64 "; accepted: 0 or 1", said->causal);
     if (said->local_window_size != -1 && (said->local_window_size < 1 || said->causal == 0))
@@ -75,6 +78,10 @@ static kvmill_status check_presence(const struct kvmill_group_query_node *node,
         (inputs[KVMILL_GROUP_QUERY_PAST_KEY] == NULL) !=
             (inputs[KVMILL_GROUP_QUERY_PAST_VALUE] == NULL))
         return refuse(error, "K is given without V, or V without K; accepted: both or neither");
+    if (node->said->sliding_window_cache != 0 && inputs[KVMILL_GROUP_QUERY_PAST_KEY] == NULL)
+        return refuse(error, "sliding_window_cache without past_key; accepted: with both pasts");
+    if (node->said->sliding_window_cache != 0 && inputs[KVMILL_GROUP_QUERY_ATTENTION_BIAS] != NULL)
+        return refuse(error, "sliding_window_cache with attention_bias; accepted: one of them");
     if (node->said->do_rotary != 0 && (inputs[KVMILL_GROUP_QUERY_COS_CACHE] == NULL ||
                                        inputs[KVMILL_GROUP_QUERY_SIN_CACHE] == NULL))
         return refuse(error, "do_rotary without cos_cache and sin_cache; accepted: with both");

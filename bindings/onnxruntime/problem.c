@@ -158,12 +158,11 @@ static bool check_input(const struct problem *problem, int i, struct reason *rea
     if (problem->op->updated >> tensor & 1 && value != NULL && is_constant(value))
         return problem_decline(reason, "input %d is a constant; accepted: what a run may write to",
                                i);
-    if (problem->op->copied >> tensor & 1 && is_made(value))
-        return problem_decline(reason,
-                               "input %d is made by a node: the CPU provider may update it "
-                               "in place, where kvmill copies it",
-                               i);
-    return true;
+    kvmill_error error;
+    if (!(problem->op->copied >> tensor & 1) || !is_made(value))
+        return true;
+    kvmill_windows_refuse_made(i, &error);
+    return problem_decline(reason, "%s", error.message);
 }
 
 /* Checks what the runtime checks for its own ops. */

@@ -2,24 +2,11 @@
 #include "group_query_served.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "refuse_served.h"
+
 static const DLDataType float32 = {kDLFloat, 32, 1}, bytes = {kDLUInt, 8, 1};
-
-__attribute__((format(printf, 2, 3))) static kvmill_status refuse(kvmill_error *error,
-                                                                  const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error->message, sizeof error->message, format, arguments);
-    va_end(arguments);
-    return KVMILL_E_ATTRIBUTE;
-}
-
-static bool has_type(const DLTensor *tensor, unsigned code, int bits) {
-    return tensor->dtype.code == code && tensor->dtype.bits == bits;
-}
 
 static int64_t last_dim(const DLTensor *tensor) {
     return tensor->ndim > 0 ? tensor->shape[tensor->ndim - 1] : KVMILL_DYNAMIC;

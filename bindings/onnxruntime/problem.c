@@ -301,7 +301,7 @@ static bool has_plan(const struct problem *problem, struct node *node, struct re
     bool fast = op->needs_kernels || op->only_here;
     kvmill_status status = node_try(node, known, false, &error);
     if (status != KVMILL_OK)
-        return problem_decline(reason, "%s (%s)", error.message, kvmill_status_name(status));
+        return problem_decline(reason, "%s", error.message);
     reason->slow = fast && node_try(node, known, true, &error) == KVMILL_E_KERNEL;
     if (reason->slow && op->only_here)
         problem_decline(reason, ", in portable code: %s", no_kernels);

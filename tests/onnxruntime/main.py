@@ -36,6 +36,7 @@ import onnx_attention
 import onnx_backend
 import onnxruntime
 import pmx_nodes
+import served
 import shape_models
 import shapes
 import windows
@@ -403,6 +404,7 @@ def all_tests(tap: Tap, seed: int) -> None:
     group_query_claim_tests(tap)
     window_tests(tap, seed, provider_session)
     shapes.run_all(tap, shape_models.all_shapes())
+    served.run_all(tap)
     pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"])
     cache_step.run_all(tap, seed)
     cache_group_query.run_all(tap, seed)

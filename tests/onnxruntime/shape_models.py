@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-import cache_group_query
 import cache_step
 import numpy as np
 import onnx
@@ -231,7 +230,8 @@ def entry_of(window: int, arrays: Arrays, b: int) -> Arrays:
 
 
 def group_query_shapes() -> dict[str, Shapes]:
-    numbers = {"batch": (0, 1, 2), "tokens": (0, 1, 3), "rows": (0, 1, 3), "capacity": (0, 1, 4, 6), "bias": (0, 1, 4, 7)}
+    numbers = {"batch": (0, 1, 2), "tokens": (0, 1, 3), "rows": (0, 1, 3)}
+    numbers |= {"capacity": (0, 1, 4, 6), "bias": (0, 1, 4, 7)}
 
     def make(extra: Mapping | None = None, *, window: int = 0, tolerance: float = 2e-5,
              **attributes: object) -> Shapes:  # fmt: skip
@@ -239,8 +239,8 @@ def group_query_shapes() -> dict[str, Shapes]:
         words = {"odd": extra is None, "counted": "query_seqlens" in given, "positions": "position_ids" in given}
         integers = partial(lengths_of, **words)
         return Shapes(
-            group_query_model(given, **attributes), integers, numbers, partial(known_rows, window), partial(one_by_one, window),
-            crashes=True, tolerance=tolerance,
+            group_query_model(given, **attributes), integers, numbers, partial(known_rows, window),
+            partial(one_by_one, window), crashes=True, tolerance=tolerance,
         )  # fmt: skip
 
     bias = {"attention_bias": (FLOAT, [1, HEADS, "tokens", "bias"])}

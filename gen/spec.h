@@ -226,6 +226,9 @@ bool specs_of_mlir(const char *name, struct spec_list *list, struct error *error
    the nodes that are left alone. */
 bool specs_of_onnx(const char *name, struct spec_list *list, struct error *error);
 
+/* The same for the nodes that ONNX Runtime hands over to bindings/onnxruntime. */
+bool specs_of_onnx_runtime(const char *name, struct spec_list *list, struct error *error);
+
 /* ---- Sparse flows ---- */
 
 /* For every spec of a model that attends to all that it stores: the flow of a file with this spec's

@@ -193,20 +193,60 @@ static int fill_scalar(struct text *attribute, char *value) {
     return 4;
 }
 
+/* ---- Graphs inside the main one ---- */
+
+enum { MOST_GRAPHS = 16 };
+
+/* A graph or function that is being written, or a graph that attributes may name. */
+struct part {
+    struct text message;
+    char *name; /* NULL: the main graph, or a function */
+    bool is_function;
+};
+
+static struct part open_parts[MOST_GRAPHS], graphs[MOST_GRAPHS];
+static int open_count, graph_count;
+
+static struct part *open_part(bool is_function, const char *name) {
+    must(open_count < MOST_GRAPHS, "too many graphs inside each other");
+    struct part *part = &open_parts[open_count++];
+    *part = (struct part){.is_function = is_function, .name = name ? strdup(name) : NULL};
+    return part;
+}
+
+/* Returns the last graph of that name, or NULL. */
+static const struct text *graph_of(const char *name) {
+    for (int i = graph_count - 1; i >= 0; i--)
+        if (strcmp(graphs[i].name, name) == 0)
+            return &graphs[i].message;
+    return NULL;
+}
+
+/* A graph, or bytes that are none. */
 static int fill_branch(struct text *attribute, char *value) {
-    put_text(attribute, 6, value);
+    const struct text *graph = graph_of(value);
+    if (graph != NULL)
+        onnx_put_bytes(attribute, 6, graph->data, graph->length);
+    else
+        put_text(attribute, 6, value);
     return 5;
 }
 
-static void put_attribute(struct text *node, const char *key, char *value) {
+static int fill_reference(struct text *attribute, const char *name) {
+    put_text(attribute, 21, name);
+    return 2;
+}
+
+static void put_attribute(struct text *node, int field, const char *key, char *value) {
     struct text attribute = {0};
     bool scalar = strcmp(key, "tensor") == 0, branch = strcmp(key, "branch") == 0;
     put_text(&attribute, 1, scalar ? "value" : key);
-    int type = scalar   ? fill_scalar(&attribute, value)
-               : branch ? fill_branch(&attribute, value)
-                        : fill_value(&attribute, value);
+    int type = scalar            ? fill_scalar(&attribute, value)
+               : branch          ? fill_branch(&attribute, value)
+               : value[0] == '@' ? fill_reference(&attribute, value + 1)
+                                 : fill_value(&attribute, value);
     onnx_put_number(&attribute, 20, (uint64_t)type);
-    put_message(node, 5, &attribute);
+    put_message(node, field, &attribute);
 }
 
 static void put_pair(struct text *node, char *word) {
@@ -219,7 +259,7 @@ static void put_pair(struct text *node, char *word) {
     else if (strcmp(word, "domain") == 0)
         put_text(node, 7, equals + 1);
     else
-        put_attribute(node, word, equals + 1);
+        put_attribute(node, 5, word, equals + 1);
 }
 
 static void put_node(struct text *graph, int field, char **words, int count) {
@@ -242,28 +282,66 @@ static void put_opset(struct text *model, int field, char **words, int count) {
     put_message(model, field, &opset);
 }
 
-static void put_function(struct text *model, int field, char **words, int count) {
-    (void)words, (void)count;
-    put_text(model, field, "");
+/* Begins a function: DOMAIN NAME INPUTS [KEY=DEFAULT ...]; without words, adds one that is empty.
+ */
+static void put_function(struct text *model, char **words, int count) {
+    if (count < 3) {
+        put_text(model, 25, "");
+        return;
+    }
+    struct text *function = &open_part(true, NULL)->message;
+    put_text(function, 10, words[0]);
+    put_text(function, 1, words[1]);
+    put_names(function, 4, words[2]);
+    for (int i = 3; i < count; i++) {
+        char *equals = strchr(words[i], '=');
+        must(equals != NULL, words[i]);
+        *equals = '\0';
+        put_attribute(function, 11, words[i], equals + 1);
+    }
 }
 
-static void put_line(struct text *model, struct text *graph, const char *key, char **words,
-                     int count) {
+static void end_part(struct text *model) {
+    must(open_count > 1, "end of no graph");
+    struct part *part = &open_parts[--open_count];
+    if (part->is_function) {
+        put_message(model, 25, &part->message);
+        return;
+    }
+    must(graph_count < MOST_GRAPHS, "too many graphs");
+    graphs[graph_count++] = *part;
+}
+
+/* Lines that are not a field of the innermost graph.  Returns false for others. */
+static bool put_frame(struct text *model, const char *key, char **words, int count) {
+    if (strcmp(key, "graph") == 0)
+        put_text(&open_part(false, words[0])->message, 2, words[0]);
+    else if (strcmp(key, "function") == 0)
+        put_function(model, words, count);
+    else if (strcmp(key, "end") == 0)
+        end_part(model);
+    else
+        return false;
+    return true;
+}
+
+/* Fields of a graph and of a function; 0: the model's. */
+static void put_line(struct text *model, const char *key, char **words, int count) {
     static const struct {
         const char *key;
         void (*put)(struct text *message, int field, char **words, int count);
-        int field;
-        bool of_model;
+        int in_graph, in_function;
     } kinds[] = {
-        {"opset", put_opset, 8, true},        {"function", put_function, 25, true},
-        {"node", put_node, 1, false},         {"initial", put_initial, 5, false},
-        {"external", put_external, 5, false}, {"input", put_info, 11, false},
-        {"output", put_info, 12, false},      {"info", put_info, 13, false},
-        {"sparse", put_sparse, 15, false},
+        {"opset", put_opset, 0, 9},     {"node", put_node, 1, 7},
+        {"initial", put_initial, 5, 0}, {"external", put_external, 5, 0},
+        {"input", put_info, 11, 0},     {"output", put_info, 12, 0},
+        {"info", put_info, 13, 12},     {"sparse", put_sparse, 15, 0},
     };
+    struct part *part = &open_parts[open_count - 1];
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].key, key) == 0) {
-            kinds[i].put(kinds[i].of_model ? model : graph, kinds[i].field, words, count);
+            int field = part->is_function ? kinds[i].in_function : kinds[i].in_graph;
+            kinds[i].put(field == 0 ? model : &part->message, field == 0 ? 8 : field, words, count);
             return;
         }
     bail_out("onnx_text: %s", key);
@@ -282,17 +360,27 @@ static int split(char *line, char **words) {
     return count;
 }
 
+static void forget_graphs(void) {
+    while (graph_count > 0) {
+        struct part *part = &graphs[--graph_count];
+        text_free(&part->message);
+        free(part->name);
+    }
+}
+
 void onnx_write(const char *description, struct text *file) {
-    struct text graph = {0};
     char *copy = strdup(description), *words[MOST_WORDS], *rest = NULL;
+    open_count = 0;
     onnx_put_number(file, 1, 11);
-    put_text(&graph, 2, "test");
+    put_text(&open_part(false, NULL)->message, 2, "test");
     for (char *line = strtok_r(copy, "\n;", &rest); line != NULL;
          line = strtok_r(NULL, "\n;", &rest)) {
         int count = split(line, words);
-        if (count > 0)
-            put_line(file, &graph, words[0], words + 1, count - 1);
+        if (count > 0 && !put_frame(file, words[0], words + 1, count - 1))
+            put_line(file, words[0], words + 1, count - 1);
     }
-    put_message(file, 7, &graph);
+    must(open_count == 1, "a graph without an end");
+    put_message(file, 7, &open_parts[0].message);
+    forget_graphs();
     free(copy);
 }

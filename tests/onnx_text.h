@@ -8,11 +8,15 @@
        external NAME TYPE EXTENT ...     an initialiser whose elements are in another file
        sparse NAME
        node OP INPUT,INPUT OUTPUT [KEY=VALUE ...]   - : no inputs, or one that is not given
-       function
+       graph NAME                        begins a graph for the attribute branch=NAME
+       function DOMAIN NAME INPUTS [KEY=DEFAULT ...]      begins a function of the model's own;
+                                         without words it is empty
+       end                               ends the last graph or function that has begun
 
    TYPE is one of float32, int32, int64, float16, bool, uint8, bfloat16, string, int4, or a number
    of ONNX's.  Values of a node: integers, floats (with a point), [lists], words; name=, domain= are
-   the node's own; branch=BYTES is a graph, tensor=TYPE:NUMBER a tensor of one element.
+   the node's own; branch=NAME is a graph, or bytes that are none; tensor=TYPE:NUMBER a tensor of
+   one element; KEY=@NAME the value of the function's attribute.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_ONNX_TEXT_H

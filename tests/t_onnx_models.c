@@ -256,6 +256,21 @@ static void check_tiny_nodes(size_t count) {
                   "many empty nodes are refused for what they take");
 }
 
+/* Functions that call the one before them twice stand for very many nodes. */
+static void check_doubling(int levels) {
+    OWN(text_free) struct text words = {0}, file = {0};
+    text_print(&words, "opset 24; input d float32 4 5; function local F0 A; node Neg A b; end; ");
+    for (int i = 1; i < levels; i++)
+        text_print(&words,
+                   "function local F%d A; node F%d A b domain=local; node F%d b c domain=local; "
+                   "end; ",
+                   i, i - 1, i - 1);
+    text_print(&words, "node F%d d o domain=local; output o -", levels - 1);
+    onnx_write(words.data, &file);
+    check_refused(&file, "is one node too many; accepted: 1048576",
+                  "functions that double are not followed for ever");
+}
+
 /* An attribute of many numbers, each in one byte, is accepted. */
 static void check_long_list(size_t count) {
     struct text attribute = {0}, node = {0}, graph = {0}, file = {0};
@@ -298,6 +313,8 @@ TEST(files) {
 TEST(extremes) {
     check_nesting(is_slow_run() ? 1 << 12 : 1 << 16);
     check_tiny_nodes(1 << 18);
+    if (!is_slow_run())
+        check_doubling(30);
     check_long_list(1 << 20);
     fuzz("a mutant", make_mutant);
     fuzz("a random model", make_model);

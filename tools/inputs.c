@@ -195,41 +195,6 @@ static bool read_model(const struct options *options, const char *file, struct i
 
 /* ---- Nodes of ONNX Runtime ---- */
 
-static int64_t count_of(const struct tensor_shape *shape) {
-    int64_t count = 1;
-    for (int d = 0; d < shape->rank; d++)
-        count *= shape->dims[d];
-    return count;
-}
-
-static int64_t result_bytes(const struct gather_problem *gather) {
-    const struct tensor_shape *indices = &gather->start_indices;
-    int64_t vector = gather->op.index_vector_dim, bytes = gather->operand.element.dtype.bits / 8;
-    for (int i = 0; i < gather->slice_sizes.count; i++)
-        bytes *= gather->slice_sizes.items[i];
-    return vector < indices->rank && indices->dims[vector] > 0
-               ? bytes * (count_of(indices) / indices->dims[vector])
-               : bytes * count_of(indices);
-}
-
-/* Whether bindings/onnxruntime may take a gather or scatter; its windows.c explains the limits. */
-static bool is_window_for_ort(const struct spec *spec) {
-    enum { LEAST_RESULT = 512 << 10, LEAST_UPDATES = 1024 };
-    if (spec_is(spec, OP_GATHER))
-        return result_bytes(spec->gather) >= LEAST_RESULT;
-    return spec_is(spec, OP_SCATTER) &&
-           strcmp(spec->window_scatter->update_computation, "replace") == 0 &&
-           spec->window_scatter->update_window_dims.count == 0 &&
-           count_of(&spec->window_scatter->updates[0]) >= LEAST_UPDATES;
-}
-
-/* Whether bindings/onnxruntime takes nodes of this op. */
-static bool is_for_ort(const struct spec *spec) {
-    return spec_is(spec, OP_TENSOR_SCATTER) || spec_is(spec, OP_ATTENTION) ||
-           spec_is(spec, OP_CACHE_ATTEND) || spec_is(spec, OP_CACHE_ATTENTION) ||
-           spec_is(spec, OP_WRITE_ROWS) || is_window_for_ort(spec);
-}
-
 /* Makes dims dynamic, except those with a bit in `kept`. */
 static void open_dims(DLTensor *tensor, unsigned kept) {
     for (int d = 0; d < tensor->ndim; d++)
@@ -277,19 +242,13 @@ static bool read_ort(const struct options *options, const char *file, struct inp
                      struct error *error) {
     struct cache_choice *choice = &inputs->choice;
     struct spec_list *specs = &inputs->specs;
-    if (!read_math(options, choice, error) || !specs_read(file, specs, error))
+    if (!read_math(options, choice, error) || !specs_of_onnx_runtime(file, specs, error))
         return false;
-    spec_list_filter(specs, is_for_ort);
     for (size_t i = 0; i < specs->count; i++) {
         open_shapes(&specs->items[i]);
         set_math(&specs->items[i], choice->math);
     }
-    return specs->count > 0 ||
-           fail(error, EXIT_USER, "%s: no node that ONNX Runtime gives to kvmill; accepted: %s",
-                file,
-                "TensorScatter, Attention, GroupQueryAttention, large Gather, GatherND or "
-                "ScatterElements, "
-                "those of PMX");
+    return true;
 }
 
 /* ---- Sources ---- */

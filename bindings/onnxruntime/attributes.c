@@ -77,6 +77,8 @@ static const struct {
     { #name, DOUBLE, PLACE(attention.name), 0 }
 #define GROUP_QUERY(name)                                                                          \
     { #name, INT64, PLACE(group_query.name), 0 }
+#define GROUP_QUERY_WORD(name)                                                                     \
+    { #name, WORD, PLACE(group_query.name), 0 }
 #define PMX_INTEGER(name, ops)                                                                     \
     { #name, INT64, PLACE(cache_attention.name), ops }
 #define PMX_FLAG(name, ops)                                                                        \
@@ -96,18 +98,8 @@ static const struct {
     {"batch_dims", INT64, PLACE(windows.batch_dims), 0},
     {"reduction", WORD, PLACE(windows.reduction), 0},
     {"mode", WORD, PLACE(mode), 0},
-    GROUP_QUERY(num_heads),
-    GROUP_QUERY(kv_num_heads),
-    GROUP_QUERY(do_rotary),
-    GROUP_QUERY(rotary_interleaved),
-    GROUP_QUERY(local_window_size),
-    GROUP_QUERY(smooth_softmax),
-    GROUP_QUERY(causal),
-    GROUP_QUERY(qk_output),
-    GROUP_QUERY(sliding_window_cache),
-    GROUP_QUERY(kv_cache_bit_width),
-    {"k_quant_type", WORD, PLACE(group_query.k_quant_type), 0},
-    {"v_quant_type", WORD, PLACE(group_query.v_quant_type), 0},
+    KVMILL_GROUP_QUERY_INTEGERS(GROUP_QUERY),
+    KVMILL_GROUP_QUERY_WORDS(GROUP_QUERY_WORD),
     {"key_cache_format", WORD, PLACE(key_cache_format), 0},
     {"value_cache_format", WORD, PLACE(value_cache_format), 0},
     PMX_ATTRIBUTES};
@@ -164,18 +156,13 @@ void attributes_each(const struct attribute_source *source, unsigned pmx,
 }
 
 static void set_defaults(struct attributes *attributes, int64_t opset) {
-    struct group_query *group_query = &attributes->group_query;
     memset(attributes, 0, sizeof *attributes);
     kvmill_attention_init(&attributes->attention, sizeof attributes->attention);
     attributes->attention.opset = opset;
     attributes->axis = -2;
     strcpy(attributes->mode, "linear");
     strcpy(attributes->windows.reduction, "none");
-    group_query->local_window_size = -1;
-    group_query->smooth_softmax = -1;
-    group_query->causal = 1;
-    strcpy(group_query->k_quant_type, "NONE");
-    strcpy(group_query->v_quant_type, "NONE");
+    kvmill_group_query_init(&attributes->group_query);
     kvmill_cache_attention_init(&attributes->cache_attention, sizeof attributes->cache_attention);
     attributes->cache_attention.num_layer = PMX_LAYERS_UNSAID;
 }
@@ -187,6 +174,8 @@ OrtStatus *attributes_read(struct attributes *attributes, const struct attribute
     for (size_t i = 0; i < ATTRIBUTES; i++)
         if (is_of(i, pmx) && read_value(source, i, &value))
             set_member(attributes, i, &value);
+    attributes->group_query.scale = attributes->attention.scale;
+    attributes->group_query.softcap = attributes->attention.softcap;
     attributes->is_circular = strcmp(attributes->mode, "circular") == 0;
     if (!attributes->is_circular && strcmp(attributes->mode, "linear") != 0)
         return runtime_fail(ORT_IS_INVALID_ARGUMENT,

@@ -4,17 +4,11 @@
 #ifndef KVMILL_ONNXRUNTIME_ATTRIBUTES_H
 #define KVMILL_ONNXRUNTIME_ATTRIBUTES_H
 
+#include "../../ops/served/group_query_served.h"
 #include "runtime.h"
 
 /* The size of a word.  Longer words are cut off, and then are not known words. */
-enum { ATTRIBUTE_WORD = 16 };
-
-/* Attributes of GroupQueryAttention; scale and softcap are among Attention's. */
-struct group_query {
-    int64_t num_heads, kv_num_heads, do_rotary, rotary_interleaved, local_window_size,
-        smooth_softmax, causal, qk_output, sliding_window_cache, kv_cache_bit_width;
-    char k_quant_type[ATTRIBUTE_WORD], v_quant_type[ATTRIBUTE_WORD];
-};
+enum { ATTRIBUTE_WORD = KVMILL_GROUP_QUERY_WORD };
 
 /* Attributes of gathers and scatters. */
 struct windows_attributes {
@@ -28,7 +22,7 @@ struct attributes {
     int64_t axis;               /* TensorScatter's */
     char mode[ATTRIBUTE_WORD];
     bool is_circular;
-    struct group_query group_query;
+    struct kvmill_group_query group_query;
     struct windows_attributes windows;
     char key_cache_format[ATTRIBUTE_WORD], value_cache_format[ATTRIBUTE_WORD]; /* CacheStep */
     kvmill_cache_attention cache_attention; /* of PMX's ops; without element types */

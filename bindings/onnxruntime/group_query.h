@@ -9,53 +9,14 @@
 
 #include "node.h"
 
-/* Inputs and outputs. */
-enum {
-    GROUP_QUERY_QUERY,
-    GROUP_QUERY_KEY,
-    GROUP_QUERY_VALUE,
-    GROUP_QUERY_PAST_KEY,
-    GROUP_QUERY_PAST_VALUE,
-    GROUP_QUERY_SEQLENS_K,
-    GROUP_QUERY_TOTAL_SEQUENCE_LENGTH,
-    GROUP_QUERY_COS_CACHE,
-    GROUP_QUERY_SIN_CACHE,
-    GROUP_QUERY_POSITION_IDS,
-    GROUP_QUERY_ATTENTION_BIAS,
-    GROUP_QUERY_HEAD_SINK,
-    GROUP_QUERY_K_SCALE,
-    GROUP_QUERY_V_SCALE,
-    GROUP_QUERY_Q_NORM_WEIGHT,
-    GROUP_QUERY_K_NORM_WEIGHT,
-    GROUP_QUERY_QUERY_SEQLENS,
-    GROUP_QUERY_OUTPUT,
-    GROUP_QUERY_PRESENT_KEY,
-    GROUP_QUERY_PRESENT_VALUE,
-    GROUP_QUERY_OUTPUT_QK,
-    GROUP_QUERY_TENSORS
-};
-
-/* The heads of a node; bits: of a number in its caches, 32, 16, 8 or 4. */
-struct group_query_heads {
-    int64_t heads, kv_heads, dim;
-    int bits;
-    bool half;   /* queries are float16, else float32 */
-    bool packed; /* K and V are part of `query` */
-    bool blocks; /* caches are in blocks; `bits` is then that of queries */
-};
-
 /* The op in kvmill's domain. */
 extern const struct node_op cache_group_query_op;
 
 /* Finds the heads of a node, from its inputs and its outputs, a bit each; fails if kvmill does not
    take the node. */
 kvmill_status group_query_find_heads(const struct node *node, const DLTensor *const *inputs,
-                                     uint64_t outputs, struct group_query_heads *heads,
+                                     uint64_t outputs, struct kvmill_group_query_heads *heads,
                                      kvmill_error *error);
-
-static inline bool group_query_is_quantised(const struct group_query_heads *heads) {
-    return heads->bits <= 8;
-}
 
 /* Returns the bytes of a float16 or float32 number. */
 static inline int64_t group_query_number_bytes(bool half) {
@@ -66,6 +27,7 @@ static inline int64_t group_query_number_bytes(bool half) {
 struct group_query_side {
     const unsigned char *past; /* NULL: absent */
     unsigned char *present;
+    unsigned char *final;      /* of a staged call: the present; `present` is then the stage */
     int64_t row_bytes;         /* bytes of a head's row in past and present */
     unsigned char *fresh;      /* new rows [batch, tokens, kv heads, dim] for a cache in blocks */
     const unsigned char *rows; /* new rows */
@@ -77,10 +39,16 @@ struct group_query_side {
 
 /* A run. */
 struct group_query_call {
-    struct group_query_heads heads;
+    struct kvmill_group_query_heads heads;
     int64_t batch, tokens, past_rows, capacity;
+    int64_t fresh;      /* new rows: tokens; 0: another layer has stored them */
+    int64_t window;     /* of a cache that only holds a window: its size; 0: it holds all keys */
+    bool staged;        /* the window loses rows that queries of this call see */
     int64_t *lengths;   /* [batch]: keys after the run */
-    int64_t *starts;    /* [batch]: position of the first new key */
+    int64_t *starts;    /* [batch]: row of the key at the first query */
+    int64_t *dropped;   /* [batch]: rows of the past that do not stay, the first ones */
+    int64_t *kept;      /* [batch]: rows of the past that stay */
+    int64_t *evicted;   /* [batch]: position of the key in row 0 */
     int64_t *slots;     /* [batch, tokens, kv heads]: rows of a cache in blocks; -1: padding */
     int64_t *positions; /* [batch, tokens] */
     int64_t *angles;    /* [batch, tokens]: rows of cos and sin; NULL: no rotation */
@@ -108,13 +76,31 @@ int64_t group_query_integer(const DLTensor *tensor, int64_t i);
 int64_t group_query_past_rows(const DLTensor *const *inputs);
 
 /* Checks the shapes. */
-OrtStatus *group_query_check(const struct group_query_call *call, const struct group_query *said,
-                             const DLTensor *const *given);
+OrtStatus *group_query_check(const struct group_query_call *call,
+                             const struct kvmill_group_query *said, const DLTensor *const *given);
 
-/* The first sets lengths and starts; the second, positions and angles.  Both fail if these are
-   invalid. */
+/* Returns the number of queries of an entry that are not padding: the last of its keys are theirs.
+ */
+int64_t group_query_valid_queries(const struct group_query_call *call, const DLTensor *const *given,
+                                  int64_t b, int64_t length);
+
+/* The first sets lengths, starts, and what stays of the past; the second, positions and angles.
+   Both fail if these are invalid. */
 OrtStatus *group_query_set_lengths(struct group_query_call *call, const DLTensor *const *given);
 OrtStatus *group_query_set_positions(struct group_query_call *call, const DLTensor *const *given);
+
+/* ---- Caches that hold a window (group_query_window.c) ---- */
+
+/* Whether a call is staged; lengths need not be valid yet. */
+bool group_query_is_staged(const struct group_query_call *call, const DLTensor *const *given);
+
+/* Sets lengths and starts of an entry with `length` keys in all, of which `queries` are new, and
+   what stays of its past. */
+void group_query_set_window(struct group_query_call *call, int64_t b, int64_t length,
+                            int64_t queries);
+
+/* Copies the rows that stay from the stage to the present.  A part is a kv head of an entry. */
+void group_query_evict(void *call, int64_t part);
 
 /* ---- Running (group_query_run.c) ---- */
 
@@ -125,7 +111,7 @@ int64_t group_query_work(const DLTensor *const *given);
 
 /* ---- Operations on rows (group_query_rows.c); each part may run on any thread ---- */
 
-/* Copies the past to the present, unless they share memory.  A part is a kv head of an entry. */
+/* Moves the rows of the past that stay to the present.  A part is a kv head of an entry. */
 void group_query_keep(void *call, int64_t part);
 
 /* Stores K and V of a token in the cache, and prepares its queries.  A part is a token. */

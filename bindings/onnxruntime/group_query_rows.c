@@ -23,7 +23,7 @@ static void get_numbers(float *numbers, const void *from, bool half, int64_t cou
 }
 
 /* Returns head h in a token's row. */
-static const unsigned char *head_of(const struct group_query_heads *heads,
+static const unsigned char *head_of(const struct kvmill_group_query_heads *heads,
                                     const unsigned char *rows, int64_t step, int64_t token,
                                     int64_t h) {
     return rows + (token * step + h * heads->dim) * group_query_number_bytes(heads->half);
@@ -124,7 +124,7 @@ static int64_t slot_of(const struct group_query_call *call, int64_t token, int64
 /* Returns the place of a new row: in the cache, or among the rows that are converted to blocks. */
 static unsigned char *row_of(const struct group_query_call *call,
                              const struct group_query_side *side, int64_t token, int64_t g) {
-    const struct group_query_heads *heads = &call->heads;
+    const struct kvmill_group_query_heads *heads = &call->heads;
     if (side->fresh != NULL)
         return side->fresh +
                (token * heads->kv_heads + g) * heads->dim * group_query_number_bytes(heads->half);
@@ -133,7 +133,7 @@ static unsigned char *row_of(const struct group_query_call *call,
 
 static void store_head(const struct group_query_call *call, const struct group_query_side *side,
                        int64_t token, int64_t g, bool rotates) {
-    const struct group_query_heads *heads = &call->heads;
+    const struct kvmill_group_query_heads *heads = &call->heads;
     unsigned char *row = row_of(call, side, token, g);
     const unsigned char *head = head_of(heads, side->rows, side->row_step, token, g);
     if (side->scale == NULL && (!rotates || call->angles == NULL)) {
@@ -151,7 +151,7 @@ static void store_head(const struct group_query_call *call, const struct group_q
 
 /* Prepares a head of a query: rotates it, and multiplies it by the scales of keys. */
 static void ready_head(const struct group_query_call *call, int64_t token, int64_t h) {
-    const struct group_query_heads *heads = &call->heads;
+    const struct kvmill_group_query_heads *heads = &call->heads;
     const struct group_query_side *key = &call->key;
     bool half = heads->half && key->scale == NULL;
     unsigned char *to =
@@ -166,7 +166,7 @@ static void ready_head(const struct group_query_call *call, int64_t token, int64
 void group_query_store(void *data, int64_t token) {
     const struct group_query_call *call = data;
     int64_t b = token / call->tokens;
-    bool is_new = call->starts[b] + token % call->tokens < call->lengths[b];
+    bool is_new = call->fresh > 0 && call->starts[b] + token % call->tokens < call->lengths[b];
     if (call->angles != NULL)
         set_angles(call, token);
     for (int64_t g = 0; call->slots != NULL && g < call->heads.kv_heads; g++)
@@ -183,10 +183,11 @@ static void keep_side(const struct group_query_call *call, const struct group_qu
                       int64_t part) {
     int64_t b = part / call->heads.kv_heads, row = side->row_bytes;
     unsigned char *present = side->present + part * call->capacity * row;
+    if (side->past != NULL && call->kept[b] > 0)
+        memmove(present, side->past + (part * call->past_rows + call->dropped[b]) * row,
+                (size_t)(call->kept[b] * row));
     if (side->past == side->present)
         return;
-    if (side->past != NULL)
-        memcpy(present, side->past + part * call->past_rows * row, (size_t)(call->starts[b] * row));
     memset(present + call->lengths[b] * row, 0,
            (size_t)((call->capacity - call->lengths[b]) * row));
 }
@@ -212,7 +213,7 @@ void group_query_decode(void *data, int64_t part) {
 /* Multiplies results by the scales of values of kv head g, and converts them to the output's
    type. */
 static void finish_head(const struct group_query_call *call, int64_t first, int64_t g) {
-    const struct group_query_heads *heads = &call->heads;
+    const struct kvmill_group_query_heads *heads = &call->heads;
     float *results = call->results + first;
     multiply(results, &call->value, g, heads->dim);
     set_numbers(call->output + first * group_query_number_bytes(heads->half), heads->half, results,
@@ -221,7 +222,7 @@ static void finish_head(const struct group_query_call *call, int64_t first, int6
 
 void group_query_finish(void *data, int64_t token) {
     const struct group_query_call *call = data;
-    const struct group_query_heads *heads = &call->heads;
+    const struct kvmill_group_query_heads *heads = &call->heads;
     int64_t ratio = heads->heads / heads->kv_heads;
     for (int64_t h = 0; h < heads->heads; h++)
         finish_head(call, (token * heads->heads + h) * heads->dim, h / ratio);

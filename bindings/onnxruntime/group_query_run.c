@@ -9,15 +9,16 @@
 
 /* ---- A call ---- */
 
-static struct group_query_side side_of(const struct group_query *said,
+static struct group_query_side side_of(const struct kvmill_group_query *said,
                                        const struct group_query_call *call,
                                        const DLTensor *const *given, int v) {
-    const struct group_query_heads *heads = &call->heads;
-    const DLTensor *past = given[GROUP_QUERY_PAST_KEY + v],
-                   *rows = given[heads->packed ? GROUP_QUERY_QUERY : GROUP_QUERY_KEY + v],
-                   *scale = given[GROUP_QUERY_K_SCALE + v];
+    const struct kvmill_group_query_heads *heads = &call->heads;
+    const DLTensor *past = given[KVMILL_GROUP_QUERY_PAST_KEY + v],
+                   *rows =
+                       given[heads->packed ? KVMILL_GROUP_QUERY_QUERY : KVMILL_GROUP_QUERY_KEY + v],
+                   *scale = given[KVMILL_GROUP_QUERY_K_SCALE + v];
     struct group_query_side side = {.past = past != NULL ? past->data : NULL,
-                                    .present = given[GROUP_QUERY_PRESENT_KEY + v]->data,
+                                    .present = given[KVMILL_GROUP_QUERY_PRESENT_KEY + v]->data,
                                     .row_bytes = heads->blocks ? value_last_dim(past)
                                                                : heads->dim * heads->bits / 8,
                                     .rows = rows->data,
@@ -25,7 +26,7 @@ static struct group_query_side side_of(const struct group_query *said,
     if (heads->packed)
         side.rows += (heads->heads + v * heads->kv_heads) * heads->dim *
                      group_query_number_bytes(heads->half);
-    if (!group_query_is_quantised(heads))
+    if (!kvmill_group_query_is_quantised(heads))
         return side;
     side.scale = scale->data;
     if (strcmp(v ? said->v_quant_type : said->k_quant_type, "PER_CHANNEL") == 0) {
@@ -35,17 +36,25 @@ static struct group_query_side side_of(const struct group_query *said,
     return side;
 }
 
-static void set_call(struct group_query_call *call, const struct group_query *said,
+/* Whether another layer has stored the keys: K has no rows then. */
+static bool stored_elsewhere(const DLTensor *key) {
+    return key != NULL && key->ndim == 3 && key->shape[1] == 0;
+}
+
+static void set_call(struct group_query_call *call, const struct kvmill_group_query *said,
                      const DLTensor *const *given) {
-    const DLTensor *query = given[GROUP_QUERY_QUERY], *cos = given[GROUP_QUERY_COS_CACHE],
-                   *sin = given[GROUP_QUERY_SIN_CACHE];
+    const DLTensor *query = given[KVMILL_GROUP_QUERY_QUERY],
+                   *cos = given[KVMILL_GROUP_QUERY_COS_CACHE],
+                   *sin = given[KVMILL_GROUP_QUERY_SIN_CACHE];
     call->batch = query->shape[0];
     call->tokens = query->shape[1];
+    call->fresh = stored_elsewhere(given[KVMILL_GROUP_QUERY_KEY]) ? 0 : call->tokens;
+    call->window = said->sliding_window_cache != 0 ? said->local_window_size : 0;
     call->past_rows = group_query_past_rows(given);
-    call->capacity = given[GROUP_QUERY_PRESENT_KEY]->shape[2];
+    call->capacity = given[KVMILL_GROUP_QUERY_PRESENT_KEY]->shape[2];
     call->query = query->data;
     call->query_step = query->shape[2];
-    call->output = given[GROUP_QUERY_OUTPUT]->data;
+    call->output = given[KVMILL_GROUP_QUERY_OUTPUT]->data;
     call->interleaved = said->rotary_interleaved != 0;
     if (said->do_rotary != 0) {
         call->cos = cos->data;
@@ -77,14 +86,26 @@ static void lay_out_rows(struct group_query_call *call, struct memory *memory, i
     call->value.fresh = piece(memory, bytes);
 }
 
+/* The present becomes a stage for the past and all new rows. */
+static void lay_out_stage(struct group_query_call *call, struct memory *memory) {
+    struct group_query_side *sides[] = {&call->key, &call->value};
+    for (int v = 0; v < 2; v++) {
+        int64_t rows = call->batch * call->heads.kv_heads * call->capacity;
+        sides[v]->present = piece(memory, rows * sides[v]->row_bytes);
+    }
+}
+
 /* If the base is NULL, only counts the bytes. */
 static float *lay_out(struct group_query_call *call, struct memory *memory) {
-    const struct group_query_heads *heads = &call->heads;
+    const struct kvmill_group_query_heads *heads = &call->heads;
     int64_t tokens = call->batch * call->tokens, numbers = tokens * heads->heads * heads->dim;
     int64_t codes = call->batch * heads->kv_heads * call->capacity * heads->dim / 2;
-    bool quantised = group_query_is_quantised(heads);
+    bool quantised = kvmill_group_query_is_quantised(heads);
     call->lengths = piece(memory, call->batch * 8);
     call->starts = piece(memory, call->batch * 8);
+    call->dropped = piece(memory, call->batch * 8);
+    call->kept = piece(memory, call->batch * 8);
+    call->evicted = piece(memory, call->batch * 8);
     call->positions = piece(memory, tokens * 8);
     if (call->rotated > 0)
         call->angles = piece(memory, tokens * 8);
@@ -100,6 +121,8 @@ static float *lay_out(struct group_query_call *call, struct memory *memory) {
         call->codes[v] = piece(memory, codes);
     if (heads->blocks)
         lay_out_rows(call, memory, tokens * heads->kv_heads);
+    if (call->staged)
+        lay_out_stage(call, memory);
     return piece(memory, heads->heads * 4);
 }
 
@@ -138,7 +161,7 @@ static void add(struct attend_tensors *tensors, int which, const void *data, DLD
 
 static void add_queries(struct attend_tensors *tensors, const struct group_query_call *call,
                         DLDataType type) {
-    const struct group_query_heads *heads = &call->heads;
+    const struct kvmill_group_query_heads *heads = &call->heads;
     int64_t width = heads->heads * heads->dim;
     int64_t step = call->ready != NULL ? width : call->query_step;
     const int64_t shape[] = {call->batch, call->tokens, heads->heads, heads->dim};
@@ -167,7 +190,8 @@ static void set_ones(const struct group_query_call *call) {
 /* Adds a view of a cache: its heads come before its rows in memory. */
 static void add_cache(struct attend_tensors *tensors, const struct group_query_call *call,
                       const DLTensor *present, int v) {
-    const struct group_query_heads *heads = &call->heads;
+    const struct kvmill_group_query_heads *heads = &call->heads;
+    const struct group_query_side *side = v ? &call->value : &call->key;
     int64_t row = value_last_dim(present);
     const int64_t shape[] = {call->batch, call->capacity, heads->kv_heads, row};
     const int64_t strides[] = {heads->kv_heads * call->capacity * row, row, call->capacity * row,
@@ -175,10 +199,10 @@ static void add_cache(struct attend_tensors *tensors, const struct group_query_c
     const int64_t scales[] = {call->batch, call->capacity, heads->kv_heads, 1};
     static const int64_t by_row[] = {0, 1, 0, 1};
     add(tensors, KVMILL_CACHE_ATTEND_KEY + v,
-        call->codes[v] != NULL ? call->codes[v] : present->data, present->dtype, 4, shape, strides);
-    if (group_query_is_quantised(heads))
-        add(tensors, KVMILL_CACHE_ATTEND_KEY_SCALE + v, call->ones,
-            (DLDataType){kDLFloat, 32, 1}, 4, scales, by_row);
+        call->codes[v] != NULL ? call->codes[v] : side->present, present->dtype, 4, shape, strides);
+    if (kvmill_group_query_is_quantised(heads))
+        add(tensors, KVMILL_CACHE_ATTEND_KEY_SCALE + v, call->ones, (DLDataType){kDLFloat, 32, 1},
+            4, scales, by_row);
 }
 
 /* Adds sinks as float32; smooth softmax is a sink with score 0. */
@@ -194,19 +218,21 @@ static void add_sinks(struct attend_tensors *tensors, const struct group_query_c
 
 static OrtStatus *attend(const struct node_run *run, const struct group_query_call *call,
                          const kvmill_plan *plan, float *sinks) {
-    const struct group_query *said = &run->node->attributes.group_query;
+    const struct kvmill_group_query *said = &run->node->attributes.group_query;
     const DLTensor *const *given = run->given;
     const DLDataType float32 = {kDLFloat, 32, 1};
     struct attend_tensors tensors = {.given = {NULL}};
     add_queries(&tensors, call,
-                group_query_is_quantised(&call->heads) ? float32 : given[GROUP_QUERY_QUERY]->dtype);
+                kvmill_group_query_is_quantised(&call->heads)
+                    ? float32
+                    : given[KVMILL_GROUP_QUERY_QUERY]->dtype);
     if (call->ones != NULL)
         set_ones(call);
-    add_cache(&tensors, call, given[GROUP_QUERY_PRESENT_KEY], 0);
-    add_cache(&tensors, call, given[GROUP_QUERY_PRESENT_VALUE], 1);
-    if (said->smooth_softmax == 1 || given[GROUP_QUERY_HEAD_SINK] != NULL)
-        add_sinks(&tensors, call, given[GROUP_QUERY_HEAD_SINK], sinks);
-    tensors.given[KVMILL_CACHE_ATTEND_ATTN_MASK] = given[GROUP_QUERY_ATTENTION_BIAS];
+    add_cache(&tensors, call, given[KVMILL_GROUP_QUERY_PRESENT_KEY], 0);
+    add_cache(&tensors, call, given[KVMILL_GROUP_QUERY_PRESENT_VALUE], 1);
+    if (said->smooth_softmax == 1 || given[KVMILL_GROUP_QUERY_HEAD_SINK] != NULL)
+        add_sinks(&tensors, call, given[KVMILL_GROUP_QUERY_HEAD_SINK], sinks);
+    tensors.given[KVMILL_CACHE_ATTEND_ATTN_MASK] = given[KVMILL_GROUP_QUERY_ATTENTION_BIAS];
     return node_run_attend(run, plan, tensors.given);
 }
 
@@ -215,13 +241,13 @@ static OrtStatus *attend(const struct node_run *run, const struct group_query_ca
 /* Stores the prepared rows of all heads.  With a count of 0 it only checks the shapes. */
 static OrtStatus *store_blocks(const struct node_run *run, const struct group_query_call *call,
                                int64_t count) {
-    const struct group_query_heads *heads = &call->heads;
+    const struct kvmill_group_query_heads *heads = &call->heads;
     int64_t all = call->batch * heads->kv_heads * call->capacity;
     OrtStatus *status = NULL;
     for (int v = 0; status == NULL && v < BLOCKS_SIDES; v++) {
         const struct group_query_side *side = v ? &call->value : &call->key;
-        const struct block_rows rows = {side->fresh, run->given[GROUP_QUERY_QUERY]->dtype, count,
-                                        heads->dim, call->slots};
+        const struct block_rows rows = {side->fresh, run->given[KVMILL_GROUP_QUERY_QUERY]->dtype,
+                                        count, heads->dim, call->slots};
         const struct block_cache cache = {side->present, all, side->row_bytes};
         status = blocks_store(run, v, &rows, &cache);
     }
@@ -230,8 +256,12 @@ static OrtStatus *store_blocks(const struct node_run *run, const struct group_qu
 
 /* ---- A whole run ---- */
 
+/* Whether each row of the past is already where it stays. */
 static bool is_in_place(const struct group_query_call *call) {
-    return call->key.past == call->key.present && call->value.past == call->value.present;
+    bool same = call->key.past == call->key.present && call->value.past == call->value.present;
+    for (int64_t b = 0; b < call->batch; b++)
+        same = same && call->dropped[b] == 0;
+    return same;
 }
 
 static OrtStatus *run_in(const struct node_run *run, struct group_query_call *call,
@@ -247,7 +277,7 @@ static OrtStatus *run_in(const struct node_run *run, struct group_query_call *ca
     if (status == NULL && !is_in_place(call))
         status = node_share(run, bytes, heads, group_query_keep, call);
     if (status == NULL)
-        status = node_share(run, value_bytes(given[GROUP_QUERY_QUERY]) * 4, tokens,
+        status = node_share(run, value_bytes(given[KVMILL_GROUP_QUERY_QUERY]) * 4, tokens,
                             group_query_store, call);
     if (status == NULL && call->heads.blocks)
         status = store_blocks(run, call, tokens * call->heads.kv_heads);
@@ -256,18 +286,27 @@ static OrtStatus *run_in(const struct node_run *run, struct group_query_call *ca
     if (status == NULL)
         status = attend(run, call, plan, sinks);
     if (status == NULL && call->results != NULL)
-        status = node_share(run, value_bytes(given[GROUP_QUERY_QUERY]) * 4, tokens,
+        status = node_share(run, value_bytes(given[KVMILL_GROUP_QUERY_QUERY]) * 4, tokens,
                             group_query_finish, call);
+    if (status == NULL && call->staged)
+        status = node_share(run, bytes, heads, group_query_evict, call);
     return status;
+}
+
+static void set_stage(struct group_query_call *call) {
+    call->staged = true;
+    call->capacity = call->past_rows + call->tokens;
+    call->key.final = call->key.present;
+    call->value.final = call->value.present;
 }
 
 OrtStatus *group_query_run(struct node_run *run, const kvmill_plan *plan) {
     struct workspaces *all = &run->node->workspaces;
-    const struct group_query *said = &run->node->attributes.group_query;
+    const struct kvmill_group_query *said = &run->node->attributes.group_query;
     struct group_query_call call = {.tokens = 0};
     struct memory memory = {NULL, 0};
     kvmill_error error;
-    uint64_t outputs = 3ull << GROUP_QUERY_PRESENT_KEY;
+    uint64_t outputs = 3ull << KVMILL_GROUP_QUERY_PRESENT_KEY;
     OrtStatus *status = runtime_refuse(
         group_query_find_heads(run->node, run->given, outputs, &call.heads, &error), &error);
     if (status == NULL)
@@ -276,6 +315,8 @@ OrtStatus *group_query_run(struct node_run *run, const kvmill_plan *plan) {
         status = group_query_check(&call, said, run->given);
     if (status != NULL)
         return status;
+    if (group_query_is_staged(&call, run->given))
+        set_stage(&call);
     lay_out(&call, &memory);
     struct workspace *workspace = workspace_acquire(all, memory.used);
     if (workspace == NULL)

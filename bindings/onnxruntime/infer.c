@@ -61,10 +61,12 @@ static bool read_attribute(const void *node, const char *name, unsigned kind, vo
 /* ---- Shapes ---- */
 
 static bool has_group_query_shapes(const struct inference *inference) {
-    const struct group_query *said = &inference->node.attributes.group_query;
+    const struct kvmill_group_query *said = &inference->node.attributes.group_query;
     const struct known_tensor *input = inference->input;
-    return said->num_heads > 0 && said->kv_num_heads > 0 && input[GROUP_QUERY_QUERY].rank == 3 &&
-           input[GROUP_QUERY_PAST_KEY].rank == 4 && input[GROUP_QUERY_PAST_VALUE].rank == 4;
+    return said->num_heads > 0 && said->kv_num_heads > 0 &&
+           input[KVMILL_GROUP_QUERY_QUERY].rank == 3 &&
+           input[KVMILL_GROUP_QUERY_PAST_KEY].rank == 4 &&
+           input[KVMILL_GROUP_QUERY_PAST_VALUE].rank == 4;
 }
 
 /* Whether ranks are those of the op, and numbers of heads are known if needed; plans check the

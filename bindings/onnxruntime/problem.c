@@ -158,12 +158,11 @@ static bool check_input(const struct problem *problem, int i, struct reason *rea
     if (problem->op->updated >> tensor & 1 && value != NULL && is_constant(value))
         return problem_decline(reason, "input %d is a constant; accepted: what a run may write to",
                                i);
-    if (problem->op->copied >> tensor & 1 && is_made(value))
-        return problem_decline(reason,
-                               "input %d is made by a node: the CPU provider may update it "
-                               "in place, where kvmill copies it",
-                               i);
-    return true;
+    kvmill_error error;
+    if (!(problem->op->copied >> tensor & 1) || !is_made(value))
+        return true;
+    kvmill_windows_refuse_made(i, &error);
+    return problem_decline(reason, "%s", error.message);
 }
 
 /* Checks what the runtime checks for its own ops. */
@@ -302,7 +301,7 @@ static bool has_plan(const struct problem *problem, struct node *node, struct re
     bool fast = op->needs_kernels || op->only_here;
     kvmill_status status = node_try(node, known, false, &error);
     if (status != KVMILL_OK)
-        return problem_decline(reason, "%s (%s)", error.message, kvmill_status_name(status));
+        return problem_decline(reason, "%s", error.message);
     reason->slow = fast && node_try(node, known, true, &error) == KVMILL_E_KERNEL;
     if (reason->slow && op->only_here)
         problem_decline(reason, ", in portable code: %s", no_kernels);

@@ -60,8 +60,9 @@ static OrtStatus *leave(const struct claim *claim, const OrtNode *node,
                         const struct reason *reason) {
     bool fatal = problem_op_of(node)->only_here;
     runtime_log(claim->provider->logger, fatal ? ORT_LOG_WARNING : ORT_LOG_INFO,
-                "leaves node \"%.80s\" (%s): %s", problem_node_name(node), problem_node_op(node),
-                reason->text);
+                "%s node \"%.80s\" (%s): %s",
+                fatal ? "leaves" : "left to ONNX Runtime:", problem_node_name(node),
+                problem_node_op(node), reason->text);
     return NULL;
 }
 

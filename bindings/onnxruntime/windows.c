@@ -3,10 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "windows.h"
 
-#include <inttypes.h>
 #include <string.h>
-
-#include "../common/refuse.h"
 
 /* ---- Axes ---- */
 
@@ -26,6 +23,21 @@ static int64_t axis_of(const struct node *node, const DLTensor *data) {
 
 static int64_t components_of(const DLTensor *indices) {
     return value_last_dim(indices);
+}
+
+/* The node as ops/served/windows_served.h has it. */
+static struct kvmill_windows_node neutral_of(const struct node *node,
+                                             const DLTensor *const *inputs) {
+    const struct windows_attributes *said = &node->attributes.windows;
+    bool scatters = node->op == &scatter_elements_op;
+    return (struct kvmill_windows_node){.op = scatters ? KVMILL_ONNX_SCATTER_ELEMENTS
+                                              : node->op == &gather_nd_op ? KVMILL_ONNX_GATHER_ND
+                                                                          : KVMILL_ONNX_GATHER,
+                                        .axis = said->axis,
+                                        .batch_dims = said->batch_dims,
+                                        .reduction = said->reduction,
+                                        .inputs = {inputs[WINDOWS_DATA], inputs[WINDOWS_INDICES],
+                                                   scatters ? inputs[WINDOWS_UPDATES] : NULL}};
 }
 
 /* ---- Dimension numbers, op by op ---- */
@@ -63,93 +75,11 @@ static void set_scatter_elements(const struct node *node, const DLTensor *data,
 
 /* ---- Nodes that kvmill takes ---- */
 
-static bool is_known(const DLTensor *tensor) {
-    bool known = true;
-    for (int d = 0; d < tensor->ndim; d++)
-        known = known && tensor->shape[d] >= 0;
-    return known;
-}
-
-static kvmill_status check_types(const struct node *node, const DLTensor *const *inputs,
-                                 kvmill_error *error) {
-    const DLTensor *data = inputs[WINDOWS_DATA], *indices = inputs[WINDOWS_INDICES];
-    bool vectors = node->op == &gather_nd_op, wide = value_has_type(indices, kDLInt, 64);
-    if (data->dtype.bits % 8 != 0)
-        return refuse(error, "data has elements of %d bits; accepted: whole bytes",
-                      data->dtype.bits);
-    if (!wide && (vectors || !value_has_type(indices, kDLInt, 32)))
-        return refuse(error, "indices are not int64%s", vectors ? "" : " or int32");
-    if (strcmp(node->attributes.windows.reduction, "none") != 0)
-        return refuse(error, "reduction is %s; accepted: none", node->attributes.windows.reduction);
-    for (int i = WINDOWS_DATA; i <= WINDOWS_UPDATES; i++)
-        if (inputs[i] != NULL && !is_known(inputs[i]))
-            return refuse(error, "input %d has dims that the model does not state", i);
-    return KVMILL_OK;
-}
-
-static kvmill_status check_rank(int64_t rank, kvmill_error *error) {
-    return rank <= MOST_RANK
-               ? KVMILL_OK
-               : refuse(error, "the result has rank %" PRId64 "; accepted: at most %d", rank,
-                        MOST_RANK);
-}
-
-static kvmill_status check_axis(const struct node *node, const DLTensor *data,
-                                const DLTensor *indices, kvmill_error *error) {
-    int64_t said = node->attributes.windows.axis;
-    if (said >= data->ndim || said < -data->ndim)
-        return refuse(error, "axis is %" PRId64 "; accepted for data of %d axes: %d to %d", said,
-                      data->ndim, -data->ndim, data->ndim - 1);
-    int64_t extent = data->shape[axis_of(node, data)];
-    return indices->dtype.bits == 64 || extent <= INT32_MAX
-               ? KVMILL_OK
-               : refuse(error,
-                        "data has %" PRId64 " elements along the axis; accepted with int32: "
-                        "at most %d",
-                        extent, INT32_MAX);
-}
-
-static kvmill_status check_vectors(const struct node *node, const DLTensor *data,
-                                   const DLTensor *indices, kvmill_error *error) {
-    int64_t batch = node->attributes.windows.batch_dims;
-    if (batch < 0 || batch >= data->ndim || batch >= indices->ndim)
-        return refuse(error,
-                      "batch_dims is %" PRId64 "; accepted: less than axes of data and "
-                      "indices, %d and %d",
-                      batch, data->ndim, indices->ndim);
-    int64_t count = components_of(indices), most = data->ndim - batch;
-    return count >= 1 && count <= most
-               ? check_rank(indices->ndim - 1 + most - count, error)
-               : refuse(error, "indices end with an axis of %" PRId64 "; accepted: 1 to %" PRId64,
-                        count, most);
-}
-
-static kvmill_status check_elements(const struct node *node, const DLTensor *data,
-                                    const DLTensor *indices, kvmill_error *error) {
-    bool fits = indices->ndim == data->ndim;
-    for (int d = 0; fits && d < data->ndim; d++)
-        fits = d == axis_of(node, data) || indices->shape[d] <= data->shape[d];
-    return fits ? KVMILL_OK : refuse(error, "indices reach beyond the data's other axes");
-}
-
-/* Checks shapes, so that the dimension numbers below are valid. */
-static kvmill_status check_shapes(const struct node *node, const DLTensor *data,
-                                  const DLTensor *indices, kvmill_error *error) {
-    if (node->op == &gather_nd_op)
-        return check_vectors(node, data, indices, error);
-    kvmill_status status = check_axis(node, data, indices, error);
-    if (status != KVMILL_OK)
-        return status;
-    return node->op == &gather_op ? check_rank(data->ndim + indices->ndim - 1, error)
-                                  : check_elements(node, data, indices, error);
-}
-
 kvmill_status windows_find(const struct node *node, const DLTensor *const *inputs,
                            struct windows *windows, kvmill_error *error) {
     const DLTensor *data = inputs[WINDOWS_DATA], *indices = inputs[WINDOWS_INDICES];
-    kvmill_status status = check_types(node, inputs, error);
-    if (status == KVMILL_OK)
-        status = check_shapes(node, data, indices, error);
+    const struct kvmill_windows_node neutral = neutral_of(node, inputs);
+    kvmill_status status = kvmill_windows_check(&neutral, error);
     if (status != KVMILL_OK)
         return status;
     *windows = (struct windows){.vector = 0};
@@ -233,22 +163,11 @@ static kvmill_status plan_scatter(const struct node *node, const DLTensor *const
 
 /* ---- Outputs ---- */
 
-/* The result has the dims before the axis, then those of the indices, then those after the axis. */
 static int shape_of_gather(const struct node *node, const DLTensor *const *inputs, int tensor,
                            int64_t dims[MOST_RANK]) {
-    const DLTensor *data = inputs[WINDOWS_DATA], *indices = inputs[WINDOWS_INDICES];
-    bool vectors = node->op == &gather_nd_op;
-    int from = vectors ? 0 : (int)axis_of(node, data), points = indices->ndim - vectors, rank = 0;
-    int after =
-        vectors ? (int)(node->attributes.windows.batch_dims + components_of(indices)) : from + 1;
+    const struct kvmill_windows_node neutral = neutral_of(node, inputs);
     (void)tensor;
-    for (int d = 0; d < from; d++)
-        dims[rank++] = data->shape[d];
-    for (int d = 0; d < points; d++)
-        dims[rank++] = indices->shape[d];
-    for (int d = after; d < data->ndim; d++)
-        dims[rank++] = data->shape[d];
-    return rank;
+    return kvmill_windows_result(&neutral, dims);
 }
 
 static int shape_of_scatter(const struct node *node, const DLTensor *const *inputs, int tensor,
@@ -259,38 +178,12 @@ static int shape_of_scatter(const struct node *node, const DLTensor *const *inpu
     return data->ndim;
 }
 
-/* ---- Where kvmill is faster ---- */
+/* ---- The work ---- */
 
-/* Measured by bench/onnxruntime_windows.py: the runtime copies adjacent rows as fast, and for small
-   sizes a provider costs more time than it saves. */
-enum { LEAST_RESULT = 512 << 10, LEAST_OF_ROWS = 8 << 20, LEAST_UPDATES = 1024 };
-
-static kvmill_status pays_of_gather(const struct node *node, const DLTensor *const *inputs,
-                                    kvmill_error *error) {
-    const DLTensor *data = inputs[WINDOWS_DATA];
-    bool rows = node->op == &gather_op && axis_of(node, data) == 0;
-    int64_t dims[MOST_RANK], least = rows ? LEAST_OF_ROWS : LEAST_RESULT;
-    const DLTensor result = {.ndim = shape_of_gather(node, inputs, WINDOWS_GATHERED, dims),
-                             .dtype = data->dtype,
-                             .shape = dims};
-    return value_bytes(&result) >= least
-               ? KVMILL_OK
-               : refuse(error,
-                        "the result has %" PRId64 " bytes; accepted: %" PRId64
-                        " or more, below which the CPU provider is as fast",
-                        value_bytes(&result), least);
-}
-
-static kvmill_status pays_of_scatter(const struct node *node, const DLTensor *const *inputs,
-                                     kvmill_error *error) {
-    int64_t count = value_count(inputs[WINDOWS_UPDATES]);
-    (void)node;
-    return count >= LEAST_UPDATES
-               ? KVMILL_OK
-               : refuse(error,
-                        "there are %" PRId64 " updates; accepted: %d or more, below which "
-                        "the CPU provider is as fast",
-                        count, LEAST_UPDATES);
+static kvmill_status pays(const struct node *node, const DLTensor *const *inputs,
+                          kvmill_error *error) {
+    const struct kvmill_windows_node neutral = neutral_of(node, inputs);
+    return kvmill_windows_pays(&neutral, error);
 }
 
 static int64_t work_of_gather(const DLTensor *const *given) {
@@ -307,7 +200,7 @@ static int64_t work_of_scatter(const DLTensor *const *given) {
     {                                                                                              \
         .name = NAME, .needs_kernels = true, .tensors = KVMILL_GATHER_TENSORS,                     \
         .inputs = {2, {WINDOWS_DATA, WINDOWS_INDICES}}, .outputs = {1, {WINDOWS_GATHERED}},        \
-        .required = 3, .fixed = fixed, .plan = plan_gather, .pays = pays_of_gather,                \
+        .required = 3, .fixed = fixed, .plan = plan_gather, .pays = pays,                          \
         .shape = shape_of_gather, .work = work_of_gather, .run = windows_run_gather                \
     }
 const struct node_op gather_op = GATHER("Gather"), gather_nd_op = GATHER("GatherND");
@@ -323,7 +216,7 @@ const struct node_op scatter_elements_op = {
     .copied = 1u << WINDOWS_DATA,
     .fixed = fixed,
     .plan = plan_scatter,
-    .pays = pays_of_scatter,
+    .pays = pays,
     .shape = shape_of_scatter,
     .work = work_of_scatter,
     .run = windows_run_scatter,

@@ -5,10 +5,13 @@
 #ifndef KVMILL_ONNXRUNTIME_WINDOWS_H
 #define KVMILL_ONNXRUNTIME_WINDOWS_H
 
+#include "../../ops/served/windows_served.h"
 #include "node.h"
 
 /* Tensors in the order of kvmill's ops. */
 enum { WINDOWS_DATA, WINDOWS_INDICES, WINDOWS_GATHERED, WINDOWS_UPDATES = 2, WINDOWS_SCATTERED };
+
+_Static_assert((int)KVMILL_WINDOWS_MOST_RANK == (int)MOST_RANK, "ranks are limited alike");
 
 extern const struct node_op gather_op, gather_nd_op, scatter_elements_op;
 

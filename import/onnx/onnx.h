@@ -1,7 +1,7 @@
-/* ONNX models: the values and nodes of a file's main graph.
+/* ONNX models: the values and nodes of a file's main graph, and of bodies of control flow and the
+   model's own functions where they are opened (onnx_bodies.h).
 
-   Bodies of control flow and a model's own functions are ignored.  The model owns everything, and
-   onnx_free frees it.
+   The model owns everything, and onnx_free frees it.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_IMPORT_ONNX_ONNX_H
@@ -35,7 +35,8 @@ struct onnx_value {
     int rank;
     int64_t *dims; /* KVMILL_DYNAMIC: known only at run time */
     struct onnx_constant constant;
-    bool is_made; /* is the output of a node */
+    bool is_made;   /* is the output of a node */
+    bool is_absent; /* an input of a function that the call lacks */
 };
 
 enum onnx_kind {
@@ -61,13 +62,16 @@ struct onnx_attribute {
     const int64_t *integers;
     const float *numbers;
     const struct onnx_value *tensor; /* without a name */
+    const void *graph;               /* a body; graph_size bytes */
+    size_t graph_size;
 };
 
 /* Inputs and outputs are numbers of the model's values, or ONNX_ABSENT. */
 enum { ONNX_ABSENT = -1 };
 struct onnx_node {
     const char *name, *op, *domain; /* domain "": ONNX's own */
-    int *inputs, input_count;       /* ONNX_ABSENT: absent */
+    const char *overload;
+    int *inputs, input_count; /* ONNX_ABSENT: absent */
     int *outputs, output_count;
     struct onnx_attribute *attributes;
     int attribute_count;
@@ -82,7 +86,10 @@ struct onnx_model {
     int node_count;
     int *inputs, input_count; /* including inputs with a constant as default */
     int *outputs, output_count;
-    int function_count; /* the model's own functions, which are ignored */
+    int *slots; /* hash table of names: number of the value + 1; 0: free */
+    size_t slot_count;
+    const struct onnx_functions *functions; /* the model's own */
+    const struct onnx_body *body;           /* NULL: the main graph */
     struct onnx_memory *memory;
 };
 

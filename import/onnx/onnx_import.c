@@ -14,9 +14,8 @@ enum { LAST_DATA_TYPE = 28 };
 struct reader {
     struct onnx_model *model;
     const Onnx__Graph *graph;
+    const struct onnx_scope *scope;
     struct error *error;
-    int *slots; /* hash table of names: number of the value + 1; 0: free */
-    size_t slot_count;
 };
 
 static const char *text_of(const char *text) {
@@ -29,16 +28,15 @@ static void *allocate(struct reader *reader, size_t count, size_t size) {
 
 /* ---- Names ---- */
 
-static int *slot_of(struct reader *reader, const char *name) {
-    size_t at = hash_bytes(HASH_START, name, strlen(name)) % reader->slot_count;
-    while (reader->slots[at] != 0 &&
-           strcmp(reader->model->values[reader->slots[at] - 1].name, name) != 0)
-        at = (at + 1) % reader->slot_count;
-    return &reader->slots[at];
+static int *slot_of(const struct onnx_model *model, const char *name) {
+    size_t at = hash_bytes(HASH_START, name, strlen(name)) % model->slot_count;
+    while (model->slots[at] != 0 && strcmp(model->values[model->slots[at] - 1].name, name) != 0)
+        at = (at + 1) % model->slot_count;
+    return &model->slots[at];
 }
 
-static struct onnx_value *find(struct reader *reader, const char *name) {
-    int slot = *slot_of(reader, name);
+static struct onnx_value *find(const struct reader *reader, const char *name) {
+    int slot = *slot_of(reader->model, name);
     return slot ? &reader->model->values[slot - 1] : NULL;
 }
 
@@ -47,7 +45,7 @@ static struct onnx_value *find(struct reader *reader, const char *name) {
 static struct onnx_value *define(struct reader *reader, const struct onnx_node *node,
                                  const char *name) {
     struct onnx_model *model = reader->model;
-    int *slot = slot_of(reader, name);
+    int *slot = slot_of(model, name);
     if (*slot != 0 || name[0] == '\0') {
         onnx_fail(reader->error, model, node, "\"%.80s\" is %s; accepted: a new name", name,
                   *slot ? "defined twice" : "no name of a value");
@@ -57,6 +55,20 @@ static struct onnx_value *define(struct reader *reader, const struct onnx_node *
     *slot = model->value_count;
     value->name = name;
     return value;
+}
+
+/* Returns a copy of a value of the graphs around this one, or NULL. */
+static struct onnx_value *find_around(struct reader *reader, const char *name) {
+    const struct onnx_model *model = reader->model;
+    int slot = 0;
+    while (slot == 0 && (model = onnx_around(model)) != NULL)
+        slot = name[0] != '\0' ? *slot_of(model, name) : 0;
+    if (slot == 0)
+        return NULL;
+    struct onnx_value *copy = define(reader, NULL, name);
+    if (copy != NULL)
+        *copy = model->values[slot - 1];
+    return copy;
 }
 
 static int number_of(const struct reader *reader, const struct onnx_value *value) {
@@ -100,36 +112,6 @@ static bool set_type(struct reader *reader, struct onnx_value *value, const Onnx
 
 /* ---- Constants ---- */
 
-/* A list of a tensor message, and the types that it is for: a bit for each of ONNX's numbers. */
-struct list {
-    const void *data;
-    size_t count;
-    int wide;
-    uint32_t types;
-};
-
-static struct onnx_constant constant_of(const Onnx__Tensor *tensor) {
-    enum { FLOATS = 1 << 1 | 1 << 14, DOUBLES = 1 << 11 | 1 << 15, LONGS = 1 << 7 };
-    enum { UNSIGNED = 1 << 12 | 1 << 13, STRINGS = 1 << 8 };
-    const struct list lists[] = {
-        {tensor->raw.data, tensor->raw.len, 1, ~(uint32_t)STRINGS},
-        {tensor->float_data, tensor->n_float_data, 4, FLOATS},
-        {tensor->double_data, tensor->n_double_data, 8, DOUBLES},
-        {tensor->int64_data, tensor->n_int64_data, 8, LONGS},
-        {tensor->uint64_data, tensor->n_uint64_data, 8, UNSIGNED},
-        {tensor->int32_data, tensor->n_int32_data, 4,
-         ~(uint32_t)(FLOATS | DOUBLES | LONGS | UNSIGNED | STRINGS)},
-    };
-    struct onnx_constant constant = {.place = ONNX_HERE, .wide = 1};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        if (lists[i].count > 0 && (lists[i].types >> tensor->data_type & 1))
-            constant =
-                (struct onnx_constant){ONNX_HERE, lists[i].data, lists[i].count, lists[i].wide};
-    if (tensor->location != 0)
-        constant.place = ONNX_ELSEWHERE;
-    return constant;
-}
-
 static bool set_tensor(struct reader *reader, struct onnx_value *value,
                        const Onnx__Tensor *tensor) {
     if (!set_data_type(reader, value, tensor->data_type))
@@ -137,7 +119,7 @@ static bool set_tensor(struct reader *reader, struct onnx_value *value,
     value->has_shape = true;
     value->rank = (int)tensor->n_dims;
     value->dims = tensor->dims;
-    value->constant = constant_of(tensor);
+    value->constant = onnx_constant_of(tensor);
     for (int d = 0; d < value->rank; d++)
         if (value->dims[d] < 0)
             return onnx_fail(reader->error, reader->model, NULL,
@@ -205,7 +187,7 @@ static bool read_tensor(struct reader *reader, const Onnx__Tensor *tensor,
     return set_tensor(reader, value, tensor);
 }
 
-static bool read_attribute(struct reader *reader, const struct onnx_node *node,
+static bool read_attribute(struct reader *reader, struct onnx_node *node,
                            const Onnx__Attribute *message, struct onnx_attribute *attribute) {
     *attribute = (struct onnx_attribute){
         .name = text_of(message->name),
@@ -220,6 +202,10 @@ static bool read_attribute(struct reader *reader, const struct onnx_node *node,
     };
     if (attribute->kind == ONNX_FLOATS)
         attribute->count = (int64_t)message->n_floats;
+    if (attribute->kind == ONNX_GRAPH) {
+        attribute->graph = message->graph.data;
+        attribute->graph_size = message->graph.len;
+    }
     if (attribute->kind != ONNX_TENSOR)
         return true;
     return message->t != NULL
@@ -228,13 +214,33 @@ static bool read_attribute(struct reader *reader, const struct onnx_node *node,
                            "%.60s has no tensor; accepted: one, as its type says", attribute->name);
 }
 
+/* Reads an attribute with the value of one of the function's, which the call or the function's
+   defaults may set; drops it if neither does. */
+static bool read_reference(struct reader *reader, struct onnx_node *node,
+                           const Onnx__Attribute *message, struct onnx_attribute *attribute) {
+    const Onnx__Attribute *otherwise = NULL;
+    const struct onnx_attribute *given =
+        onnx_given_attribute(reader->model, message->ref_attr_name, &otherwise);
+    if (given != NULL)
+        *attribute = *given;
+    else if (otherwise == NULL)
+        node->attribute_count--;
+    else if (!read_attribute(reader, node, otherwise, attribute))
+        return false;
+    attribute->name = text_of(message->name);
+    return true;
+}
+
 static bool read_attributes(struct reader *reader, const Onnx__Node *message,
                             struct onnx_node *node) {
-    node->attribute_count = (int)message->n_attribute;
     node->attributes = allocate(reader, message->n_attribute, sizeof *node->attributes);
     bool done = node->attributes != NULL;
-    for (int i = 0; done && i < node->attribute_count; i++)
-        done = read_attribute(reader, node, message->attribute[i], &node->attributes[i]);
+    for (size_t i = 0; done && i < message->n_attribute; i++) {
+        const Onnx__Attribute *attribute = message->attribute[i];
+        bool refers = text_of(attribute->ref_attr_name)[0] != '\0';
+        done = (refers ? read_reference : read_attribute)(
+            reader, node, attribute, &node->attributes[node->attribute_count++]);
+    }
     return done;
 }
 
@@ -244,7 +250,9 @@ static bool read_inputs(struct reader *reader, const Onnx__Node *message, struct
     node->inputs = allocate(reader, message->n_input, sizeof *node->inputs);
     for (int i = 0; node->inputs != NULL && i < node->input_count; i++) {
         const struct onnx_value *value = find(reader, message->input[i]);
-        node->inputs[i] = value ? number_of(reader, value) : ONNX_ABSENT;
+        if (value == NULL)
+            value = find_around(reader, message->input[i]);
+        node->inputs[i] = value && !value->is_absent ? number_of(reader, value) : ONNX_ABSENT;
         if (value == NULL && message->input[i][0] != '\0')
             return onnx_fail(reader->error, reader->model, node,
                              "input \"%.80s\" has no value yet; accepted: inputs of the graph, "
@@ -279,6 +287,7 @@ static bool read_node(struct reader *reader, const Onnx__Node *message, struct o
     node->name = text_of(message->name);
     node->op = text_of(message->op_type);
     node->domain = text_of(message->domain);
+    node->overload = text_of(message->overload);
     if (strcmp(node->domain, "ai.onnx") == 0)
         node->domain = "";
     if (node->op[0] == '\0')
@@ -301,6 +310,21 @@ static bool read_nodes(struct reader *reader) {
 }
 
 /* ---- Inputs, initialisers, outputs ---- */
+
+/* The inputs of a function have the values of the call's. */
+static bool read_bindings(struct reader *reader) {
+    for (size_t i = 0; i < reader->scope->name_count; i++) {
+        const struct onnx_value *given = onnx_given_value(reader->model, (int)i);
+        const char *name = text_of(reader->scope->names[i]);
+        struct onnx_value *value = define(reader, NULL, name);
+        if (value == NULL)
+            return false;
+        *value = given != NULL ? *given : (struct onnx_value){.is_absent = true};
+        value->name = name;
+        value->is_made = false;
+    }
+    return true;
+}
 
 static bool read_graph_inputs(struct reader *reader) {
     struct onnx_model *model = reader->model;
@@ -367,6 +391,8 @@ static bool read_graph_outputs(struct reader *reader) {
         const char *name = text_of(reader->graph->output[i]->name);
         const struct onnx_value *value = find(reader, name);
         if (value == NULL)
+            value = find_around(reader, name);
+        if (value == NULL)
             return onnx_fail(
                 reader->error, model, NULL,
                 "output \"%.80s\" of the graph is computed by no node; accepted: the name "
@@ -379,33 +405,39 @@ static bool read_graph_outputs(struct reader *reader) {
 
 /* ---- All parts ---- */
 
-static size_t count_names(const Onnx__Graph *graph) {
-    size_t count = graph->n_input + graph->n_initializer + graph->n_sparse_initializer;
+/* The most values: those that the graph defines, and those of graphs around it that it reads. */
+static size_t count_names(const struct reader *reader) {
+    const Onnx__Graph *graph = reader->graph;
+    bool inside = onnx_around(reader->model) != NULL;
+    size_t count = graph->n_input + graph->n_initializer + graph->n_sparse_initializer +
+                   reader->scope->name_count + (inside ? graph->n_output : 0);
     for (size_t i = 0; i < graph->n_node; i++)
-        count += graph->node[i]->n_output;
+        count += graph->node[i]->n_output + (inside ? graph->node[i]->n_input : 0);
     return count;
 }
 
 static bool make_tables(struct reader *reader) {
-    size_t count = count_names(reader->graph);
+    struct onnx_model *model = reader->model;
+    size_t count = count_names(reader);
     if (count > INT32_MAX / 2)
-        return onnx_fail(reader->error, reader->model, NULL,
-                         "%zu values; accepted: at most 2 to the 30", count);
-    reader->slot_count = 2 * count + 1;
-    reader->model->values = allocate(reader, count, sizeof *reader->model->values);
-    reader->slots = allocate(reader, reader->slot_count, sizeof *reader->slots);
-    return reader->model->values != NULL && reader->slots != NULL;
+        return onnx_fail(reader->error, model, NULL, "%zu values; accepted: at most 2 to the 30",
+                         count);
+    model->slot_count = 2 * count + 1;
+    model->values = allocate(reader, count, sizeof *model->values);
+    model->slots = allocate(reader, model->slot_count, sizeof *model->slots);
+    return model->values != NULL && model->slots != NULL;
 }
 
-static bool read_opset(struct onnx_model *model, const Onnx__Model *message, struct error *error) {
-    for (size_t i = 0; i < message->n_opset_import; i++) {
-        const char *domain = text_of(message->opset_import[i]->domain);
-        int64_t version = message->opset_import[i]->version;
+static bool read_opset(struct reader *reader) {
+    struct onnx_model *model = reader->model;
+    for (size_t i = 0; i < reader->scope->opset_count; i++) {
+        const char *domain = text_of(reader->scope->opsets[i]->domain);
+        int64_t version = reader->scope->opsets[i]->version;
         if (domain[0] != '\0' && strcmp(domain, "ai.onnx") != 0)
             continue;
         if (version < 1 || version > ONNX_LAST_OPSET ||
             (model->opset != 0 && model->opset != version))
-            return onnx_fail(error, model, NULL,
+            return onnx_fail(reader->error, model, NULL,
                              "imports opset %" PRId64 " of ONNX's ops; accepted: one of 1 to %d",
                              version, (int)ONNX_LAST_OPSET);
         model->opset = version;
@@ -413,21 +445,28 @@ static bool read_opset(struct onnx_model *model, const Onnx__Model *message, str
     return true;
 }
 
-static bool read_graph(struct onnx_model *model, const Onnx__Model *message, struct error *error) {
-    struct reader reader = {.model = model, .graph = message->graph, .error = error};
-    model->function_count = (int)message->n_functions;
-    if (message->graph == NULL)
-        return onnx_fail(error, model, NULL, "has no graph; accepted: an ONNX model");
-    return read_opset(model, message, error) && make_tables(&reader) &&
+bool onnx_read_graph(struct onnx_model *model, const struct onnx_scope *scope,
+                     struct error *error) {
+    struct reader reader = {.model = model, .graph = scope->graph, .scope = scope, .error = error};
+    return read_opset(&reader) && make_tables(&reader) && read_bindings(&reader) &&
            read_graph_inputs(&reader) && read_initialisers(&reader) && read_nodes(&reader) &&
            read_infos(&reader) && read_graph_outputs(&reader);
+}
+
+static bool read_main(struct onnx_model *model, const Onnx__Model *message, struct error *error) {
+    const struct onnx_scope scope = {.graph = message->graph,
+                                     .opsets = message->opset_import,
+                                     .opset_count = message->n_opset_import};
+    if (message->graph == NULL)
+        return onnx_fail(error, model, NULL, "has no graph; accepted: an ONNX model");
+    return onnx_read_functions(model, message, error) && onnx_read_graph(model, &scope, error);
 }
 
 bool onnx_read_message(const char *file, struct onnx_model *model, Onnx__Model **message,
                        struct error *error) {
     *model = (struct onnx_model){.file = file};
     *message = onnx_unpack(model, error);
-    return *message != NULL && read_graph(model, *message, error);
+    return *message != NULL && read_main(model, *message, error);
 }
 
 bool onnx_read(const char *file, struct onnx_model *model, struct error *error) {

@@ -22,6 +22,11 @@ struct onnx_op {
     const char *known; /* what must be known in addition to types, for messages */
     /* Replaces `knows`; or NULL. */
     bool (*is_complete)(const struct onnx_call *call, char *words, size_t size);
+    /* Whether kvmill serves a complete node; else sets `words` to the reason.  NULL: always. */
+    bool (*serves)(const struct onnx_call *call, char *words, size_t size);
+    /* Whether ONNX Runtime's provider takes a node, whose values need not be known; else sets
+       `words` to the reason, or to "" if it does not take the op.  NULL: all that kvmill serves. */
+    bool (*pays)(const struct onnx_call *call, char *words, size_t size);
     bool from_index; /* indices must not be negative, as they may be in ONNX */
     bool (*add)(const struct onnx_call *call, struct spec_list *list, struct error *error);
     const struct onnx_op *next; /* adds another spec of the same node; or NULL */
@@ -135,6 +140,9 @@ bool onnx_add_block_store(const struct onnx_call *call, int side, int64_t dim, D
                           struct spec_list *list, struct error *error);
 
 /* ---- Gathers and scatters (onnx_windows.c) ---- */
+
+bool onnx_window_pays(const struct onnx_call *call, char *words, size_t size);
+bool onnx_window_never_pays(const struct onnx_call *call, char *words, size_t size);
 
 bool onnx_add_gather(const struct onnx_call *call, struct spec_list *list, struct error *error);
 bool onnx_add_gather_elements(const struct onnx_call *call, struct spec_list *list,

@@ -9,6 +9,7 @@
 #include "../../base/text.h"
 #include "../../defs/dtype.h"
 #include "../../ops/fail.h"
+#include "onnx_bodies.h"
 #include "onnx_memory.h"
 
 bool is_onnx_name(const char *name) {
@@ -51,8 +52,9 @@ void onnx_name_node(const struct onnx_model *model, const struct onnx_node *node
     struct onnx_op_text op;
     char number[24];
     snprintf(number, sizeof number, "%td", node - model->nodes);
-    snprintf(words, size, "node %.80s (%s)", node->name[0] ? node->name : number,
-             onnx_op_words(node, &op));
+    snprintf(words, size, "node %.80s (%s)%s%s", node->name[0] ? node->name : number,
+             onnx_op_words(node, &op), model->body != NULL ? " in " : "",
+             model->body != NULL ? model->body->words : "");
     onnx_make_printable(words);
 }
 

@@ -6,11 +6,13 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../../defs/dtype.h"
 #include "../../gen/stablehlo.h"
 #include "../../ops/gather.h"
+#include "../../ops/served/windows_served.h"
 #include "onnx_ops.h"
 
 static void push(struct axes *axes, int64_t item) {
@@ -293,4 +295,59 @@ bool onnx_add_scatter_nd(const struct onnx_call *call, struct spec_list *list,
     push_range(&problem->update_window_dims, points, points + problem->inputs[0].rank - components);
     problem->op.index_vector_dim = points;
     return end_scatter(call, list, error);
+}
+
+/* ---- In ONNX Runtime ---- */
+
+static enum kvmill_windows_op op_of(const struct onnx_call *call) {
+    return strcmp(call->op->name, "Gather") == 0     ? KVMILL_ONNX_GATHER
+           : strcmp(call->op->name, "GatherND") == 0 ? KVMILL_ONNX_GATHER_ND
+                                                     : KVMILL_ONNX_SCATTER_ELEMENTS;
+}
+
+/* Attributes of another kind are refused by onnx_check_call. */
+static int64_t attribute_of(const struct onnx_call *call, const char *name) {
+    struct error ignored;
+    int64_t value = 0;
+    return onnx_integer_of(call->model, call->node, name, 0, &value, &ignored) ? value : 0;
+}
+
+static bool refuses(const struct onnx_call *call, const struct kvmill_windows_node *node,
+                    kvmill_error *reason) {
+    bool scatters = node->op == KVMILL_ONNX_SCATTER_ELEMENTS;
+    return (scatters && onnx_input(call, 0)->is_made &&
+            kvmill_windows_refuse_made(0, reason) != KVMILL_OK) ||
+           kvmill_windows_check(node, reason) != KVMILL_OK ||
+           kvmill_windows_pays(node, reason) != KVMILL_OK;
+}
+
+bool onnx_window_pays(const struct onnx_call *call, char *words, size_t size) {
+    char reduction[16];
+    struct error ignored;
+    kvmill_error reason;
+    DLTensor tensors[KVMILL_WINDOWS_INPUTS];
+    struct kvmill_windows_node node = {.op = op_of(call),
+                                       .axis = attribute_of(call, "axis"),
+                                       .batch_dims = attribute_of(call, "batch_dims"),
+                                       .reduction = reduction};
+    int count = node.op == KVMILL_ONNX_SCATTER_ELEMENTS ? 3 : 2;
+    for (int i = 0; i < count; i++) {
+        const struct onnx_value *value = onnx_input(call, i);
+        if (value == NULL || !value->has_shape || value->dtype.bits == 0)
+            return true; /* the model says too little, or has no such node */
+        tensors[i] = onnx_tensor_of(value);
+        node.inputs[i] = &tensors[i];
+    }
+    if (!onnx_word_of(call->model, call->node, "reduction", "none", reduction, sizeof reduction,
+                      &ignored) ||
+        !refuses(call, &node, &reason))
+        return true;
+    snprintf(words, size, "%s", reason.message);
+    return false;
+}
+
+bool onnx_window_never_pays(const struct onnx_call *call, char *words, size_t size) {
+    (void)call, (void)size;
+    words[0] = '\0';
+    return false;
 }

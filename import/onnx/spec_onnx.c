@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../defs/isa.h"
+#include "onnx_bodies.h"
 #include "onnx_ops.h"
 
-enum { MOST_KINDS = 24 };
+/* The second is a limit, because functions that call functions may stand for any number of nodes.
+ */
+enum { MOST_KINDS = 24, MOST_NODES = 1 << 20 };
 
 /* Nodes without specs: their number by kind, and why specs of some are incomplete. */
 struct survey {
@@ -16,25 +20,36 @@ struct survey {
     json_t *kinds; /* "MatMul": 214 */
     int open, leading, counting, misplaced;
     char reason[520]; /* of the first incomplete node */
+    bool runtime;     /* specs are only for nodes that ONNX Runtime hands over */
+    int nodes;
+    json_t *taken; /* nodes that have specs, by the op */
+    json_t *left;  /* nodes that are left to ONNX Runtime: names, by the reason */
 };
 
 /* ---- Kinds ---- */
 
-/* Replaces characters that JSON keys or terminals do not take. */
-static void make_key(char *text) {
+/* Replaces characters that JSON or terminals do not take. */
+static void make_text(char *text) {
     for (; *text; text++)
-        if ((unsigned char)*text <= ' ' || (unsigned char)*text > '~')
+        if ((unsigned char)*text < ' ' || (unsigned char)*text > '~')
             *text = '?';
 }
 
-static void count_kind(struct survey *survey, const struct onnx_node *node) {
+/* The name of a kind has no spaces, too. */
+static void make_key(char *text) {
+    make_text(text);
+    for (; *text; text++)
+        if (*text == ' ')
+            *text = '?';
+}
+
+static void count_kind(json_t *kinds, const struct onnx_node *node) {
     struct onnx_op_text words;
     char key[128];
     snprintf(key, sizeof key, "%s", onnx_op_words(node, &words));
     make_key(key);
-    strcat(key, onnx_has_graph(node) ? " with its branches" : "");
-    json_int_t before = json_integer_value(json_object_get(survey->kinds, key));
-    json_object_set_new(survey->kinds, key, json_integer(before + 1));
+    json_int_t before = json_integer_value(json_object_get(kinds, key));
+    json_object_set_new(kinds, key, json_integer(before + 1));
 }
 
 struct kind {
@@ -57,15 +72,15 @@ static bool write_sorted(const struct kind *kinds, size_t count, struct text *te
            (count <= MOST_KINDS || text_print(text, ", and %zu more kinds", count - MOST_KINDS));
 }
 
-/* Writes the kinds of nodes, such as "214 MatMul, 96 Add". */
-static bool write_kinds(const struct survey *survey, struct text *text) {
+/* Writes kinds of nodes, such as "214 MatMul, 96 Add". */
+static bool write_kinds(json_t *all, struct text *text) {
     const char *name;
     json_t *value;
     size_t count = 0;
-    struct kind *kinds = calloc(json_object_size(survey->kinds) + 1, sizeof *kinds);
+    struct kind *kinds = calloc(json_object_size(all) + 1, sizeof *kinds);
     if (kinds == NULL)
         return false;
-    json_object_foreach(survey->kinds, name, value) {
+    json_object_foreach(all, name, value) {
         kinds[count++] = (struct kind){name, json_integer_value(value)};
     }
     qsort(kinds, count, sizeof *kinds, by_count);
@@ -98,12 +113,45 @@ static bool add_spec(struct survey *survey, const struct onnx_call *call, struct
 
 static void leave_open(struct survey *survey, const struct onnx_call *call, const char *words) {
     char name[192];
-    count_kind(survey, call->node);
+    count_kind(survey->kinds, call->node);
     if (survey->open++ > 0)
         return;
     onnx_name_node(call->model, call->node, name, sizeof name);
     snprintf(survey->reason, sizeof survey->reason, "%s: %s", name, words);
     onnx_make_printable(survey->reason);
+}
+
+/* ---- Nodes that are left to ONNX Runtime ---- */
+
+static bool leave_to_runtime(struct survey *survey, const struct onnx_call *call, char *words,
+                             struct error *error) {
+    char name[192];
+    onnx_name_node(call->model, call->node, name, sizeof name);
+    make_text(name);
+    make_text(words);
+    json_t *names = json_object_get(survey->left, words);
+    if (names == NULL && json_object_set_new(survey->left, words, names = json_array()) != 0)
+        return out_of_memory(error);
+    return json_array_append_new(names, json_string(name)) == 0 || out_of_memory(error);
+}
+
+/* Writes a line for what is handed over, and one for each reason, with the first of its nodes. */
+static bool write_runtime(const struct survey *survey, struct text *text) {
+    const char *reason;
+    json_t *names;
+    bool done = true;
+    if (survey->runtime)
+        done = text_print(text, "%s: note: ONNX Runtime hands over: ", survey->model.file) &&
+               write_kinds(survey->taken, text) && text_print(text, "\n");
+    json_object_foreach(survey->left, reason, names) {
+        size_t count = json_array_size(names);
+        done = done && text_print(text, "%s: note: left to ONNX Runtime: %s", survey->model.file,
+                                  json_string_value(json_array_get(names, 0)));
+        if (done && count > 1)
+            done = text_print(text, " and %zu more", count - 1);
+        done = done && text_print(text, ": %s\n", reason);
+    }
+    return done;
 }
 
 static const struct onnx_op *op_of(const struct onnx_node *node) {
@@ -127,33 +175,132 @@ static bool add_specs(struct survey *survey, struct onnx_call call, struct error
     return done;
 }
 
-static bool look_at(struct survey *survey, const struct onnx_node *node, struct error *error) {
-    const struct onnx_call call = {&survey->model, node, op_of(node)};
-    char words[320];
-    if (call.op == NULL && !onnx_is_constant(node))
-        count_kind(survey, node);
-    if (call.op == NULL)
+/* Copies the message of a refusal, without the name of the node. */
+static void copy_reason(const struct onnx_call *call, const struct error *error, char *words,
+                        size_t size) {
+    char name[192];
+    const char *text = error->text;
+    size_t file = strlen(call->model->file);
+    onnx_name_node(call->model, call->node, name, sizeof name);
+    if (strncmp(text, call->model->file, file) == 0 && strncmp(text + file, ": ", 2) == 0)
+        text += file + 2;
+    if (strncmp(text, name, strlen(name)) == 0 && strncmp(text + strlen(name), ": ", 2) == 0)
+        text += strlen(name) + 2;
+    snprintf(words, size, "%.*s", (int)size - 1, text);
+}
+
+/* Whether the provider leaves nodes of an op without kernels, because portable code is slower than
+   the runtime's op. */
+static bool needs_kernels(const struct onnx_call *call) {
+    return call->op == &onnx_group_query || strcmp(call->op->name, "Attention") == 0;
+}
+
+static bool lacks_kernels(const struct spec_list *list, char *words, size_t size) {
+    const struct isa *scalar = kvmill_isa_by_name("scalar", strlen("scalar"));
+    struct kernel_list kernels = {0};
+    struct error ignored;
+    char why[256];
+    bool lacks = list->count > 0 && spec_kernels(&list->items[0], scalar, &kernels, &ignored) &&
+                 kernels.count == 0;
+    kernel_list_free(&kernels);
+    if (lacks) {
+        spec_without_kernels(&list->items[0], why, sizeof why);
+        snprintf(words, size, "there are no kernels (%s)", why);
+    }
+    return lacks;
+}
+
+/* Whether ONNX Runtime's provider would leave a node: kvmill refuses it, or has no kernels. */
+static bool is_left(const struct onnx_call *call, char *words, size_t size) {
+    struct spec_list list = {0};
+    struct error error = {0};
+    bool good = check_call(call, &error) && call->op->add(call, &list, &error);
+    bool left = good && needs_kernels(call) && lacks_kernels(&list, words, size);
+    if (!good && error.exit_code == EXIT_USER)
+        copy_reason(call, &error, words, size);
+    spec_list_free(&list);
+    return left || (!good && error.exit_code == EXIT_USER);
+}
+
+/* Looks at a node of an op that kvmill has. */
+static bool consider(struct survey *survey, const struct onnx_call *call, struct error *error) {
+    const struct onnx_op *op = call->op;
+    char words[320] = "";
+    bool pays = !survey->runtime || op->pays == NULL || op->pays(call, words, sizeof words);
+    if (!pays && words[0] == '\0') {
+        count_kind(survey->kinds, call->node);
         return true;
-    if (!check_call(&call, error))
+    }
+    if (pays && !survey->runtime && !check_call(call, error))
         return false;
-    if (onnx_is_complete(&call, words, sizeof words))
-        return add_specs(survey, call, error);
-    leave_open(survey, &call, words);
-    return true;
+    if (pays && !onnx_is_complete(call, words, sizeof words)) {
+        leave_open(survey, call, words);
+        return true;
+    }
+    if (!pays || (op->serves != NULL && !op->serves(call, words, sizeof words)) ||
+        (survey->runtime && is_left(call, words, sizeof words)))
+        return leave_to_runtime(survey, call, words, error);
+    count_kind(survey->taken, call->node);
+    return add_specs(survey, *call, error);
+}
+
+/* ---- All nodes ---- */
+
+static bool look_at_all(struct survey *survey, struct onnx_model *model, struct error *error);
+
+static bool look_inside(struct survey *survey, const struct onnx_model *model,
+                        const struct onnx_node *node, const struct onnx_attribute *attribute,
+                        struct error *error) {
+    struct onnx_body body;
+    struct onnx_model opened;
+    bool done = (attribute != NULL ? onnx_open_graph(model, node, attribute, &body, &opened, error)
+                                   : onnx_open_function(model, node, &body, &opened, error)) &&
+                look_at_all(survey, &opened, error);
+    onnx_free(&opened);
+    return done;
+}
+
+static bool look_at_bodies(struct survey *survey, const struct onnx_model *model,
+                           const struct onnx_node *node, struct error *error) {
+    bool done = true;
+    for (int i = 0; done && i < node->attribute_count; i++)
+        if (node->attributes[i].kind == ONNX_GRAPH)
+            done = look_inside(survey, model, node, &node->attributes[i], error);
+    return done;
+}
+
+static bool look_at(struct survey *survey, struct onnx_model *model, const struct onnx_node *node,
+                    struct error *error) {
+    const struct onnx_call call = {model, node, op_of(node)};
+    if (survey->nodes++ >= MOST_NODES)
+        return onnx_fail(error, model, node,
+                         "is one node too many; accepted: %d, those of "
+                         "functions at each call",
+                         (int)MOST_NODES);
+    if (onnx_function_of(model, node) != NULL)
+        return look_inside(survey, model, node, NULL, error);
+    if (call.op != NULL)
+        return consider(survey, &call, error);
+    if (!onnx_is_constant(node))
+        count_kind(survey->kinds, node);
+    return look_at_bodies(survey, model, node, error);
+}
+
+static bool look_at_all(struct survey *survey, struct onnx_model *model, struct error *error) {
+    bool done = true;
+    for (int i = 0; done && i < model->node_count; i++)
+        done = look_at(survey, model, &model->nodes[i], error);
+    return done;
 }
 
 /* ---- Notes ---- */
 
 static bool write_left(const struct survey *survey, struct text *text) {
     const char *file = survey->model.file;
-    int functions = survey->model.function_count;
-    bool done = true;
+    bool done = write_runtime(survey, text);
     if (json_object_size(survey->kinds) > 0)
-        done = text_print(text, "%s: note: left alone: ", file) && write_kinds(survey, text) &&
-               text_print(text, "\n");
-    if (functions > 0)
-        done = done && text_print(text, "%s: note: the model's own functions are left alone: %d\n",
-                                  file, functions);
+        done = done && text_print(text, "%s: note: left alone: ", file) &&
+               write_kinds(survey->kinds, text) && text_print(text, "\n");
     if (survey->open > 0)
         done = done &&
                text_print(text,
@@ -186,6 +333,14 @@ static bool write_remarks(const struct survey *survey, struct text *text) {
                         text);
 }
 
+/* Fails with the first reason. */
+static bool fail_for_runtime(const struct survey *survey, struct error *error) {
+    void *first = json_object_iter(survey->left);
+    return fail(error, EXIT_USER, "%s: left to ONNX Runtime: %s: %s", survey->model.file,
+                json_string_value(json_array_get(json_object_iter_value(first), 0)),
+                json_object_iter_key(first));
+}
+
 static bool require_specs(const struct survey *survey, struct error *error) {
     struct text left = {0};
     char names[ONNX_NAMES_SIZE];
@@ -193,34 +348,46 @@ static bool require_specs(const struct survey *survey, struct error *error) {
         return true;
     if (survey->open > 0)
         return fail(error, EXIT_USER, "%s: %s", survey->model.file, survey->reason);
-    write_kinds(survey, &left);
+    if (json_object_size(survey->left) > 0)
+        return fail_for_runtime(survey, error);
+    write_kinds(survey->kinds, &left);
     fail(error, EXIT_USER,
-         "%s: no op of kvmill in it, but %.500s; accepted: %s, "
-         "GroupQueryAttention",
+         survey->runtime
+             ? "%s: no node that ONNX Runtime gives to kvmill, but %.500s; accepted: "
+               "TensorScatter, Attention, GroupQueryAttention, large Gather, GatherND or "
+               "ScatterElements, those of PMX"
+             : "%s: no op of kvmill in it, but %.500s; accepted: %s, "
+               "GroupQueryAttention",
          survey->model.file, left.length ? left.data : "no node", onnx_op_names(names));
     text_free(&left);
     return false;
 }
 
-/* ---- All nodes ---- */
+/* ---- The survey ---- */
 
-static bool look_at_all(struct survey *survey, struct error *error) {
-    for (int i = 0; i < survey->model.node_count; i++)
-        if (!look_at(survey, &survey->model.nodes[i], error))
-            return false;
-    if (!require_specs(survey, error))
-        return false;
-    return (write_left(survey, &survey->specs.list->notes) &&
-            write_remarks(survey, &survey->specs.list->notes)) ||
-           out_of_memory(error);
+static bool make_survey(struct survey *survey, const char *name, struct error *error) {
+    struct text *notes = &survey->specs.list->notes;
+    return onnx_read(name, &survey->model, error) && look_at_all(survey, &survey->model, error) &&
+           require_specs(survey, error) &&
+           ((write_left(survey, notes) && write_remarks(survey, notes)) || out_of_memory(error));
 }
 
-bool specs_of_onnx(const char *name, struct spec_list *list, struct error *error) {
-    struct survey survey = {.kinds = json_object()};
-    bool done = onnx_specs_begin(&survey.specs, list, error) &&
-                onnx_read(name, &survey.model, error) && look_at_all(&survey, error);
+static bool specs_of(const char *name, bool runtime, struct spec_list *list, struct error *error) {
+    struct survey survey = {
+        .runtime = runtime, .kinds = json_object(), .taken = json_object(), .left = json_object()};
+    bool done = onnx_specs_begin(&survey.specs, list, error) && make_survey(&survey, name, error);
     onnx_free(&survey.model);
     onnx_specs_end(&survey.specs);
     json_decref(survey.kinds);
+    json_decref(survey.taken);
+    json_decref(survey.left);
     return done;
+}
+
+bool specs_of_onnx(const char *name, struct spec_list *list, struct error *error) {
+    return specs_of(name, false, list, error);
+}
+
+bool specs_of_onnx_runtime(const char *name, struct spec_list *list, struct error *error) {
+    return specs_of(name, true, list, error);
 }

@@ -29,6 +29,7 @@ SCALE_TYPES = ("PER_TENSOR", "PER_CHANNEL")
 TOLERANCES = {"float32": 2e-5, "float16": 8e-3}
 NEAR = 3e-3
 CASES = 24
+SLIDING = {"local_window_size": 8, "sliding_window_cache": 1}
 
 
 @dataclass
@@ -253,8 +254,8 @@ def group_query_tests(tap: Tap, seed: int, open_session: Callable) -> None:
 # ---- Edges ----
 
 
-def step_case(rng: np.random.Generator, batch: int = 2, dim: int = 32) -> Case:
-    """One token for each entry, with rotary embedding and an int8 cache.  The tests' library has
+def step_case(rng: np.random.Generator, batch: int = 2, dim: int = 32, bits: int = 8) -> Case:
+    """One token for each entry, with rotary embedding and a cache of int8, or of these bits.  The tests' library has
     kernels for it with "near" arithmetic."""
     case = Case({"query": rng.standard_normal((batch, 1, HEADS * dim)).astype(np.float32)})
     for side in ("key", "value"):
@@ -265,7 +266,8 @@ def step_case(rng: np.random.Generator, batch: int = 2, dim: int = 32) -> Case:
     case.arrays["seqlens_k"] = (lengths - 1).astype(np.int32)
     case.arrays["total_sequence_length"] = np.array(lengths.max(initial=2), np.int32)
     add_rotary(np.random.default_rng(3), case, dim, 40)
-    quantise(rng, case, dim, 8)
+    if bits < 16:
+        quantise(rng, case, dim, bits)
     return case
 
 
@@ -334,14 +336,65 @@ def run_refusal_tests(tap: Tap, seed: int, open_session: Callable) -> None:
         tap.run(f"provider: GroupQueryAttention refused in a run: {what}", partial(check, words, **changed))
 
 
+# ---- Caches that hold a window ----
+
+
+def step_of(case: Case, rng: np.random.Generator, tokens: int, length: int) -> Case:
+    """Return a call with the next tokens of one entry."""
+    arrays = dict(case.arrays)
+    for name in ("query", "key", "value"):
+        arrays[name] = rng.standard_normal((1, tokens, arrays[name].shape[2])).astype(np.float32)
+    arrays["seqlens_k"] = np.array([length - 1], np.int32)
+    arrays["total_sequence_length"] = np.array(length, np.int32)
+    return Case(arrays, case.attributes)
+
+
+def resident(length: int, capacity: int, window: int) -> int:
+    """Return the rows that such a cache holds."""
+    step = capacity - window + 1
+    return length - max(-(-(length - capacity) // step), 0) * step
+
+
+def window_steps(open_session: Callable, seed: int, bits: int, capacity: int) -> None:
+    """Decode in place, through several losses of rows, each provider with its own cache."""
+    rng = np.random.default_rng([seed, 13, bits, capacity])
+    case = step_case(rng, 1) if bits == 8 else step_case(rng, 1, bits=bits)
+    case.arrays |= {name: case.arrays[name][:, :, :capacity].copy() for name in ("past_key", "past_value")}
+    add_rotary(rng, case, 32, 60)
+    case.arrays.pop("position_ids", None)
+    case.attributes |= SLIDING
+    model = group_query_model(case)
+    ours, plain = open_session(model, math="near"), plain_session(model)
+    mine, theirs, length = case.arrays, {n: a.copy() for n, a in case.arrays.items()}, 0
+    for tokens in (5, 1, 1, 3, *[1] * 14, 9, 1, 1):
+        length += tokens
+        call = step_of(case, rng, tokens, length)
+        got = in_place_of(ours, Case(call.arrays | {n: mine[n] for n in ("past_key", "past_value")}))
+        want = in_place_of(plain, Case(call.arrays | {n: theirs[n] for n in ("past_key", "past_value")}))
+        rows = resident(length, capacity, SLIDING["local_window_size"])
+        for name, have in got.items():
+            part = np.s_[:] if name == "output" else np.s_[:, :, :rows]
+            off = np.abs(have[part].astype(float) - want[name][part].astype(float)).max()
+            assert off <= (NEAR if name == "output" or bits == 32 else 1), f"{name} is off by {off} at {length}"
+        mine |= {f"past_{side}": got[f"present_{side}"] for side in ("key", "value")}
+        theirs |= {f"past_{side}": want[f"present_{side}"] for side in ("key", "value")}
+
+
+def window_tests(tap: Tap, seed: int, open_session: Callable) -> None:
+    for bits, capacity in ((8, 8), (8, 12), (32, 9)):
+        what = f"provider: a cache of a window of 8 in place, {capacity} rows, {bits} bits"
+        tap.run(what, partial(window_steps, open_session, seed, bits, capacity))
+
+
 # ---- What is taken ----
 
 
 def group_query_claim_tests(tap: Tap) -> None:
     case = step_case(np.random.default_rng(2))
     takes = 'takes node "attend" (GroupQueryAttention) as GroupQueryAttention'
-    leaves = 'leaves node "attend" (GroupQueryAttention): {}'.format
+    leaves = 'left to ONNX Runtime: node "attend" (GroupQueryAttention): {}'.format
     weight = {"q_norm_weight": np.ones(32, np.float32), "k_norm_weight": np.ones(32, np.float32)}
+    bias = {"attention_bias": np.zeros((1, 1, 1, 40), np.float32)}
     other = step_case(np.random.default_rng(2), dim=16)
     near = {"math": "near"}
 
@@ -352,8 +405,9 @@ def group_query_claim_tests(tap: Tap) -> None:
     for what, arrays, attributes, wanted in (
         ("kernels of the model", case.arrays, {}, takes),
         ("no kernels", other.arrays, {}, leaves("no pack has fast kernels of its shape")),
-        ("a window that moves", case.arrays, {"local_window_size": 8, "sliding_window_cache": 1},
-         leaves("sliding_window_cache is 1; accepted: 0")),
+        ("a cache of a window", case.arrays, SLIDING, takes),
+        ("a cache of a window, with a bias", case.arrays | bias, SLIDING,
+         leaves("sliding_window_cache with attention_bias; accepted: one of them")),
         ("norms", case.arrays | weight, {}, leaves("q_norm_weight or k_norm_weight is there")),
         ("scores", case.arrays, {"qk_output": 1}, leaves("qk_output is 1; accepted: 0")),
     ):  # fmt: skip

@@ -9,7 +9,7 @@ Environment:
     KVMILL_LIBRARY  libkvmill.so: the binding's, whose tests lend their cases
     KVMILL_BAD_PACK libold.so, a pack of another version
     KVMILL_ORT_FAULT  set: the quick ones, which notice planted faults; "group_query": those of
-                    GroupQueryAttention; "pmx": those of PMX's domains; "cache_step": of caches in
+                    GroupQueryAttention; "shapes": that all legal shapes run; "pmx": those of PMX's domains; "cache_step": of caches in
                     blocks; "cache_group_query": of GroupQueryAttention over such; "windows": of gathers and scatters
     KVMILL_SEED     seed of the random cases; default 24
 
@@ -36,12 +36,16 @@ import onnx_attention
 import onnx_backend
 import onnxruntime
 import pmx_nodes
+import served
+import shape_models
+import shapes
 import windows
 from group_query import (
     group_query_claim_tests,
     group_query_model,
     group_query_tests,
     step_case,
+    window_tests,
 )
 from kvmill.onnx_attention import ATTENTION_INPUTS
 from models import (
@@ -263,7 +267,7 @@ def claim_tests(tap: Tap) -> None:
         onnx_attention.Case(24, [np.zeros((1, 8, 1, 64), "f4")] * 3 + [None] * 4, ("Y",)), False
     )
     unknown.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "heads"
-    takes, leaves = 'takes node "{}" ({}) as {}', 'leaves node "{}" ({}): {}'
+    takes, leaves = 'takes node "{}" ({}) as {}', 'left to ONNX Runtime: node "{}" ({}): {}'
     three = [
         takes.format("attend", "Attention", "Attention"),
         takes.format("store_K", "TensorScatter", "TensorScatter"),
@@ -360,6 +364,10 @@ def all_models(heads: int = 8, kv_heads: int = 2, dim: int = 64) -> onnx.ModelPr
 def quick_tests(tap: Tap, seed: int, fault: str) -> None:
     if fault == "group_query":
         group_query_tests(tap, seed, provider_session)
+        window_tests(tap, seed, provider_session)
+        return
+    if fault == "shapes":
+        shapes.run_all(tap, shape_models.group_query_shapes())
         return
     if fault == "pmx":
         pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"], quick=True)
@@ -394,6 +402,9 @@ def all_tests(tap: Tap, seed: int) -> None:
         session_refusal_tests(tap, name, open_session)
     group_query_tests(tap, seed, provider_session)
     group_query_claim_tests(tap)
+    window_tests(tap, seed, provider_session)
+    shapes.run_all(tap, shape_models.all_shapes())
+    served.run_all(tap)
     pmx_nodes.run(tap, seed, os.environ["KVMILL_ORT"])
     cache_step.run_all(tap, seed)
     cache_group_query.run_all(tap, seed)

@@ -259,7 +259,7 @@ def claim_tests(tap: Tap) -> None:
     made_data.graph.node.insert(0, helper.make_node("Neg", ["data"], ["copy"]))
     narrow = Case("Gather", np.zeros((1, 1), "i1"), np.zeros(1, "i4"), None, {"axis": 0})
     wide_result = Case("GatherND", np.zeros([1] * 8, "f4"), np.zeros([1] * 8, "i8"), None, {})
-    leaves = 'leaves node "node" ({}): {}'
+    leaves = 'left to ONNX Runtime: node "node" ({}): {}'
     for what, model, wanted in (
         ("no kernels", windows_model(large), ("Gather", "no pack has fast kernels of its shape")),
         ("a small result", windows_model(small), ("Gather", "the result has 522240 bytes; accepted: 524288")),

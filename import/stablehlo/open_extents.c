@@ -46,7 +46,7 @@ static bool try_extent(struct spec *spec, int64_t extent, struct kernel_list *ke
     else
         set_scatter(spec->window_scatter, extent);
     *right = spec_check(spec, &reason);
-    bool done = isa_list_parse(NULL, &isas, error);
+    bool done = isa_list_parse(NULL, "scalar", &isas, error);
     for (int i = 0; done && *right && i < isas.count; i++)
         done = spec_kernels(spec, isas.items[i], kernels, error);
     return done;

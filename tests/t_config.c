@@ -56,7 +56,7 @@ static bool same_layer(const struct layer *a, const struct layer *b) {
     return a->kind == b->kind && a->query_heads == b->query_heads && a->kv_heads == b->kv_heads &&
            a->key_dim == b->key_dim && a->value_dim == b->value_dim && a->window == b->window &&
            a->scale == b->scale && a->softcap == b->softcap && a->sinks == b->sinks &&
-           a->value_is_key == b->value_is_key && a->merges == b->merges;
+           a->value_is_key == b->value_is_key && a->merges == b->merges && a->chunk == b->chunk;
 }
 
 static void print_run(struct text *text, const struct layer *layer, int count) {
@@ -68,6 +68,8 @@ static void print_run(struct text *text, const struct layer *layer, int count) {
                layer->kv_heads, layer->key_dim, layer->value_dim);
     if (layer->window != 0)
         text_print(text, " w%" PRId64, layer->window);
+    if (layer->chunk != 0)
+        text_print(text, " chunks %" PRId64, layer->chunk);
     text_print(text, " s%.4g", layer->scale);
     if (layer->softcap != 0)
         text_print(text, " c%g", layer->softcap);

@@ -1,7 +1,7 @@
 """The default configs of every model type of Transformers through `kvmill plan --layers`.
 
-What a layer stores is read here from the fields of the class, as Transformers' own caches read them.
-model's code says, and what kvmill refuses, is in tests/tables/model_configs.tsv.
+What a layer stores is read here from the fields of the class, as Transformers' own caches read
+them.  What only a model's code says, and what kvmill refuses, is in tests/tables/model_configs.tsv.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -221,12 +221,12 @@ def is_decoder(name: str, decoder: Any) -> bool:
 
 def default_configs() -> dict[str, Any]:
     """Every config that its class makes without arguments."""
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
+    from transformers.models.auto import configuration_auto as auto
 
     configs = {}
-    for name in sorted(CONFIG_MAPPING_NAMES):
+    for name in sorted(auto.CONFIG_MAPPING_NAMES):
         with contextlib.suppress(Exception):
-            configs[name] = CONFIG_MAPPING[name]()
+            configs[name] = auto.CONFIG_MAPPING[name]()
     return configs
 
 
@@ -264,7 +264,7 @@ def check_all(tap: Tap, command: str, folder: Path, table: dict[str, Row]) -> No
         path.write_text(config.to_json_string(), encoding="utf-8")
         try:
             check_default(command, path, config, table.get(name))
-        except Exception as error:  # the others are checked, too
+        except Exception as error:  # noqa: BLE001 -- the others are checked, too
             wrong.append(f"{name}: {type(error).__name__} {error}")
     tap.result(
         not wrong, "default configs are planned as their classes say, or refused", "\n".join(wrong)
@@ -300,7 +300,7 @@ def check_files(tap: Tap, command: str, table: dict[str, Row]) -> None:
         count += 1
         try:
             check_default(command, path, config, row if row and row.outcome == "planned" else None)
-        except Exception as error:  # the others are checked, too
+        except Exception as error:  # noqa: BLE001 -- the others are checked, too
             wrong.append(f"{path.name}: {type(error).__name__} {error}")
     tap.result(
         count > 40 and not wrong,

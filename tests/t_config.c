@@ -253,7 +253,7 @@ static void mutate_part(json_t *document, json_t *part) {
 
 static void mutate_file(const char *path) {
     struct error error;
-    json_auto_t *document = json_read(path, &error);
+    json_auto_t *document = json_read_python(path, &error);
     must(document != NULL, error.text);
     mutate_part(document, document);
 }
@@ -261,6 +261,7 @@ static void mutate_file(const char *path) {
 TEST(mutants) {
     OWN(globfree) glob_t found;
     find_models(&found);
+    must(glob(source_path("tests/configs/*.json"), GLOB_APPEND, NULL, &found) == 0, "no configs");
     for (size_t i = 0; i < found.gl_pathc; i++)
         mutate_file(found.gl_pathv[i]);
     ok(mutants > 500 && misbehaviours == 0, "%d mutants are read or refused with a path", mutants);

@@ -126,3 +126,7 @@ const struct model_class *model_class_like(const char *name) {
             return &classes[i];
     return &none;
 }
+
+bool class_has_sinks(const struct model_class *class, bool slides) {
+    return class->sinks == SINKS_EVERYWHERE || (slides && class->sinks == SINKS_SLIDING);
+}

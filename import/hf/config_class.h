@@ -56,4 +56,7 @@ const struct model_class *model_class_of(const char *type);
 /* The same for names with other separators, as in llama.cpp: "gpt-oss", "qwen3next". */
 const struct model_class *model_class_like(const char *name);
 
+/* Whether its layers that slide, or those that do not, have learned attention sinks. */
+bool class_has_sinks(const struct model_class *class, bool slides);
+
 #endif

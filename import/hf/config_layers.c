@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../base/text.h"
 #include "config_reader.h"
 #include "config_words.h"
 
@@ -70,16 +71,27 @@ static bool set_window(struct reader *r, int number) {
     return true;
 }
 
+static bool note_chunks(const struct reader *r) {
+    return text_print(r->notes,
+                      "%s: note: layers with chunks of %" PRId64
+                      " tokens are planned as full attention; the engine starts each chunk with an "
+                      "empty cache\n",
+                      r->outer.file, r->chunk) ||
+           out_of_memory(r->error);
+}
+
 static bool set_kinds(struct reader *r) {
+    bool chunked = false;
     for (int i = 0; i < r->file_layers; i++) {
         struct layer *layer = &r->model->layers[i];
         layer->kind = r->words[i]->kind;
         layer->merges = r->words[i]->merges;
         layer->chunk = r->words[i]->chunked ? r->chunk : 0;
+        chunked |= layer->chunk > 0;
         if (layer->kind == LAYER_SLIDING && !set_window(r, i))
             return false;
     }
-    return true;
+    return !chunked || note_chunks(r);
 }
 
 /* ---- What the layers of a kind have in common ---- */
@@ -192,10 +204,9 @@ static void pass_over_kind_keys(const struct reader *r) {
 }
 
 static bool read_sinks(struct reader *r, struct layer *full, struct layer *sliding) {
-    enum sinks class = r->class->sinks;
-    return config_flag(&r->text, "add_full_attention_sink_bias", class == SINKS_EVERYWHERE,
+    return config_flag(&r->text, "add_full_attention_sink_bias", class_has_sinks(r->class, false),
                        &full->sinks, r->error) &&
-           config_flag(&r->text, "add_swa_attention_sink_bias", class != SINKS_NOWHERE,
+           config_flag(&r->text, "add_swa_attention_sink_bias", class_has_sinks(r->class, true),
                        &sliding->sinks, r->error);
 }
 

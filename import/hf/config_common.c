@@ -14,7 +14,7 @@ const struct config_key config_heads_key = {{"num_attention_heads", "n_head", "n
                                             MOST_HEADS};
 const struct config_key config_kv_heads_key = {{"num_key_value_heads", "num_kv_heads", "n_head_kv",
                                                 "num_attention_groups", "num_query_groups",
-                                                "num_key_value_heads_per_layer"},
+                                                "n_kv_heads", "num_key_value_heads_per_layer"},
                                                1,
                                                MOST_HEADS};
 static const struct config_key groups_key = {{"multi_query_group_num"}, 1, MOST_HEADS};

@@ -71,11 +71,12 @@ static const char *const harmless[] = {
 
 /* Words in keys of other parts: experts, images, further predictions, heads that classify. */
 static const char *const foreign[] = {
-    "activation", "adapter",      "aligner",   "audio",      "bias",   "classifier", "conv",
-    "dropout",    "embed",        "embedding", "embeddings", "expert", "experts",    "ffn",
-    "image",      "intermediate", "layernorm", "lm",         "loss",   "mlp",        "moe",
-    "mtp",        "nextn",        "ngram",     "norm",       "ple",    "prediction", "resampler",
-    "rope",       "rotary",       "router",    "speech",     "token",  "video",      "vision",
+    "activation", "adapter", "aligner", "audio",        "bias",       "classifier", "cls",
+    "conv",       "draft",   "dropout", "embed",        "embedding",  "embeddings", "expert",
+    "experts",    "ffn",     "image",   "intermediate", "layernorm",  "lm",         "loss",
+    "medusa",     "mlp",     "moe",     "mtp",          "nextn",      "ngram",      "norm",
+    "output",     "ple",     "pred",    "predict",      "prediction", "resampler",  "reward",
+    "rope",       "rotary",  "router",  "speech",       "token",      "video",      "vision",
 };
 
 /* A key with a word of each list may say which layers have a cache. */
@@ -109,13 +110,14 @@ static const char unknown[] = "not understood, and may concern attention";
 
 /* Keys by their beginnings, and a note that says what is planned; NULL: nothing need be said. */
 static const struct meaning {
-    const char *beginnings[8], *planned;
+    const char *beginnings[12], *planned;
 } meanings[] = {
     {{"linear_", "mamba_", "rel_", "_attn_implementation"}, NULL},
     {{"index_", "indexer_", "dsa_"},
      "an indexer selects the tokens that are attended to; layers are planned without it, so the "
      "engine must run it"},
-    {{"sparse_", "use_sparse", "keep_window", "moba_", "nsa_", "msa_", "qsa_"},
+    {{"sparse_", "use_sparse", "keep_window", "blocksparse_", "dense_attention_", "moba_", "nsa_",
+      "msa_", "qsa_"},
      "sparse attention is planned as dense attention over all tokens; the engine must "
      "select tokens"},
     {{"cross_attention_"}, "cross attention is not planned, only the other layers"},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -88,7 +89,50 @@ static bool read_stream(const char *file, FILE *stream, struct text *text, struc
     return !ferror(stream) || fail_to_use(error, "read", file);
 }
 
-json_t *json_read(const char *file, struct error *error) {
+/* Python's words for numbers that JSON does not have, and what stands for them: JSON of the same
+   length, so that places in messages stay right. */
+static const struct {
+    const char *word, *json;
+} python_words[] = {{"Infinity", "1.79e308"}, {"NaN", "\"N\""}};
+
+static bool is_part_of_word(char c) {
+    return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '+';
+}
+
+/* Replaces the word that starts at `at`, if it is one of Python's.  Returns its length, or 0. */
+static size_t replace_python_word(const struct text *text, size_t at) {
+    for (size_t i = 0; i < sizeof python_words / sizeof *python_words; i++) {
+        size_t length = strlen(python_words[i].word);
+        if (text->length - at >= length &&
+            memcmp(text->data + at, python_words[i].word, length) == 0 &&
+            !is_part_of_word(text->data[at + length])) {
+            memcpy(text->data + at, python_words[i].json, length);
+            return length;
+        }
+    }
+    return 0;
+}
+
+/* Returns the place after a string, which begins at `at` with a quotation mark. */
+static size_t end_of_string(const struct text *text, size_t at) {
+    for (at++; at < text->length && text->data[at] != '"'; at++)
+        at += text->data[at] == '\\';
+    return at + 1;
+}
+
+/* Replaces Python's words outside strings. */
+static void replace_python_words(const struct text *text) {
+    for (size_t at = 0; at < text->length;) {
+        bool begins = at == 0 || !is_part_of_word(text->data[at - 1]);
+        size_t length = begins ? replace_python_word(text, at) : 0;
+        if (length == 0 && text->data[at] == '"')
+            at = end_of_string(text, at);
+        else
+            at += length > 0 ? length : 1;
+    }
+}
+
+static json_t *read_file(const char *file, bool python, struct error *error) {
     FILE *stream = fopen(file, "rb");
     if (stream == NULL) {
         fail_to_use(error, "read", file);
@@ -96,11 +140,22 @@ json_t *json_read(const char *file, struct error *error) {
     }
     struct text text = {0};
     json_t *value = NULL;
-    if (read_stream(file, stream, &text, error))
+    if (read_stream(file, stream, &text, error)) {
+        if (python)
+            replace_python_words(&text);
         value = json_parse(file, text.data ? text.data : "", text.length, error);
+    }
     text_free(&text);
     fclose(stream);
     return value;
+}
+
+json_t *json_read(const char *file, struct error *error) {
+    return read_file(file, false, error);
+}
+
+json_t *json_read_python(const char *file, struct error *error) {
+    return read_file(file, true, error);
 }
 
 /* ---- Places ---- */

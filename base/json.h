@@ -30,6 +30,10 @@ bool json_lacked(void);
    object.  Returns NULL on error.  Release the result with json_decref. */
 json_t *json_read(const char *file, struct error *error);
 
+/* json_read for what Python's json module writes: it may contain Infinity, -Infinity and NaN.
+   Infinity becomes the number 1.79e308, and NaN the string "N". */
+json_t *json_read_python(const char *file, struct error *error);
+
 /* json_read for text in memory, of any length; `file` is its name in messages. */
 json_t *json_parse(const char *file, const char *text, size_t length, struct error *error);
 

@@ -56,7 +56,7 @@ static bool same_layer(const struct layer *a, const struct layer *b) {
     return a->kind == b->kind && a->query_heads == b->query_heads && a->kv_heads == b->kv_heads &&
            a->key_dim == b->key_dim && a->value_dim == b->value_dim && a->window == b->window &&
            a->scale == b->scale && a->softcap == b->softcap && a->sinks == b->sinks &&
-           a->value_is_key == b->value_is_key && a->merges == b->merges;
+           a->value_is_key == b->value_is_key && a->merges == b->merges && a->chunk == b->chunk;
 }
 
 static void print_run(struct text *text, const struct layer *layer, int count) {
@@ -68,6 +68,8 @@ static void print_run(struct text *text, const struct layer *layer, int count) {
                layer->kv_heads, layer->key_dim, layer->value_dim);
     if (layer->window != 0)
         text_print(text, " w%" PRId64, layer->window);
+    if (layer->chunk != 0)
+        text_print(text, " chunks %" PRId64, layer->chunk);
     text_print(text, " s%.4g", layer->scale);
     if (layer->softcap != 0)
         text_print(text, " c%g", layer->softcap);
@@ -251,7 +253,7 @@ static void mutate_part(json_t *document, json_t *part) {
 
 static void mutate_file(const char *path) {
     struct error error;
-    json_auto_t *document = json_read(path, &error);
+    json_auto_t *document = json_read_python(path, &error);
     must(document != NULL, error.text);
     mutate_part(document, document);
 }
@@ -259,6 +261,7 @@ static void mutate_file(const char *path) {
 TEST(mutants) {
     OWN(globfree) glob_t found;
     find_models(&found);
+    must(glob(source_path("tests/configs/*.json"), GLOB_APPEND, NULL, &found) == 0, "no configs");
     for (size_t i = 0; i < found.gl_pathc; i++)
         mutate_file(found.gl_pathv[i]);
     ok(mutants > 500 && misbehaviours == 0, "%d mutants are read or refused with a path", mutants);

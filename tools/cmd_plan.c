@@ -15,6 +15,7 @@
 
 static const struct option_help options[] = {
     INPUT_OPTIONS,
+    {"layers", NULL, "print only the model's layers and their caches", NULL},
     {"variants", NULL, "print instead the variants and tunables that kvmill tune measures", NULL},
     JSON_OPTION,
     {NULL, NULL, NULL, NULL},
@@ -92,6 +93,28 @@ static bool print_plan_json(const struct inputs *inputs, const struct output *fi
     return json_print(plan, error);
 }
 
+/* ---- The layers alone ---- */
+
+static bool print_layers_json(const struct inputs *inputs, struct error *error) {
+    json_watch();
+    return json_print(json_of_model(&inputs->model, &inputs->choice), error);
+}
+
+/* Makes no kernels, which take most of the time. */
+static bool plan_layers(const struct options *given, struct inputs *inputs, bool json,
+                        struct error *error) {
+    if (!inputs_read_specs(given, NULL, inputs, error))
+        return false;
+    if (inputs->model.layer_count == 0)
+        return fail(error, EXIT_USER,
+                    "--layers requires --model with a config.json or a GGUF model");
+    put_shown(inputs->specs.notes.length ? inputs->specs.notes.data : "", stderr);
+    if (json)
+        return print_layers_json(inputs, error);
+    print_layers(&inputs->model, &inputs->choice);
+    return true;
+}
+
 /* ---- The command ---- */
 
 static bool plan_pack(const struct inputs *inputs, bool json, struct error *error) {
@@ -102,15 +125,21 @@ static bool plan_pack(const struct inputs *inputs, bool json, struct error *erro
     return done;
 }
 
+static bool plan_kernels(const struct options *given, struct inputs *inputs, bool json,
+                         struct error *error) {
+    if (!inputs_read(given, NULL, inputs, error))
+        return false;
+    if (option_value(given, "variants") == NULL)
+        return plan_pack(inputs, json, error);
+    return (json ? print_variants_json : print_variants)(&inputs->pack.kernels, &inputs->isas,
+                                                         error);
+}
+
 static bool plan(const struct options *given, struct error *error) {
     struct inputs inputs = {0};
     bool json = option_value(given, "json") != NULL;
-    bool done = inputs_read(given, NULL, &inputs, error);
-    if (done && option_value(given, "variants"))
-        done = (json ? print_variants_json : print_variants)(&inputs.pack.kernels, &inputs.isas,
-                                                             error);
-    else if (done)
-        done = plan_pack(&inputs, json, error);
+    bool done = option_value(given, "layers") != NULL ? plan_layers(given, &inputs, json, error)
+                                                      : plan_kernels(given, &inputs, json, error);
     inputs_free(&inputs);
     return done;
 }

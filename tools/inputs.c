@@ -401,8 +401,8 @@ static bool read_specialise(const struct options *options, struct spec_list *spe
                  "caches and attention"));
 }
 
-bool inputs_read(const struct options *options, const char *directory, struct inputs *inputs,
-                 struct error *error) {
+bool inputs_read_specs(const struct options *options, const char *directory, struct inputs *inputs,
+                       struct error *error) {
     *inputs = (struct inputs){0};
     if (!isa_list_parse(option_value(options, "isa"), best_isa(), &inputs->isas, error) ||
         !set_name(options, directory, inputs, error) || !read_source(options, inputs, error) ||
@@ -412,7 +412,13 @@ bool inputs_read(const struct options *options, const char *directory, struct in
         put_shown(inputs->specs.left_alone.data, stderr);
     inputs->pack.name = inputs->name;
     inputs->pack.specs = &inputs->specs;
-    return specs_kernels(&inputs->specs, &inputs->isas, &inputs->pack.kernels, error) &&
+    return true;
+}
+
+bool inputs_read(const struct options *options, const char *directory, struct inputs *inputs,
+                 struct error *error) {
+    return inputs_read_specs(options, directory, inputs, error) &&
+           specs_kernels(&inputs->specs, &inputs->isas, &inputs->pack.kernels, error) &&
            note_without_kernels(&inputs->specs, &inputs->isas, error);
 }
 

@@ -53,6 +53,10 @@ struct inputs {
    NULL.  Release with inputs_free, also after a failure. */
 bool inputs_read(const struct options *options, const char *directory, struct inputs *inputs,
                  struct error *error);
+
+/* The same without kernels and notes. */
+bool inputs_read_specs(const struct options *options, const char *directory, struct inputs *inputs,
+                       struct error *error);
 void inputs_free(struct inputs *inputs);
 
 /* Prints notes: what reading the input left out, which specs only portable kernels run and why, and

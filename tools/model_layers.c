@@ -39,7 +39,10 @@ static void print_layer(const struct layer *layer, const struct cache_choice *ch
     if (layer->window > 0)
         print_shown(stdout, ", window %" PRId64 "%s", layer->window,
                     is_ring(layer, choice) ? " in a ring" : "");
-    print_shown(stdout, "%s\n", layer->merges ? ", next to a compressed stream" : "");
+    if (layer->chunk > 0)
+        print_shown(stdout, ", chunks of %" PRId64, layer->chunk);
+    print_shown(stdout, "%s%s\n", layer->sinks ? ", sinks" : "",
+                layer->merges ? ", next to a compressed stream" : "");
 }
 
 /* Writes the cache's type, such as "q8_0" or "float16, q4_0".  `own` is the word for the model's
@@ -92,6 +95,10 @@ static json_t *json_of_layers(const struct layer *layer, const struct cache_choi
     if (layer->window > 0)
         json_object_set_new(object, "window_tokens", json_integer(layer->window));
     json_object_set_new(object, "ring", json_boolean(is_ring(layer, choice)));
+    if (layer->chunk > 0)
+        json_object_set_new(object, "chunk_tokens", json_integer(layer->chunk));
+    if (layer->sinks)
+        json_object_set_new(object, "sinks", json_true());
     if (layer->merges)
         json_object_set_new(object, "compressed_stream", json_true());
     return object;

@@ -157,7 +157,8 @@ static bool fill_layer(struct reader *r, int number) {
     layer->window = layer->kind == LAYER_SLIDING ? count_of(r, GGUF_WINDOW, 0) : 0;
     layer->scale = scale_of(r, layer);
     layer->softcap = is_given(r, GGUF_SOFTCAP) ? item_of(r, GGUF_SOFTCAP, 0) : r->class->softcap;
-    layer->sinks = r->class->sinks || r->metadata.sinks[number];
+    layer->sinks =
+        class_has_sinks(r->class, layer->kind == LAYER_SLIDING) || r->metadata.sinks[number];
     return true;
 }
 

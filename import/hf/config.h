@@ -20,8 +20,8 @@ enum layer_kind {
     LAYER_FULL,    /* every query sees all earlier tokens */
     LAYER_SLIDING, /* the last `window` tokens, the query's own included */
     LAYER_LATENT,  /* multi-head latent attention: one shared row per token; V is a view of K */
-    LAYER_NONE     /* no cache of its own: linear attention, state space, or the cache of an earlier
-                      layer */
+    LAYER_NONE /* no cache of its own: linear attention, state space, no attention at all, or the
+                  cache of an earlier layer */
 };
 
 /* The cache geometry of one layer, and the parameters of attention to it. */
@@ -32,6 +32,8 @@ struct layer {
     int64_t key_dim;   /* latent: kv_lora_rank + qk_rope_head_dim */
     int64_t value_dim; /* latent: kv_lora_rank, stored inside the key row */
     int64_t window;    /* sliding layers: the tokens that a query sees; others: 0 */
+    int64_t chunk;     /* if not 0: a query sees the tokens of its own chunk of this many, up to
+                          itself; full layers */
     double scale;      /* of the scores; 1 / sqrt (key_dim) unless the config sets another */
     double softcap;    /* of the scores; 0 = none */
     bool sinks;        /* learned attention sinks */
@@ -57,8 +59,10 @@ struct model {
     struct layer *layers;
 };
 
-/* Reads a config.json.  Appends lines for standard error to `notes`, with what concerns attention
-   and is not understood.  On success release the model with model_free; after a failure there is
+/* Reads a config.json.  A layer is what has a cache of its own: layers that attend twice, or run
+   more than once, count as often.  Appends lines for standard error to `notes`, with what concerns
+   attention and is not understood; a key that may change which layers have a cache, or its shape,
+   is refused then.  On success release the model with model_free; after a failure there is
    nothing to release. */
 bool model_read(const char *file, struct model *model, struct text *notes, struct error *error);
 void model_free(struct model *model);

@@ -7,20 +7,50 @@
 
 #include "config_reader.h"
 
-static const struct config_key kv_heads_key = {
-    {"num_key_value_heads", "num_kv_heads", "n_head_kv"}, 1, MOST_HEADS};
+const struct config_key config_heads_key = {{"num_attention_heads", "n_head", "n_heads",
+                                             "num_heads", "num_query_heads", "attention_heads",
+                                             "num_attention_heads_per_layer"},
+                                            1,
+                                            MOST_HEADS};
+const struct config_key config_kv_heads_key = {{"num_key_value_heads", "num_kv_heads", "n_head_kv",
+                                                "num_attention_groups", "num_query_groups",
+                                                "n_kv_heads", "num_key_value_heads_per_layer"},
+                                               1,
+                                               MOST_HEADS};
 static const struct config_key groups_key = {{"multi_query_group_num"}, 1, MOST_HEADS};
 static const struct config_key nested_kv_heads_key = {{"kv_n_heads"}, 1, MOST_HEADS};
-static const struct config_key head_dim_key = {{"head_dim", "kv_channels"}, 1, MOST_HEAD_DIM};
+static const struct config_key head_dim_key = {{"head_dim", "attention_head_dim",
+                                                "attention_head_size", "hidden_size_per_head",
+                                                "kv_channels", "dim_head", "d_head", "d_kv"},
+                                               1,
+                                               MOST_HEAD_DIM};
+static const struct config_key inner_key = {{"attention_hidden_size"}, 1, MOST_HIDDEN};
 static const struct config_key value_dim_key = {{"v_head_dim"}, 0, MOST_HEAD_DIM};
 static const struct config_key rank_key = {{"kv_lora_rank"}, 1, MOST_HEAD_DIM};
 static const struct config_key nope_key = {{"qk_nope_head_dim"}, 0, MOST_HEAD_DIM};
-static const struct config_key rope_key = {{"qk_rope_head_dim"}, 1, MOST_HEAD_DIM};
+static const struct config_key rope_key = {{"qk_rope_head_dim"}, 0, MOST_HEAD_DIM};
 static const struct config_key topk_key = {{"index_topk"}, 0, INT32_MAX - 1};
 static const struct config_key index_heads_key = {{"index_n_heads"}, 1, MOST_HEADS};
 static const struct config_key index_dim_key = {{"index_head_dim"}, 1, MOST_HEAD_DIM};
 
-/* ---- KV heads ---- */
+/* ---- Heads ---- */
+
+/* Reads the first entry of a list with one for each layer. */
+static bool read_first(struct reader *r, const struct json_place *list, int64_t least,
+                       int64_t *value) {
+    struct json_place first = json_element(list, 0);
+    if (first.value == NULL)
+        return json_fail(r->error, list, "is empty; accepted: an entry for each layer");
+    return json_get_integer(&first, least, MOST_HEADS, value, r->error);
+}
+
+bool config_heads(struct reader *r) {
+    struct json_place place = config_find(&r->text, config_heads_key.names);
+    if (json_is_array(place.value))
+        return read_first(r, &place, 1, &r->common.query_heads);
+    return config_required(&r->text, &config_heads_key, r->class->heads, &r->common.query_heads,
+                           r->error);
+}
 
 bool config_check_heads(struct reader *r, const struct json_place *place,
                         const struct layer *layer) {
@@ -53,7 +83,7 @@ static bool find_kv_heads(struct reader *r, struct json_place *part,
                           const struct config_key **key) {
     bool groups = false;
     *part = r->text;
-    *key = &kv_heads_key;
+    *key = &config_kv_heads_key;
     if (!config_flag(&r->text, "multi_query_attention", false, &groups, r->error))
         return false;
     if (groups)
@@ -75,11 +105,14 @@ static bool read_kv_heads(struct reader *r) {
         r->common.kv_heads = 1;
         return true;
     }
-    if (!config_optional(&part, key, r->class->kv_heads, &r->common.kv_heads, r->error))
+    struct json_place place = config_find(&part, key->names);
+    bool done = json_is_array(place.value) ? read_first(r, &place, 0, &r->common.kv_heads)
+                                           : config_optional(&part, key, r->class->kv_heads,
+                                                             &r->common.kv_heads, r->error);
+    if (!done)
         return false;
     if (r->common.kv_heads == 0)
         r->common.kv_heads = r->common.query_heads;
-    struct json_place place = config_find(&part, key->names);
     return config_check_heads(r, &place, &r->common);
 }
 
@@ -88,6 +121,10 @@ static bool read_kv_heads(struct reader *r) {
 static bool derive_head_dim(struct reader *r, int64_t *dim) {
     struct json_place place = json_member(&r->text, head_dim_key.names[0]);
     int64_t hidden = r->model->hidden, heads = r->common.query_heads;
+    if (!config_optional(&r->text, &inner_key, hidden, &hidden, r->error))
+        return false;
+    if (hidden == 0)
+        hidden = r->model->hidden;
     *dim = hidden / heads;
     if (hidden % heads != 0)
         return json_fail(r->error, &place,
@@ -140,6 +177,13 @@ static bool read_indexer(struct reader *r) {
             config_optional(&r->text, &index_dim_key, 128, &indexer->head_dim, r->error));
 }
 
+static bool refuse_empty(struct reader *r) {
+    struct json_place place = config_find(&r->text, nope_key.names);
+    return json_fail(r->error, &place,
+                     "and qk_rope_head_dim make queries of no elements; accepted: a sum of 1 or "
+                     "more");
+}
+
 static bool read_latent(struct reader *r, int64_t rank) {
     const struct model_class *class = r->class;
     struct layer *layer = &r->common;
@@ -149,6 +193,8 @@ static bool read_latent(struct reader *r, int64_t rank) {
         !config_required(&r->text, &rope_key, class->qk_rope_head_dim, &rope, r->error) ||
         !read_yarn(r, &mscale) || !read_indexer(r))
         return false;
+    if (nope + rope == 0)
+        return refuse_empty(r);
     layer->kind = LAYER_LATENT;
     layer->kv_heads = 1;
     layer->key_dim = rank + rope;
@@ -161,14 +207,19 @@ static bool read_latent(struct reader *r, int64_t rank) {
 
 /* Leaves 0 if each layer's head size determines the scale. */
 static bool read_scale(struct reader *r) {
-    double scalar = 0, multiplier = 0, softmax = 0;
+    double scalar = 0, multiplier = 0, softmax = 0, half = 0;
+    bool weighted = true;
     if (!config_real(&r->text, "query_pre_attn_scalar", 1e-9, r->class->query_pre_attn_scalar,
                      &scalar, r->error) ||
         !config_real(&r->text, "attention_multiplier", 1e-9, 0, &multiplier, r->error) ||
-        !config_real(&r->attention, "softmax_scale", 1e-9, 0, &softmax, r->error))
+        !config_real(&r->attention, "softmax_scale", 1e-9, 0, &softmax, r->error) ||
+        !config_flag(&r->text, "scale_attn_weights", true, &weighted, r->error))
         return false;
-    const double by_rank[] = {r->class->scale, scalar != 0 ? 1 / sqrt(scalar) : 0, multiplier,
-                              softmax};
+    if (r->class->scale_of_half)
+        half = sqrt(2.0 / (double)r->common.key_dim);
+    const double by_rank[] = {r->class->scale,  scalar != 0 ? 1 / sqrt(scalar) : 0,
+                              multiplier,       softmax,
+                              weighted ? 0 : 1, half};
     for (size_t i = 0; i < sizeof by_rank / sizeof *by_rank && r->common.scale == 0; i++)
         r->common.scale = by_rank[i];
     return true;
@@ -181,7 +232,6 @@ static bool read_softcap(struct reader *r) {
 
 bool config_common(struct reader *r) {
     int64_t rank = 0;
-    r->common.sinks = r->class->sinks;
     r->common.value_is_key = r->class->value_is_key;
     if (!config_optional(&r->text, &rank_key, r->class->kv_lora_rank, &rank, r->error))
         return false;

@@ -5,9 +5,10 @@
 
 struct json_place config_find(const struct json_place *object, const char *const *names) {
     struct json_place best = json_member(object, names[0]);
-    for (size_t i = 0; names[i] != NULL && !json_given(&best); i++) {
+    for (size_t i = 0; names[i] != NULL; i++) {
         struct json_place place = json_member(object, names[i]);
-        if (json_given(&place) || (best.value == NULL && place.value != NULL))
+        if (!json_given(&best) &&
+            (json_given(&place) || (best.value == NULL && place.value != NULL)))
             best = place;
     }
     return best;
@@ -15,7 +16,7 @@ struct json_place config_find(const struct json_place *object, const char *const
 
 static bool refuse_missing(const struct json_place *place, const struct config_key *key,
                            struct error *error) {
-    char names[160];
+    char names[200];
     size_t at = 0;
     for (size_t i = 0; key->names[i] != NULL && at < sizeof names; i++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", key->names[i]);

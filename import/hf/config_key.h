@@ -8,11 +8,12 @@
 
 /* An integer of a config.json; the list of names ends with NULL. */
 struct config_key {
-    const char *names[6];
+    const char *names[10];
     int64_t least, most;
 };
 
-/* Returns the first member that has a value, else the first that is null, else the first name. */
+/* Returns the first member that has a value, else the first that is null, else the first name.  The
+   others count as read, too. */
 struct json_place config_find(const struct json_place *object, const char *const *names);
 
 /* If absent or null: the fallback.  A fallback of 0 makes the key mandatory. */

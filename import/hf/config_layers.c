@@ -1,4 +1,4 @@
-/* How the layers of a model differ: windows, layers without a cache, a second geometry.
+/* What each layer stores: its window, its heads and their sizes, if these differ between layers.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -6,309 +6,243 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../base/text.h"
 #include "config_reader.h"
+#include "config_words.h"
 
-static const struct config_key window_key = {{"sliding_window"}, 1, MOST_POSITIONS};
-static const struct config_key pattern_key = {
-    {"sliding_window_pattern", "_sliding_window_pattern"}, 1, MOST_LAYERS};
-static const struct config_key first_sliding_key = {{"max_window_layers"}, 0, MOST_LAYERS};
-static const struct config_key interval_key = {{"full_attention_interval"}, 1, MOST_LAYERS};
-static const struct config_key shared_key = {{"num_kv_shared_layers"}, 0, MOST_LAYERS};
-static const struct config_key global_dim_key = {{"global_head_dim"}, 1, MOST_HEAD_DIM};
-static const struct config_key global_heads_key = {{"num_global_key_value_heads"}, 1, MOST_HEADS};
-static const struct config_key layer_dim_key = {{"head_dim"}, 1, MOST_HEAD_DIM};
-static const struct config_key layer_heads_key = {{"num_key_value_heads"}, 1, MOST_HEADS};
-static const struct config_key layer_query_heads_key = {{"num_attention_heads"}, 1, MOST_HEADS};
+static const struct config_key chunk_key = {{"attention_chunk_size"}, 1, MOST_POSITIONS};
 
 /* ---- The window ---- */
 
-struct window {
-    int64_t size;  /* 0: not given, or null */
-    bool disabled; /* use_sliding_window is false */
-    bool active;
-};
+/* A key that only one class has, and what its number means in tokens. */
+static bool read_window_of_class(struct reader *r) {
+    const struct config_key key = {{r->class->window_key}, 1, MOST_POSITIONS};
+    int64_t size = 0;
+    if (r->class->window_key == NULL)
+        return true;
+    if (!config_optional(&r->text, &key, 0, &size, r->error))
+        return false;
+    if (size > 0)
+        r->window.size = size / (r->class->window_halved ? 2 : 1) + r->class->window_more;
+    return true;
+}
 
-static bool read_window(struct reader *r, struct window *window) {
-    int64_t positions = r->model->max_positions;
-    bool used = false;
-    if (!config_optional(&r->text, &window_key, r->class->window, &window->size, r->error) ||
+/* 0 and -1 switch a window off, as does use_sliding_window. */
+static bool read_window(struct reader *r) {
+    static const struct config_key key = {
+        {"sliding_window", "sliding_window_size", "attention_window_size"}, -1, MOST_POSITIONS};
+    struct window *window = &r->window;
+    struct json_place place = config_find(&r->text, key.names);
+    bool used = false, listed = json_is_array(place.value);
+    if ((!listed && !config_optional(&r->text, &key, r->class->window, &window->size, r->error)) ||
+        !read_window_of_class(r) ||
         !config_flag(&r->text, "use_sliding_window", !r->class->window_off, &used, r->error))
         return false;
-    window->disabled = !used;
-    window->active = used && window->size != 0 && (positions == 0 || window->size < positions);
+    window->off = !used || window->size < 0 || (json_is_integer(place.value) && window->size == 0);
+    window->active = used && window->size > 0;
+    struct json_place everywhere = json_member(&r->text, "attention_window_size");
+    window->everywhere = json_given(&everywhere);
     return true;
 }
 
-/* ---- Kinds from layer_types ---- */
+/* ---- Kinds ---- */
 
-static const struct word {
-    const char *text;
-    enum layer_kind kind;
-    const char *refusal;
-    bool merges;
-} words[] = {
-    {.text = "full_attention", .kind = LAYER_FULL},
-    {.text = "sliding_attention", .kind = LAYER_SLIDING},
-    {.text = "compressed_sparse_attention", .kind = LAYER_SLIDING, .merges = true},
-    {.text = "heavily_compressed_attention", .kind = LAYER_SLIDING, .merges = true},
-    {.text = "attention", .kind = LAYER_FULL},
-    {.text = "linear_attention", .kind = LAYER_NONE},
-    {.text = "mamba", .kind = LAYER_NONE},
-    {.text = "mamba2", .kind = LAYER_NONE},
-    {.text = "recurrent", .kind = LAYER_NONE},
-    {.text = "conv", .kind = LAYER_NONE},
-    {.text = "chunked_attention",
-     .kind = LAYER_NONE,
-     .refusal = ", which is not a sliding window and has no kernel"},
-    {.text = "hybrid",
-     .kind = LAYER_NONE,
-     .refusal = ", which is attention and a state space in one layer"},
-};
-
-static const struct word *find_word(const char *text) {
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i].text, text) == 0)
-            return &words[i];
-    return NULL;
+static bool refuse_missing_window(struct reader *r, int layer) {
+    struct json_place place = json_member(&r->text, "sliding_window");
+    return json_fail(
+        r->error, &place,
+        "is missing or null, but layer %d is %s; accepted: a number of tokens, or full "
+        "attention",
+        layer, r->words[layer]->text);
 }
 
-static bool read_word(const struct json_place *place, struct layer *layer, struct error *error) {
-    const char *text;
-    if (!json_get_string(place, &text, error))
-        return false;
-    const struct word *word = find_word(text);
-    if (word != NULL && word->refusal == NULL) {
-        layer->kind = word->kind;
-        layer->merges = word->merges;
-        return true;
-    }
-    return json_fail(error, place,
-                     "is \"%.40s\"%s; accepted: full_attention, sliding_attention, "
-                     "compressed_sparse_attention, heavily_compressed_attention, attention, "
-                     "linear_attention, mamba, mamba2, recurrent, conv",
-                     text, word != NULL ? word->refusal : "");
-}
-
-static bool read_kind(struct reader *r, const struct json_place *place, const struct window *window,
-                      struct layer *layer) {
-    if (!read_word(place, layer, r->error))
-        return false;
-    if (layer->kind != LAYER_SLIDING || window->active)
-        return true;
-    layer->kind = LAYER_FULL;
-    return window->size != 0 || window->disabled ||
-           json_fail(r->error, place,
-                     "is sliding_attention, but sliding_window is missing or null; accepted: a "
-                     "sliding_window, or full_attention");
-}
-
-static bool kinds_from_words(struct reader *r, const struct json_place *types,
-                             const struct window *window) {
-    int count = r->model->layer_count;
-    if (!json_get_array(types, r->error))
-        return false;
-    if (json_array_size(types->value) != (size_t)count)
-        return json_fail(r->error, types,
-                         "has %zu entries for %d layers; accepted: one entry per layer",
-                         json_array_size(types->value), count);
-    for (int i = 0; i < count; i++) {
-        struct json_place place = json_element(types, (size_t)i);
-        if (!read_kind(r, &place, window, &r->model->layers[i]))
-            return false;
+/* A window of all positions is none. */
+static bool set_window(struct reader *r, int number) {
+    struct layer *layer = &r->model->layers[number];
+    int64_t positions = r->model->max_positions;
+    if (layer->window == 0 && r->window.size > 0)
+        layer->window = r->window.size;
+    if (layer->window == 0 && !r->window.off)
+        return refuse_missing_window(r, number);
+    if (r->window.off || (positions != 0 && layer->window >= positions)) {
+        layer->kind = LAYER_FULL;
+        layer->window = 0;
     }
     return true;
 }
 
-/* ---- Kinds from counts ---- */
-
-struct rhythm {
-    int64_t pattern, first_sliding, interval;
-};
-
-static bool read_rhythm(struct reader *r, struct rhythm *rhythm) {
-    const struct model_class *class = r->class;
-    return config_optional(&r->text, &pattern_key, class->pattern, &rhythm->pattern, r->error) &&
-           config_optional(&r->text, &first_sliding_key, class->first_sliding,
-                           &rhythm->first_sliding, r->error) &&
-           config_optional(&r->text, &interval_key, class->full_interval, &rhythm->interval,
-                           r->error);
+static bool note_chunks(const struct reader *r) {
+    return text_print(r->notes,
+                      "%s: note: layers with chunks of %" PRId64
+                      " tokens are planned as full attention; the engine starts each chunk with an "
+                      "empty cache\n",
+                      r->outer.file, r->chunk) ||
+           out_of_memory(r->error);
 }
 
-static enum layer_kind kind_of(const struct rhythm *rhythm, bool windowed, int layer) {
-    if (rhythm->interval != 0 && (layer + 1) % rhythm->interval != 0)
-        return LAYER_NONE;
-    bool full =
-        rhythm->pattern != 0 ? (layer + 1) % rhythm->pattern == 0 : layer < rhythm->first_sliding;
-    return windowed && !full ? LAYER_SLIDING : LAYER_FULL;
-}
-
-static bool kinds_from_rhythm(struct reader *r, const struct window *window) {
-    struct rhythm rhythm;
-    if (!read_rhythm(r, &rhythm))
-        return false;
-    for (int i = 0; i < r->model->layer_count; i++)
-        r->model->layers[i].kind = kind_of(&rhythm, window->active, i);
-    return true;
-}
-
-/* ---- Layers next to a compressed stream ---- */
-
-/* DeepSeek V4: the number of tokens in an entry of a layer's stream, or 0 if it has no stream.  The
-   array also has entries for layers that predict further tokens.  The key counts as not read,
-   because streams are not planned. */
-static bool read_stream(struct reader *r, const struct json_place *ratio, struct layer *layer) {
-    layer->merges = json_is_integer(ratio->value) && json_integer_value(ratio->value) > 0;
-    return layer->merges ||
-           (json_is_integer(ratio->value) && json_integer_value(ratio->value) == 0) ||
-           json_fail(r->error, ratio, "is not a number of tokens; accepted: 0 or more");
-}
-
-static bool read_streams(struct reader *r) {
-    struct json_place unread = r->text;
-    unread.seen = NULL;
-    struct json_place ratios = json_member(&unread, "compress_ratios");
-    size_t count = (size_t)r->model->layer_count;
-    if (!json_given(&ratios))
-        return true;
-    if (!json_get_array(&ratios, r->error))
-        return false;
-    if (json_array_size(ratios.value) < count)
-        return json_fail(r->error, &ratios,
-                         "has %zu entries for %zu layers; accepted: an entry for each layer",
-                         json_array_size(ratios.value), count);
-    for (size_t i = 0; i < count; i++) {
-        struct json_place ratio = json_element(&ratios, i);
-        if (!read_stream(r, &ratio, &r->model->layers[i]))
-            return false;
-    }
-    return true;
-}
-
-/* ---- Layers that read the cache of an earlier layer ---- */
-
-static bool drop_shared(struct reader *r) {
-    int64_t shared = 0, count = r->model->layer_count;
-    struct json_place place = config_find(&r->text, shared_key.names);
-    if (!config_optional(&r->text, &shared_key, r->class->kv_shared_layers, &shared, r->error))
-        return false;
-    if (shared >= count)
-        return json_fail(r->error, &place,
-                         "is %" PRId64 " for %" PRId64
-                         " layers; accepted: fewer than there are layers",
-                         shared, count);
-    for (int64_t i = count - shared; i < count; i++)
-        r->model->layers[i].kind = LAYER_NONE;
-    return true;
-}
-
-static bool read_kinds(struct reader *r, const struct window *window) {
-    static const char *const names[] = {"layer_types", "layers_block_type", NULL};
-    struct json_place types = config_find(&r->text, names);
-    bool read =
-        json_given(&types) ? kinds_from_words(r, &types, window) : kinds_from_rhythm(r, window);
-    if (read && r->class->last_full)
-        r->model->layers[r->model->layer_count - 1].kind = LAYER_FULL;
-    return read && read_streams(r) && drop_shared(r);
-}
-
-/* ---- Geometry ---- */
-
-static bool refuse_latent_window(struct reader *r) {
-    struct json_place place = config_find(&r->text, window_key.names);
-    return json_fail(r->error, &place,
-                     "a window over latent attention is not planned; accepted: null");
-}
-
-static bool fill_layers(struct reader *r, const struct window *window) {
-    for (int i = 0; i < r->model->layer_count; i++) {
+static bool set_kinds(struct reader *r) {
+    bool chunked = false;
+    for (int i = 0; i < r->file_layers; i++) {
         struct layer *layer = &r->model->layers[i];
-        enum layer_kind kind = layer->kind;
-        bool merges = layer->merges;
-        if (kind == LAYER_NONE)
-            continue;
-        if (kind == LAYER_SLIDING && r->common.kind == LAYER_LATENT)
-            return refuse_latent_window(r);
-        *layer = r->common;
-        layer->merges = merges;
-        if (r->common.kind != LAYER_LATENT)
-            layer->kind = kind;
-        if (kind == LAYER_SLIDING)
-            layer->window = window->size;
+        layer->kind = r->words[i]->kind;
+        layer->merges = r->words[i]->merges;
+        layer->chunk = r->words[i]->chunked ? r->chunk : 0;
+        chunked |= layer->chunk > 0;
+        if (layer->kind == LAYER_SLIDING && !set_window(r, i))
+            return false;
     }
-    return true;
+    return !chunked || note_chunks(r);
 }
+
+/* ---- What the layers of a kind have in common ---- */
+
+/* Keys of layers of one kind; `part` is the object that has them, or NULL for the decoder's. */
+static const struct kind_keys {
+    enum layer_kind kind;
+    const char *part;
+    struct config_key heads, kv_heads, dim, value_dim;
+    const char *kv_flag; /* must be true, or the KV heads do not count */
+} kinds[] = {
+    {.kind = LAYER_SLIDING,
+     .heads = {{"swa_num_attention_heads", "num_swa_attention_heads",
+                "num_sliding_attention_heads"},
+               1,
+               MOST_HEADS},
+     .kv_heads = {{"swa_num_key_value_heads", "num_swa_key_value_heads"}, 1, MOST_HEADS},
+     .dim = {{"swa_head_dim"}, 1, MOST_HEAD_DIM},
+     .value_dim = {{"swa_v_head_dim"}, 1, MOST_HEAD_DIM}},
+    {.kind = LAYER_SLIDING,
+     .part = "attention_other_setting",
+     .heads = {{"num_attention_heads"}, 1, MOST_HEADS},
+     .kv_heads = {{"num_attention_groups", "num_key_value_heads"}, 1, MOST_HEADS},
+     .dim = {{"head_dim"}, 1, MOST_HEAD_DIM},
+     .value_dim = {{"v_head_dim"}, 1, MOST_HEAD_DIM}},
+    {.kind = LAYER_FULL,
+     .kv_heads = {{"num_global_key_value_heads"}, 1, MOST_HEADS},
+     .dim = {{"global_head_dim"}, 1, MOST_HEAD_DIM},
+     .kv_flag = "attention_k_eq_v"},
+};
 
 static void set_head_dim(struct layer *layer, int64_t dim) {
     layer->key_dim = dim;
     layer->value_dim = dim;
 }
 
-/* Gemma 4: full layers have their own number of KV heads only if K and V share a projection. */
-static bool read_global(struct reader *r) {
-    struct layer global = r->common;
-    int64_t dim = 0, heads = 0;
-    bool shared_projection = false;
-    if (!config_optional(&r->text, &global_dim_key, r->class->global_head_dim, &dim, r->error) ||
-        !config_optional(&r->text, &global_heads_key, 0, &heads, r->error) ||
-        !config_flag(&r->text, "attention_k_eq_v", false, &shared_projection, r->error))
+/* Reads a key that may be absent from the table, and leaves the value if the config has none. */
+static bool read_own(struct reader *r, const struct json_place *part, const struct config_key *key,
+                     int64_t *value) {
+    int64_t own = 0;
+    if (key->names[0] == NULL || part->value == NULL)
+        return true;
+    if (!config_optional(part, key, 0, &own, r->error))
         return false;
-    if (dim != 0)
-        set_head_dim(&global, dim);
-    if (heads != 0 && shared_projection)
-        global.kv_heads = heads;
-    for (int i = 0; i < r->model->layer_count; i++)
-        if (r->model->layers[i].kind == LAYER_FULL)
-            r->model->layers[i] = global;
-    struct json_place place = config_find(&r->text, global_heads_key.names);
-    return config_check_heads(r, &place, &global);
+    if (own != 0)
+        *value = own;
+    return true;
 }
 
-static bool read_override(struct reader *r, const struct json_place *entry, struct layer *layer) {
-    int64_t dim = 0;
-    struct json_place place = config_find(entry, layer_heads_key.names);
-    if (!json_get_object(entry, r->error) ||
-        !config_optional(entry, &layer_dim_key, layer->key_dim, &dim, r->error) ||
-        !config_required(entry, &layer_heads_key, layer->kv_heads, &layer->kv_heads, r->error) ||
-        !config_required(entry, &layer_query_heads_key, layer->query_heads, &layer->query_heads,
-                         r->error))
+static bool read_own_kv_heads(struct reader *r, const struct json_place *part,
+                              const struct kind_keys *keys, struct layer *layer) {
+    bool counts = true;
+    if (keys->kv_flag != NULL && !config_flag(part, keys->kv_flag, false, &counts, r->error))
         return false;
-    if (dim != 0 && dim != layer->key_dim)
-        set_head_dim(layer, dim);
+    int64_t kv_heads = layer->kv_heads;
+    if (!read_own(r, part, &keys->kv_heads, &kv_heads))
+        return false;
+    if (counts)
+        layer->kv_heads = kv_heads;
+    struct json_place place = config_find(part, keys->kv_heads.names);
     return config_check_heads(r, &place, layer);
 }
 
-/* Returns the layer's number, or -1 if `text` is not one; saved configs pad it with zeros. */
-static int layer_number(const char *text, int count) {
-    char *end;
-    long number = strtol(text, &end, 10);
-    bool plain = text[0] >= '0' && text[0] <= '9' && *end == '\0';
-    return plain && number < count ? (int)number : -1;
+/* A value of another size than the key keeps it, unless it has a key of its own. */
+static bool read_own_dims(struct reader *r, const struct json_place *part,
+                          const struct kind_keys *keys, struct layer *layer) {
+    int64_t dim = layer->key_dim;
+    if (!read_own(r, part, &keys->dim, &dim))
+        return false;
+    if (dim != layer->key_dim)
+        set_head_dim(layer, dim);
+    return read_own(r, part, &keys->value_dim, &layer->value_dim);
 }
 
-static bool read_overrides(struct reader *r, const struct json_place *overrides) {
-    const char *key;
-    json_t *value;
-    if (!json_get_object(overrides, r->error))
-        return false;
-    json_object_foreach(overrides->value, key, value) {
-        struct json_place entry = json_member(overrides, key);
-        int number = layer_number(key, r->model->layer_count);
-        if (number < 0)
-            return json_fail(r->error, &entry, "is not a layer; accepted: 0 to %d",
-                             r->model->layer_count - 1);
-        struct layer *layer = &r->model->layers[number];
-        if (layer->kind != LAYER_NONE && !read_override(r, &entry, layer))
+static bool read_kind_keys(struct reader *r, const struct kind_keys *keys, struct layer *layer) {
+    struct json_place part = r->text;
+    if (keys->part != NULL)
+        part = json_member(&r->text, keys->part);
+    if (!json_given(&part))
+        return true;
+    return json_get_object(&part, r->error) &&
+           read_own(r, &part, &keys->heads, &layer->query_heads) &&
+           read_own_kv_heads(r, &part, keys, layer) && read_own_dims(r, &part, keys, layer);
+}
+
+/* Sets `layer`, which is r->common, to what layers of a kind have. */
+static bool read_kind(struct reader *r, enum layer_kind kind, struct layer *layer) {
+    if (kind == LAYER_SLIDING && r->class->sliding_kv_times != 0)
+        layer->kv_heads *= r->class->sliding_kv_times;
+    if (kind == LAYER_FULL && r->class->global_head_dim != 0)
+        set_head_dim(layer, r->class->global_head_dim);
+    struct json_place global = json_member(&r->text, "global_head_dim");
+    if (kind == LAYER_FULL && global.value != NULL && !json_given(&global))
+        set_head_dim(layer, r->common.key_dim);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].kind == kind && !read_kind_keys(r, &kinds[i], layer))
             return false;
+    return true;
+}
+
+/* Where per_layer_config has the heads and sizes, keys of kinds do not count. */
+static void pass_over_kind_keys(const struct reader *r) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const struct config_key *const keys[] = {&kinds[i].heads, &kinds[i].kv_heads, &kinds[i].dim,
+                                                 &kinds[i].value_dim};
+        for (size_t j = 0; j < sizeof keys / sizeof *keys; j++)
+            if (keys[j]->names[0] != NULL)
+                config_find(&r->text, keys[j]->names);
+    }
+}
+
+static bool read_sinks(struct reader *r, struct layer *full, struct layer *sliding) {
+    return config_flag(&r->text, "add_full_attention_sink_bias", class_has_sinks(r->class, false),
+                       &full->sinks, r->error) &&
+           config_flag(&r->text, "add_swa_attention_sink_bias", class_has_sinks(r->class, true),
+                       &sliding->sinks, r->error);
+}
+
+/* A window over latent rows: their first elements are the values. */
+void config_set_shape(struct layer *layer, const struct layer *shape) {
+    const struct layer own = *layer;
+    *layer = *shape;
+    layer->window = own.window;
+    layer->chunk = own.chunk;
+    layer->merges = own.merges;
+    if (shape->kind != LAYER_LATENT)
+        layer->kind = own.kind;
+    else if (own.kind == LAYER_SLIDING) {
+        layer->kind = LAYER_SLIDING;
+        layer->value_is_key = true;
+    }
+}
+
+static bool set_shapes(struct reader *r) {
+    struct layer full = r->common, sliding = r->common;
+    bool own = r->common.kind != LAYER_LATENT && !config_has_overrides(r);
+    if (config_has_overrides(r))
+        pass_over_kind_keys(r);
+    if (own && (!read_kind(r, LAYER_FULL, &full) || !read_kind(r, LAYER_SLIDING, &sliding)))
+        return false;
+    if (!read_sinks(r, &full, &sliding))
+        return false;
+    for (int i = 0; i < r->file_layers; i++) {
+        struct layer *layer = &r->model->layers[i];
+        if (layer->kind != LAYER_NONE)
+            config_set_shape(layer, layer->kind == LAYER_SLIDING ? &sliding : &full);
     }
     return true;
 }
 
-static bool read_geometry(struct reader *r) {
-    struct json_place overrides = json_member(&r->text, "per_layer_config");
-    if (r->common.kind == LAYER_LATENT)
-        return true;
-    return json_given(&overrides) ? read_overrides(r, &overrides) : read_global(r);
-}
+/* ---- All layers ---- */
 
 static void set_scales(struct model *model) {
     for (int i = 0; i < model->layer_count; i++) {
@@ -318,13 +252,28 @@ static void set_scales(struct model *model) {
     }
 }
 
+static bool allocate(struct reader *r) {
+    size_t count = (size_t)r->file_layers;
+    r->model->layers = calloc(count, sizeof *r->model->layers);
+    r->words = calloc(count, sizeof *r->words);
+    return (r->model->layers != NULL && r->words != NULL) ||
+           fail_errno(r->error, "read", r->outer.file);
+}
+
+/* A model without any cache is none that kvmill can help. */
+static bool check_any(struct reader *r) {
+    for (int i = 0; i < r->model->layer_count; i++)
+        if (r->model->layers[i].kind != LAYER_NONE)
+            return true;
+    return json_fail(r->error, &r->text,
+                     "no layer of this model has a key/value cache; accepted: a model in which a "
+                     "layer attends");
+}
+
 bool config_layers(struct reader *r) {
-    struct window window;
-    r->model->layers = calloc((size_t)r->model->layer_count, sizeof *r->model->layers);
-    if (r->model->layers == NULL)
-        return fail_errno(r->error, "read", r->outer.file);
-    if (!read_window(r, &window) || !read_kinds(r, &window) || !fill_layers(r, &window) ||
-        !read_geometry(r))
+    if (!allocate(r) || !config_optional(&r->text, &chunk_key, 0, &r->chunk, r->error) ||
+        !read_window(r) || !config_kinds(r) || !set_kinds(r) || !config_shared(r) ||
+        !set_shapes(r) || !config_overrides(r) || !config_loops(r) || !check_any(r))
         return false;
     set_scales(r->model);
     return true;

@@ -26,6 +26,7 @@ import gather
 import jax_attention
 import jax_windows
 import kvmill
+import model_configs
 import onnx_attention
 import onnx_backend
 import onnx_models
@@ -51,6 +52,7 @@ def main() -> int:
     tap.comment(
         "packs: " + (", ".join(f"{p.name} ({p.kernel_count} kernels)" for p in packs) or "none")
     )
+    model_configs.run(tap, os.environ["KVMILL_COMMAND"])
     onnx_backend.run(tap, packs, seed)
     if os.environ.get("KVMILL_ONNX", "yes") == "yes":
         onnx_models.run(tap, os.environ["KVMILL_COMMAND"], seed)

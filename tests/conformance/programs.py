@@ -380,7 +380,7 @@ def wanted(op: Any) -> bool:
 
 # ---- Files ----
 
-WITH_BYTECODE = ("layers_in_a_scan", "shard_map", "symbolic_batch")
+WITH_BYTECODE = ("shard_map",)
 
 
 def write(folder: Path, name: str, module: Any) -> None:

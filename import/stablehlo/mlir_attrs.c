@@ -1,6 +1,7 @@
 /* Attributes of StableHLO text.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,21 +120,32 @@ static bool is_float(struct mlir_word word) {
     return false;
 }
 
+/* Whether an integer is one of 64 bits without sign only, which kvmill needs nowhere. */
+static bool is_unsigned_only(const char *text) {
+    char *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    return text[0] != '-' && *end == '\0' && errno == 0 && value > INT64_MAX;
+}
+
 static bool parse_number(struct mlir_reader *reader, struct mlir_attr *attr) {
     const struct mlir_type *type;
     char text[64];
     size_t begin = reader->at;
     attr->word = mlir_accept_number(reader);
-    attr->kind = is_float(attr->word) ? MLIR_FLOAT : MLIR_INTEGER;
-    if (attr->kind == MLIR_INTEGER && !(attr->word.length > 2 && attr->word.text[1] == 'x')) {
-        reader->at = begin;
-        if (!mlir_accept_integer(reader, &attr->integer))
-            return false;
-    }
     size_t length = attr->word.length < sizeof text ? attr->word.length : sizeof text - 1;
     memcpy(text, attr->word.text, length);
     text[length] = '\0';
     attr->number = strtod(text, NULL);
+    bool is_hex = length > 2 && text[1] == 'x';
+    attr->kind = is_float(attr->word)                ? MLIR_FLOAT
+                 : !is_hex && is_unsigned_only(text) ? MLIR_OPAQUE
+                                                     : MLIR_INTEGER;
+    if (attr->kind == MLIR_INTEGER && !is_hex) {
+        reader->at = begin;
+        if (!mlir_accept_integer(reader, &attr->integer))
+            return false;
+    }
     return !mlir_accept(reader, ":") || mlir_parse_type(reader, &type);
 }
 

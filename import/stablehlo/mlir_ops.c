@@ -208,7 +208,8 @@ static bool parse_generic(struct mlir_reader *reader, struct mlir_op *op,
                           struct mlir_signature *signature) {
     struct mlir_word word;
     if (!mlir_accept_string(reader, &word) || !mlir_set_op_name(reader, op, word) ||
-        !mlir_parse_operands(reader, op))
+        !mlir_parse_operands(reader, op) ||
+        (mlir_accept(reader, "[") && !mlir_skip_balanced(reader, '[', ']'))) /* other blocks */
         return false;
     if (mlir_accept(reader, "<") &&
         (!mlir_expect(reader, "{") || !mlir_parse_fields(reader, "}", &op->attrs) ||

@@ -75,10 +75,21 @@ static bool skip_attributes(struct mlir_reader *reader) {
            (mlir_expect(reader, "{") && mlir_parse_fields(reader, "}", &ignored));
 }
 
+/* Parses arguments; a declaration has their types alone. */
+static bool parse_parameters(struct mlir_reader *reader, struct mlir_function *function) {
+    struct mlir_reader ahead = *reader;
+    if (!mlir_accept(&ahead, "("))
+        return true;
+    int c = mlir_peek(&ahead);
+    if (c == '%' || c == ')' || c == 0)
+        return mlir_parse_arguments(reader, &function->body);
+    reader->at = ahead.at;
+    return mlir_skip_balanced(reader, '(', ')');
+}
+
 /* Parses what follows "func.func" and its visibility. */
 static bool parse_named_function(struct mlir_reader *reader, struct mlir_function *function) {
-    if (!mlir_accept_sigil(reader, '@', &function->name) ||
-        (mlir_peek(reader) == '(' && !mlir_parse_arguments(reader, &function->body)) ||
+    if (!mlir_accept_sigil(reader, '@', &function->name) || !parse_parameters(reader, function) ||
         !parse_results(reader, function) || !skip_attributes(reader))
         return false;
     function->has_body = mlir_accept(reader, "{");

@@ -158,7 +158,7 @@ static bool add_spec(struct survey *survey, const struct mlir_op *op) {
     snprintf(spec->where, sizeof spec->where, "%.200s: @%.*s: %s", survey->file->name,
              (int)(name->length < 40 ? name->length : 40), name->text, op->name);
     if (is_mlir_update(op))
-        strcpy(spec->purpose, "dynamic_update_slice; clamp its starts first");
+        strcpy(spec->purpose, "dynamic_update_slice with clamped starts");
     return spec_begin(spec, kvmill_op_of(is_gather(op) ? OP_GATHER : OP_SCATTER, 0),
                       survey->error) &&
            complete(survey, op, spec);

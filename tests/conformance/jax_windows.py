@@ -185,6 +185,22 @@ def vmapped_scatters(rng: np.random.Generator) -> list[Case]:
     ]
 
 
+def slices(rng: np.random.Generator) -> list[Case]:
+    """Slices of updated arrays, most of which begin outside."""
+
+    def store_and_load(x, u, at, start):
+        return lax.dynamic_slice(lax.dynamic_update_slice(x, u, tuple(at)), tuple(start), (3, 5, 1))
+
+    cases: list[Case] = []
+    for t, dtype in enumerate([*TYPES, jnp.complex64]):
+        index_type = INDEX_TYPES[t % len(INDEX_TYPES)]
+        x, u = numbers(rng, (6, 5, 4), dtype), numbers(rng, (2, 5, 3), dtype)
+        at, start = indices(rng, (3,), 6, index_type), indices(rng, (3,), 6, index_type)
+        name = f"slice of an update {np.dtype(dtype).name} by {np.dtype(index_type).name}"
+        cases.append((name, store_and_load, [x, u, at, start]))
+    return cases
+
+
 def windows(rng: np.random.Generator) -> list[Case]:
     """lax.gather and lax.scatter with windows at any axes."""
     x = numbers(rng, (6, 5, 4), jnp.float32)
@@ -304,7 +320,7 @@ def run(tap: Tap, command: str, packs: Sequence[kvmill.Pack], seed: int) -> None
     rng = np.random.default_rng(seed)
     batching = 0
     with tempfile.TemporaryDirectory() as directory:
-        for make in (takes, vmapped_gathers, updates, vmapped_scatters, windows):
+        for make in (takes, vmapped_gathers, updates, vmapped_scatters, slices, windows):
             for case in make(rng):
                 passed, said, batched = run_case(command, directory, case)
                 tap.result(passed, f"jax {jax.__version__}: {case[0]}", "" if passed else said[:600])

@@ -380,7 +380,7 @@ def wanted(op: Any) -> bool:
 
 # ---- Files ----
 
-WITH_BYTECODE = ("layers_in_a_scan", "shard_map", "symbolic_batch")
+WITH_BYTECODE = ("shard_map",)
 
 
 def write(folder: Path, name: str, module: Any) -> None:
@@ -398,16 +398,23 @@ def write(folder: Path, name: str, module: Any) -> None:
             module.operation.write_bytecode(file)
 
 
-def write_all(folder: Path) -> None:
-    expected = {}
+def texts(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield names and texts of all programs."""
     for name, make in PROGRAMS.items():
         made = make()
+        if isinstance(made, jax.export.Exported):
+            (folder / f"{name}.portable.mlirbc").write_bytes(made.mlir_module_serialized)
+            yield name, made.mlir_module()
+        else:
+            yield name, made.compiler_ir("stablehlo").operation.get_asm()
+    yield "rare_forms", Path(__file__).with_name("rare_forms.mlir").read_text(encoding="utf8")
+
+
+def write_all(folder: Path) -> None:
+    expected = {}
+    for name, text in texts(folder):
         with mlir.make_ir_context():
-            if isinstance(made, jax.export.Exported):
-                module = ir.Module.parse(made.mlir_module())
-                (folder / f"{name}.portable.mlirbc").write_bytes(made.mlir_module_serialized)
-            else:
-                module = ir.Module.parse(made.compiler_ir("stablehlo").operation.get_asm())
+            module = ir.Module.parse(text)
             write(folder, name, module)
             expected[name] = sorted(found(module.operation))
     (folder / "expected.json").write_text(json.dumps(expected), encoding="utf8")

@@ -20,7 +20,7 @@ from jaxlib.mlir import ir
 from tap import Tap
 
 # Bytecode is read by the JAX of a new Python each time, so there is less of it.
-LEAST_PROGRAMS, LEAST_FILES = 35, 145
+LEAST_PROGRAMS, LEAST_FILES = 36, 147
 
 
 def kvmill(command: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
@@ -58,6 +58,26 @@ def check_rewriting(tap: Tap, command: str, path: Path) -> None:
     tap.result(right, f"  {'rewritten' if batched else 'as it is'}, by rewrite", done.stderr)
 
 
+def check_guide(tap: Tap, command: str, folder: Path) -> None:
+    """Run the commands of the guide, as they stand."""
+    page = Path(__file__).parents[2] / "doc" / "guide" / "jax.md"
+    section = page.read_text(encoding="utf8").partition("## What a program gathers")[2]
+    script = re.sub(r"^\$ ", "", section.split("```")[1], flags=re.MULTILINE)
+    (folder / "kvmill").symlink_to(Path(command).absolute())
+    path = f"{Path(sys.executable).parent}:{folder}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-ec", script],
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    right = done.returncode == 0 and done.stdout.startswith("1 specs")
+    right = right and "step.mlir: left alone: 1 stablehlo.reduce" in done.stderr
+    tap.result(right, "the guide's commands", done.stderr)
+
+
 def run(tap: Tap, command: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -67,6 +87,8 @@ def run(tap: Tap, command: str) -> None:
         tap.result(made.returncode == 0, "JAX writes programs", made.stderr)
         if made.returncode != 0:
             return
+        with tempfile.TemporaryDirectory() as guide:
+            check_guide(tap, command, Path(guide))
         expected = json.loads((folder / "expected.json").read_text(encoding="utf8"))
         paths = sorted(folder.glob("*.mlir*"))
         for path in paths:

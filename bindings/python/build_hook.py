@@ -9,6 +9,7 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -19,8 +20,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# Static libraries, files that contain the prefix, and the module for MPI.
-LEFT_OUT = ("*.a", "*.la", "pkgconfig", "man", "ranks_mpi.so")
+# Static libraries, and the module for MPI.
+LEFT_OUT = ("*.a", "*.la", "man", "ranks_mpi.so")
 
 # Without debug information, which takes a seventh of the compiler's time.
 CONFIGURE = ("--quiet", "--disable-static", "--without-mpi", "--prefix=/kvmill", "CFLAGS=-O2")
@@ -73,6 +74,7 @@ def install(tree: Path, stage: Path) -> Path:
     shutil.copytree(command.parents[1], prefix, ignore=shutil.ignore_patterns(*LEFT_OUT))
     for name in ("libkvmill.so", "libkvmill_specs.so"):
         keep_one(prefix / "lib", name)
+    relocate(prefix / "lib" / "pkgconfig")
     return prefix
 
 
@@ -83,6 +85,18 @@ def keep_one(directory: Path, name: str) -> None:
         if copy.name != soname:
             copy.unlink()
     (directory / name).write_text(f"INPUT(-l:{soname})\n")
+
+
+def relocate(directory: Path) -> None:
+    """Make the files for pkg-config name their own place, wherever the package is installed.  What
+    only static libraries need is left out."""
+    prefix = re.search("^prefix=(.*)$", (directory / "kvmill.pc").read_text(), re.MULTILINE)
+    if prefix is None:
+        raise SystemExit(f"kvmill: {directory}/kvmill.pc has no prefix")
+    for path in directory.glob("*.pc"):
+        lines = path.read_text().replace(prefix[1], "${pcfiledir}/../..").splitlines()
+        kept = [line for line in lines if not line.startswith(("Libs.private", "Requires.private"))]
+        path.write_text("\n".join(kept) + "\n")
 
 
 class Installed(BuildHookInterface[Any]):

@@ -347,7 +347,8 @@ static bool require_specs(const struct survey *survey, struct error *error) {
     if (survey->specs.list->count > 0)
         return true;
     if (survey->open > 0)
-        return fail(error, EXIT_USER, "%s: %s", survey->model.file, survey->reason);
+        return fail(error, EXIT_USER, "%s: the model says too little: %s", survey->model.file,
+                    survey->reason);
     if (json_object_size(survey->left) > 0)
         return fail_for_runtime(survey, error);
     write_kinds(survey->kinds, &left);

@@ -252,17 +252,17 @@ def check_prepare(tap: Tap) -> None:
 
 def check_command(tap: Tap) -> None:
     """The command is the package's own or the one in PATH, unless KVMILL_COMMAND names another."""
-    module = sys.modules["kvmill.transformers.prepare"]
+    module = sys.modules["kvmill.making"]
     with patch.object(module, "find_command", return_value="/its own/kvmill") as found:
         with patch.dict(os.environ, KVMILL_COMMAND=""):
-            own = module._command()
+            own = module.find_words()
             found.return_value = None
             absent = partial(
-                refused, "accepted: kvmill installed, or its path", module._command, RuntimeError
+                refused, "accepted: kvmill installed, or its path", module.find_words, RuntimeError
             )
             tap.run("without a command: what to install", absent)
         with patch.dict(os.environ, KVMILL_COMMAND="sh 'a b'"):
-            named = module._command()
+            named = module.find_words()
     right = own == ["/its own/kvmill"] and named == ["sh", "a b"]
     tap.result(right, "the command is the one that is named, or found", f"{own}, {named}")
 

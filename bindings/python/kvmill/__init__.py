@@ -26,8 +26,9 @@
         query=q, cache=cache, seq_len=[32768], page_indptr=[0, 2048], page_ids=ids, **fields
     )
 
-kvmill.transformers, kvmill.jax and kvmill.vflow are separate imports: attention and caches for models
-of Hugging Face's transformers, functions for jitted JAX programs, and flows of vFlow classes.
+kvmill.transformers, kvmill.jax, kvmill.onnxruntime and kvmill.vflow are separate imports: attention
+and caches for models of Hugging Face's transformers, functions for jitted JAX programs, the provider
+for ONNX Runtime, and flows of vFlow classes.
 
 Plan once, run many times: a plan is immutable, and any number of threads may run it at the same
 time; the GIL is released while the library works.  With threads=N, up to N threads share each run,

@@ -7,48 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
-import shlex
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from ..__main__ import find_command
+from ..making import cache_directory, find_words, run, usable_isas
 from ..plans import Pack
 from .attention import NAME
 from .cache import KvmillCache
 from .packs import recording, use_packs
-
-_COMMAND = "KVMILL_COMMAND"
-
-
-def _command() -> list[str]:
-    """Return the command.  Raises RuntimeError if there is none."""
-    words = shlex.split(os.environ.get(_COMMAND, "")) or [find_command() or ""]
-    if not words[0]:
-        raise RuntimeError(
-            "no command kvmill, which makes kernels, in this package or in PATH; accepted: kvmill "
-            f"installed, or its path in the environment variable {_COMMAND}"
-        )
-    return words
-
-
-def _run(command: Sequence[str], *, is_long: bool = False) -> str:
-    """Run the command and return its output.  If it takes long, a terminal shows the progress.
-
-    Raises RuntimeError if it fails, with its messages unless a terminal has shown them."""
-    messages = None if is_long and sys.stderr.isatty() else subprocess.PIPE
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=messages, text=True, check=False)
-    if done.returncode:
-        failure = f"{shlex.join(command)}: exit code {done.returncode}"
-        raise RuntimeError("\n".join((failure, done.stderr or "")).rstrip())
-    return done.stdout
-
 
 # ---- What to make ----
 
@@ -67,36 +37,7 @@ def _specs(model, caches: Sequence[KvmillCache | None]) -> list[dict[str, object
     return [{**spec, **masks.get(spec["op"], {"attn_mask": False})} for spec in specs]
 
 
-def _usable_isas(command: Sequence[str]) -> list[str]:
-    """Return the instruction sets of the command's table that this machine has, up to
-    KVMILL_ISA."""
-    rows = [line.split() for line in _run([*command, "isas"]).splitlines()]
-    usable = [row[0] for row in rows if "yes" in row]
-    cap = os.environ.get("KVMILL_ISA", "")
-    return usable[: usable.index(cap) + 1] if cap in usable else usable
-
-
-# ---- Where it is kept ----
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether only this user can write there, because libraries in it will be loaded."""
-    status = path.lstat()
-    return status.st_uid == os.geteuid() and not status.st_mode & 0o022 and not path.is_symlink()
-
-
-def _cache_directory() -> Path:
-    """Return the directory for packs.  Raises RuntimeError if others can write to it."""
-    parent = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    directory = parent / "kvmill" / "packs"
-    for part in (directory.parent, directory):
-        part.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _is_ours(part):
-            raise RuntimeError(
-                f"{part} belongs to somebody else, or others may write to it; accepted: a "
-                "directory of your own, mode 700"
-            )
-    return directory
+# ---- Making it ----
 
 
 def _build(command: Sequence[str], specs: str, isas: Sequence[str], name: str, to: Path) -> None:
@@ -106,7 +47,7 @@ def _build(command: Sequence[str], specs: str, isas: Sequence[str], name: str, t
         listed, made = Path(scratch) / "specs.json", Path(scratch) / name
         listed.write_text(specs)
         options = ["--kernels", str(listed), "--isa", ",".join(isas), "--name", name]
-        _run([*command, "generate", *options, "-o", str(made), "--build"], is_long=True)
+        run([*command, "generate", *options, "-o", str(made), "--build"], is_long=True)
         try:
             made.rename(to)
         except OSError:
@@ -133,12 +74,12 @@ def prepare(model, *, math: str = "f32", **formats: object) -> Pack:
     model.set_attn_implementation(NAME)
     cache = KvmillCache(model.config, math=math, **formats)
     specs = json.dumps({"kernels": _specs(model, [cache, None])}, indent=1)
-    command = _command()
-    isas = _usable_isas(command)
-    version = _run([*command, "--version"])
+    command = find_words()
+    isas = usable_isas(command)
+    version = run([*command, "--version"])
     key = "\n".join((specs, version, platform.machine(), ",".join(isas)))
     name = "model_" + hashlib.sha256(key.encode()).hexdigest()[:16]
-    directory = _cache_directory() / name
+    directory = cache_directory("packs") / name
     if not directory.exists():
         _build(command, specs, isas[-1:], name, directory)
     pack = Pack(directory / f"lib{name}.so")

@@ -32,6 +32,6 @@ ifneq ($(if $(libdir),,$(call is_default,KVMILL_CFLAGS)$(call is_default,KVMILL_
 	  $(call refuse,'$(PKG_CONFIG) does not find kvmill.pc; add PREFIX/lib/pkgconfig to PKG_CONFIG_PATH$(comma) or set KVMILL_CFLAGS and KVMILL_LIBS')
 endif
 	@echo '#include <kvmill.h>' | $(CC) $(KVMILL_CFLAGS) -fsyntax-only -x c - 2>/dev/null || \
-	  $(call refuse,'kvmill.h is not found with $(CC) $(KVMILL_CFLAGS); accepted: KVMILL_CFLAGS with -I and the folder of kvmill.h')
+	  $(call refuse,'kvmill.h is not found; accepted: kvmill installed$(comma) or KVMILL_CFLAGS with the folder of kvmill.h')
 
 .PHONY: kvmill_is_found

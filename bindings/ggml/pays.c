@@ -15,7 +15,7 @@
 enum { LEAST = 300000, PADDING = 256, WIDE = 2048 };
 
 /* A few rows are stored in less time than kvmill's code needs to come from memory. */
-enum { LEAST_VALUES = 4096, LEAST_VALUES_IQ4_NL = 256 };
+enum { LEAST_VALUES = 4096, LEAST_VALUES_IQ4_NL = 512 };
 
 static atomic_int threads = 1;
 static int64_t least = LEAST;

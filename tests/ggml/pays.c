@@ -67,7 +67,7 @@ int main(void) {
         try_attention(&attentions[i]);
     try_store(GGML_TYPE_Q8_0, 512, 1, false);
     try_store(GGML_TYPE_Q8_0, 512, 8, true);
-    try_store(GGML_TYPE_IQ4_NL, 128, 1, false);
-    try_store(GGML_TYPE_IQ4_NL, 256, 1, true);
+    try_store(GGML_TYPE_IQ4_NL, 256, 1, false);
+    try_store(GGML_TYPE_IQ4_NL, 512, 1, true);
     return done_testing();
 }

@@ -8,6 +8,7 @@
 #include "../common/plan_cache.h"
 #include "attend.h"
 #include "host.h"
+#include "pays.h"
 #include "store.h"
 
 enum { LINE = 64 };
@@ -18,11 +19,12 @@ enum { ATTEND, STORE, OPS };
 static const struct claim {
     enum host_op op;
     const kvmill_plan *(*plan)(const struct ggml_tensor *node);
+    bool (*pays)(const struct ggml_tensor *node);
     kvmill_status (*run)(const struct ggml_tensor *node, const kvmill_plan *plan, void *workspace,
                          kvmill_pool *pool, kvmill_error *error);
 } claims[OPS] = {
-    [ATTEND] = {HOST_ATTEND, attend_plan, attend_run},
-    [STORE] = {HOST_STORE, store_plan, store_run},
+    [ATTEND] = {HOST_ATTEND, attend_plan, pays_to_attend, attend_run},
+    [STORE] = {HOST_STORE, store_plan, pays_to_store, store_run},
 };
 
 struct context {
@@ -51,7 +53,7 @@ static const struct claim *claim_of(const struct ggml_tensor *node) {
 
 bool backend_takes(const struct ggml_tensor *node) {
     const struct claim *claim = claim_of(node);
-    return claim != NULL && claim->plan(node) != NULL;
+    return claim != NULL && claim->plan(node) != NULL && claim->pays(node);
 }
 
 static bool make_room(struct context *context, size_t size) {
@@ -152,6 +154,7 @@ void backend_set_n_threads(ggml_backend_t backend, int threads) {
     /* Threads sleep between nodes, because ggml uses the processors then. */
     const kvmill_pool_options options = {sizeof options, 0, 1};
     kvmill_error error;
+    pays_for_threads(threads);
     if (kvmill_pool_threads(context->pool) == wanted)
         return;
     kvmill_pool_destroy(context->pool);

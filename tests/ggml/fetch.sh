@@ -1,6 +1,6 @@
 #!/bin/sh
-# fetch.sh DIRECTORY -- fetches the pinned source tree of ggml to DIRECTORY/ggml.  Exits with 1 and a line with the reason if it
-# cannot be fetched.
+# fetch.sh DIRECTORY -- fetches the pinned source tree of ggml to DIRECTORY/ggml, and its test-backend-ops.cpp to DIRECTORY.
+# Exits with 1 and a line with the reason if it cannot be fetched.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
@@ -11,8 +11,8 @@ fail() {
     exit 1
 }
 
-# The copy of the requirements is made last: if it exists, the tree is complete.
-cmp -s "$here/requirements.txt" fetched.txt && exit 0
+# The copy of the requirements, and of what is unpacked, is made last: if it exists, the tree is complete.
+cat "$here/requirements.txt" "$here/fetch.sh" | cmp -s - fetched.txt && exit 0
 rm -rf venv llama_cpp_python-* ggml
 mkdir llama_cpp_python-unpacked || exit 1
 "$python" -m pip --version >fetch.log 2>&1 ||
@@ -23,5 +23,6 @@ PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1 "$python" -m pip download --disable-p
 tar xzf llama_cpp_python-*.tar.gz -C llama_cpp_python-unpacked --wildcards '*/vendor/llama.cpp/ggml/include' \
     '*/vendor/llama.cpp/ggml/src/*.[ch]' '*/vendor/llama.cpp/ggml/src/*.cpp' '*/vendor/llama.cpp/tests/test-backend-ops.cpp' >>fetch.log 2>&1 || fail "the archive is not as it was"
 mv llama_cpp_python-unpacked/*/vendor/llama.cpp/ggml ggml || exit 1
+mv llama_cpp_python-unpacked/*/vendor/llama.cpp/tests/test-backend-ops.cpp . || exit 1
 rm -rf venv llama_cpp_python-*
-cp "$here/requirements.txt" fetched.txt
+cat "$here/requirements.txt" "$here/fetch.sh" >fetched.txt

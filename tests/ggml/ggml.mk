@@ -1,6 +1,6 @@
-# Builds libggml.so, with only ggml's core and its CPU backend, for tests/ggml.test.
+# Builds libggml.so, with only ggml's core and its CPU backend, for tests/ggml.test; and ggml's own test of backends.
 #
-#   make -f ggml.mk GGML=DIRECTORY
+#   make -f ggml.mk GGML=DIRECTORY [test-backend-ops]
 #
 # GGML: ggml's source tree.  ARCH: the folder of ggml-cpu/arch for this processor.
 GGML =
@@ -16,6 +16,9 @@ OBJECTS = $(CORE:%=core/%) $(CPU:%=cpu/%)
 
 libggml.so: $(OBJECTS)
 	$(CXX) -shared -Wl,-soname,$@ -Wl,--no-undefined -o $@ $(OBJECTS) -pthread -ldl -lm
+
+test-backend-ops: $(GGML)/../test-backend-ops.cpp libggml.so
+	$(CXX) -std=gnu++17 -O0 -w -I$(GGML)/include -I$(GGML)/src -o $@ $< -L. -lggml -Wl,-rpath,$(CURDIR) -pthread
 
 # Its CMakeLists.txt writes this.
 ggml-version.h:

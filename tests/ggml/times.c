@@ -15,7 +15,7 @@
 #include "../tap.h"
 #include "engine.h"
 
-enum { ROUNDS = 5, LAYER_ROUNDS = 101, PADDING = 256, OTHER_BYTES = 16 << 20 };
+enum { ROUNDS = 5, LAYER_ROUNDS = 301, PADDING = 256, OTHER_BYTES = 16 << 20 };
 
 static const enum ggml_type types[] = {GGML_TYPE_F32,  GGML_TYPE_F16,  GGML_TYPE_BF16,
                                        GGML_TYPE_Q8_0, GGML_TYPE_Q5_1, GGML_TYPE_Q5_0,
@@ -62,10 +62,10 @@ static double median(double *seconds, size_t count) {
 }
 
 static void report(const struct shape *shape, int64_t depth, double ours, double theirs,
-                   const char *note) {
+                   double speed, const char *note) {
     printf("%-28s %-6s %-6s %6lld %10.1f %10.1f %8.2f%s\n", shape->words,
            ggml_type_name(shape->key), ggml_type_name(shape->value), (long long)depth, 1e6 * ours,
-           1e6 * theirs, theirs / ours, note);
+           1e6 * theirs, speed, note);
     fflush(stdout);
 }
 
@@ -79,9 +79,11 @@ static void measure(const struct engine engines[2], const struct shape *shape) {
     bool taken = engine_run(&engines[0], &scene, result, 1, NULL) == engines[0].backends[0];
     for (int i = 0; taken && i < 2 * ROUNDS; i++)
         engine_run(&engines[i % 2], &scene, result, runs, &seconds[i % 2][i / 2]);
-    if (taken)
-        report(shape, shape->cells, median(seconds[0], ROUNDS) / (runs - 1),
-               median(seconds[1], ROUNDS) / (runs - 1), "");
+    if (!taken)
+        return;
+    double ours = median(seconds[0], ROUNDS) / (runs - 1);
+    double theirs = median(seconds[1], ROUNDS) / (runs - 1);
+    report(shape, shape->cells, ours, theirs, theirs / ours, "");
 }
 
 /* ---- A layer ---- */
@@ -167,24 +169,33 @@ static const char *taken_of(const struct engine *engine, struct ggml_cgraph *gra
                              : " (ggml's own)";
 }
 
+/* Runs both in turns: what else the machine does hardly changes from one to the next, so that the
+   median of their ratios is exact. */
+static void time_layers(const struct engine engines[2], struct ggml_cgraph *graphs[2],
+                        double seconds[2][LAYER_ROUNDS]) {
+    for (int i = -4; i < 2 * LAYER_ROUNDS; i++) {
+        double time = time_layer(&engines[i & 1], graphs[i & 1]);
+        if (i >= 0)
+            seconds[i & 1][i / 2] = time;
+    }
+}
+
 static void measure_layer(const struct engine engines[2], const struct shape *given) {
     struct shape shape = *given;
     shape.cells = (given->cells + shape.queries + PADDING - 1) / PADDING * PADDING;
     shape.hidden = shape.cells - given->cells - shape.queries;
     OWN(scene_close) struct scene scene = scene_open(&shape, 1, ggml_backend_cpu_buffer_type());
     OWN(rows_close) struct rows rows = rows_open(&shape);
-    static double seconds[2][LAYER_ROUNDS];
+    static double seconds[2][LAYER_ROUNDS], speeds[LAYER_ROUNDS];
     struct ggml_context *contexts[2];
     struct ggml_cgraph *graphs[2];
     for (int i = 0; i < 2; i++)
         graphs[i] = build_layer(&scene, &rows, contexts[i] = engine_context());
-    for (int i = -4; i < 2 * LAYER_ROUNDS; i++) {
-        double time = time_layer(&engines[i & 1], graphs[i & 1]);
-        if (i >= 0)
-            seconds[i & 1][i / 2] = time;
-    }
+    time_layers(engines, graphs, seconds);
+    for (int i = 0; i < LAYER_ROUNDS; i++)
+        speeds[i] = seconds[1][i] / seconds[0][i];
     report(&shape, given->cells, median(seconds[0], LAYER_ROUNDS), median(seconds[1], LAYER_ROUNDS),
-           taken_of(&engines[0], graphs[0]));
+           median(speeds, LAYER_ROUNDS), taken_of(&engines[0], graphs[0]));
     for (int i = 0; i < 2; i++) {
         ggml_backend_sched_reset(engines[i].scheduler);
         ggml_free(contexts[i]);

@@ -82,21 +82,32 @@ static bool is_quantised(const struct rewriting *rewriting, const struct onnx_no
            strcmp(type, "NONE") != 0;
 }
 
+/* Whether kvmill would refuse the node in its own domain, too; sets `words` to the reason.  A model
+   that says too little is not refused here. */
+static bool is_refused(struct rewriting *rewriting, const struct onnx_node *node, char *words,
+                       size_t size) {
+    const struct onnx_call call = {&rewriting->model, node, &onnx_group_query};
+    return call.op->is_complete(&call, words, size) && !call.op->serves(&call, words, size);
+}
+
 /* Takes a node with past and present caches that are not quantised. */
 static bool judge_group_query(struct rewriting *rewriting, const struct onnx_node *node,
                               enum fate *fate) {
     struct error why;
+    char words[320] = "";
     bool whole = input_of(node, ONNX_GROUP_QUERY_PAST) != ONNX_ABSENT &&
                  input_of(node, ONNX_GROUP_QUERY_PAST + 1) != ONNX_ABSENT &&
                  count_outputs(node) == ONNX_GROUP_QUERY_PRESENT + 2;
     bool quantised = is_quantised(rewriting, node, "k_quant_type") ||
                      is_quantised(rewriting, node, "v_quant_type");
-    *fate = whole && !quantised ? MOVES : STAYS;
+    bool refused = whole && !quantised && is_refused(rewriting, node, words, sizeof words);
+    *fate = whole && !quantised && !refused ? MOVES : STAYS;
     if (*fate == MOVES)
         return true;
     onnx_fail(&why, &rewriting->model, node, "%s",
-              whole ? "k_quant_type or v_quant_type; accepted with --cache: NONE"
-                    : "accepted with --cache: past_key, past_value, present_key, present_value");
+              refused ? words
+              : whole ? "k_quant_type or v_quant_type; accepted with --cache: NONE"
+                      : "accepted with --cache: past_key, past_value, present_key, present_value");
     return note(rewriting, &why, "left alone");
 }
 

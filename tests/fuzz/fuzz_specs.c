@@ -75,6 +75,7 @@ void fuzz_mlir(const unsigned char *data, size_t size) {
 
 void fuzz_onnx(const unsigned char *data, size_t size) {
     read_specs(specs_of_onnx, data, size);
+    read_specs(specs_of_onnx_runtime, data, size);
 }
 
 /* Makes specs of the model that a reader returns. */

@@ -184,7 +184,10 @@ def rewrite_tests(tap: Tap) -> None:
 
     tap.run("kvmill rewrite --cache: GroupQueryAttention and its caches change", kept)
     quantised = group_query_model(group_query.step_case(np.random.default_rng(4)))
+    norms = step_case(np.random.default_rng(4))
+    norms.arrays |= {f"{x}_norm_weight": np.ones(norms.arrays["past_key"].shape[3], np.float32) for x in "qk"}
     for words, model in (
+        ("q_norm_weight or k_norm_weight is there; accepted: neither", group_query_model(norms)),
         ('the cache "present_key" is read by another node', with_reader("present_key")),
         ("not an input of the model that only this node reads", with_reader("past_value")),
         ("accepted with --cache: past_key, past_value, present_key, present_value", without_past()),

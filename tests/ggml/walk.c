@@ -62,7 +62,7 @@ static bool are_equal(const struct ggml_tensor *a, const struct ggml_tensor *b) 
 
 static const int64_t two_slots[STORED] = {1, 3};
 
-/* ggml_build_forward_select chooses one of two branches that store. */
+/* ggml_build_forward_select chooses one of two branches that write rows. */
 static bool runs_only(const struct engine *engine, int chosen) {
     OWN(stage_close) struct stage stage = stage_open(STORED, two_slots);
     struct ggml_cgraph *graph = ggml_new_graph_custom(stage.context, NODES, false);
@@ -146,7 +146,7 @@ static void test_slots(ggml_backend_t backend, ggml_backend_t cpu) {
     OWN(stage_close) struct stage far = stage_open(STORED, outside);
     ok(run_alone(backend, far.context, store_in(&far, 0)) == GGML_STATUS_FAILED &&
            is_untouched(far.cache[0]),
-       "a slot after the last one fails, and nothing is stored");
+       "a slot after the last fails, and the cache is untouched");
 }
 
 /* Attention to a number of cells, of a number of queries, one of which may be 0. */

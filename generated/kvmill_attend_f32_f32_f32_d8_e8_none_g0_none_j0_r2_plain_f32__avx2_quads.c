@@ -551,7 +551,7 @@ without_weight(const struct kvmill_attend *p, const struct work *w, int64_t t)
     return none;
 }
 
-__attribute__((noinline)) __attribute__((target("avx2,fma,f16c")))
+__attribute__((noinline, cold)) __attribute__((target("avx2,fma,f16c")))
 static void
 set_aside(const struct kvmill_attend *p, struct work *w, int64_t n)
 {
@@ -577,7 +577,7 @@ sees(const struct kvmill_attend *p, int64_t r, int64_t position)
 }
 
 /* Add what was taken out of the block that begins at position `from` for the rows that see it.  */
-__attribute__((noinline)) __attribute__((target("avx2,fma,f16c")))
+__attribute__((noinline, cold)) __attribute__((target("avx2,fma,f16c")))
 static void
 add_lost(const struct kvmill_attend *p, struct work *w, int64_t from, int64_t n)
 {

@@ -526,7 +526,7 @@ load_value_scales(struct work *w, int64_t n)
 }
 
 /* Take out the scales of group g that are not finite.  Positions after the last one repeat it.  */
-__attribute__((noinline)) __attribute__((target(TARGET)))
+__attribute__((noinline, cold)) __attribute__((target(TARGET)))
 static void
 take_scales(struct work *w, int g, int64_t n)
 {
@@ -733,7 +733,7 @@ add_value(struct work *w, int64_t r, int64_t t, int g)
 }
 
 /* Add what was taken out of the block that begins at position `from` for the rows that see it.  */
-__attribute__((noinline)) __attribute__((target(TARGET)))
+__attribute__((noinline, cold)) __attribute__((target(TARGET)))
 static void
 add_lost(const struct kvmill_attend *p, struct work *w, int64_t from, int64_t n)
 {

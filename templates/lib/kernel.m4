@@ -12,6 +12,8 @@ $2»)
 
 m4_dnl km_apart(TYPE, DECLARATION) -- the head of a function that is never inlined, because it rarely runs.
 m4_define(«km_apart», «__attribute__((noinline)) km_function(«$1», «$2»)»)
+m4_dnl km_rare(TYPE, DECLARATION) -- the same for a function that hardly ever runs: its code is small rather than fast.
+m4_define(«km_rare», «__attribute__((noinline, cold)) km_function(«$1», «$2»)»)
 
 m4_dnl km_run -- the name of the kernel's function, which profilers and debuggers show.
 m4_define(«km_run», «km_symbol«»_run»)

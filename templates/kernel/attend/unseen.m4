@@ -75,7 +75,7 @@ m4_define(«_km_scale_is_lost», «!(__builtin_fabsf(_km_lost_scale(«$1»)) <= 
 
 m4_define(«_km_take_scales», «m4_dnl
 /* Take out the scales of group g that are not finite.  Positions after the last one repeat it.  */
-km_apart(«void», «take_scales(struct work *w, int g, int64_t n)»)
+km_rare(«void», «take_scales(struct work *w, int g, int64_t n)»)
 {
     for (int64_t t = 0; t < (n + LANES - 1) / LANES * LANES; t++)
         if (_km_scale_is_lost(«scale»)km_if(km_minimums(«value»), « || _km_scale_is_lost(«minimum»)»)) {
@@ -119,7 +119,7 @@ km_inline(«vi», «without_weight(const struct kvmill_attend *p, const struct w
     return none;
 }
 
-km_apart(«void», «set_aside(const struct kvmill_attend *p, struct work *w, int64_t n)»)
+km_rare(«void», «set_aside(const struct kvmill_attend *p, struct work *w, int64_t n)»)
 {
     memset(w->lost, 0, sizeof w->lost);
 km_if(km_lost_rows, «    memset(w->no_value, 0, sizeof w->no_value);
@@ -154,7 +154,7 @@ km_if(km_has_bias, «    if (row->mask != NULL)
 
 km_if(km_lost_scales, «_km_add_scale«»»)m4_dnl
 /* Add what was taken out of the block that begins at position `from` for the rows that see it.  */
-km_apart(«void», «add_lost(const struct kvmill_attend *p, struct work *w, int64_t from, int64_t n)»)
+km_rare(«void», «add_lost(const struct kvmill_attend *p, struct work *w, int64_t from, int64_t n)»)
 {
     for (int64_t r = 0; r < km_at_p(«rows»); r++)
         for (int g = 0; g < km_lost_groups; g++)

@@ -51,9 +51,11 @@ static const struct claim *claim_of(const struct ggml_tensor *node) {
     return NULL;
 }
 
-bool backend_takes(const struct ggml_tensor *node) {
+enum verdict backend_judge(const struct ggml_tensor *node) {
     const struct claim *claim = claim_of(node);
-    return claim != NULL && claim->plan(node) != NULL && claim->pays(node);
+    if (claim == NULL || claim->plan(node) == NULL)
+        return HAS_NO_KERNELS;
+    return claim->pays(node) ? IS_TAKEN : IS_SMALL;
 }
 
 static bool make_room(struct context *context, size_t size) {

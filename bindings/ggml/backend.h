@@ -22,8 +22,9 @@ void backend_set_abort_callback(ggml_backend_t backend, ggml_abort_callback call
 /* Returns how many attention nodes the backend has computed. */
 int64_t backend_nodes(ggml_backend_t backend);
 
-/* Whether the backend computes a node's op, and has kernels for the node
-   that pay.  Any thread. */
-bool backend_takes(const struct ggml_tensor *node);
+/* Whether the backend takes a node.  Small ones are left to ggml, which is faster there.  Any
+   thread. */
+enum verdict { HAS_NO_KERNELS, IS_SMALL, IS_TAKEN };
+enum verdict backend_judge(const struct ggml_tensor *node);
 
 #endif

@@ -61,10 +61,12 @@ static ggml_backend_buffer_t buffer_from_host_ptr(ggml_backend_dev_t dev, void *
 static bool supports_op(ggml_backend_dev_t dev, const struct ggml_tensor *op) {
     (void)dev;
     enum host_op kind = host_op(op);
-    bool takes = kind == HOST_VIEW || backend_takes(op);
+    if (kind == HOST_VIEW)
+        return true;
+    enum verdict verdict = backend_judge(op);
     if (kind == HOST_ATTEND)
-        notice_attention(takes);
-    return takes;
+        notice_attention(verdict);
+    return verdict == IS_TAKEN;
 }
 
 static bool supports_buft(ggml_backend_dev_t dev, ggml_backend_buffer_type_t type) {

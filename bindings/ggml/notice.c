@@ -9,7 +9,7 @@
 
 /* What has happened in this process; is_refused: a reason has been printed. */
 static atomic_bool is_met, is_refused;
-static atomic_long offered, taken;
+static atomic_long offered[IS_TAKEN + 1];
 
 bool notice_refusal(const char *format, ...) {
     va_list values;
@@ -39,19 +39,21 @@ void notice_use(int api_version, const char *library) {
                 library);
 }
 
-void notice_attention(bool is_taken) {
-    atomic_fetch_add(&offered, 1);
-    atomic_fetch_add(&taken, is_taken);
+void notice_attention(enum verdict verdict) {
+    atomic_fetch_add(&offered[verdict], 1);
 }
 
 __attribute__((destructor)) static void say_at_end(void) {
-    if (is_refused || taken > 0 || !(is_launched() || (is_met && is_verbose())))
+    if (is_refused || offered[IS_TAKEN] > 0 || !(is_launched() || (is_met && is_verbose())))
         return;
     if (!is_met)
         notice_refusal("this program has not asked ggml for its devices");
-    else if (offered == 0)
+    else if (offered[IS_SMALL] > 0)
+        notice_refusal("all attention was small, and ggml is faster there; KVMILL_GGML_LEAST=0 "
+                       "takes it, too");
+    else if (offered[HAS_NO_KERNELS] > 0)
+        notice_refusal("no pack has kernels for this model and cache; KVMILL_VERBOSE=1 names them");
+    else
         notice_refusal("ggml offered no attention; -fa on turns flash attention on, -ngl 0 keeps "
                        "it on the CPU");
-    else
-        notice_refusal("no pack has kernels for this model and cache; KVMILL_VERBOSE=1 names them");
 }

@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+#include "backend.h"
+
 /* Prints "kvmill: not in use: " and the reason.  Returns false. */
 __attribute__((format(printf, 1, 2))) bool notice_refusal(const char *format, ...);
 
@@ -17,6 +19,6 @@ __attribute__((format(printf, 1, 2))) bool notice_refusal(const char *format, ..
 void notice_use(int api_version, const char *library);
 
 /* ggml has offered an attention node. */
-void notice_attention(bool is_taken);
+void notice_attention(enum verdict verdict);
 
 #endif

@@ -29,6 +29,8 @@ expect 0 'LLAMA_ARG_FLASH_ATTN=off$' "what the environment says of flash attenti
     env LLAMA_ARG_FLASH_ATTN=off "$kvmill" llama --adapter adapter/libggml-kvmill.so ./door off
 expect 0 'preloaded into ./door$' "  and what the program's arguments say" llama -- ./door off -fa off
 says '^kvmill: not in use: ggml offered no attention; -fa on' "a program without flash attention is told so"
+expect 0 '^attention by CPU$' "small attention is left to ggml" env KVMILL_GGML_LEAST=300000 "$kvmill" llama --adapter adapter/libggml-kvmill.so ./door
+says '^kvmill: not in use: all attention was small' "  which is said"
 echo 'int main(void) {return 0;}' | $CC -o nothing -x c -
 expect 0 '^kvmill: not in use: this program has not asked ggml' "a program without ggml" llama -- ./nothing
 

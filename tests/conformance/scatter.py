@@ -155,7 +155,7 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"region": WIDE.replace("f64", "i32")}, "C"),
     ({"region": SCALED, "update_computation": "add"}, "and there is a region; accepted: one of them"),
     ({"captures": ["tensor<f32>"]}, "without a region; accepted: both, or none"),
-    ({"elements": "!quant.uniform<i8:f32:1, {1.0, 2.0}>"}, "element type:1:22: a type that is quantized per axis"),
+    ({"elements": "!quant.uniform<i8:f32:1, {1.0, 2.0}>"}, "element type:1:1: not an element type that kvmill has; accepted: i1"),
     ({"elements": "!quant.uniform<i8:f32, -1>"}, "element type:1:26: the scale is -1; accepted: above 0"),
     ({"elements": [CODES] * 2}, "elements has 2 types; accepted: one for each of 1 arrays"),
     ({"elements": [7]}, "elements is 7; accepted: a text"),

@@ -143,7 +143,7 @@ def goes_on(script: str, reason: str, seconds: str = "600") -> None:
 def no_command() -> None:
     with environment(KVMILL_COMMAND="/dev/null/absent/kvmill"):
         lines = claims(pmx_nodes.node_model(), make_kernels="1")
-    reason = "makes no kernels: /dev/null/absent/kvmill: cannot be run: No such file"
+    reason = "makes no kernels: /dev/null/absent/kvmill: cannot be run: Not a directory"
     assert any(line.startswith(reason) for line in lines), lines
 
 

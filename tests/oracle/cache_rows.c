@@ -162,7 +162,8 @@ static int get_code(enum oracle_type type, const unsigned char *block, int i) {
            16 * (nibbles[above.byte] >> above.bit & above.mask);
 }
 
-/* Writes a block in which the extreme has code 0, and 0 has the middle code. */
+/* Writes a block in which the extreme has code 0, and 0 has the middle code.  The numbers are
+   finite. */
 static void write_extreme(enum oracle_type type, unsigned char *block, const double *x) {
     int middle = oracle_middle(type), most = 2 * middle - 1;
     double scale = f32(first_extreme(x) / -middle), factor = inverse(scale);
@@ -231,6 +232,18 @@ static double read_block(enum oracle_type type, const unsigned char *block, int 
     return scale * (type == ORACLE_IQ4_NL ? iq4_nl[code] : code - oracle_middle(type));
 }
 
+static bool are_finite(const double *x) {
+    for (int i = 0; i < ORACLE_BLOCK; i++)
+        if (!isfinite(x[i]))
+            return false;
+    return true;
+}
+
+static void write_nan(enum oracle_type type, unsigned char *block) {
+    memset(block, 0, (size_t)oracle_bytes(type, ORACLE_BLOCK));
+    oracle_put(ORACLE_F16, block, 0, NAN);
+}
+
 static void write_block(enum oracle_type type, unsigned char *block, const double *x,
                         int64_t count) {
     if (type == ORACLE_Q8_KV)
@@ -239,6 +252,8 @@ static void write_block(enum oracle_type type, unsigned char *block, const doubl
         write_q8_0(block, x);
     else if (type == ORACLE_IQ4_NL)
         write_iq4_nl(block, x);
+    else if (!are_finite(x))
+        write_nan(type, block);
     else
         (oracle_has_minimum(type) ? write_range : write_extreme)(type, block, x);
 }

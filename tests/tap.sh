@@ -2,8 +2,8 @@
 tap_count=0
 tap_failed=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/kvmill-test.XXXXXX") || exit 1
-trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
-TMPDIR=$scratch/.tmp # for whatever the test runs
+TMPDIR=$scratch.tmp # for whatever the test runs
+trap 'chmod -R u+w "$scratch"; rm -rf "$scratch" "$TMPDIR"' EXIT
 mkdir "$TMPDIR" && export TMPDIR && cd "$scratch" || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL # keeps the make that runs the tests out of their output
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "ggml_api.h"
+#include "notice.h"
 
 /* Returns NULL if out of memory.  ggml frees the backend. */
 ggml_backend_t backend_new(ggml_backend_dev_t device);
@@ -22,9 +23,7 @@ void backend_set_abort_callback(ggml_backend_t backend, ggml_abort_callback call
 /* Returns how many attention nodes the backend has computed. */
 int64_t backend_nodes(ggml_backend_t backend);
 
-/* Whether the backend takes a node.  Small ones are left to ggml, which is faster there.  Any
-   thread. */
-enum verdict { HAS_NO_KERNELS, IS_SMALL, IS_TAKEN };
+/* Whether the backend takes a node.  Any thread. */
 enum verdict backend_judge(const struct ggml_tensor *node);
 
 #endif

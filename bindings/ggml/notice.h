@@ -10,7 +10,8 @@
 
 #include <stdbool.h>
 
-#include "backend.h"
+/* What becomes of a node.  Small ones are left to ggml, which is faster there. */
+enum verdict { HAS_NO_KERNELS, IS_SMALL, IS_TAKEN };
 
 /* Prints "kvmill: not in use: " and the reason.  Returns false. */
 __attribute__((format(printf, 1, 2))) bool notice_refusal(const char *format, ...);

@@ -3,7 +3,7 @@ tap_count=0
 tap_failed=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/kvmill-test.XXXXXX") || exit 1
 TMPDIR=$scratch.tmp # for whatever the test runs
-trap 'chmod -R u+w "$scratch"; rm -rf "$scratch" "$TMPDIR"' EXIT
+trap 'chmod -R u+w "$scratch"; rm -rf "$scratch" "$scratch.tmp"' EXIT
 mkdir "$TMPDIR" && export TMPDIR && cd "$scratch" || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL # keeps the make that runs the tests out of their output
 

@@ -232,28 +232,28 @@ static double read_block(enum oracle_type type, const unsigned char *block, int 
     return scale * (type == ORACLE_IQ4_NL ? iq4_nl[code] : code - oracle_middle(type));
 }
 
-static bool are_finite(const double *x) {
-    for (int i = 0; i < ORACLE_BLOCK; i++)
+static bool are_finite(const double *x, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
         if (!isfinite(x[i]))
             return false;
     return true;
 }
 
-static void write_nan(enum oracle_type type, unsigned char *block) {
-    memset(block, 0, (size_t)oracle_bytes(type, ORACLE_BLOCK));
-    oracle_put(ORACLE_F16, block, 0, NAN);
+static void write_nan(enum oracle_type type, unsigned char *block, int64_t count) {
+    memset(block, 0, (size_t)oracle_bytes(type, count));
+    oracle_put(oracle_block_scale(type), block, 0, NAN);
 }
 
 static void write_block(enum oracle_type type, unsigned char *block, const double *x,
                         int64_t count) {
-    if (type == ORACLE_Q8_KV)
+    if (!are_finite(x, count))
+        write_nan(type, block, count);
+    else if (type == ORACLE_Q8_KV)
         write_q8_kv(block, x, count);
     else if (type == ORACLE_Q8_0)
         write_q8_0(block, x);
     else if (type == ORACLE_IQ4_NL)
         write_iq4_nl(block, x);
-    else if (!are_finite(x))
-        write_nan(type, block);
     else
         (oracle_has_minimum(type) ? write_range : write_extreme)(type, block, x);
 }

@@ -311,13 +311,15 @@ static bool has_mask(const struct problem *p) {
     return (p->shape->terms & KVMILL_TERM_BIAS) != 0;
 }
 
-/* Rows see parts of the positions; a mask hides more of them, for some rows all. */
+/* Rows see parts of the positions, or all; a mask hides more of them, for some rows all. */
 static void hide_some(struct problem *p, struct dice *dice) {
     int64_t row_bytes = oracle_bytes(p->activation, p->count);
     fence_open(&p->mask, has_mask(p) ? (size_t)(p->rows * row_bytes) : 0, FENCE_FLUSH, FENCE_ABOVE,
                dice);
+    bool whole = has_mask(p) && dice_once_in(dice, 2);
     for (int64_t r = 0; r < p->rows; r++) {
-        p->row[r].first = dice_once_in(dice, 2) ? dice_range(dice, 0, p->row[r].last) : 0;
+        p->row[r].last = whole ? p->count : p->row[r].last;
+        p->row[r].first = !whole && dice_once_in(dice, 2) ? dice_range(dice, 0, p->row[r].last) : 0;
         if (!has_mask(p))
             continue;
         int64_t one_in = dice_range(dice, 1, 4);

@@ -95,11 +95,6 @@ static const char *get_name(ggml_backend_t backend) {
     return "kvmill";
 }
 
-static bool is_verbose(void) {
-    const char *verbose = getenv("KVMILL_VERBOSE");
-    return verbose != NULL && *verbose != '\0' && *verbose != '0';
-}
-
 static void say_nodes(const int64_t nodes[OPS]) {
     fprintf(stderr, "kvmill: ggml: %lld nodes of attention computed, %lld that store\n",
             (long long)nodes[ATTEND], (long long)nodes[STORE]);
@@ -107,13 +102,13 @@ static void say_nodes(const int64_t nodes[OPS]) {
 
 static void __attribute__((destructor)) say_unused(void) {
     static const int64_t none[OPS];
-    if (is_verbose() && is_made && !is_used)
+    if (notice_is_verbose() && is_made && !is_used)
         say_nodes(none);
 }
 
 static void free_backend(ggml_backend_t backend) {
     struct context *context = context_of(backend);
-    if (is_verbose() && (context->nodes[ATTEND] > 0 || context->nodes[STORE] > 0))
+    if (notice_is_verbose() && (context->nodes[ATTEND] > 0 || context->nodes[STORE] > 0))
         say_nodes(context->nodes);
     kvmill_pool_destroy(context->pool);
     free(context->workspace);

@@ -22,7 +22,7 @@ bool notice_refusal(const char *format, ...) {
     return false;
 }
 
-static bool is_verbose(void) {
+bool notice_is_verbose(void) {
     const char *verbose = getenv("KVMILL_VERBOSE");
     return verbose != NULL && *verbose != '\0' && *verbose != '0';
 }
@@ -34,7 +34,7 @@ static bool is_launched(void) {
 }
 
 void notice_use(int api_version, const char *library) {
-    if (!atomic_exchange(&is_met, true) && (is_verbose() || is_launched()))
+    if (!atomic_exchange(&is_met, true) && (notice_is_verbose() || is_launched()))
         fprintf(stderr, "kvmill: in use: version %d of ggml's interface, %s\n", api_version,
                 library);
 }
@@ -44,7 +44,7 @@ void notice_attention(enum verdict verdict) {
 }
 
 __attribute__((destructor)) static void say_at_end(void) {
-    if (is_refused || offered[IS_TAKEN] > 0 || !(is_launched() || (is_met && is_verbose())))
+    if (is_refused || offered[IS_TAKEN] > 0 || !(is_launched() || (is_met && notice_is_verbose())))
         return;
     if (!is_met)
         notice_refusal("this program has not asked ggml for its devices");

@@ -16,6 +16,9 @@ enum verdict { HAS_NO_KERNELS, IS_SMALL, IS_TAKEN };
 /* Prints "kvmill: not in use: " and the reason.  Returns false. */
 __attribute__((format(printf, 1, 2))) bool notice_refusal(const char *format, ...);
 
+/* Whether KVMILL_VERBOSE is set. */
+bool notice_is_verbose(void);
+
 /* A ggml uses kvmill from now on. */
 void notice_use(int api_version, const char *library);
 

@@ -20,6 +20,11 @@ extern "C" {
 /* Version of the library that is linked, as text.  Any thread. */
 const char *kvmill_version(void);
 
+/* A number of the calibration (kvmill(3), KVMILL_CALIBRATION): the measured one, or the preset of
+   the processor's class.  Names: "asleep", "around", "copy_streams", "fetch_level",
+   "gather_streams", "ggml_split".  0 if name is NULL or there is no such number.  Any thread. */
+int64_t kvmill_calibrated(const char *name);
+
 /* ---- Errors ------------------------------------------------------------------------------- */
 
 /* Numbers are stable; new codes are added at the end. */

@@ -41,7 +41,8 @@ int kvmill_pool_threads(const kvmill_pool *pool);
 void kvmill_pool_destroy(kvmill_pool *pool);
 
 /* kvmill_run, with the same result and errors, shared with the pool's threads: as many as the work
-   justifies, so that only the caller runs a small one; and, if the plan needs a workspace, at most
+   justifies, so that only the caller runs a small one (more work, if the threads sleep at once, by
+   the calibration); and, if the plan needs a workspace, at most
    the plan's options.threads, which should be kvmill_pool_threads (pool).  Any number of threads
    may run plans on one pool.  It serves one run at a time; a caller that finds it busy, even in a
    part of that run, runs alone and does not wait.  Also KVMILL_E_NULL: pool is NULL. */

@@ -8,7 +8,8 @@
 #include "../runtime/ops/tensor_scatter.h"
 #include "common.h"
 
-static const struct calibration one = {4, 2, 1, 1 << 20}, other = {1, 1, 4, 64 << 20};
+static const struct calibration one = {4, 2, 1, 1 << 20, 4 << 20, 75000},
+                                other = {1, 1, 4, 64 << 20, 32 << 20, 2400000};
 
 static bool are_equal(const struct calibration *a, const struct calibration *b) {
     return memcmp(a, b, sizeof *a) == 0;
@@ -28,6 +29,30 @@ TEST(print_and_parse) {
     ok(parses(text, false, &read, why) && are_equal(&one, &read), "what is printed is read");
     kvmill_calibration_print(&other, text);
     ok(parses(text, true, &read, why) && are_equal(&other, &read), "  and so are other numbers");
+}
+
+/* A file without the numbers that are measured inside an engine, as earlier versions wrote it. */
+TEST(parse_kernels_alone) {
+    char text[CALIBRATION_SIZE], why[CALIBRATION_WHY];
+    struct calibration read = other, wanted = one;
+    kvmill_calibration_print(&one, text);
+    strcpy(strstr(text, "asleep"), "end\n");
+    wanted.asleep = other.asleep;
+    wanted.ggml_split = other.ggml_split;
+    ok(kvmill_calibration_parse(text, false, &read, why) && are_equal(&wanted, &read),
+       "numbers that a file does not have stay as they are");
+}
+
+TEST(ask_by_name) {
+    struct calibration before = *kvmill_calibration();
+    kvmill_calibration_set(&other);
+    ok(kvmill_calibrated("around") == other.around &&
+           kvmill_calibrated("ggml_split") == other.ggml_split,
+       "kvmill_calibrated");
+    ok(kvmill_calibrated("aroun") == 0 && kvmill_calibrated("") == 0 &&
+           kvmill_calibrated(NULL) == 0,
+       "  0 for no number");
+    kvmill_calibration_set(&before);
 }
 
 /* A part of a text, or a text with another letter, is not a calibration. */

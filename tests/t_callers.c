@@ -310,6 +310,8 @@ TEST(names) {
     ok(kvmill_status_name((kvmill_status)INT_MIN) != NULL &&
            kvmill_status_name((kvmill_status)INT_MAX) != NULL,
        "kvmill_status_name of any number");
+    ok(kvmill_calibrated(NULL) == 0 && kvmill_calibrated("\x1b[31m") == 0,
+       "kvmill_calibrated of NULL and of no name");
     ok(kvmill_isa_name(SIZE_MAX) == NULL, "kvmill_isa_name far beyond the last");
     ok(!kvmill_isa_usable(NULL) && !kvmill_isa_usable("") && !kvmill_isa_usable("\x1b[31m"),
        "kvmill_isa_usable of NULL and of no name");

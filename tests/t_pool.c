@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../runtime/core/calibration.h"
 #include "../runtime/core/pool.h"
 #include "../runtime/core/processors.h"
 #include "attention_scenes.h"
@@ -369,4 +370,23 @@ TEST(runs) {
     run_users(1024, 3, MOST, 3);
     run_users(1024, MOST, 2, 2);
     run_users(1024, MOST, 1, 1);
+}
+
+/* The work that wakes a thread is that of the calibration. */
+TEST(sleepers) {
+    struct calibration before = *kvmill_calibration(), set = before;
+    struct attention a = layer(2048);
+    OWN_PLAN kvmill_plan *plan = plan_of(&a, MOST);
+    OWN_POOL kvmill_pool *pool = open_pool(MOST, 0, 1);
+    struct user user;
+    open_user(&user, 2048, plan, pool);
+    int got = threads_worth(&user.a, plan, pool, user.workspace.data);
+    ok(got == 1, "threads that sleep are not worth waking for what keeps %d busy", MOST);
+    set.asleep = 1 << 20;
+    kvmill_calibration_set(&set);
+    got = threads_worth(&user.a, plan, pool, user.workspace.data);
+    ok(got == 2, "  if the calibration says that they are, %d run", got);
+    kvmill_calibration_set(&before);
+    fence_close(&user.workspace);
+    attention_close(&user.a);
 }

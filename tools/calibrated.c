@@ -21,10 +21,7 @@ static const struct choice_of {
 enum { CHOICES = sizeof choices / sizeof *choices };
 
 static int64_t number_of(struct calibration *calibration, const char *name) {
-    int i = 0;
-    while (strcmp(kvmill_calibration_numbers[i].name, name) != 0)
-        i++;
-    return *kvmill_calibration_at(calibration, &kvmill_calibration_numbers[i]);
+    return *kvmill_calibration_at(calibration, kvmill_calibration_named(name));
 }
 
 static bool is_accepted(const struct tunable *tunable, int64_t value) {

@@ -18,6 +18,7 @@
 #include "../tune/statistics.h"
 #include "best_isa.h"
 #include "built_pack.h"
+#include "calibration_file.h"
 #include "commands.h"
 #include "make.h"
 #include "tune_progress.h"
@@ -33,9 +34,9 @@ static const struct option_help options[] = {
 /* ---- The numbers to measure ---- */
 
 /* The problem (of tune_problems) on which each number is measured. */
-static const char *const problem_of[CALIBRATION_NUMBERS] = {
-    "update 8 functional", "decode 1 on 4096", "gather", "update 8 functional"};
-enum { AROUND = CALIBRATION_NUMBERS - 1 };
+static const char *const problem_of[KERNEL_NUMBERS] = {"update 8 functional", "decode 1 on 4096",
+                                                       "gather", "update 8 functional"};
+enum { AROUND = KERNEL_NUMBERS - 1 };
 
 /* A value, and its speed relative to the previous best value. */
 struct trial {
@@ -44,7 +45,7 @@ struct trial {
     struct summary gain;
 };
 
-enum { MOST_TRIALS = CALIBRATION_NUMBERS * MOST_ACCEPTED, MOST_RACES = 6, LEAST_SAMPLES = 9 };
+enum { MOST_TRIALS = KERNEL_NUMBERS * MOST_ACCEPTED, MOST_RACES = 6, LEAST_SAMPLES = 9 };
 
 struct calibrating {
     bool json;
@@ -241,7 +242,7 @@ static json_t *json_of(const struct calibrating *all, const char *path) {
     struct calibration best = all->best, presets = all->presets;
     char processor[PROCESSOR_SIZE];
     json_t *numbers = json_array();
-    for (int i = 0; i < CALIBRATION_NUMBERS; i++)
+    for (int i = 0; i < KERNEL_NUMBERS; i++)
         json_array_append_new(
             numbers, json_pack("{s:s, s:I, s:I, s:o}", "name", number_at(i)->name, "value",
                                (json_int_t)*kvmill_calibration_at(&best, number_at(i)), "preset",
@@ -249,40 +250,6 @@ static json_t *json_of(const struct calibrating *all, const char *path) {
                                json_of_trials(all, i)));
     kvmill_processor_words(processor);
     return json_pack("{s:s, s:s, s:o}", "file", path, "processor", processor, "numbers", numbers);
-}
-
-/* ---- The file ---- */
-
-/* Writes the calibration.  Makes the directory of the default path, but not of a path that the user
-   named. */
-static bool write_calibration(const struct calibrating *all, const char *path, bool named,
-                              struct error *error) {
-    char printed[CALIBRATION_SIZE];
-    struct text text = {0};
-    char *slash = named ? NULL : strrchr(path, '/');
-    char *directory = slash != NULL ? strndup(path, (size_t)(slash - path)) : NULL;
-    kvmill_calibration_print(&all->best, printed);
-    bool done = (slash == NULL || directory != NULL) || out_of_memory(error);
-    done = done && (directory == NULL || output_make_directories(directory, error)) &&
-           (text_print(&text, "%s", printed) || out_of_memory(error)) &&
-           output_write_file(path, &text, error);
-    free(directory);
-    text_free(&text);
-    return done;
-}
-
-static bool place_of(const struct options *given, char path[CALIBRATION_PATH],
-                     struct error *error) {
-    const char *named = option_value(given, "o");
-    if (named == NULL)
-        return kvmill_calibration_path(path) ||
-               fail(error, EXIT_USER,
-                    "kvmill calibrate: no place for the calibration: KVMILL_CALIBRATION is empty, "
-                    "or there is no HOME; accepted: -o FILE");
-    if (*named == '\0' || strlen(named) >= CALIBRATION_PATH)
-        return fail(error, EXIT_USER, "-o: \"%.40s\"; accepted: a file", named);
-    strcpy(path, named);
-    return true;
 }
 
 /* ---- The command ---- */
@@ -311,11 +278,21 @@ static bool open_pack(struct calibrating *all, struct error *error) {
     return done;
 }
 
-static bool measure_all(struct calibrating *all, struct error *error) {
+/* The numbers that are measured inside an engine stay as the file has them. */
+static struct calibration to_begin_with(const char *path) {
+    struct calibration begin = calibration_of(path), presets = kvmill_calibration_presets();
+    for (int i = 0; i < KERNEL_NUMBERS; i++)
+        *kvmill_calibration_at(&begin, number_at(i)) =
+            *kvmill_calibration_at(&presets, number_at(i));
+    return begin;
+}
+
+static bool measure_all(struct calibrating *all, const char *path, struct error *error) {
     bool done = true;
-    all->presets = all->best = kvmill_calibration_presets();
+    all->presets = kvmill_calibration_presets();
+    all->best = to_begin_with(path);
     all->races_left = MOST_RACES;
-    for (int i = 0; done && i < CALIBRATION_NUMBERS; i++) {
+    for (int i = 0; done && i < KERNEL_NUMBERS; i++) {
         say_doing("measuring", number_at(i)->name);
         done = i == AROUND ? measure_around(all, error) : measure_streams(all, i, error);
         say_done();
@@ -327,7 +304,7 @@ static bool measure_all(struct calibrating *all, struct error *error) {
 
 static bool finish(const struct calibrating *all, const char *path, bool named,
                    struct error *error) {
-    if (!write_calibration(all, path, named, error))
+    if (!calibration_write(&all->best, path, named, error))
         return false;
     if (all->json)
         return json_print(json_of(all, path), error);
@@ -341,13 +318,13 @@ static bool calibrate(const struct options *given, struct error *error) {
     char path[CALIBRATION_PATH];
     double budget = 20;
     all = (struct calibrating){.json = option_value(given, "json") != NULL, .built = {.file = -1}};
-    if (!place_of(given, path, error) || !option_seconds(given, "budget", &budget, error) ||
-        !make_read_options(given, error))
+    if (!calibration_place(option_value(given, "o"), path, error) ||
+        !option_seconds(given, "budget", &budget, error) || !make_read_options(given, error))
         return false;
     all.end = timer_now() + budget;
     environment_read("", &environment);
     say_remarks(&environment, 1, "calibrate", "");
-    bool done = open_pack(&all, error) && measure_all(&all, error) &&
+    bool done = open_pack(&all, error) && measure_all(&all, path, error) &&
                 finish(&all, path, option_value(given, "o") != NULL, error);
     built_pack_free(&all.built);
     spec_list_free(&all.specs);

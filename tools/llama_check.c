@@ -14,7 +14,7 @@
 #include "../base/process.h"
 #include "../base/text.h"
 
-enum { SECONDS = 20 };
+enum { SECONDS = 20, SECONDS_TO_MEASURE = 600 };
 
 /* ---- In the process that loads ggml ---- */
 
@@ -58,8 +58,8 @@ static bool load_ggml(const struct llama_program *program, struct llama_check *c
 }
 
 /* The adapter prints the reason if it cannot be used. */
-static bool load_adapter(const char *adapter, struct llama_check *check) {
-    void *library = dlopen(adapter, RTLD_NOW | RTLD_LOCAL);
+static bool load_adapter(const char *adapter, void **loaded, struct llama_check *check) {
+    void *library = *loaded = dlopen(adapter, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return no(check, adapter, dlerror());
     void *(*start)(void) = (void *(*)(void))dlsym(library, "ggml_backend_init");
@@ -68,14 +68,55 @@ static bool load_adapter(const char *adapter, struct llama_check *check) {
     return start() != NULL;
 }
 
-_Noreturn static void try(const struct llama_program *program, const char *adapter, int messages,
-                          struct llama_check *check) {
+/* ---- Measuring ---- */
+
+typedef double gain_function(const char *number, int64_t value);
+
+static bool measure_number(const struct calibration_number *number, gain_function *gain_of,
+                           struct llama_gains *gains) {
+    for (int i = 0; i < MOST_ACCEPTED && number->accepted[i] != 0; i++) {
+        double gain = gains->of[gains->count++] = gain_of(number->name, number->accepted[i]);
+        if (gain == 0 || gain >= 1)
+            return gain != 0;
+    }
+    return true;
+}
+
+/* The adapter's own numbers must not decide while they are measured. */
+static bool take_no_number(struct llama_check *check) {
+    struct calibration least = kvmill_calibration_presets();
+    char text[CALIBRATION_SIZE], place[64];
+    int file = memfd_create("calibration", 0);
+    least.asleep = kvmill_calibration_named("asleep")->accepted[0];
+    size_t length = kvmill_calibration_print(&least, text);
+    snprintf(place, sizeof place, "/proc/self/fd/%d", file);
+    return (file >= 0 && write(file, text, length) == (ssize_t)length &&
+            setenv("KVMILL_CALIBRATION", place, 1) == 0 &&
+            setenv("KVMILL_GGML_LEAST", "0", 1) == 0) ||
+           no(check, "a calibration", strerror(errno));
+}
+
+static bool measure(void *adapter, struct llama_check *check) {
+    gain_function *gain_of = (gain_function *)dlsym(adapter, "kvmill_ggml_gain");
+    bool done = gain_of != NULL;
+    for (int i = KERNEL_NUMBERS; done && i < CALIBRATION_NUMBERS; i++)
+        done = measure_number(&kvmill_calibration_numbers[i], gain_of, &check->gains[i]);
+    return done || no(check, "the adapter",
+                      "cannot be measured: it has no kernels for f16, q8_0 or q4_0 caches, or "
+                      "is of another version");
+}
+
+_Noreturn static void try(const struct llama_program *program, const char *adapter, bool measures,
+                          int messages, struct llama_check *check) {
+    void *library;
     dup2(messages, STDOUT_FILENO);
     dup2(messages, STDERR_FILENO);
     unsetenv("GGML_BACKEND_PATH");
     unsetenv("KVMILL_VERBOSE");
-    alarm(SECONDS);
-    check->is_used = load_ggml(program, check) && load_adapter(adapter, check);
+    alarm(measures ? SECONDS_TO_MEASURE : SECONDS);
+    check->is_used = (!measures || take_no_number(check)) && load_ggml(program, check) &&
+                     load_adapter(adapter, &library, check) &&
+                     (!measures || measure(library, check));
     fflush(stderr);
     _exit(0);
 }
@@ -106,27 +147,37 @@ static bool wait_for(pid_t child, const char *ggml, struct error *error) {
                 WTERMSIG(status), strsignal(WTERMSIG(status)));
 }
 
-static bool try_in_child(const struct llama_program *program, const char *adapter, int messages,
-                         struct llama_check *shared, struct error *error) {
+static bool try_in_child(const struct llama_program *program, const char *adapter, bool measures,
+                         int messages, struct llama_check *shared, struct error *error) {
     fflush(NULL);
     pid_t child = fork();
     if (child == 0)
-        try(program, adapter, messages, shared);
+        try(program, adapter, measures, messages, shared);
     return wait_for(child, program->ggml, error);
 }
 
-bool llama_check(const struct llama_program *program, const char *adapter,
-                 struct llama_check *check, struct error *error) {
+static bool run_child(const struct llama_program *program, const char *adapter, bool measures,
+                      struct llama_check *check, struct error *error) {
     int messages = memfd_create("messages", MFD_CLOEXEC);
     struct llama_check *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (messages < 0 || shared == MAP_FAILED)
         return fail_errno(error, "create", "memory for a process");
-    bool done = try_in_child(program, adapter, messages, shared, error);
+    bool done = try_in_child(program, adapter, measures, messages, shared, error);
     *check = *shared;
     if (done && !check->is_used)
         read_reason(messages, check);
     munmap(shared, sizeof *shared);
     close(messages);
     return done;
+}
+
+bool llama_check(const struct llama_program *program, const char *adapter,
+                 struct llama_check *check, struct error *error) {
+    return run_child(program, adapter, false, check, error);
+}
+
+bool llama_measure(const struct llama_program *program, const char *adapter,
+                   struct llama_check *check, struct error *error) {
+    return run_child(program, adapter, true, check, error);
 }

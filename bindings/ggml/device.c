@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "calls.h"
 #include "device.h"
 #include "host.h"
 #include "layout.h"
@@ -121,10 +122,15 @@ static struct ggml_backend_reg registration = {
               .get_proc_address = get_proc_address},
 };
 
+static void *user;
+
+ggml_backend_dev_t device_own(void) {
+    return user != NULL ? &device : NULL;
+}
+
 /* Only one ggml of the process can use kvmill; it may ask several times. */
 ggml_backend_reg_t device_open(void *library) {
-    static void *user;
-    if (user == NULL && host_use(library) && layout_read(library)) {
+    if (user == NULL && host_use(library) && calls_find(library) && layout_read()) {
         user = library;
         registration.api_version = host.api_version;
         notice_use(host.api_version, host.library);

@@ -10,4 +10,7 @@
    use kvmill. */
 ggml_backend_reg_t device_open(void *library);
 
+/* Returns the device if a ggml uses it, or NULL. */
+ggml_backend_dev_t device_own(void);
+
 #endif

@@ -70,11 +70,18 @@ void *host_find(void *library, const char *name) {
 
 /* ---- Using it ---- */
 
+bool host_find_all(void *library, const struct host_function *functions, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        void *found = host_find(library, functions[i].name);
+        if (found == NULL)
+            return notice_refusal("this ggml has no function %s", functions[i].name);
+        memcpy(functions[i].place, &found, sizeof found);
+    }
+    return true;
+}
+
 static bool find_all(void *library) {
-    const struct {
-        const char *name;
-        void *place;
-    } functions[] = {
+    const struct host_function functions[] = {
         {"ggml_backend_cpu_buffer_type", &host.cpu_buffer_type},
         {"ggml_backend_cpu_buffer_from_ptr", &host.cpu_buffer_from_ptr},
         {"ggml_backend_buft_is_host", &host.is_host},
@@ -84,13 +91,7 @@ static bool find_all(void *library) {
         {"ggml_blck_size", &host.block_size},
         {"ggml_type_size", &host.type_size},
     };
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *found = host_find(library, functions[i].name);
-        if (found == NULL)
-            return notice_refusal("this ggml has no function %s", functions[i].name);
-        memcpy(functions[i].place, &found, sizeof found);
-    }
-    return true;
+    return host_find_all(library, functions, sizeof functions / sizeof *functions);
 }
 
 bool host_use(void *library) {

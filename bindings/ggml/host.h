@@ -41,6 +41,14 @@ void *host_library(const void *caller);
 /* Returns a function of ggml's library, or NULL. */
 void *host_find(void *library, const char *name);
 
+struct host_function {
+    const char *name;
+    void *place; /* of a pointer to it */
+};
+
+/* Finds functions of ggml's library.  Returns false, with a notice, if one is missing. */
+bool host_find_all(void *library, const struct host_function *functions, size_t count);
+
 /* Finds the functions of this ggml.  Returns false, with a notice, if one is missing. */
 bool host_use(void *library);
 

@@ -3,77 +3,9 @@
 
 #include <string.h>
 
+#include "calls.h"
 #include "host.h"
 #include "notice.h"
-
-/* Functions that are needed only here. */
-static struct {
-    size_t (*tensor_overhead)(void);
-    size_t (*graph_overhead)(void);
-    struct ggml_context *(*init)(struct ggml_init_params params);
-    void (*free)(struct ggml_context *context);
-    struct ggml_tensor *(*new_tensor)(struct ggml_context *context, enum ggml_type type, int64_t n0,
-                                      int64_t n1, int64_t n2, int64_t n3);
-    void *(*get_data)(const struct ggml_tensor *tensor);
-    const char *(*get_name)(const struct ggml_tensor *tensor);
-    void (*set_output)(struct ggml_tensor *tensor);
-    struct ggml_tensor *(*flash_attn)(struct ggml_context *context, struct ggml_tensor *query,
-                                      struct ggml_tensor *key, struct ggml_tensor *value,
-                                      struct ggml_tensor *mask, float scale, float max_bias,
-                                      float softcap);
-    struct ggml_tensor *(*set_rows)(struct ggml_context *context, struct ggml_tensor *cache,
-                                    struct ggml_tensor *rows, struct ggml_tensor *slots);
-    struct ggml_tensor *(*reshape)(struct ggml_context *context, struct ggml_tensor *tensor,
-                                   int64_t n0);
-    struct ggml_tensor *(*view)(struct ggml_context *context, struct ggml_tensor *tensor,
-                                int64_t n0, size_t offset);
-    struct ggml_tensor *(*permute)(struct ggml_context *context, struct ggml_tensor *tensor, int a,
-                                   int b, int c, int d);
-    struct ggml_tensor *(*transpose)(struct ggml_context *context, struct ggml_tensor *tensor);
-    struct ggml_cgraph *(*new_graph)(struct ggml_context *context);
-    void (*expand)(struct ggml_cgraph *graph, struct ggml_tensor *node);
-    ggml_backend_dev_t (*device_by_type)(enum ggml_backend_dev_type type);
-    ggml_backend_reg_t (*reg_of)(ggml_backend_dev_t device);
-    const char *(*device_name)(ggml_backend_dev_t device);
-    ggml_backend_t (*init_device)(ggml_backend_dev_t device, const char *params);
-    void (*free_backend)(ggml_backend_t backend);
-} ggml;
-
-static bool find_all(void *library) {
-    const struct {
-        const char *name;
-        void *place;
-    } functions[] = {
-        {"ggml_tensor_overhead", &ggml.tensor_overhead},
-        {"ggml_graph_overhead", &ggml.graph_overhead},
-        {"ggml_init", &ggml.init},
-        {"ggml_free", &ggml.free},
-        {"ggml_new_tensor_4d", &ggml.new_tensor},
-        {"ggml_get_data", &ggml.get_data},
-        {"ggml_get_name", &ggml.get_name},
-        {"ggml_set_output", &ggml.set_output},
-        {"ggml_flash_attn_ext", &ggml.flash_attn},
-        {"ggml_set_rows", &ggml.set_rows},
-        {"ggml_reshape_1d", &ggml.reshape},
-        {"ggml_view_1d", &ggml.view},
-        {"ggml_permute", &ggml.permute},
-        {"ggml_transpose", &ggml.transpose},
-        {"ggml_new_graph", &ggml.new_graph},
-        {"ggml_build_forward_expand", &ggml.expand},
-        {"ggml_backend_dev_by_type", &ggml.device_by_type},
-        {"ggml_backend_dev_backend_reg", &ggml.reg_of},
-        {"ggml_backend_dev_name", &ggml.device_name},
-        {"ggml_backend_dev_init", &ggml.init_device},
-        {"ggml_backend_free", &ggml.free_backend},
-    };
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *found = host_find(library, functions[i].name);
-        if (found == NULL)
-            return notice_refusal("this ggml has no function %s", functions[i].name);
-        memcpy(functions[i].place, &found, sizeof found);
-    }
-    return true;
-}
 
 /* Refuses a ggml in which a struct's member is somewhere else. */
 static bool is_there(bool is, const char *member) {
@@ -218,6 +150,6 @@ static bool has_devices(void) {
            has_version(device->reg) && has_backends(device);
 }
 
-bool layout_read(void *library) {
-    return find_all(library) && has_devices() && has_types() && has_tensors();
+bool layout_read(void) {
+    return has_devices() && has_types() && has_tensors();
 }

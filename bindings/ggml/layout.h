@@ -9,7 +9,8 @@
 
 /* Has this ggml make tensors, nodes and a backend, and looks where their members are.  Sets what is
    different in different releases: see struct host.  Returns false, with a notice, if something
-   else is different.  The CPU device must be registered. */
-bool layout_read(void *library);
+   else is different.  The CPU device must be registered, and calls_find have
+   found ggml's functions. */
+bool layout_read(void);
 
 #endif

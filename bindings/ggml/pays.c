@@ -7,21 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <kvmill.h>
+
 #include "host.h"
 
-/* A split costs 20 us, mostly because code and plans have left the caches;
-   doc/performance-engines.md has the measurements.  It takes LEAST multiply-adds of a thread to
-   save as much with any type. PADDING: llama.cpp's cells are multiples of this, of which the last
-   may have one cell in use. WIDE: with this many elements of queries a layer's products take so
-   long that the cost of a split is less than a hundredth of them, so that the expected number of
-   cells decides. */
-enum { LEAST = 300000, PADDING = 256, WIDE = 2048 };
+/* PADDING: llama.cpp's cells are multiples of this, of which the last may have one cell in use.
+   WIDE: with this many elements of queries a layer's products take so long that the cost of a
+   split is less than a hundredth of them, so that the expected number of cells decides. */
+enum { PADDING = 256, WIDE = 2048 };
 
 /* A few rows are stored in less time than kvmill's code needs to come from memory. */
-enum { LEAST_VALUES = 4096, LEAST_VALUES_IQ4_NL = 512 };
+enum { LEAST_VALUES = 8192, LEAST_VALUES_IQ4_NL = 512 };
 
 static atomic_int threads = 1;
-static int64_t least = LEAST;
+static int64_t least;
 
 void pays_for_threads(int count) {
     threads = count > 1 ? count : 1;
@@ -29,19 +28,23 @@ void pays_for_threads(int count) {
 
 /* ---- The setting ---- */
 
+/* A split costs 20 us, mostly because code and plans have left the caches
+   (doc/performance-engines.md): the calibration knows the multiply-adds that save as much. */
 static void read_setting(void) {
     const char *given = getenv("KVMILL_GGML_LEAST");
     char *end;
+    least = kvmill_calibrated("ggml_split");
     if (given == NULL || *given == '\0')
         return;
     long long number = strtoll(given, &end, 10);
     if (*end == '\0' && number >= 0)
         least = number;
     else
-        fprintf(stderr,
-                "kvmill: KVMILL_GGML_LEAST: \"%.40s\"; accepted: a number of multiply-adds; %d is "
-                "used\n",
-                given, LEAST);
+        fprintf(
+            stderr,
+            "kvmill: KVMILL_GGML_LEAST: \"%.40s\"; accepted: a number of multiply-adds; %lld is "
+            "used\n",
+            given, (long long)least);
 }
 
 static int64_t setting(void) {
@@ -79,5 +82,6 @@ bool pays_to_store(const struct ggml_tensor *node) {
     const struct ggml_tensor *rows = node->src[0];
     int64_t values = rows->ne[0] * rows->ne[1] * rows->ne[2] * rows->ne[3];
     bool is_iq4_nl = strcmp(host.type_name(node->type), "iq4_nl") == 0;
-    return setting() == 0 || values >= (is_iq4_nl ? LEAST_VALUES_IQ4_NL : LEAST_VALUES);
+    return setting() == 0 ||
+           values >= (is_iq4_nl ? LEAST_VALUES_IQ4_NL : LEAST_VALUES) * (int64_t)threads;
 }

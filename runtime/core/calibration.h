@@ -1,5 +1,5 @@
 /* Settings that depend on the processor and not on the shape: presets for the processor's class, or
-   those that `kvmill calibrate` measured and wrote to a file.
+   those that `kvmill calibrate` and `kvmill llama --calibrate` measured and wrote to a file.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_RUNTIME_CORE_CALIBRATION_H
@@ -15,10 +15,14 @@ struct calibration {
     int64_t
         gather_streams; /* streams of a gather of long windows: 1, or as many as its kernels have */
     int64_t around;     /* bytes of a result from which it is stored around the caches */
+    int64_t asleep;     /* bytes of work, as kvmill_work counts them, that are worth a thread that
+                           sleeps */
+    int64_t ggml_split; /* multiply-adds of a thread for which ggml's graph is worth a split */
 };
 
-/* A number's name in files, and its values, ascending; 0 ends the list. */
-enum { CALIBRATION_NUMBERS = 4, MOST_ACCEPTED = 6 };
+/* A number's name in files, and its values, ascending; 0 ends the list.  The first numbers are
+   those of kernels; a file need not have the others, which are measured inside an engine. */
+enum { KERNEL_NUMBERS = 4, CALIBRATION_NUMBERS = 6, MOST_ACCEPTED = 7 };
 struct calibration_number {
     const char *name;
     size_t offset;
@@ -27,6 +31,9 @@ struct calibration_number {
 extern const struct calibration_number kvmill_calibration_numbers[CALIBRATION_NUMBERS];
 int64_t *kvmill_calibration_at(struct calibration *calibration,
                                const struct calibration_number *number);
+
+/* The number of that name, or NULL. */
+const struct calibration_number *kvmill_calibration_named(const char *name);
 
 /* The presets of this processor's class. */
 struct calibration kvmill_calibration_presets(void);

@@ -204,6 +204,10 @@ int kvmill_pool_threads(const kvmill_pool *pool) {
     return pool != NULL ? pool->helpers + 1 : 0;
 }
 
+bool kvmill_pool_sleeps(const kvmill_pool *pool) {
+    return pool->sleeps_at_once;
+}
+
 static int start(kvmill_pool *pool, int processor) {
     pthread_attr_t attributes;
     cpu_set_t set;

@@ -18,6 +18,9 @@ void kvmill_pool_give(kvmill_pool *pool);
 void kvmill_pool_loop(kvmill_pool *pool, int threads, int64_t parts,
                       void (*part)(void *context, int64_t index), void *context);
 
+/* Whether its threads sleep between runs. */
+bool kvmill_pool_sleeps(const kvmill_pool *pool);
+
 /* How many threads of the pool the present phase of a call is worth; perhaps less than one. */
 int kvmill_threads_worth(const kvmill_call *call, const kvmill_pool *pool);
 

@@ -2,6 +2,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/fail.h"
+#include "calibration.h"
 #include "plan.h"
 #include "pool.h"
 
@@ -142,7 +143,9 @@ double kvmill_work(const kvmill_call *opaque) {
 
 int kvmill_threads_worth(const kvmill_call *call, const kvmill_pool *pool) {
     int threads = kvmill_pool_threads(pool), most = const_call_of(call)->plan->threads;
-    double worth = kvmill_work(call) / worth_a_thread;
+    double worth_one =
+        kvmill_pool_sleeps(pool) ? (double)kvmill_calibration()->asleep : worth_a_thread;
+    double worth = kvmill_work(call) / worth_one;
     if (most > 0 && most < threads)
         threads = most;
     return worth < threads ? (int)worth : threads;

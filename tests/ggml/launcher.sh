@@ -96,6 +96,25 @@ for command in -- --check; do
 done
 expect 1 'libold.so: is not the adapter' "another library than the adapter" "$kvmill" llama --adapter libold.so --check ./door
 
+# ---- kvmill llama --calibrate ----
+
+expect 0 "^$scratch/measured: written\$" "kvmill llama --calibrate" env KVMILL_CALIBRATION="$scratch/measured" "$kvmill" llama --adapter adapter/libggml-kvmill.so --calibrate ./door
+for number in asleep ggml_split; do
+    check "  $number is the last of the values that were tried" \
+        grep -q "^$number $(sed -n "s/^$number .* with \([0-9]*\): [0-9.]* times as fast\$/\1/p" out.log)\$" measured
+done
+says '^ggml_split +[0-9]+; with 75000: [0-9.]+ times as fast' "  from the first one on"
+check "  which is where it stops" awk '/times as fast/ {
+    n = gsub(/times as fast/, ""); last = $0; sub(/.*: /, "", last); wins = last >= 1
+    if (!wins && n < 6) bad = 1} END {exit bad}' out.log
+check "  numbers of kernels are presets" grep -qx 'gather_streams 4' measured
+expect 1 '^./door: cannot use kvmill: version 4' "--calibrate of another version" four --calibrate ./door
+mkdir -p bare && printf '{"kernels": [{"op": "CacheAttend", "num_heads": 1, "num_kv_heads": 1, "key_head_dim": 40, "T1": "float32", "mask_T1": "float16", "key_T2": "float32"}]}' >bare.json
+compile bare "$srcdir" bare.json >build.log 2>&1
+expect 1 'cannot use kvmill: .*has no kernels for f16, q8_0 or q4_0 caches' "  of an adapter without kernels to measure" \
+    env KVMILL_CALIBRATION="$scratch/none" "$kvmill" llama --adapter bare/libggml-kvmill.so --calibrate ./door
+check "  which writes nothing" test ! -e none
+
 # ---- The guide's commands, as they are printed, with another program than llama-cli ----
 
 mkdir -p typed bin && cp door bin/llama-cli && cp "$srcdir/tests/fuzz/seeds/gguf/windows.seed" typed/model.gguf && ln -s "$kvmill" bin/kvmill

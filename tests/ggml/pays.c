@@ -65,8 +65,8 @@ int main(void) {
         return done_testing();
     for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++)
         try_attention(&attentions[i]);
-    try_store(GGML_TYPE_Q8_0, 512, 1, false);
-    try_store(GGML_TYPE_Q8_0, 512, 8, true);
+    try_store(GGML_TYPE_Q8_0, 512, 8, false);
+    try_store(GGML_TYPE_Q8_0, 512, 16, true);
     try_store(GGML_TYPE_IQ4_NL, 256, 1, false);
     try_store(GGML_TYPE_IQ4_NL, 512, 1, true);
     return done_testing();

@@ -45,6 +45,8 @@ static const struct shape shapes[] = {
     SHAPE("layer of 1 token", 1, 4, 1, 256),
     SHAPE("layer of 1 token", 1, 14, 2, 64),
     SHAPE("layer of 1 token", 1, 32, 8, 64),
+    SHAPE("layer of 1 token", 1, 32, 8, 128),
+    SHAPE("layer of 4 tokens", 4, 4, 1, 256),
     SHAPE("layer of 16 tokens", 16, 4, 1, 256),
     SHAPE("layer of 128 tokens", 128, 4, 1, 256),
 };

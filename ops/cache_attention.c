@@ -358,6 +358,14 @@ static kvmill_status check_formats(const kvmill_cache_attention *op,
 
 /* ---- All of it ---- */
 
+static kvmill_status check_overflow(const kvmill_cache_attention *op,
+                                    struct kvmill_cache_geometry *geometry, kvmill_error *error) {
+    geometry->saturates = kvmill_saturates(op->scale_overflow, false);
+    if (!geometry->saturates || geometry->key.scale != 0 || geometry->value.scale != 0)
+        return KVMILL_OK;
+    return kvmill_refuse_saturation(error);
+}
+
 /* Shapes determine how many slots a sequence has, unless sequences share all slots. */
 static kvmill_status check_ring(const kvmill_cache_attention *op,
                                 struct kvmill_cache_geometry *geometry, kvmill_error *error) {
@@ -443,6 +451,8 @@ kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
         status = check_formats(op, &found, error);
     if (status == KVMILL_OK && which != KVMILL_KEY_VALUE_CACHE)
         status = check_scores(op, &found, error);
+    if (status == KVMILL_OK)
+        status = check_overflow(op, &found, error);
     if (status != KVMILL_OK)
         return status;
     set_places(op, &found);

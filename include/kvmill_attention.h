@@ -432,9 +432,10 @@ kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_a
 /* Merge partial results of the same queries over disjoint keys: output = sum of exp (lse[i] - lse)
    * outputs[i], lse = log of the sum of exp (lse[i]).  outputs: count arrays of [rows, dim]; lses:
    count arrays of [rows], row-major without gaps.  output and lse may be one of the inputs, and
-   must not overlap otherwise.  count 0: output is 0 and lse -infinity.  With KVMILL_E_NULL,
-   KVMILL_E_SHAPE (a negative number) and KVMILL_E_OVERFLOW, output and lse do not change.  Any
-   thread. */
+   must not overlap otherwise.  count 0: output is 0 and lse -infinity.  With KVMILL_E_NULL (an
+   array that is needed is NULL), KVMILL_E_SHAPE (a negative number) and KVMILL_E_OVERFLOW, output
+   and lse do not change.  Arrays without numbers may be NULL: all if rows is 0, outputs and output
+   if dim is 0, and outputs and lses if count is 0.  Any thread. */
 kvmill_status kvmill_merge_partials(int64_t count, const float *const *outputs,
                                     const float *const *lses, int64_t rows, int64_t dim,
                                     float *output, float *lse);

@@ -132,8 +132,9 @@ kvmill_status kvmill_check_factor(const char *name, double value, kvmill_error *
 
 kvmill_status kvmill_refuse_member_type(const char *prefix, const char *name, DLDataType type,
                                         const char *accepted, kvmill_error *error) {
+    struct kvmill_type_text words;
     return kvmill_fail(error, KVMILL_E_DTYPE, "%s%s is %s; accepted: %s", prefix, name,
-                       kvmill_dtype_name(type), accepted);
+                       kvmill_type_words(type, &words), accepted);
 }
 
 const char *kvmill_list_activations(char text[KVMILL_WORDS_SIZE]) {

@@ -319,7 +319,8 @@ static kvmill_status check_type(struct checker *checker, int i) {
         kvmill_format_words(KVMILL_WITHOUT_SCALES, accepted);
     else
         kvmill_activation_words(accepted);
-    return REFUSE(checker, DTYPE, "dtype is %s; accepted: %s", kvmill_dtype_name(type),
+    struct kvmill_type_text is;
+    return REFUSE(checker, DTYPE, "dtype is %s; accepted: %s", kvmill_type_words(type, &is),
                   kvmill_list_words(accepted, "", words));
 }
 

@@ -271,14 +271,22 @@ static bool write_calibration(const struct calibrating *all, const char *path, b
     return done;
 }
 
+static bool default_place(char path[CALIBRATION_PATH], struct error *error) {
+    const char *home = getenv("HOME");
+    if (!kvmill_calibration_path(path))
+        return fail(error, EXIT_USER,
+                    "kvmill calibrate: no place for the calibration: KVMILL_CALIBRATION is empty, "
+                    "or there is no HOME; accepted: -o FILE");
+    size_t length = home != NULL ? strlen(home) : 0;
+    bool below = length > 0 && strncmp(path, home, length) == 0 && path[length] == '/';
+    return !below || output_check_home(home, "-o FILE", error);
+}
+
 static bool place_of(const struct options *given, char path[CALIBRATION_PATH],
                      struct error *error) {
     const char *named = option_value(given, "o");
     if (named == NULL)
-        return kvmill_calibration_path(path) ||
-               fail(error, EXIT_USER,
-                    "kvmill calibrate: no place for the calibration: KVMILL_CALIBRATION is empty, "
-                    "or there is no HOME; accepted: -o FILE");
+        return default_place(path, error);
     if (*named == '\0' || strlen(named) >= CALIBRATION_PATH)
         return fail(error, EXIT_USER, "-o: \"%.40s\"; accepted: a file", named);
     strcpy(path, named);

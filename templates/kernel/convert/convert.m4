@@ -101,8 +101,8 @@ m4_define(«km_unsigned», «m4_ifelse(km_activation, «f32», «u32», «u16»)
 m4_dnl km_infinite -- the bits of infinity; those of NaN are above it.
 m4_define(«km_infinite», «m4_ifelse(km_activation, «f32», «0x7f800000», km_activation, «f16», «0x7c00», «0x7f80»)»)
 
-m4_dnl km_may_overflow -- whether scales of finite groups may be too large for their type.  km_saturating(TEXT) -- TEXT if
-m4_dnl so.
+m4_dnl km_may_overflow -- whether scales of finite groups may be too large for their type.
+m4_dnl km_saturating(TEXT) -- TEXT if so.
 m4_define(«km_may_overflow», «m4_ifelse(km_scale, «f16», «m4_ifelse(km_activation, «f16», 0, 1)», 0)»)
 m4_define(«km_saturating», «km_if(km_may_overflow, «$1»)»)
 

@@ -34,11 +34,13 @@ bool json_lacked(void) {
     return has_lacked;
 }
 
-/* Refuses files that are not text but are known by their first four bytes. */
+/* Refuses files that are not text, or in another code, but are known by their first bytes. */
 static bool refuse_known(const char *file, const struct text *text, struct error *error) {
     static const struct {
         const char *begins, *words;
     } known[] = {
+        {"\xff\xfe", "text in UTF-16; accepted: UTF-8"},
+        {"\xfe\xff", "text in UTF-16; accepted: UTF-8"},
         {"GGUF", "a GGUF model; accepted: --model with a name that ends with .gguf"},
         {"ML\xefR", "MLIR bytecode; accepted: --kernels with a name that ends with .mlirbc"},
         {"\x7f"
@@ -46,15 +48,26 @@ static bool refuse_known(const char *file, const struct text *text, struct error
          "a library or a program; accepted: a config or spec file"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (text->length >= 4 && memcmp(text->data, known[i].begins, 4) == 0)
+        if (text->length >= 4 && memcmp(text->data, known[i].begins, strlen(known[i].begins)) == 0)
             return fail(error, EXIT_USER, "%s: is %s", file, known[i].words);
     return true;
 }
 
+/* Jansson's words, except those that name one of its flags. */
+static const char *words_of(const json_error_t *where) {
+    return json_error_code(where) == json_error_null_character ? "a string has \\u0000"
+                                                               : where->text;
+}
+
+/* Some editors begin a file with these bytes. */
+static const char byte_order_mark[] = "\xef\xbb\xbf";
+
 json_t *json_parse(const char *file, const char *text, size_t length, struct error *error) {
+    enum { MARK = sizeof byte_order_mark - 1 };
+    size_t skipped = length >= MARK && memcmp(text, byte_order_mark, MARK) == 0 ? MARK : 0;
     json_error_t where;
     json_watch();
-    json_t *value = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
+    json_t *value = json_loadb(text + skipped, length - skipped, JSON_REJECT_DUPLICATES, &where);
     bool is_out = value == NULL && json_error_code(&where) == json_error_out_of_memory;
     if (is_out || json_lacked()) {
         json_decref(value);
@@ -63,7 +76,7 @@ json_t *json_parse(const char *file, const char *text, size_t length, struct err
     }
     if (value == NULL) {
         fail(error, EXIT_USER, "%s:%d:%d: %s; accepted: JSON", file, where.line, where.column,
-             where.text);
+             words_of(&where));
         return NULL;
     }
     if (json_is_object(value))
@@ -200,17 +213,30 @@ static const char *found(const json_t *value) {
     return value == NULL ? "missing" : words[json_typeof(value)];
 }
 
+/* "0 to 8", "1 or more": the numbers that a caller accepts, which are its own bounds only if they
+   are not those of C's types. */
+static const char *range_words(int64_t least, int64_t most, char words[64]) {
+    if (least <= INT32_MIN)
+        snprintf(words, 64, "an integer%s", most == INT32_MAX ? " of 32 bits" : "");
+    else
+        snprintf(words, 64, most == INT64_MAX ? "%" PRId64 " or more" : "%" PRId64 " to %" PRId64,
+                 least, most);
+    return words;
+}
+
 bool json_get_integer(const struct json_place *place, int64_t least, int64_t most, int64_t *value,
                       struct error *error) {
-    if (!json_is_integer(place->value) && least <= INT32_MIN)
-        return json_fail(error, place, "is %s; accepted: an integer", found(place->value));
+    char words[64];
+    range_words(least, most, words);
     if (!json_is_integer(place->value))
-        return json_fail(error, place, "is %s; accepted: an integer from %" PRId64 " to %" PRId64,
-                         found(place->value), least, most);
+        return json_fail(error, place, "is %s; accepted: %s%s", found(place->value),
+                         least <= INT32_MIN  ? ""
+                         : most == INT64_MAX ? "an integer, "
+                                             : "an integer from ",
+                         least <= INT32_MIN ? "an integer" : words);
     *value = json_integer_value(place->value);
     if (*value < least || *value > most)
-        return json_fail(error, place, "is %" PRId64 "; accepted: %" PRId64 " to %" PRId64, *value,
-                         least, most);
+        return json_fail(error, place, "is %" PRId64 "; accepted: %s", *value, words);
     return true;
 }
 

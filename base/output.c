@@ -235,6 +235,13 @@ bool output_make_directory(const char *path, bool *made, struct error *error) {
     return fail_errno(error, "make the directory", path);
 }
 
+bool output_check_home(const char *home, const char *instead, struct error *error) {
+    struct stat status;
+    return (stat(home, &status) == 0 && S_ISDIR(status.st_mode)) ||
+           fail(error, EXIT_ENVIRONMENT, "HOME is \"%s\", which is not a directory; accepted: %s",
+                home, instead);
+}
+
 bool output_make_directories(char *path, struct error *error) {
     for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
         *slash = '\0';

@@ -25,6 +25,10 @@ bool output_make_directory(const char *directory, bool *made, struct error *erro
 /* Creates a directory and its parents, unless they exist, with permissions for the owner only. */
 bool output_make_directories(char *path, struct error *error);
 
+/* Refuses a HOME that is not a directory, because kvmill makes directories below it, but not
+   itself. `instead` says what is accepted. */
+bool output_check_home(const char *home, const char *instead, struct error *error);
+
 /* Writes all files to a directory.  Each is first written to a temporary file next to its place;
    when all are complete, they are renamed.  Files that already have the same contents are left
    alone; `written` counts the others.  Symbolic links are followed.  A path to anything but a

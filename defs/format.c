@@ -287,6 +287,13 @@ bool kvmill_format_is_legal(const struct kvmill_format *format) {
            (parts->tile == 0 || format->dim % kvmill_format_dim_multiple(parts) == 0);
 }
 
+/* Scales are computed in the type of the activations. */
+bool kvmill_scale_may_overflow(const struct kvmill_convert_shape *shape) {
+    const struct kvmill_format_parts *scale = kvmill_format_parts(shape->format.scale);
+    return scale != NULL &&
+           scale->real.exponent < kvmill_format_parts(shape->activation)->real.exponent;
+}
+
 /* ---- Sizes ---- */
 
 enum { HALF_BYTES = 2, ROW_HEAD_BYTES = 8 };

@@ -107,6 +107,9 @@ bool kvmill_is_plain(int element);
 /* Whether such rows are possible: the element exists, and may have this dim, scale and group. */
 bool kvmill_format_is_legal(const struct kvmill_format *format);
 
+/* Whether the scale of a finite group may be too large for its type. */
+bool kvmill_scale_may_overflow(const struct kvmill_convert_shape *shape);
+
 /* What dims must be multiples of (groups, if scales are of groups); dims of rows in tiles. */
 int kvmill_format_multiple(const struct kvmill_format_parts *parts);
 int kvmill_format_dim_multiple(const struct kvmill_format_parts *parts);

@@ -64,7 +64,7 @@ static const struct op_member members[] = {
      .help = "Type of scales: float32, float16, bfloat16.  Default: float16, but float32 if T1 is "
              "float32.  Every step of quantising uses the arithmetic of T1; then the scale is "
              "rounded to T3.  With T1 float32 and T3 float16, it loses up to 2^-11 of its value, "
-             "or up to 0.3 % if it is below 2^-14, and becomes infinite above 65504."},
+             "or up to 0.3 % if it is below 2^-14; see scale_overflow for scales above 65504."},
     {MEMBER(softmax_scale, OP_REAL, SCORES), .help = "Factor of scores; 0: 1 / sqrt (head_dim)."},
     {MEMBER(left_window_size, OP_INTEGER, SCORES), .initial = -1, .was = "window", .was_more = 1,
      .help = "How many positions before its own a query sees; -1: all.  Specs of version 0.1 have "
@@ -109,6 +109,12 @@ static const struct op_member members[] = {
     {MEMBER(value_view, OP_FLAG, FUSED), V,
      .help = "V is the first value_head_dim elements of K's rows (latent attention).  There is no "
              "current_value, value_cache or value_scale, and V has K's format."},
+    {MEMBER(scale_overflow, OP_WORD, STORE), .words = kvmill_infinite_words,
+     .help =
+         "What becomes of a group whose scale T3 cannot hold (T1 float32 or bfloat16, T3 "
+         "float16, a scale from 65520 on).  infinite: as in PMX, the scale is infinite, and the "
+         "group is read back as infinity or NaN.  saturate: the scale is 65504, and the codes "
+         "are the nearest for it.  With quant_bit."},
     {.name = "attn_mask",
      .kind = OP_OWN,
      .ops = SCORES,

@@ -40,6 +40,8 @@ static const struct op_member scatter_types[] = {
 };
 
 const char *const kvmill_mode_words[] = {"linear", "circular", NULL};
+const char *const kvmill_infinite_words[] = {"infinite", "saturate", NULL};
+const char *const kvmill_saturate_words[] = {"saturate", "infinite", NULL};
 
 static const struct op_struct scatter_struct = {
     .name = "kvmill_tensor_scatter",

@@ -52,6 +52,9 @@
 
 extern const char *const kvmill_mode_words[]; /* of slots: linear, circular */
 
+/* What becomes of scales that their type cannot hold, as in PMX, and as in kvmill's own ops. */
+extern const char *const kvmill_infinite_words[], *const kvmill_saturate_words[];
+
 extern const struct op_struct kvmill_cache_attention_attributes;
 extern const struct op kvmill_cache_attention_ops[]; /* by enum kvmill_cache_op; then dynamic */
 extern const struct op kvmill_attention_ops[];       /* Attention, TensorScatterAttention */

@@ -23,6 +23,8 @@ static const struct op_member members[] = {
     {MEMBER(T3, OP_TYPE), .words = activations,
      .help = "Type of scales: float32, float16, bfloat16."},
     {MEMBER(cache_format, OP_WORD), .words = kvmill_block_words, .help = "Blocks of llama.cpp."},
+    {MEMBER(scale_overflow, OP_WORD), .words = kvmill_saturate_words,
+     .help = "What becomes of a scale that T3 cannot hold, as in KeyValueCache."},
 };
 #undef MEMBER
 

@@ -227,7 +227,7 @@ static bool read_index_op(const struct json_place *place, struct flow_spec *flow
 static bool read_count(const struct json_place *place, const char *key, int64_t *count,
                        struct error *error) {
     struct json_place member = json_member(place, key);
-    return member.value == NULL || json_get_integer(&member, INT32_MIN, INT32_MAX, count, error);
+    return member.value == NULL || json_get_integer(&member, INT64_MIN, INT64_MAX, count, error);
 }
 
 /* Reads a count, "all", or a word of dims. */

@@ -100,10 +100,9 @@ static bool read_member(const struct json_place *place, const struct entry *entr
                         struct error *error) {
     void *at = kvmill_member_at(entry->member, entry->base);
     switch (entry->member->kind) {
-    case OP_COUNT:
-        return json_get_integer(place, INT32_MIN, INT64_MAX, at, error);
     case OP_AXIS:
         return json_get_integer(place, INT32_MIN, INT32_MAX, at, error);
+    case OP_COUNT: /* the op's ranges follow */
     case OP_INTEGER:
         return json_get_integer(place, INT64_MIN, INT64_MAX, at, error);
     case OP_FLAG:

@@ -171,7 +171,7 @@ store_i8(void *to, vi c0, vi c1, vi c2, vi c3)
 
 /* Groups whose scale is not finite get codes of 0, and NaN has the same bits everywhere.  */
 static __attribute__((noinline, cold)) void
-empty_groups(const float *scale, unsigned char *to)
+mend_groups(const float *scale, unsigned char *to)
 {
     static const unsigned char codes[8];
     for (int g = 0; g < 16; g++)
@@ -247,7 +247,7 @@ stream_batch(struct row *row, int count, int64_t ahead)
             stream_i8(to + 64, c0, c1, c2, c3);
         }
         if (wild)
-            empty_groups(divisor, to);
+            mend_groups(divisor, to);
     }
 }
 
@@ -328,7 +328,7 @@ store_batch(struct row *row, int count, int64_t ahead)
             store_i8(to + 64, c0, c1, c2, c3);
         }
         if (wild)
-            empty_groups(divisor, to);
+            mend_groups(divisor, to);
     }
 }
 

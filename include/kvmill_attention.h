@@ -94,6 +94,10 @@ typedef struct kvmill_cache_attention {
        cache. There is no current_value, value_cache or value_scale; value_T2 and the like are K's,
        or 0. For MultiHeadCacheAttention; used if value_differs is not 0. */
     int32_t value_view;
+    const char *scale_overflow; /* what becomes of a group with a scale that T3 cannot hold:
+                                   "infinite" (NULL), as in PMX: the scale, so that elements are
+                                   read back as infinity or NaN; "saturate": the scale is T3's
+                                   largest number, and codes are the nearest for it */
 } kvmill_cache_attention;
 
 /* Order of the tensors that all cache attention plans run on.  Tensors that an op does not have,
@@ -281,7 +285,8 @@ typedef struct kvmill_write_rows {
     int64_t quant_group;
     DLDataType T2; /* of cache; required */
     DLDataType T3;
-    const char *cache_format; /* NULL, or blocks of llama.cpp */
+    const char *cache_format;   /* NULL, or blocks of llama.cpp */
+    const char *scale_overflow; /* "saturate" (NULL) or "infinite", as in kvmill_cache_attention */
 } kvmill_write_rows;
 
 /* Tensors, where D is head_dim, H the number of heads of a row, N that of rows, and C that of rows
@@ -427,9 +432,10 @@ kvmill_status kvmill_plan_tensor_scatter_attention(const kvmill_tensor_scatter_a
 /* Merge partial results of the same queries over disjoint keys: output = sum of exp (lse[i] - lse)
    * outputs[i], lse = log of the sum of exp (lse[i]).  outputs: count arrays of [rows, dim]; lses:
    count arrays of [rows], row-major without gaps.  output and lse may be one of the inputs, and
-   must not overlap otherwise.  count 0: output is 0 and lse -infinity.  With KVMILL_E_NULL,
-   KVMILL_E_SHAPE (a negative number) and KVMILL_E_OVERFLOW, output and lse do not change.  Any
-   thread. */
+   must not overlap otherwise.  count 0: output is 0 and lse -infinity.  With KVMILL_E_NULL (an
+   array that is needed is NULL), KVMILL_E_SHAPE (a negative number) and KVMILL_E_OVERFLOW, output
+   and lse do not change.  Arrays without numbers may be NULL: all if rows is 0, outputs and output
+   if dim is 0, and outputs and lses if count is 0.  Any thread. */
 kvmill_status kvmill_merge_partials(int64_t count, const float *const *outputs,
                                     const float *const *lses, int64_t rows, int64_t dim,
                                     float *output, float *lse);

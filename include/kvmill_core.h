@@ -40,7 +40,8 @@ typedef enum kvmill_status {
     KVMILL_E_ATTRIBUTE = 8,      /* an attribute outside its range */
     KVMILL_E_STRIDE = 9,         /* strides the planned kernel cannot walk */
     KVMILL_E_DEVICE = 10,        /* not in CPU memory */
-    KVMILL_E_WORKSPACE = 11,     /* workspace missing or too small */
+    KVMILL_E_WORKSPACE = 11,     /* workspace missing, or not aligned; too small, if its size is
+                                    given */
     KVMILL_E_MEMORY = 12,        /* out of memory; plan creation only */
     KVMILL_E_ISA = 13,           /* an instruction set this build or CPU does not know */
     KVMILL_E_PACK = 14,          /* a pack of another version, to be generated again */
@@ -53,7 +54,7 @@ const char *kvmill_status_name(kvmill_status status);
 
 /* Message buffer of the caller; every function that takes one also takes NULL. */
 typedef struct kvmill_error {
-    char message[256]; /* which argument, its value, what is accepted; "" on success */
+    char message[512]; /* which argument, its value, what is accepted; "" on success */
 } kvmill_error;
 
 /* ---- Structs ------------------------------------------------------------------------------ */
@@ -248,6 +249,12 @@ size_t kvmill_plan_tensor_count(const kvmill_plan *plan);
 kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors,
                          size_t tensor_count, void *workspace, kvmill_error *error);
 
+/* kvmill_run for a workspace of workspace_size bytes.  One that is too small for the plan is
+   KVMILL_E_WORKSPACE; kvmill_run cannot know how large the memory is. */
+kvmill_status kvmill_run_sized(const kvmill_plan *plan, const DLTensor *const *tensors,
+                               size_t tensor_count, void *workspace, size_t workspace_size,
+                               kvmill_error *error);
+
 /* One run, split into parts for threads the caller owns, in one phase or several:
 
        kvmill_call call;                                     // on the stack; no destructor
@@ -269,6 +276,11 @@ typedef struct kvmill_call {
 kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,
                            const DLTensor *const *tensors, size_t tensor_count, void *workspace,
                            kvmill_error *error);
+
+/* kvmill_begin for a workspace of which the caller says the size in bytes, as kvmill_run_sized. */
+kvmill_status kvmill_begin_sized(kvmill_call *call, const kvmill_plan *plan,
+                                 const DLTensor *const *tensors, size_t tensor_count,
+                                 void *workspace, size_t workspace_size, kvmill_error *error);
 int64_t kvmill_parts(const kvmill_call *call);
 void kvmill_part(const kvmill_call *call, int64_t part);
 

@@ -87,7 +87,11 @@ typedef struct kvmill_flow_op {
    bos pages, the last eos pages, and between them the best by score; of pages with equal scores the
    first.  NaN counts as -infinity. */
 typedef struct kvmill_flow_select {
-    int64_t topk_val, reserved_bos, reserved_eos;
+    int64_t topk_val, reserved_bos;
+    int64_t reserved_eos; /* 0 only with "incremental" summaries: the last page is then scored like
+                             the others, and may be left out; if it is selected, it is the last of
+                             its list.  The index program may then only read fields that the cache
+                             program writes, unless a page or block is one token */
     int64_t ratio_numerator, ratio_denominator; /* 0 to 1; denominator 0 = no ratio */
     int64_t cap;                                /* 0 = none */
     int64_t dense_below;                        /* rows of fewer tokens are read whole; 0 = none */
@@ -210,7 +214,7 @@ void kvmill_flow_limits_init(kvmill_flow_limits *limits, size_t struct_size);
    sel                        int32             sel_indptr[b * R + r + 1]) of these: pages as the
                                                 request counts them; first the reserved first ones,
                                                 last the request's last page (which may be missing
-                                                if a page is one token); with a window they ascend
+                                                if reserved_eos is 0); with a window they ascend
    block_ids                  int32, int64    the lists in vFlow's numbering: page_ids[...] * KVH +
                                               kv head; for blocks, that * blocks + the block in its
                                               page; with scope request, for head 0; optional; [S],

@@ -15,9 +15,8 @@
 extern "C" {
 #endif
 
-#define KVMILL_KERNEL_ABI 9
-/* The oldest ABI that the runtime can use.  Packs of kvmill 0.1 have 3 or less. */
-#define KVMILL_OLDEST_KERNEL_ABI 6
+#define KVMILL_KERNEL_ABI        10
+#define KVMILL_OLDEST_KERNEL_ABI 6 /* that the runtime can use.  Packs of kvmill 0.1 have 3 or less. */
 
 /* A field of a shape that the kernel leaves open: the kernel serves every value. */
 #define KVMILL_ANY (-1)
@@ -147,7 +146,8 @@ struct kvmill_convert {
     struct kvmill_cache_rows cache;
     const int64_t *slot;
     int64_t heads, repeat;
-    int64_t stream; /* not 0: store around the caches where that is possible */
+    int64_t stream;   /* not 0: store around the caches where that is possible */
+    int64_t saturate; /* not 0: scales that their type cannot hold are its largest number; 0: infinite */
 };
 
 /* ---- Attention ---- */

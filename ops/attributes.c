@@ -84,6 +84,15 @@ bool kvmill_is_circular(const char *mode) {
     return mode != NULL && strcmp(mode, "circular") == 0;
 }
 
+bool kvmill_saturates(const char *scale_overflow, bool otherwise) {
+    return scale_overflow == NULL ? otherwise : strcmp(scale_overflow, "saturate") == 0;
+}
+
+kvmill_status kvmill_refuse_saturation(kvmill_error *error) {
+    return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
+                       "scale_overflow is \"saturate\"; accepted without quant_bit: \"infinite\"");
+}
+
 static kvmill_status check_list(const char *name, const kvmill_dims *list, bool may_be_open,
                                 kvmill_error *error) {
     if (list->count > MOST_ITEMS)
@@ -123,8 +132,9 @@ kvmill_status kvmill_check_factor(const char *name, double value, kvmill_error *
 
 kvmill_status kvmill_refuse_member_type(const char *prefix, const char *name, DLDataType type,
                                         const char *accepted, kvmill_error *error) {
+    struct kvmill_type_text words;
     return kvmill_fail(error, KVMILL_E_DTYPE, "%s%s is %s; accepted: %s", prefix, name,
-                       kvmill_dtype_name(type), accepted);
+                       kvmill_type_words(type, &words), accepted);
 }
 
 const char *kvmill_list_activations(char text[KVMILL_WORDS_SIZE]) {

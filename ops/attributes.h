@@ -30,6 +30,12 @@ kvmill_status kvmill_refuse_member_type(const char *prefix, const char *name, DL
 /* Check a word of kvmill_mode_words; NULL: linear. */
 bool kvmill_is_circular(const char *mode);
 
+/* Check a word for scale_overflow; NULL: `otherwise`. */
+bool kvmill_saturates(const char *scale_overflow, bool otherwise);
+
+/* Refuse "saturate" where there are no scales. */
+kvmill_status kvmill_refuse_saturation(kvmill_error *error);
+
 /* "float32, float16, bfloat16": the types of activations. */
 const char *kvmill_list_activations(char text[KVMILL_WORDS_SIZE]);
 

@@ -90,12 +90,13 @@ static const char *list_formats(int scales, char text[KVMILL_WORDS_SIZE]) {
 static kvmill_status check_activation(const kvmill_cache_attention *op,
                                       struct kvmill_cache_geometry *geometry, kvmill_error *error) {
     bool raw = geometry->which == KVMILL_KEY_VALUE_CACHE;
-    char accepted[KVMILL_WORDS_SIZE];
+    char words[KVMILL_WORDS_SIZE], accepted[KVMILL_WORDS_SIZE + 8];
     geometry->activation = kvmill_element_of(op->T1);
     if (kvmill_is_activation(geometry->activation) || (raw && geometry->activation == KVMILL_I8))
         return KVMILL_OK;
-    return kvmill_fail(error, KVMILL_E_DTYPE, "T1 is %s; accepted: %s%s", kvmill_dtype_name(op->T1),
-                       kvmill_list_activations(accepted), raw ? ", int8" : "");
+    snprintf(accepted, sizeof accepted, "%s%s", kvmill_list_activations(words),
+             raw ? ", int8" : "");
+    return kvmill_refuse_member_type("", "T1", op->T1, accepted, error);
 }
 
 /* ---- Formats of K and V ---- */
@@ -159,14 +160,14 @@ static kvmill_status check_blocks(const struct kvmill_side *side, struct kvmill_
 
 static kvmill_status check_plain(const struct kvmill_side *side, struct kvmill_format *format,
                                  bool raw, kvmill_error *error) {
-    char accepted[KVMILL_WORDS_SIZE];
+    char words[KVMILL_WORDS_SIZE], accepted[KVMILL_WORDS_SIZE + 24];
     format->element = kvmill_element_of(side->T2);
     if (raw ? format->element == KVMILL_I8 : kvmill_is_plain(format->element))
         return KVMILL_OK;
-    return kvmill_fail(error, KVMILL_E_DTYPE, "%sT2 is %s; accepted: %s%s", side->prefix,
-                       kvmill_dtype_name(side->T2),
-                       raw ? "int8" : list_formats(KVMILL_WITHOUT_SCALES, accepted),
-                       raw ? ", with T1 int8" : ", with quant_bit 0");
+    snprintf(accepted, sizeof accepted, "%s%s",
+             raw ? "int8" : list_formats(KVMILL_WITHOUT_SCALES, words),
+             raw ? ", with T1 int8" : ", with quant_bit 0");
+    return kvmill_refuse_member_type(side->prefix, "T2", side->T2, accepted, error);
 }
 
 static kvmill_status refuse_group_of_tiles(const struct kvmill_side *side,
@@ -206,7 +207,8 @@ static kvmill_status check_quantised(const struct kvmill_side *side, struct kvmi
     const struct kvmill_format_parts *parts = kvmill_format_parts(format->element);
     char accepted[KVMILL_WORDS_SIZE];
     format->scale = kvmill_element_of(side->T3);
-    format->quant_group = side->quant_group <= side->dim ? (int32_t)side->quant_group : 0;
+    bool fits = side->quant_group > 0 && side->quant_group <= side->dim;
+    format->quant_group = fits ? (int32_t)side->quant_group : 0;
     if (!kvmill_dtype_equal(side->T2, parts->dtype)) {
         snprintf(accepted, sizeof accepted, "%s, with quant_bit %d",
                  kvmill_dtype_name(parts->dtype), parts->bits);
@@ -356,6 +358,14 @@ static kvmill_status check_formats(const kvmill_cache_attention *op,
                : kvmill_check_side(&value, &geometry->value, geometry->activation, error);
 }
 
+static kvmill_status check_overflow(const kvmill_cache_attention *op,
+                                    struct kvmill_cache_geometry *geometry, kvmill_error *error) {
+    geometry->saturates = kvmill_saturates(op->scale_overflow, false);
+    if (!geometry->saturates || geometry->key.scale != 0 || geometry->value.scale != 0)
+        return KVMILL_OK;
+    return kvmill_refuse_saturation(error);
+}
+
 /* ---- All of it ---- */
 
 /* Shapes determine how many slots a sequence has, unless sequences share all slots. */
@@ -441,6 +451,8 @@ kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
         status = check_activation(op, &found, error);
     if (status == KVMILL_OK)
         status = check_formats(op, &found, error);
+    if (status == KVMILL_OK)
+        status = check_overflow(op, &found, error);
     if (status == KVMILL_OK && which != KVMILL_KEY_VALUE_CACHE)
         status = check_scores(op, &found, error);
     if (status != KVMILL_OK)

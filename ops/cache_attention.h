@@ -34,6 +34,7 @@ struct kvmill_cache_geometry {
     int activation;                  /* enum kvmill_element; I8: codes are copied (D41) */
     struct kvmill_format key, value; /* of the cache; for MultiHeadAttention, of the inputs */
     bool value_differs, value_view;
+    bool saturates; /* scales that their type cannot hold become its largest number */
     int math;
     double scale, softcap;
     int64_t window; /* kvmill_window_of */

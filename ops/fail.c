@@ -4,14 +4,26 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+/* End a message that does not fit after a whole word, with "...". */
+static void end_after_word(char *message, size_t size) {
+    static const char end[] = " ...";
+    size_t at = size - sizeof end;
+    while (at > 0 && message[at] != ' ')
+        at--;
+    memcpy(message + at, end, sizeof end);
+}
 
 kvmill_status kvmill_fail(kvmill_error *error, kvmill_status status, const char *format, ...) {
     if (error == NULL)
         return status;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(error->message, sizeof error->message, format, arguments);
+    int length = vsnprintf(error->message, sizeof error->message, format, arguments);
     va_end(arguments);
+    if (length >= (int)sizeof error->message)
+        end_after_word(error->message, sizeof error->message);
     return status;
 }
 

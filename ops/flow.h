@@ -275,6 +275,11 @@ int64_t kvmill_flow_budget_of(const struct kvmill_flow_budget *budget, int64_t b
 /* The rows of a request: kv heads, query heads, or 1. */
 int64_t kvmill_flow_rows_of_request(const struct kvmill_flow_problem *problem);
 
+/* Whether a page that may be partial is scored like the others, and may be left out. */
+static inline bool kvmill_flow_last_is_scored(const struct kvmill_flow_problem *problem) {
+    return problem->budget.eos == 0 && problem->block_size > 1;
+}
+
 /* Whether a field's rows are appended. */
 static inline bool kvmill_flow_grows(const struct kvmill_flow_field_data *field) {
     return field->appended >= 0 || field->of_codes;

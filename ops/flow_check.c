@@ -199,16 +199,15 @@ static kvmill_status check_words(struct checker *checker) {
 
 /* ---- Selection ---- */
 
-/* The last page that is read may be partial, and then has no summary. */
+/* The last page may be partial.  It then has a summary only if summaries grow with it. */
 static kvmill_status check_tail(struct checker *checker) {
     const struct kvmill_flow_problem *problem = checker->problem;
     set_place(checker, "select/reserved_eos", -1);
-    if (problem->budget.eos > 0 || (problem->incremental && problem->block_size == 1))
+    if (problem->budget.eos > 0 || problem->incremental)
         return KVMILL_OK;
     return REFUSE(checker, ATTRIBUTE,
                   "reserved_eos is 0; accepted: 1 or more, as the last page may be partial and "
-                  "without a summary; 0 with page_size or block_size 1 and \"incremental\" "
-                  "summaries");
+                  "without a summary; 0 with summary \"incremental\"");
 }
 
 static kvmill_status check_select(struct checker *checker) {
@@ -320,7 +319,8 @@ static kvmill_status check_type(struct checker *checker, int i) {
         kvmill_format_words(KVMILL_WITHOUT_SCALES, accepted);
     else
         kvmill_activation_words(accepted);
-    return REFUSE(checker, DTYPE, "dtype is %s; accepted: %s", kvmill_dtype_name(type),
+    struct kvmill_type_text is;
+    return REFUSE(checker, DTYPE, "dtype is %s; accepted: %s", kvmill_type_words(type, &is),
                   kvmill_list_words(accepted, "", words));
 }
 

@@ -116,6 +116,16 @@ static kvmill_status check_finite(struct checker *checker, const struct op_check
     return KVMILL_OK;
 }
 
+/* Whether the index program would read rows of a partial page that are not there yet. */
+static bool reads_missing_rows(const struct checker *checker, const struct op_check *check,
+                               const struct kvmill_flow_value *value) {
+    const struct kvmill_flow_problem *problem = checker->problem;
+    bool rows =
+        value->source == KVMILL_FLOW_KEY || value->source == KVMILL_FLOW_VALUE ||
+        (value->source == KVMILL_FLOW_FIELD && kvmill_flow_grows(&problem->fields[value->number]));
+    return rows && check->part == KVMILL_INDEX_PROGRAM && kvmill_flow_last_is_scored(problem);
+}
+
 /* A page that is reused still has the fields of its former contents. */
 static kvmill_status check_readable(struct checker *checker, const struct op_check *check,
                                     const struct kvmill_flow_value *value, const char *name) {
@@ -123,6 +133,12 @@ static kvmill_status check_readable(struct checker *checker, const struct op_che
         !checker->written[value->number])
         return REFUSE(checker, ATTRIBUTE,
                       "reads field \"%s\", which the cache program has not written yet", name);
+    if (reads_missing_rows(checker, check, value))
+        return REFUSE(
+            checker, ATTRIBUTE,
+            "reads the rows of \"%s\", of which a partial page has not all; accepted with "
+            "reserved_eos 0: fields that the cache program writes",
+            name);
     if (value->shape.taps != 1 && check->step->code != KVMILL_FLOW_CONV1D)
         return REFUSE(checker, SHAPE, "%s reads \"%s\", which has several taps; accepted: Conv1d",
                       check->kind->name, name);

@@ -6,15 +6,17 @@
 #include "../defs/dtype.h"
 #include "flow_check.h"
 #include "flow_tensors.h"
+#include "refuse.h"
 
 kvmill_status kvmill_flow_check_codes(struct checker *checker, int i) {
     const kvmill_flow_field *field = &checker->flow->fields[i];
     int element = kvmill_element_of(field->dtype);
     bool is_float8 = kvmill_is_plain(element) && !kvmill_is_activation(element);
+    struct kvmill_type_text words;
     if (!is_float8 && element != KVMILL_I8)
         return REFUSE(checker, DTYPE,
                       "dtype is %s; accepted with scales: float8e4m3fn, float8e5m2, int8",
-                      kvmill_dtype_name(field->dtype));
+                      kvmill_type_words(field->dtype, &words));
     if (!kvmill_flow_is_appended(checker->flow, i))
         return REFUSE(checker, ATTRIBUTE, "has scales \"%s\"; accepted of fields that are appended",
                       kvmill_flow_scales_of(checker->flow, i));

@@ -204,6 +204,9 @@ static kvmill_status check_index_type(const kvmill_gather *op, kvmill_error *err
     enum kvmill_kind kind = kvmill_kind_of(op->start_indices->dtype);
     if (kind == KVMILL_INT || kind == KVMILL_UINT)
         return KVMILL_OK;
+    if (kind == KVMILL_NO_KIND)
+        return kvmill_refuse_type_code("start_indices", op->start_indices->dtype,
+                                       "integers of 2 to 64 bits", error);
     return kvmill_fail(error, KVMILL_E_DTYPE,
                        "start_indices has element type %s; accepted: integers of 2 to 64 bits",
                        kvmill_element_word(op->start_indices->dtype));

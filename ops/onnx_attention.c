@@ -104,9 +104,8 @@ static bool is_mask_type(DLDataType type) {
 }
 
 static kvmill_status refuse_type(const struct checked *checked, int which, const char *accepted) {
-    return kvmill_refuse_type(kvmill_attention_name(which),
-                              kvmill_dtype_name(checked->tensor[which]->dtype), accepted,
-                              checked->error);
+    return kvmill_refuse_type(kvmill_attention_name(which), checked->tensor[which]->dtype, NULL,
+                              accepted, checked->error);
 }
 
 /* The type of a tensor is that of another tensor, or its own. */

@@ -14,9 +14,12 @@ kvmill_status kvmill_refuse_null(const char *name, kvmill_error *error) {
     return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL; a tensor is required", name);
 }
 
-kvmill_status kvmill_refuse_type(const char *name, const char *type, const char *accepted,
-                                 kvmill_error *error) {
-    return kvmill_fail(error, KVMILL_E_DTYPE, "%s has type %s; accepted: %s", name, type, accepted);
+kvmill_status kvmill_refuse_type(const char *name, DLDataType type, const char *word,
+                                 const char *accepted, kvmill_error *error) {
+    if (word == NULL && !kvmill_dtype_known(type))
+        return kvmill_refuse_type_code(name, type, accepted, error);
+    return kvmill_fail(error, KVMILL_E_DTYPE, "%s has type %s; accepted: %s", name,
+                       word != NULL ? word : kvmill_dtype_name(type), accepted);
 }
 
 kvmill_status kvmill_refuse_type_code(const char *name, DLDataType type, const char *accepted,
@@ -24,6 +27,16 @@ kvmill_status kvmill_refuse_type_code(const char *name, DLDataType type, const c
     return kvmill_fail(error, KVMILL_E_DTYPE,
                        "%s has type code %d with %d bits and %d lanes; accepted: %s", name,
                        type.code, type.bits, type.lanes, accepted);
+}
+
+const char *kvmill_type_words(DLDataType type, struct kvmill_type_text *words) {
+    if (kvmill_dtype_known(type))
+        return kvmill_dtype_name(type);
+    if (type.bits == 0)
+        return "not set";
+    snprintf(words->text, sizeof words->text, "type code %d with %d bits and %d lanes", type.code,
+             type.bits, type.lanes);
+    return words->text;
 }
 
 kvmill_status kvmill_refuse_shape(const char *name, const DLTensor *tensor, int rank,

@@ -9,13 +9,22 @@
 /* NAME is NULL; a tensor is required */
 kvmill_status kvmill_refuse_null(const char *name, kvmill_error *error);
 
-/* NAME has type TYPE; accepted: ACCEPTED */
-kvmill_status kvmill_refuse_type(const char *name, const char *type, const char *accepted,
-                                 kvmill_error *error);
+/* NAME has type TYPE; accepted: ACCEPTED
+   word: its name, or NULL for that of the table of types.  A type without a name is told as by the
+   next function. */
+kvmill_status kvmill_refuse_type(const char *name, DLDataType type, const char *word,
+                                 const char *accepted, kvmill_error *error);
 
 /* NAME has type code CODE with BITS bits and LANES lanes; accepted: ACCEPTED */
 kvmill_status kvmill_refuse_type_code(const char *name, DLDataType type, const char *accepted,
                                       kvmill_error *error);
+
+/* "float16"; for a type without a name "type code 7 with 3 bits and 1 lanes", or "not set"; the
+   text may live in `words`. */
+struct kvmill_type_text {
+    char text[64];
+};
+const char *kvmill_type_words(DLDataType type, struct kvmill_type_text *words);
 
 /* NAME has shape SHAPE; accepted: DIMS MORE */
 kvmill_status kvmill_refuse_shape(const char *name, const DLTensor *tensor, int rank,

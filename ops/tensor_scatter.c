@@ -54,8 +54,7 @@ static kvmill_status check_dtype(const DLTensor *tensor, const char *name, DLDat
                                  kvmill_error *error) {
     if (kvmill_dtype_equal(tensor->dtype, wanted))
         return KVMILL_OK;
-    return kvmill_refuse_type(name, kvmill_dtype_name(tensor->dtype), kvmill_dtype_name(wanted),
-                              error);
+    return kvmill_refuse_type(name, tensor->dtype, NULL, kvmill_dtype_name(wanted), error);
 }
 
 static kvmill_status check_dtypes(const kvmill_tensor_scatter *op, kvmill_error *error) {

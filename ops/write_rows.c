@@ -12,6 +12,10 @@ static kvmill_status check_activation(const kvmill_write_rows *op, kvmill_error 
                                            error);
 }
 
+bool kvmill_write_rows_saturates(const kvmill_write_rows *op) {
+    return kvmill_saturates(op->scale_overflow, true);
+}
+
 kvmill_status kvmill_write_rows_check(const kvmill_write_rows *op,
                                       struct kvmill_convert_shape *shape, kvmill_error *error) {
     const struct kvmill_side side = {
@@ -23,6 +27,8 @@ kvmill_status kvmill_write_rows_check(const kvmill_write_rows *op,
         status = check_activation(op, error);
     if (status == KVMILL_OK)
         status = kvmill_check_side(&side, &found.format, found.activation, error);
+    if (status == KVMILL_OK && kvmill_saturates(op->scale_overflow, false) && op->quant_bit == 0)
+        status = kvmill_refuse_saturation(error);
     if (status == KVMILL_OK)
         *shape = found;
     return status;

@@ -18,6 +18,7 @@ static struct oracle_side dense_side(const struct attention *a, bool value) {
     struct oracle_tiles tiles = {0};
     if (in_tiles(&side))
         tiles = value ? (struct oracle_tiles){4, 1} : (struct oracle_tiles){16, 4};
+    const char *overflow = a->op.scale_overflow;
     if (is_transposed(side.format))
         tiles = (struct oracle_tiles){a->op.page_size, side.T2.bits / 8};
     return (struct oracle_side){.type = type_of(&side),
@@ -26,7 +27,8 @@ static struct oracle_side dense_side(const struct attention *a, bool value) {
                                 .group = side.quant_bit != 0 ? side.group : 0,
                                 .data = a->dense[tensor],
                                 .scale = a->dense[tensor + 1],
-                                .tiles = tiles};
+                                .tiles = tiles,
+                                .saturates = overflow != NULL && strcmp(overflow, "saturate") == 0};
 }
 
 static void set_cache(const struct attention *a, struct oracle_attention *problem) {

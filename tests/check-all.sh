@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs everything that `./bootstrap check` runs, from a build directory: the tests, the tests under valgrind, builds with
-# sanitizers, fuzzers.  Ends with "N passed, N failed".
+# sanitizers, fuzzers.  Ends with "N passed, N failed".  KVMILL_SEED=N, which it prints, repeats the random cases of a day.
 set -u
 source=$(cd "$(dirname "$0")/.." && pwd)
 jobs=$(nproc)
@@ -10,6 +10,11 @@ skipped=0
 failed=0
 began=$(date +%s)
 began_used=0
+
+# Random tests draw other cases every day, so that a seed hides nothing for long.
+KVMILL_SEED=${KVMILL_SEED:-$(date -u +%Y%m%d)}
+export KVMILL_SEED
+echo "KVMILL_SEED=$KVMILL_SEED"
 
 say() {
     echo
@@ -147,5 +152,6 @@ step "the tarball builds, installs and cleans up after itself" ended $distcheck 
 say "result"
 [ "$skipped" -eq 0 ] || echo "$skipped skipped: their lines above say why"
 cat failures.log
+[ "$failed" -eq 0 ] || echo "the same random cases again: KVMILL_SEED=$KVMILL_SEED"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -122,7 +122,7 @@ static bool writes_known(const struct known *k, const struct kvmill_kernel *kern
     run_known(kernel, row);
     bool good = codes_are(k, row, dim);
     memset(row->data, 0, (size_t)dim);
-    oracle_convert_write(kernel->shape, row->activation, row->data, row->scale);
+    oracle_convert_write(kernel->shape, false, row->activation, row->data, row->scale);
     return good && codes_are(k, row, dim);
 }
 
@@ -185,7 +185,7 @@ static bool is_row_right(const struct kvmill_kernel *kernel, const struct known_
                          const struct known_row *want) {
     const struct kvmill_convert_shape *shape = kernel->shape;
     run_known(kernel, have);
-    oracle_convert_write(shape, have->activation, want->data, want->scale);
+    oracle_convert_write(shape, false, have->activation, want->data, want->scale);
     return memcmp(have->data, want->data, (size_t)oracle_data_bytes(&shape->format)) == 0 &&
            memcmp(have->scale, want->scale, (size_t)oracle_scale_bytes(&shape->format)) == 0;
 }

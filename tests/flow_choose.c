@@ -149,6 +149,10 @@ void flow_step_choose(struct flow_step *step, int64_t number, struct dice *dice)
     step->select.dense_below = dice_once_in(dice, 3) ? 9 * a->op.page_size : 0;
     if (a->op.left_window_size >= 0)
         step->select.order = "logical";
+    if (dice_once_in(dice, 4)) {
+        step->select.reserved_eos = 0;
+        step->summary = "incremental";
+    }
     step->skipped = number % 8 == 5;
     a->sequences = a->op.num_heads * a->op.head_dim > 3000 ? 2 : dice_range(dice, 1, 5);
     bool is_dense = a->op.cache_layout >= 4 || is_transposed(a->op.cache_format);

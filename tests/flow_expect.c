@@ -187,6 +187,15 @@ static int64_t list_all(int64_t pages, int32_t *list) {
     return pages;
 }
 
+/* Moves the last page to the end of a list, if it is there: it may be partial. */
+static void put_last(int32_t *list, int64_t count, int32_t last) {
+    for (int64_t i = 0; i + 1 < count; i++)
+        if (list[i] == last) {
+            list[i] = list[i + 1];
+            list[i + 1] = last;
+        }
+}
+
 static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool dense,
                         int32_t *list) {
     int64_t pages = flow_step_blocks(step, request);
@@ -196,8 +205,11 @@ static int64_t list_row(struct flow_step *step, int64_t request, int64_t r, bool
     int64_t place = place_of_row(step, request, r);
     if (dense || is_whole(step, request))
         return list_all(pages, list);
-    return oracle_unite(&select, oracle_second(&step->flow), pages, scores + place,
-                        step->second != NULL ? step->second + place : NULL, list);
+    int64_t count = oracle_unite(&select, oracle_second(&step->flow), pages, scores + place,
+                                 step->second != NULL ? step->second + place : NULL, list);
+    if (select.reserved_eos == 0 && flow_step_block_size(step) > 1)
+        put_last(list, count, (int32_t)pages - 1);
+    return count;
 }
 
 static void expect_lists(struct flow_step *step, bool dense) {

@@ -126,10 +126,16 @@ static bool can_be_tiles(int64_t dim, int64_t bits, int64_t group) {
     return bits > 0 && dim % (128 / bits) == 0 && group % (32 / bits) == 0;
 }
 
+static void choose_overflow(kvmill_cache_attention *op, struct dice *dice) {
+    if (op->quant_bit != 0 && dice_once_in(dice, 2))
+        op->scale_overflow = dice_once_in(dice, 2) ? "saturate" : "infinite";
+}
+
 /* Sometimes chooses tiles, if the cache can have them. */
 static void choose_order(struct attention *a, struct dice *dice) {
     kvmill_cache_attention *op = &a->op;
     int64_t value_dim = op->value_head_dim ? op->value_head_dim : op->head_dim;
+    choose_overflow(op, dice);
     if (!dice_once_in(dice, 3))
         return;
     if (can_be_transposed(op)) {

@@ -2,6 +2,7 @@
    it.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../ops/fail.h"
 #include "common.h"
 #include "packs.h"
 #include "scatter_scene.h"
@@ -60,6 +61,21 @@ TEST(status_names) {
     for (char *name = strtok(names, " "); name != NULL; name = strtok(NULL, " "))
         good &= strcmp(kvmill_status_name((kvmill_status)count++) + strlen("KVMILL_"), name) == 0;
     ok(good && KVMILL_E_KERNEL == count - 1, "every status has its name and number");
+}
+
+/* A message of as many bytes as fit stays; a longer one ends after a word. */
+TEST(long_messages) {
+    kvmill_error error;
+    char words[sizeof error.message + 8];
+    for (size_t i = 0; i < sizeof words; i++)
+        words[i] = "seven; "[i % 7];
+    words[sizeof words - 1] = '\0';
+    kvmill_fail(&error, KVMILL_E_SHAPE, "%.*s", (int)sizeof error.message - 1, words);
+    ok(strncmp(error.message, words, sizeof error.message - 1) == 0, "a message that fits");
+    kvmill_fail(&error, KVMILL_E_SHAPE, "%s", words);
+    size_t length = strlen(error.message);
+    ok(length < sizeof error.message && strcmp(error.message + length - 11, " seven; ...") == 0,
+       "a longer one ends after a word: %s", error.message + length - 20);
 }
 
 TEST(describe) {

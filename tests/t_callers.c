@@ -38,7 +38,7 @@ static void test_plan_function(const struct caller *caller) {
        "  with a pack that is NULL");
     options = (kvmill_plan_options){.struct_size = sizeof options, .least_isa = "scalar"};
     ok(caller->plan(caller->good, &options, &plan, &error) == KVMILL_E_KERNEL && plan == NULL &&
-           strstr(error.message, "; `kvmill generate` makes one; options.least_isa is scalar; "),
+           strstr(error.message, "; options.least_isa is scalar; `kvmill generate` makes one; "),
        "  without packs, where portable kernels will not do: %s", error.message);
     options.portable = 1;
     ok(caller->plan(caller->good, &options, &plan, NULL) == KVMILL_E_ATTRIBUTE && plan == NULL,
@@ -274,10 +274,15 @@ TEST(without_plan) {
     ok(kvmill_begin(NULL, NULL, NULL, 0, NULL, &error) == KVMILL_E_NULL &&
            kvmill_begin(&call, NULL, tensors, 1, NULL, NULL) == KVMILL_E_NULL,
        "kvmill_begin of NULL");
+    ok(kvmill_run_sized(NULL, tensors, 1, NULL, 0, &error) == KVMILL_E_NULL &&
+           kvmill_begin_sized(NULL, NULL, NULL, 0, NULL, 0, &error) == KVMILL_E_NULL &&
+           kvmill_begin_sized(&call, NULL, tensors, 1, NULL, SIZE_MAX, NULL) == KVMILL_E_NULL,
+       "kvmill_run_sized and kvmill_begin_sized of NULL");
     ok(kvmill_parts(NULL) == 0 && kvmill_parts(&call) == 0, "kvmill_parts of NULL and of zeros");
     kvmill_part(NULL, 0);
     kvmill_part(&call, 0);
-    ok(kvmill_next(NULL) == 0 && kvmill_next(&call) == 0, "kvmill_part of NULL and of zeros, and kvmill_next");
+    ok(kvmill_next(NULL) == 0 && kvmill_next(&call) == 0,
+       "kvmill_part of NULL and of zeros, and kvmill_next");
     ok(kvmill_run_parallel(NULL, tensors, 1, NULL, no_loop, NULL, NULL) == KVMILL_E_NULL &&
            kvmill_run_parallel(NULL, tensors, 1, NULL, NULL, NULL, &error) == KVMILL_E_NULL,
        "kvmill_run_parallel of NULL");

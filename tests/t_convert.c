@@ -70,14 +70,22 @@ static double any_midpoint(struct dice *dice) {
     return isfinite(x) ? x : 0;
 }
 
+/* Returns a magnitude whose scale is about the largest that float16 can hold. */
+static double at_the_end_of_half(enum oracle_type type, int most, struct dice *dice) {
+    double scale = 65504 + 4 * (double)dice_range(dice, -1, 9);
+    double x = scale * most * (1 + (double)dice_range(dice, -2, 2) * 0x1p-24);
+    return type == ORACLE_F16 ? 65504 : x;
+}
+
 /* Fills a group, of any kind; each element has its own dice. */
 static void fill_group(enum oracle_type type, unsigned char *row, int64_t begin, int64_t count,
                        int most, struct dice *dice) {
-    int kind = (int)dice_range(dice, 0, 10);
+    int kind = (int)dice_range(dice, 0, 11);
     double unit = ldexp(1, (int)dice_range(dice, -22, type == ORACLE_F16 ? 11 : 60));
     unit *= kind < 2 ? (double)dice_range(dice, 0, 7) * 2 + 1 : 1;
-    double peak =
-        oracle_round(type, kind < 2 ? most * unit / 128 : unit * (1 + fabs(any_fraction(dice))));
+    double peak = oracle_round(type, kind < 2     ? most * unit / 128
+                                     : kind == 11 ? at_the_end_of_half(type, most, dice)
+                                                  : unit * (1 + fabs(any_fraction(dice))));
     int64_t at = begin + dice_range(dice, 0, count - 1);
     for (int64_t i = begin; i < begin + count; i++) {
         double x = kind == 0   ? (double)dice_range(dice, -2 * most, 2 * most) / 2 * unit / 128
@@ -90,7 +98,7 @@ static void fill_group(enum oracle_type type, unsigned char *row, int64_t begin,
                    : kind == 7 ? any_fraction(dice) * 1e-37
                    : kind == 8 ? any_midpoint(dice)
                                : any_fraction(dice) * peak;
-        if (i == at && (kind < 2 || kind == 6))
+        if (i == at && (kind < 2 || kind == 6 || kind == 11))
             x = dice_once_in(dice, 2) ? peak : -peak;
         oracle_put(type, row, i, x);
     }
@@ -220,10 +228,11 @@ static void describe_problem(struct problem *problem) {
     const struct kvmill_convert *convert = &problem->convert;
     snprintf(problem->words, sizeof problem->words,
              "%s: tokens %" PRId64 ", heads %" PRId64 ", repeat %" PRId64 ", stream %" PRId64
-             ", activation steps %" PRId64 " %" PRId64 " at %d, data steps %" PRId64 " %" PRId64
-             " at %d, scale steps %" PRId64 " %" PRId64 " at %d",
+             ", saturate %" PRId64 ", activation steps %" PRId64 " %" PRId64
+             " at %d, data steps %" PRId64 " %" PRId64 " at %d, scale steps %" PRId64 " %" PRId64
+             " at %d",
              problem->kernel->symbol, problem->tokens, convert->heads, convert->repeat,
-             convert->stream, convert->token_stride, convert->head_stride,
+             convert->stream, convert->saturate, convert->token_stride, convert->head_stride,
              (int)((uintptr_t)convert->activation % 64), row_step(problem, DATA),
              head_step(problem, DATA), (int)((uintptr_t)convert->cache.data % 64),
              row_step(problem, SCALE), head_step(problem, SCALE),
@@ -280,6 +289,7 @@ static void open_problem(struct problem *problem, const struct kvmill_kernel *ke
         .heads = heads,
         .repeat = repeat,
         .stream = whole || dice_once_in(dice, 2),
+        .saturate = dice_once_in(dice, 2),
     };
     describe_problem(problem);
 }
@@ -303,7 +313,7 @@ static void expect_row_of_tile(struct problem *problem, int64_t t, int64_t h, un
     unsigned char data[MOST_TILED_BYTES], *head = row_in(cache, 0, h);
     oracle_take_row(&problem->tiles, head, problem->slot[t], cache->shape[2], data);
     if (convert_is_writer(problem->kernel))
-        oracle_convert_write(problem->shape, row, data, scales);
+        oracle_convert_write(problem->shape, problem->convert.saturate != 0, row, data, scales);
     else
         oracle_convert_read(problem->shape, row, data, scales);
     oracle_put_row(&problem->tiles, head, problem->slot[t], cache->shape[2], data);
@@ -320,7 +330,7 @@ static void expect_row(struct problem *problem, int64_t t, int64_t h, int64_t re
     else if (problem->tiles.rows > 0)
         expect_row_of_tile(problem, t, h, row, scales);
     else if (convert_is_writer(problem->kernel))
-        oracle_convert_write(problem->shape, row, data, scales);
+        oracle_convert_write(problem->shape, problem->convert.saturate != 0, row, data, scales);
     else
         oracle_convert_read(problem->shape, row, data, scales);
 }

@@ -343,6 +343,27 @@ static void bend_prototypes(struct scene *scene, struct counts *counts) {
 
 static unsigned char byte[128] __attribute__((aligned(64))); /* of a workspace that is not used */
 
+/* A workspace of which the size is said must have what the plan needs, also if that is nothing. */
+static void test_workspace_size(const struct scene *scene, const kvmill_plan *plan) {
+    kvmill_call call;
+    size_t count = kvmill_plan_tensor_count(plan), size = kvmill_plan_workspace_size(plan);
+    size_t room = (size + 63) / 64 * 64;
+    FREED void *workspace = size > 0 ? aligned_alloc(64, room) : NULL;
+    kvmill_error error = {""};
+    char words[96];
+    bool good = true;
+    snprintf(words, sizeof words, "workspace_size is %zu; accepted: %zu or more", size - 1, size);
+    if (size > 0)
+        good =
+            kvmill_begin_sized(&call, plan, scene->tensors, count, workspace, size - 1, &error) ==
+                KVMILL_E_WORKSPACE &&
+            strstr(error.message, words) == error.message && kvmill_parts(&call) == 0 &&
+            kvmill_run_sized(plan, scene->tensors, count, workspace, 0, NULL) == KVMILL_E_WORKSPACE;
+    good = good && kvmill_begin_sized(&call, plan, scene->tensors, count, workspace, size,
+                                      &error) == KVMILL_OK;
+    ok(good, "  a workspace of %zu bytes, and a smaller one: %s", size, error.message);
+}
+
 static void test_workspace(const struct scene *scene, const kvmill_plan *plan) {
     kvmill_call call;
     size_t count = kvmill_plan_tensor_count(plan);
@@ -350,6 +371,7 @@ static void test_workspace(const struct scene *scene, const kvmill_plan *plan) {
         ok(kvmill_run(plan, scene->tensors, count, NULL, NULL) == KVMILL_E_WORKSPACE &&
                kvmill_run(plan, scene->tensors, count, byte + 1, NULL) == KVMILL_E_WORKSPACE,
            "  a workspace that is NULL, or at an odd address");
+    test_workspace_size(scene, plan);
     memset(&call, 0xaa, sizeof call);
     ok(kvmill_begin(&call, plan, NULL, count, byte, NULL) != KVMILL_OK &&
            kvmill_parts(&call) == 0 && kvmill_next(&call) == 0,

@@ -19,7 +19,8 @@ static void open_case(struct flow_step *step, int64_t number, struct dice *dice)
         a->tokens[b] = dice_once_in(dice, 4) ? most : dice_range(dice, 0, most);
         a->start[b] -= a->tokens[b];
     }
-    step->summary = number % 2 ? "incremental" : "on_complete";
+    if (step->select.reserved_eos > 0)
+        step->summary = number % 2 ? "incremental" : "on_complete";
     flow_step_open(step, dice);
 }
 

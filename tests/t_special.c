@@ -94,9 +94,11 @@ static int64_t calls_rows(const struct attention *a) {
     return a->op.num_heads / a->op.num_kv_heads * a->tokens[0];
 }
 
+/* In a cache of one slot there is no stride from row to row, so no kernel has it as a constant. */
 static bool has_layout(const struct attention *a) {
     return a->which != MULTI_HEAD_ATTENTION && !a->op.dynamic_batching && a->op.cache_layout == 0 &&
-           a->spread == DENSE && a->ring == 0 && a->mask_rank == 0;
+           a->spread == DENSE && a->ring == 0 && a->mask_rank == 0 &&
+           a->start[0] + a->tokens[0] > 1;
 }
 
 /* Whether the problem has the kernel's numbers; if not `same`, one number differs. */

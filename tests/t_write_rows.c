@@ -24,11 +24,14 @@ static void open_strided(struct fenced_tensor *tensor, DLDataType type, const in
     tensor_open(tensor, type, 3, shape, strides, &dice);
 }
 
+/* Numbers of every third problem are too large for scales of float16. */
 static void fill_rows(const struct problem *p) {
     const struct fenced_tensor *rows = &p->tensor[KVMILL_WRITE_ROWS_ROWS];
+    bool is_wide = attention_type(p->op.T1) != ORACLE_F16;
+    int far = dice_once_in(&dice, 3) && is_wide ? 22 : 0;
     for (int64_t i = 0; i < tensor_count(&rows->dl); i++)
         number_put(rows->dl.dtype, tensor_element(rows, i),
-                   ldexp(dice_between(&dice, -2, 2), (int)(i / p->op.head_dim % 9) - 4));
+                   ldexp(dice_between(&dice, -2, 2), far + (int)(i / p->op.head_dim % 9) - 4));
 }
 
 /* Fills slots in ascending order if `apart`; otherwise at random, so that some occur twice or are
@@ -57,8 +60,11 @@ static void open_tensors(struct problem *p, bool apart) {
 static void open_problem(struct problem *p, int64_t rows) {
     static const char settings[] =
         "T1={float32|float16|bfloat16} head_dim={32|64|96|128} {" FORMATS_OF_BYTES "}";
+    static const char *const overflows[] = {NULL, "infinite", "saturate"};
     memset(p, 0, sizeof *p);
     setting_fill(kvmill_op_by_name("WriteRows")->parts[0], &p->op, settings, &dice);
+    if (p->op.quant_bit != 0)
+        p->op.scale_overflow = overflows[dice_range(&dice, 0, 2)];
     p->format = format_of(p->op.cache_format, p->op.T2, p->op.T3, p->op.quant_group);
     p->heads = dice_range(&dice, 1, MOST_HEADS);
     p->rows = rows;
@@ -86,6 +92,11 @@ static bool is_replaced(const struct problem *p, int64_t n) {
     return false;
 }
 
+/* Whether the word names PMX's rule for scales, which is not WriteRows' default. */
+static bool is_infinite(const char *scale_overflow) {
+    return scale_overflow != NULL && strcmp(scale_overflow, "infinite") == 0;
+}
+
 /* If rows share a slot, the last of them is expected. */
 static void expect(const struct problem *p, struct fenced_tensor *expected) {
     const struct fenced_tensor *cache = &expected[KVMILL_WRITE_ROWS_CACHE],
@@ -96,9 +107,10 @@ static void expect(const struct problem *p, struct fenced_tensor *expected) {
         for (int64_t h = 0; slot >= 0 && h < p->heads; h++) {
             int64_t head = slot * p->heads + h, first = (n * p->heads + h) * p->op.head_dim;
             double numbers[MOST_DIM];
-            const struct oracle_side row =
+            struct oracle_side row =
                 format_row(&p->format, p->op.head_dim, tensor_element(cache, head * p->last),
                            p->groups ? tensor_element(scale, head * p->groups) : NULL);
+            row.saturates = !is_infinite(p->op.scale_overflow);
             for (int64_t d = 0; d < p->op.head_dim; d++)
                 numbers[d] = number_get(p->op.T1, tensor_element(rows, first + d));
             oracle_write_row(&row, attention_type(p->op.T1), 0, numbers);
@@ -171,4 +183,38 @@ TEST(twice) {
         wrong += !try_problem(&p, &two_threads[i % 2], 4, &parts);
     }
     ok(wrong == 0 && parts == 1, "of rows with one slot the last stays, on any number of threads");
+}
+
+/* ---- Scales that float16 cannot hold ---- */
+
+/* Opens one row of one head and one group of 8 bits, with a scale in float16. */
+static void open_group(struct problem *p, const char *overflow) {
+    memset(p, 0, sizeof *p);
+    kvmill_write_rows_init(&p->op, sizeof p->op);
+    p->op.T1 = f32;
+    p->op.T2 = i8;
+    p->op.T3 = f16;
+    p->op.quant_bit = 8;
+    p->op.head_dim = p->op.quant_group = p->last = 32;
+    p->op.scale_overflow = overflow;
+    p->format = format_of(NULL, p->op.T2, p->op.T3, p->op.quant_group);
+    p->heads = p->rows = p->capacity = p->groups = 1;
+    open_tensors(p, true);
+}
+
+/* The word, or "-"; the first elements of a row, whose others are 0; their codes; the scale. */
+EACH_ROW(write_rows_overflow, 4) {
+    double numbers[8], codes[8], scale;
+    int64_t parts = 0, count = numbers_in(cells[1], 10, numbers, 8);
+    OWN(close_problem) struct problem p;
+    open_group(&p, cells[0][0] == '\0' ? NULL : cells[0]);
+    for (int64_t i = 0; i < p.op.head_dim; i++)
+        number_put(f32, tensor_element(&p.tensor[KVMILL_WRITE_ROWS_ROWS], i),
+                   i < count ? numbers[i] : 0);
+    bool good = try_problem(&p, &two_threads[0], 1, &parts);
+    for (int64_t i = 0; i < numbers_in(cells[2], 10, codes, 8); i++)
+        good = good &&
+               number_get(i8, tensor_element(&p.tensor[KVMILL_WRITE_ROWS_CACHE], i)) == codes[i];
+    scale = number_get(f16, tensor_element(&p.tensor[KVMILL_WRITE_ROWS_SCALE], 0));
+    ok(good && scale == strtod(cells[3], NULL), "scale_overflow %s: %s", cells[0], cells[1]);
 }

@@ -7,12 +7,22 @@
 #include "../base/output.h"
 #include "../base/text.h"
 
+static bool default_place(char path[CALIBRATION_PATH], struct error *error) {
+    static const char instead[] = "KVMILL_CALIBRATION=FILE (for kvmill calibrate also -o FILE)";
+    const char *home = getenv("HOME");
+    if (!kvmill_calibration_path(path))
+        return fail(error, EXIT_USER,
+                    "no place for the calibration: KVMILL_CALIBRATION is empty, or there is no "
+                    "HOME; accepted: %s",
+                    instead);
+    size_t length = home != NULL ? strlen(home) : 0;
+    bool below = length > 0 && strncmp(path, home, length) == 0 && path[length] == '/';
+    return !below || output_check_home(home, instead, error);
+}
+
 bool calibration_place(const char *given, char path[CALIBRATION_PATH], struct error *error) {
     if (given == NULL)
-        return kvmill_calibration_path(path) ||
-               fail(error, EXIT_USER,
-                    "no place for the calibration: KVMILL_CALIBRATION is empty, or there is no "
-                    "HOME; accepted: KVMILL_CALIBRATION=FILE (for kvmill calibrate also -o FILE)");
+        return default_place(path, error);
     if (*given == '\0' || strlen(given) >= CALIBRATION_PATH)
         return fail(error, EXIT_USER, "-o: \"%.40s\"; accepted: a file", given);
     strcpy(path, given);

@@ -8,9 +8,7 @@
 #include <string.h>
 
 #include "../base/json.h"
-#include "../base/output.h"
 #include "../base/terminal.h"
-#include "../base/text.h"
 #include "../bench/tune_work.h"
 #include "../gen/places.h"
 #include "../runtime/core/calibration.h"

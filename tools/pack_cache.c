@@ -70,9 +70,11 @@ static char *find_parent(struct error *error) {
     char *path = NULL;
     if (cache != NULL && *cache == '/')
         path = strdup(cache);
-    else if (home != NULL && *home)
+    else if (home != NULL && *home) {
+        if (!output_check_home(home, "XDG_CACHE_HOME, as the place of compiled kernels", error))
+            return NULL;
         path = path_join(home, ".cache");
-    else {
+    } else {
         fail(error, EXIT_ENVIRONMENT,
              "neither XDG_CACHE_HOME nor HOME is set; set one, as the "
              "place of compiled kernels");

@@ -27,7 +27,10 @@ static kvmill_status check_type(const struct given_tensors *given, int which,
         return KVMILL_OK;
     snprintf(accepted, sizeof accepted, "%s%s%s", type_word(rule, rule->type),
              has_other ? ", " : "", has_other ? type_word(rule, rule->or_type) : "");
-    return kvmill_refuse_type(rule->name, type_word(rule, tensor->dtype), accepted, given->error);
+    bool has_word = rule->stablehlo && kvmill_kind_of(tensor->dtype) != KVMILL_NO_KIND;
+    return kvmill_refuse_type(rule->name, tensor->dtype,
+                              has_word ? kvmill_element_word(tensor->dtype) : NULL, accepted,
+                              given->error);
 }
 
 /* ---- Shape ---- */

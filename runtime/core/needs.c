@@ -15,14 +15,15 @@ static bool will_do(const struct kernel_search *search, const struct kvmill_kern
 
 void kvmill_need(struct needs *needs, const struct kernel_search *search, enum which_runs runs,
                  const char *what, const struct kvmill_kernel *kernel) {
-    char *lack = needs->lack[runs];
-    if (search->least_isa == NULL || *lack != '\0' || will_do(search, kernel))
+    struct lack *lack = &needs->lack[runs];
+    if (search->least_isa == NULL || lack->what != NULL || will_do(search, kernel))
         return;
     needs->least_isa = search->least_isa;
     bool portable = kernel == NULL || kvmill_isa_rank(kernel->isa) < 0;
-    snprintf(lack, sizeof needs->lack[runs], "%s: %s%s%s", what, portable ? "" : "there is only ",
-             portable ? kvmill_why_portable(search) : kernel->symbol,
-             search->portable_reason ? "" : "; `kvmill generate` makes one");
+    lack->what = what;
+    lack->makes = search->portable_reason ? "" : "; `kvmill generate` makes one";
+    snprintf(lack->why, sizeof lack->why, "%s%s", portable ? "" : "there is only ",
+             portable ? kvmill_why_portable(search) : kernel->symbol);
 }
 
 /* Runs that use no kernel. */
@@ -37,9 +38,10 @@ static int problem_length(const char *description) {
 
 kvmill_status kvmill_check_needs(const struct needs *needs, enum which_runs runs,
                                  const char *description, kvmill_error *error) {
-    if (needs->lack[runs][0] == '\0')
+    const struct lack *lack = &needs->lack[runs];
+    if (lack->what == NULL)
         return KVMILL_OK;
-    return kvmill_fail(error, KVMILL_E_KERNEL, "no kernel to %s; options.least_isa is %s; %.*s",
-                       needs->lack[runs], needs->least_isa, problem_length(description),
-                       description);
+    return kvmill_fail(
+        error, KVMILL_E_KERNEL, "no kernel to %s; options.least_isa is %s%s; %s; %.*s", lack->what,
+        needs->least_isa, lack->makes, lack->why, problem_length(description), description);
 }

@@ -8,10 +8,16 @@
 
 enum which_runs { EVERY_RUN, SOME_RUNS };
 
-/* The first kernel that is missing, in words, or "" if none is, or if the plan has no least_isa. */
+/* The first kernel that is missing; what NULL: none is, or the plan has no least_isa. */
+struct lack {
+    const char *what;  /* it would do */
+    const char *makes; /* what makes such a kernel, as a part of a message; "" if nothing does */
+    char why[256];     /* there is none */
+};
+
 struct needs {
     const char *least_isa;
-    char lack[2][160];
+    struct lack lack[2]; /* by enum which_runs */
 };
 
 /* Record that certain runs use this kernel (NULL: plain loops) to do `what`. */

@@ -20,7 +20,7 @@ static const struct call *const_call_of(const kvmill_call *call) {
     return (const struct call *)(const void *)call;
 }
 
-static kvmill_status check_workspace(const kvmill_plan *plan, const void *workspace,
+static kvmill_status check_workspace(const kvmill_plan *plan, const void *workspace, size_t size,
                                      kvmill_error *error) {
     if (workspace == NULL)
         return kvmill_fail(error, KVMILL_E_WORKSPACE, "workspace is NULL; %zu bytes are needed",
@@ -29,12 +29,17 @@ static kvmill_status check_workspace(const kvmill_plan *plan, const void *worksp
         return kvmill_fail(error, KVMILL_E_WORKSPACE,
                            "workspace is at %p; accepted: multiples of %d", workspace,
                            (int)WORKSPACE_ALIGNMENT);
+    if (size < plan->workspace_size)
+        return kvmill_fail(error, KVMILL_E_WORKSPACE,
+                           "workspace_size is %zu; accepted: %zu or more, as "
+                           "kvmill_plan_workspace_size says",
+                           size, plan->workspace_size);
     return KVMILL_OK;
 }
 
 static kvmill_status begin(struct call *call, const kvmill_plan *plan,
                            const DLTensor *const *tensors, size_t tensor_count, void *workspace,
-                           kvmill_error *error) {
+                           size_t size, kvmill_error *error) {
     call->plan = NULL;
     if (plan == NULL || tensors == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "%s is NULL", plan == NULL ? "plan" : "tensors");
@@ -42,7 +47,7 @@ static kvmill_status begin(struct call *call, const kvmill_plan *plan,
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE, "tensor_count is %zu; accepted: %zu",
                            tensor_count, plan->tensor_count);
     kvmill_status status =
-        plan->workspace_size > 0 ? check_workspace(plan, workspace, error) : KVMILL_OK;
+        plan->workspace_size > 0 ? check_workspace(plan, workspace, size, error) : KVMILL_OK;
     if (status != KVMILL_OK)
         return status;
     call->plan = plan;
@@ -67,9 +72,16 @@ static void run_phase(const struct call *call) {
 
 kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors,
                          size_t tensor_count, void *workspace, kvmill_error *error) {
+    return kvmill_run_sized(plan, tensors, tensor_count, workspace, SIZE_MAX, error);
+}
+
+kvmill_status kvmill_run_sized(const kvmill_plan *plan, const DLTensor *const *tensors,
+                               size_t tensor_count, void *workspace, size_t workspace_size,
+                               kvmill_error *error) {
     kvmill_call opaque;
     struct call *call = call_of(&opaque);
-    kvmill_status status = begin(call, plan, tensors, tensor_count, workspace, error);
+    kvmill_status status =
+        begin(call, plan, tensors, tensor_count, workspace, workspace_size, error);
     if (status != KVMILL_OK)
         return status;
     do
@@ -81,9 +93,16 @@ kvmill_status kvmill_run(const kvmill_plan *plan, const DLTensor *const *tensors
 kvmill_status kvmill_begin(kvmill_call *call, const kvmill_plan *plan,
                            const DLTensor *const *tensors, size_t tensor_count, void *workspace,
                            kvmill_error *error) {
+    return kvmill_begin_sized(call, plan, tensors, tensor_count, workspace, SIZE_MAX, error);
+}
+
+kvmill_status kvmill_begin_sized(kvmill_call *call, const kvmill_plan *plan,
+                                 const DLTensor *const *tensors, size_t tensor_count,
+                                 void *workspace, size_t workspace_size, kvmill_error *error) {
     if (call == NULL)
         return kvmill_fail(error, KVMILL_E_NULL, "call is NULL");
-    kvmill_status status = begin(call_of(call), plan, tensors, tensor_count, workspace, error);
+    kvmill_status status =
+        begin(call_of(call), plan, tensors, tensor_count, workspace, workspace_size, error);
     return status == KVMILL_OK ? kvmill_succeed(error) : status;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "select.h"
 
+#include "../../defs/format.h"
 #include "../../ops/fail.h"
 #include "../portable/portable.h"
 #include "cpu.h"
@@ -139,7 +140,8 @@ static int (*const fits[])(const void *kernel_shape, const void *wanted) = {
 static int fitness(const struct kernel_search *search, const struct kvmill_kernel *kernel,
                    const struct wanted *wanted) {
     int rank = kvmill_isa_rank(kernel->isa);
-    if (kernel->family != wanted->family || rank < 0 || rank > search->isa_cap)
+    if (kernel->family != wanted->family || rank < 0 || rank > search->isa_cap ||
+        kernel->abi < search->abi)
         return -1;
     int fit = fits[wanted->family](kernel->shape, wanted->shape);
     return fit < 0 || !kvmill_isa_usable(kernel->isa) ? -1 : rank * MOST_FIT + fit;
@@ -228,6 +230,16 @@ struct selection kvmill_select_kernel(const struct kernel_search *search,
         best = best_of_pack(search, search->packs[i], wanted, best, &selection);
     selection.by_size = with_choice(search, wanted, selection.by_size.kernel);
     return selection;
+}
+
+enum { SATURATING_ABI = 10 };
+
+struct kernel_search kvmill_search_of_writer(const struct kernel_search *search,
+                                             const struct kvmill_convert_shape *shape,
+                                             bool saturates) {
+    struct kernel_search found = *search;
+    found.abi = saturates && kvmill_scale_may_overflow(shape) ? SATURATING_ABI : 0;
+    return found;
 }
 
 /* ---- Kernels that attend ---- */

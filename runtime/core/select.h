@@ -27,6 +27,7 @@ struct kernel_search {
     const kvmill_pack *const *packs;
     size_t pack_count;
     int isa_cap;
+    uint32_t abi;                /* of the oldest kernels that are accepted */
     const char *least_isa;       /* of defs/isa.c; NULL: portable kernels are accepted, too */
     const char *portable_reason; /* why no pack is searched, or NULL */
 };
@@ -44,6 +45,12 @@ struct wanted {
     const void *shape; /* the family's shape struct */
     const struct kvmill_kernel *portable;
 };
+
+/* The search for a kernel that writes rows of this shape, and saturates scales if that is wanted
+   and ever needed.  Older kernels make such scales infinite. */
+struct kernel_search kvmill_search_of_writer(const struct kernel_search *search,
+                                             const struct kvmill_convert_shape *shape,
+                                             bool saturates);
 
 /* The best instruction set wins, then the kernel that fixes most of the shape, then the first. */
 struct selection kvmill_select_kernel(const struct kernel_search *search,

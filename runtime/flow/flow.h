@@ -266,7 +266,8 @@ struct flow_writer {
     const struct kvmill_convert_shape *shape;
     struct kvmill_cache_rows cache;
     int64_t heads, page_size, page_rows;
-    bool stream; /* around the caches */
+    bool stream;    /* around the caches */
+    bool saturates; /* kvmill_convert.saturate */
 };
 
 /* Write the rows of checked tokens; v is 0 for K, 1 for V. */

@@ -102,6 +102,7 @@ void kvmill_flow_write(const struct flow_writer *writer, const struct flow_token
         .heads = writer->heads,
         .repeat = 1,
         .stream = writer->stream,
+        .saturate = writer->saturates,
     };
     kvmill_write_tokens(writer->kernel, &convert, row_of, &paged, span->first, span->last);
 }

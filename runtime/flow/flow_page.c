@@ -47,6 +47,7 @@ void kvmill_flow_store_rows(const struct flow_page *page, int v, float *data) {
         .cache = rows,
         .heads = 1,
         .repeat = 1,
+        .saturate = geometry->saturates,
     };
     kvmill_write_tokens(&kvmill_portable_write_rows, &convert, row_of, page, 0, page->rows);
 }

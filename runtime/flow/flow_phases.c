@@ -67,7 +67,8 @@ static void write_part(const struct call *base, int64_t part) {
             geometry_of(call)->kv_heads,
             geometry_of(call)->page_size,
             call->cache.page_rows,
-            append_work(base) > KVMILL_CACHED_BYTES};
+            append_work(base) > KVMILL_CACHED_BYTES,
+            geometry_of(call)->saturates};
         kvmill_flow_write(&writer, &call->tokens, v, &span);
     }
     for (int i = 0; i < problem->field_count && !problem->skipped; i++)

@@ -131,7 +131,9 @@ kvmill_status kvmill_flow_check_batch(const struct kvmill_flow_problem *problem,
 struct listed {
     const int32_t *page;
     int64_t first, count, pages;
-    bool ascends, ends; /* it must ascend; it must end with the last page, which may be partial */
+    bool ascends; /* it must ascend */
+    bool ends;    /* the last page, which may be partial, must be the last */
+    bool ended;   /* the last page must be there */
 };
 
 static kvmill_status refuse_entry(const struct listed *listed, int64_t i, int64_t first,
@@ -144,7 +146,8 @@ static kvmill_status check_entries(const struct listed *listed, kvmill_error *er
     int64_t least = 0;
     for (int64_t i = 0; i < listed->count; i++) {
         bool is_end = listed->ends && i + 1 == listed->count;
-        int64_t last = listed->pages - 1 - (listed->ends && !is_end), first = is_end ? last : least;
+        int64_t last = listed->pages - 1 - (listed->ends && !is_end);
+        int64_t first = is_end && listed->ended ? last : least;
         if (listed->page[i] < first || listed->page[i] > last)
             return refuse_entry(listed, i, first, last, error);
         least = listed->ascends ? listed->page[i] + 1 : 0;
@@ -178,7 +181,8 @@ kvmill_status kvmill_flow_check_lists(const struct kvmill_flow_problem *problem,
                                       end < first ? -1 : end - first,
                                       kvmill_flow_row_at(problem, batch, b).pages,
                                       problem->geometry.window > 0,
-                                      problem->block_size > 1};
+                                      problem->block_size > 1,
+                                      problem->block_size > 1 && problem->budget.eos > 0};
         status = check_list(lists, row, &listed, error);
     }
     return status;

@@ -114,6 +114,17 @@ static void list_best(const struct kvmill_flow_problem *problem,
     }
 }
 
+/* Move the request's last page, if it is listed, to the end: it may be partial. */
+static void put_last(int32_t *list, int64_t count, int32_t last) {
+    int64_t at = 0;
+    while (at < count && list[at] != last)
+        at++;
+    for (; at + 1 < count; at++) {
+        list[at] = list[at + 1];
+        list[at + 1] = last;
+    }
+}
+
 void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct flow_row *row,
                       const struct flow_selector *selector, const struct flow_scores *scores,
                       int32_t *list) {
@@ -125,6 +136,8 @@ void kvmill_flow_list(const struct kvmill_flow_problem *problem, const struct fl
     for (int64_t i = 0; i < wanted; i++)
         list[bos + i] += (int32_t)bos;
     list_run(row->pages - eos, eos, list + bos + wanted);
+    if (problem->by_score && kvmill_flow_last_is_scored(problem))
+        put_last(list, row->selected, (int32_t)(row->pages - 1));
 }
 
 void kvmill_flow_absolute(const struct kvmill_flow_problem *problem, const int32_t *list,

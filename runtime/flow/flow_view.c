@@ -1,5 +1,5 @@
 /* The view of a sparse flow for attention: the pages of requests, or the pages in lists.  There is
-   one list for each row of a request; a request's last page is the last of its list.
+   one list for each row of a request; a request's last page, if it is listed, is the last there.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
@@ -40,13 +40,16 @@ static struct list list_of(const struct flow_call *call, int64_t b, int64_t head
     return (struct list){call->list + call->starts[row], call->starts[row + 1] - call->starts[row]};
 }
 
-static int64_t left_out(const struct flow_call *call, int64_t b, const struct list *list) {
-    return (pages_of(call, b) - list->count) * problem_of(call)->block_size;
+/* The positions along a list.  Only a request's last page may be partial. */
+static int64_t length_of(const struct flow_call *call, int64_t b, const struct list *list) {
+    int64_t size = problem_of(call)->block_size, pages = pages_of(call, b);
+    bool has_last =
+        list->pages == NULL || (list->count > 0 && list->pages[list->count - 1] == pages - 1);
+    return has_last ? call->batch.length[b] - (pages - list->count) * size : list->count * size;
 }
 
-/* The positions along a list. */
-static int64_t length_of(const struct flow_call *call, int64_t b, const struct list *list) {
-    return list->count == 0 ? 0 : call->batch.length[b] - left_out(call, b, list);
+static int64_t left_out(const struct flow_call *call, int64_t b, const struct list *list) {
+    return call->batch.length[b] - length_of(call, b, list);
 }
 
 /* The first entry that is not below `page`, in an ascending list. */

@@ -63,7 +63,9 @@ static void select_rows(struct cache_plan *plan, const struct kernel_search *sea
                                       &kvmill_portable_write_rows};
         const struct wanted reader = {KVMILL_READ_ROWS, &plan->shapes[v],
                                       &kvmill_portable_read_rows};
-        struct selection selection = kvmill_select_kernel(search, &writer);
+        const struct kernel_search writers =
+            kvmill_search_of_writer(search, &plan->shapes[v], plan->geometry.saturates);
+        struct selection selection = kvmill_select_kernel(&writers, &writer);
         plan->writers[v] = selection.by_size;
         say_kernel(words, writes[v], &selection, &kvmill_portable_write_rows);
         if (plan->geometry.which != KVMILL_KEY_VALUE_CACHE)

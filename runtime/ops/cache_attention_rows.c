@@ -110,6 +110,7 @@ static void move_rows(const struct cache_call *call, const struct way *way, int 
         .heads = way->heads,
         .repeat = way->repeat,
         .stream = way->total * token_bytes(call, way) > KVMILL_CACHED_BYTES,
+        .saturate = plan->geometry.saturates,
     };
     kvmill_kernel_of_problem(&kernels[v], &call->base.view.size, &problem)->run(&problem, 0, count);
 }

@@ -11,6 +11,7 @@
 struct rows_plan {
     kvmill_plan base;
     struct kvmill_convert_shape shape;
+    bool saturates; /* scales that their type cannot hold become its largest number */
     struct by_size kernel;
     struct tensor_rule rules[KVMILL_WRITE_ROWS_TENSORS];
 };

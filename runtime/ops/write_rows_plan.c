@@ -29,7 +29,9 @@ static const struct plan_op write_rows = {
 static void select_kernel(struct rows_plan *plan, const kvmill_write_rows *op,
                           const struct kernel_search *search) {
     const struct wanted wanted = {KVMILL_WRITE_ROWS, &plan->shape, &kvmill_portable_write_rows};
-    struct selection selection = kvmill_select_kernel(search, &wanted);
+    const struct kernel_search writers =
+        kvmill_search_of_writer(search, &plan->shape, plan->saturates);
+    struct selection selection = kvmill_select_kernel(&writers, &wanted);
     struct words words = {plan->base.description, sizeof plan->base.description};
     plan->kernel = selection.by_size;
     kvmill_need(&plan->base.needs, search, EVERY_RUN, "write rows", plan->kernel.kernel);
@@ -55,6 +57,7 @@ static kvmill_status make_plan(const kvmill_write_rows *op, const kvmill_plan_op
     made->base.op = &write_rows;
     made->base.tensor_count = KVMILL_WRITE_ROWS_TENSORS;
     made->shape = shape;
+    made->saturates = kvmill_write_rows_saturates(op);
     kvmill_described_rules(&kvmill_write_rows_op, op, made->rules);
     select_kernel(made, op, &search);
     return kvmill_plan_finish(&made->base, plan, error);

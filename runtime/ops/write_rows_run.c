@@ -127,6 +127,7 @@ static void set_call(struct rows_call *call, const DLTensor *const *known,
         .cache = cache_of(known[KVMILL_WRITE_ROWS_CACHE], known[KVMILL_WRITE_ROWS_SCALE]),
         .heads = rows->shape[1],
         .repeat = 1,
+        .saturate = plan_of(&call->base)->saturates,
         .slot = slots_in_place(&call->slots, seen->whole),
     };
     call->rows = rows->shape[1] > 0 ? rows->shape[0] : 0;

@@ -54,6 +54,14 @@ static float scale_of(float largest, float limit, int activation) {
     return scale < least ? least : scale;
 }
 
+/* The largest number of a type, if a finite scale becomes infinite in it; otherwise the scale. */
+static float saturated(float scale, int type) {
+    const struct kvmill_format_parts *parts = kvmill_format_parts(type);
+    if (!kvmill_is_finite(scale) || kvmill_is_finite(kvmill_round_as(type, scale)))
+        return scale;
+    return kvmill_number_of_bits(parts->real, kvmill_first_not_finite(parts->real) - 1);
+}
+
 static int code_of(float value, float scale, float limit, int activation) {
     if (!kvmill_is_finite(scale))
         return 0;
@@ -77,12 +85,13 @@ static void write_group(const struct kvmill_convert_shape *shape, const unsigned
 }
 
 static void write_groups(const struct kvmill_convert_shape *shape, const unsigned char *from,
-                         unsigned char *data, unsigned char *scales) {
+                         unsigned char *data, unsigned char *scales, bool saturates) {
     const struct kvmill_format *format = &shape->format;
     float limit = (float)kvmill_format_most_code(kvmill_format_parts(format->element));
     for (int64_t begin = 0; begin < format->dim; begin += format->quant_group) {
         float largest = largest_of(shape->activation, from, begin, format->quant_group);
         float scale = scale_of(largest, limit, shape->activation);
+        scale = saturates ? saturated(scale, format->scale) : scale;
         kvmill_store_float(format->scale, scales, begin / format->quant_group, scale);
         write_group(shape, from, begin, scale, data);
     }
@@ -265,12 +274,14 @@ static void write_plain(const struct kvmill_convert_shape *shape, const unsigned
 }
 
 static void write_row(const struct kvmill_convert_shape *shape, const unsigned char *from,
-                      unsigned char *data, unsigned char *scales) {
+                      unsigned char *data, unsigned char *scales, bool saturates) {
     int of = kvmill_format_parts(shape->format.element)->scales;
-    (of == KVMILL_SCALES_OF_GROUPS   ? write_groups
-     : of == KVMILL_SCALES_IN_BLOCKS ? write_blocks
-     : of == KVMILL_SCALES_IN_ROWS   ? write_with_head
-                                     : write_plain)(shape, from, data, scales);
+    if (of == KVMILL_SCALES_OF_GROUPS)
+        write_groups(shape, from, data, scales, saturates);
+    else
+        (of == KVMILL_SCALES_IN_BLOCKS ? write_blocks
+         : of == KVMILL_SCALES_IN_ROWS ? write_with_head
+                                       : write_plain)(shape, from, data, scales);
 }
 
 /* Products are rounded to the type of the scales, then to that of the activations. */
@@ -319,7 +330,7 @@ static void write_head(const struct kvmill_convert *problem, int64_t t, int64_t 
     if (is_copy(shape))
         memcpy(place.data, place.activation, (size_t)activation_row_bytes(shape));
     else
-        write_row(shape, place.activation, place.data, place.scale);
+        write_row(shape, place.activation, place.data, place.scale, problem->saturate != 0);
 }
 
 static void read_head(const struct kvmill_convert *problem, int64_t t, int64_t head) {

@@ -34,6 +34,7 @@ struct oracle_side {
     int64_t dim, group;
     unsigned char *data, *scale; /* the whole tensors */
     struct oracle_tiles tiles;
+    bool saturates; /* scales that their type cannot hold are its largest number */
 };
 
 /* The axes of a cache.  sides: 2, or 1 if K and V are separate tensors. */
@@ -150,8 +151,8 @@ int64_t oracle_scale_bytes(const struct kvmill_format *format);
 int64_t oracle_activation_bytes(const struct kvmill_convert_shape *shape);
 
 /* Convert one row from activations to a cache, and back. */
-void oracle_convert_write(const struct kvmill_convert_shape *shape, const unsigned char *from,
-                          unsigned char *data, unsigned char *scale);
+void oracle_convert_write(const struct kvmill_convert_shape *shape, bool saturates,
+                          const unsigned char *from, unsigned char *data, unsigned char *scale);
 void oracle_convert_read(const struct kvmill_convert_shape *shape, unsigned char *to,
                          unsigned char *data, unsigned char *scale);
 

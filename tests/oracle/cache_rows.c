@@ -47,6 +47,13 @@ static double largest_magnitude(const double *x, int64_t count) {
     return largest;
 }
 
+/* Returns the scale that is stored and used for codes. */
+static double saturated(const struct oracle_side *side, double scale) {
+    double most = side->scale_type == ORACLE_F16 ? 65504 : INFINITY;
+    bool overflows = isfinite(scale) && !isfinite(oracle_round(side->scale_type, scale));
+    return side->saturates && overflows ? most : scale;
+}
+
 /* Returns a group's scale.  Each step is rounded to the type of the activations; a group that is
    not finite has codes 0.  A double quotient of two short numbers, rounded again, is rounded
    correctly. */
@@ -72,7 +79,8 @@ static void write_groups(const struct oracle_side *side, enum oracle_type activa
     int most = side->type == ORACLE_I8 ? 127 : 7;
     int64_t groups = side->dim / side->group;
     for (int64_t g = 0; g < groups; g++) {
-        double scale = scale_of_group(activation, most, x + g * side->group, side->group);
+        double scale =
+            saturated(side, scale_of_group(activation, most, x + g * side->group, side->group));
         for (int64_t i = g * side->group; i < (g + 1) * side->group; i++)
             oracle_put(side->type, side->data, row * side->dim + i,
                        code_of(activation, most, x[i], scale));

@@ -163,13 +163,14 @@ static void write_block(const struct kvmill_convert_shape *shape, const double *
         oracle_write_row(&side, oracle_of_element(shape->activation), 0, x);
 }
 
-void oracle_convert_write(const struct kvmill_convert_shape *shape, const unsigned char *from,
-                          unsigned char *data, unsigned char *scale) {
+void oracle_convert_write(const struct kvmill_convert_shape *shape, bool saturates,
+                          const unsigned char *from, unsigned char *data, unsigned char *scale) {
     enum oracle_type activation = oracle_of_element(shape->activation);
     const struct kvmill_format *format = &shape->format;
     struct oracle_side side = side_of(format, format->dim, data, scale);
     int64_t count = oracle_block(side.type, format->dim), block = oracle_bytes(side.type, count);
     double *numbers = malloc((size_t)format->dim * sizeof *numbers);
+    side.saturates = saturates;
     for (int64_t i = 0; i < format->dim; i++)
         numbers[i] = oracle_get(activation, from, i);
     if (!oracle_is_blocks(oracle_of_element(format->element)))

@@ -55,7 +55,7 @@ class DLTensor(Structure):
 
 class Error(Structure):
     _c_name_ = "kvmill_error"
-    _fields_ = [("message", c_char * 256)]
+    _fields_ = [("message", c_char * 512)]
 
 
 class Pack(Structure):

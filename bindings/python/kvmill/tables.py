@@ -81,7 +81,7 @@ STRUCTS = {
         ("present_cache", "tensor", 48),
         ("negative_indices", "word", 56),
     ]),
-    "kvmill_cache_attention": (272, [
+    "kvmill_cache_attention": (280, [
         ("struct_size", "size", 0),
         ("dynamic_batching", "int32", 8),
         ("is_causal", "int32", 12),
@@ -120,6 +120,7 @@ STRUCTS = {
         ("mode", "word", 248),
         ("capacity", "int64", 256),
         ("value_view", "int32", 264),
+        ("scale_overflow", "word", 272),
     ]),
     "kvmill_gather": (176, [
         ("struct_size", "size", 0),
@@ -247,7 +248,7 @@ STRUCTS = {
         ("max_bias", "double", 200),
         ("mode", "word", 208),
     ]),
-    "kvmill_write_rows": (56, [
+    "kvmill_write_rows": (64, [
         ("struct_size", "size", 0),
         ("head_dim", "int64", 8),
         ("T1", "type", 16),
@@ -256,6 +257,7 @@ STRUCTS = {
         ("T2", "type", 40),
         ("T3", "type", 44),
         ("cache_format", "word", 48),
+        ("scale_overflow", "word", 56),
     ]),
 }
 

@@ -101,6 +101,11 @@ m4_define(«km_unsigned», «m4_ifelse(km_activation, «f32», «u32», «u16»)
 m4_dnl km_infinite -- the bits of infinity; those of NaN are above it.
 m4_define(«km_infinite», «m4_ifelse(km_activation, «f32», «0x7f800000», km_activation, «f16», «0x7c00», «0x7f80»)»)
 
+m4_dnl km_may_overflow -- whether scales of finite groups may be too large for their type.
+m4_dnl km_saturating(TEXT) -- TEXT if so.
+m4_define(«km_may_overflow», «m4_ifelse(km_scale, «f16», «m4_ifelse(km_activation, «f16», 0, 1)», 0)»)
+m4_define(«km_saturating», «km_if(km_may_overflow, «$1»)»)
+
 m4_dnl km_each_groups(BODY, LARGEST) -- BODY for a vector of groups at a time, of km_joint rows from row[r] on.  `peak`
 m4_dnl has the bits of their largest magnitudes, and km_group is the index of their first number.  If LARGEST is given,
 m4_dnl it is the code that takes the place of computing `peak`.
@@ -213,7 +218,7 @@ _km_scaled(«    unsigned char *scales;
 km_together_helpers«»m4_dnl
 m4_define(«_km_batch», m4_defn(«$1»))_km_run_written(«_km_write_batches»)»)
 m4_define(«_km_write_batches», «km_put_together(«$1»)km_function(«void», «$2_batch(struct row *row, int count, m4_dnl
-int64_t ahead)»)
+int64_t ahead«»km_saturating(«, int64_t saturate»))»)
 {
 km_if(km_puts_together(«$1»), «km_rows_together«»»)m4_dnl
     for (int r = count; r < km_batch; r++)
@@ -260,12 +265,12 @@ int64_t last)»)
 _km_set_row«»m4_dnl
 km_fetch(«$1», «row[count].to»)m4_dnl
             if (++count == km_batch) {
-                $2_batch(row, count, ahead * p.token_stride);
+                $2_batch(row, count, ahead * p.token_stride«»km_saturating(«, p.saturate»));
                 count = 0;
             }
         }
     if (count > 0)
-        $2_batch(row, count, ahead * p.token_stride);
+        $2_batch(row, count, ahead * p.token_stride«»km_saturating(«, p.saturate»));
 $4}
 
 »)
@@ -290,13 +295,13 @@ int64_t last)»)
             for (int64_t t = begin; t < end; t++) {
 _km_set_row«»m4_dnl
                 if (++count == km_batch) {
-                    $1_batch(row, count, ahead);
+                    $1_batch(row, count, ahead«»km_saturating(«, p.saturate»));
                     count = 0;
                 }
             }
         }
         if (count > 0)
-            $1_batch(row, count, ahead);
+            $1_batch(row, count, ahead«»km_saturating(«, p.saturate»));
     }
 $3}
 

@@ -155,7 +155,8 @@ bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int 
     contenders[count + 1] = bench_contender(NULL, run_rival, &work->rival, work->pool);
     where[count + 1] = times->limit;
     struct standings standings = {.times = times, .count = count, .end = length->end};
-    const struct timer_rounds rounds = {length->least, length->most, is_enough, &standings};
+    const struct timer_rounds rounds = {length->least, length->most, count + 1, is_enough,
+                                        &standings};
     times->samples = timer_run_rounds(contenders, count + 2, &rounds, where);
     bool done = !standings.no_memory && summarise(times->limit, times->samples, 1, &limit);
     times->limit_rate = done ? work->rival.done / limit.median : 0;

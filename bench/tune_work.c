@@ -23,6 +23,12 @@ static bool size_of(const struct tune_problem *problem, const struct spec *spec,
            fail(error, EXIT_USER, "%s: it moves nothing, or more than fits in memory", spec->where);
 }
 
+/* Returns the query rows that share a kv head in a decode step, on which its kernel depends; 0: the
+   op does not attend. */
+static int64_t query_rows(const struct scene *scene) {
+    return scene->op->arithmetic != NULL ? scene->op->arithmetic(scene).ratio : 0;
+}
+
 bool tune_problem_kernel(const struct tune_problem *problem, const struct spec *spec,
                          const kvmill_pack *pack, char symbol[SYMBOL_SIZE], struct error *error) {
     const kvmill_plan_options options = {
@@ -37,7 +43,7 @@ bool tune_problem_kernel(const struct tune_problem *problem, const struct spec *
                             problem->kind->in_place, error) &&
                 scene_plan(scene, problem->kind->step, &options, &plan, error);
     if (done)
-        bench_kernel_in_plan(plan.plan, problem->kind->kernel, 0, symbol);
+        bench_kernel_in_plan(plan.plan, problem->kind->kernel, query_rows(scene), symbol);
     owned_plan_close(&plan);
     scene_close(scene);
     free(scene);

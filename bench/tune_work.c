@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "../base/signals.h"
 #include "../tune/statistics.h"
 #include "scene_op.h"
 #include "scene_rows.h"
@@ -135,7 +136,7 @@ struct standings {
 static bool is_enough(void *context, int rounds) {
     struct standings *standings = context;
     const struct tune_times *times = standings->times;
-    if (timer_now() >= standings->end)
+    if (timer_now() >= standings->end || signals_noted)
         return true;
     for (int i = 0; i < standings->count; i++) {
         struct summary gain;

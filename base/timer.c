@@ -6,10 +6,7 @@
 #include <time.h>
 
 enum { LEAST_ROUNDS = 7, MOST_ROUNDS = 301 };
-static const double least_sample = 1e-3;
-
-/* Another process that gets the processor keeps it for about so many seconds. */
-static const double slice = 3e-3;
+static const double least_sample = 1e-3, sure_sample = 0.1;
 
 /* Returns the seconds that `repeats` calls take; *k counts on from call to call. */
 static double sample(const struct contender *contender, int64_t repeats, int64_t *k) {
@@ -21,12 +18,12 @@ static double sample(const struct contender *contender, int64_t repeats, int64_t
     return timer_now() - start;
 }
 
-/* Whether so many calls fill a sample.  One long sample does not tell: another process may have
-   run. */
+/* Whether so many calls fill a sample.  One sample does not tell, unless it is very long: another
+   process may have run. */
 static bool fills_sample(const struct contender *contender, int64_t repeats, int64_t *k) {
     enum { TRIES = 3 };
     double quickest = sample(contender, repeats, k);
-    for (int i = 1; i < TRIES && quickest >= least_sample && quickest < TRIES * slice; i++) {
+    for (int i = 1; i < TRIES && quickest >= least_sample && quickest < sure_sample; i++) {
         double seconds = sample(contender, repeats, k);
         quickest = seconds < quickest ? seconds : quickest;
     }
@@ -43,7 +40,8 @@ static int64_t calibrate(const struct contender *contender, int64_t *k) {
 
 /* ---- Whether another process disturbed a sample ---- */
 
-static const double most_lost = 0.05;
+/* Another process that gets the processor keeps it for about `slice` seconds. */
+static const double slice = 3e-3, most_lost = 0.05;
 
 bool timer_was_disturbed(const struct timer_sample *sample) {
     double waited = sample->seconds - sample->processor_seconds,

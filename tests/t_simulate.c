@@ -32,11 +32,13 @@ static void print_name(const struct sweep_key *key, const struct sweeps *among,
 }
 
 /* Returns a key that differs from another in one string or number, by an end that words of the work
-   do not show. */
-static struct sweep_key changed_key(const struct sweep_key *key, int which, char *changed) {
+   do not show: two keys for each string. */
+enum { CHANGES = 2 * KEY_STRINGS + 3 };
+static struct sweep_key changed_key(const struct sweep_key *key, int change, char *changed) {
     struct sweep_key other = *key;
+    int which = change < 2 * KEY_STRINGS ? change / 2 : change - KEY_STRINGS;
     if (which < KEY_STRINGS) {
-        sprintf(changed, "%s%0200d", sweep_key_text(key, which), 1);
+        sprintf(changed, "%s%0200d", sweep_key_text(key, which), change % 2);
         *sweep_key_string(&other, which) = changed;
     }
     other.bytes += which == KEY_STRINGS;
@@ -46,7 +48,7 @@ static struct sweep_key changed_key(const struct sweep_key *key, int which, char
 }
 
 TEST(names) {
-    char changed[KEY_STRINGS + 3][2000];
+    char changed[CHANGES][2000];
     OWN(sweeps_free) struct sweeps all = {0};
     OWN(text_free) struct text own = {0}, first = {0};
     const struct sweep_result result = made_result(1, 1, 0, 0.01);
@@ -54,7 +56,7 @@ TEST(names) {
     must(sweeps_add(&all, &key, &result, &error), error.text);
     print_name(&key, &all, ALL_FACTS, &own);
     ok(strstr(own.data, " bytes") == NULL, "a sweep alone is named by its work: %s", own.data);
-    for (int i = 0; i < KEY_STRINGS + 3; i++) {
+    for (int i = 0; i < CHANGES; i++) {
         const struct sweep_key other = changed_key(&key, i, changed[i]);
         must(sweeps_add(&all, &other, &result, &error), error.text);
     }
@@ -66,7 +68,7 @@ TEST(names) {
             print_name(&all.items[b].key, &all, ALL_FACTS, &y);
             same += strcmp(x.data, y.data) == 0;
         }
-    ok(all.count == KEY_STRINGS + 4 && same == 0, "names of %zu sweeps differ, except %d pairs",
+    ok(all.count == CHANGES + 1 && same == 0, "names of %zu sweeps differ, except %d pairs",
        all.count, same);
     print_name(&key, &all, FACTS_OF_WORK, &first);
     ok(strstr(first.data, key.cpu) == NULL && strstr(first.data, " bytes") != NULL,

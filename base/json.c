@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input.h"
 #include "text.h"
-
-enum { LARGEST_FILE = 16 << 20 };
 
 /* ---- Reading ---- */
 
@@ -86,21 +85,9 @@ json_t *json_parse(const char *file, const char *text, size_t length, struct err
     return NULL;
 }
 
-/* Reads up to LARGEST_FILE bytes.  Refuses a larger file as soon as more bytes have been read. */
-static bool read_stream(const char *file, FILE *stream, struct text *text, struct error *error) {
-    char block[65536];
-    size_t got;
-    while ((got = fread(block, 1, sizeof block, stream)) > 0) {
-        if (!text_append(text, block, got))
-            return fail(error, EXIT_ENVIRONMENT, "%s: out of memory", file);
-        if (!refuse_known(file, text, error))
-            return false;
-        if (text->length > LARGEST_FILE)
-            return fail(error, EXIT_USER, "%s: larger than 16 MiB; accepted: a config or spec file",
-                        file);
-    }
-    return !ferror(stream) || fail_to_use(error, "read", file);
-}
+/* A pipe is accepted, so that a shell's <(command) and /dev/stdin work. */
+static const struct input_kind json_input = {
+    .words = "a config or spec file", .most = 16 << 20, .streams = true, .refuse = refuse_known};
 
 /* Python's words for numbers that JSON does not have, and what stands for them: JSON of the same
    length, so that places in messages stay right. */
@@ -146,20 +133,14 @@ static void replace_python_words(const struct text *text) {
 }
 
 static json_t *read_file(const char *file, bool python, struct error *error) {
-    FILE *stream = fopen(file, "rb");
-    if (stream == NULL) {
-        fail_to_use(error, "read", file);
-        return NULL;
-    }
     struct text text = {0};
     json_t *value = NULL;
-    if (read_stream(file, stream, &text, error)) {
+    if (input_read(file, &json_input, &text, error)) {
         if (python)
             replace_python_words(&text);
-        value = json_parse(file, text.data ? text.data : "", text.length, error);
+        value = json_parse(file, text.data, text.length, error);
     }
     text_free(&text);
-    fclose(stream);
     return value;
 }
 

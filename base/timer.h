@@ -29,9 +29,12 @@ void timer_race(struct contender *contenders, int count, double seconds);
 
 /* Times the contenders in turn: samples[i] gets the seconds of one call of contender i, one sample
    for each round.  Takes `least` to `most` rounds, until is_enough (context, rounds).  Returns how
-   many. */
+   many.  Every other round is in reverse order, because a contender may take longer after one that
+   leaves the caches in another state.  The first `alike` contenders are compared: their samples are
+   of equally many calls, because the first call after another contender takes longer; but not those
+   of a contender that is eight times as slow. */
 struct timer_rounds {
-    int least, most;
+    int least, most, alike;
     bool (*is_enough)(void *context, int rounds);
     void *context;
 };

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "../base/signals.h"
 #include "../tune/statistics.h"
 #include "scene_op.h"
 #include "scene_rows.h"
@@ -23,6 +24,12 @@ static bool size_of(const struct tune_problem *problem, const struct spec *spec,
            fail(error, EXIT_USER, "%s: it moves nothing, or more than fits in memory", spec->where);
 }
 
+/* Returns the query rows that share a kv head in a decode step, on which its kernel depends; 0: the
+   op does not attend. */
+static int64_t query_rows(const struct scene *scene) {
+    return scene->op->arithmetic != NULL ? scene->op->arithmetic(scene).ratio : 0;
+}
+
 bool tune_problem_kernel(const struct tune_problem *problem, const struct spec *spec,
                          const kvmill_pack *pack, char symbol[SYMBOL_SIZE], struct error *error) {
     const kvmill_plan_options options = {
@@ -37,7 +44,7 @@ bool tune_problem_kernel(const struct tune_problem *problem, const struct spec *
                             problem->kind->in_place, error) &&
                 scene_plan(scene, problem->kind->step, &options, &plan, error);
     if (done)
-        bench_kernel_in_plan(plan.plan, problem->kind->kernel, 0, symbol);
+        bench_kernel_in_plan(plan.plan, problem->kind->kernel, query_rows(scene), symbol);
     owned_plan_close(&plan);
     scene_close(scene);
     free(scene);
@@ -129,7 +136,7 @@ struct standings {
 static bool is_enough(void *context, int rounds) {
     struct standings *standings = context;
     const struct tune_times *times = standings->times;
-    if (timer_now() >= standings->end)
+    if (timer_now() >= standings->end || signals_noted)
         return true;
     for (int i = 0; i < standings->count; i++) {
         struct summary gain;
@@ -155,7 +162,8 @@ bool tune_work_race(struct tune_work *work, const struct owned_plan *plans, int 
     contenders[count + 1] = bench_contender(NULL, run_rival, &work->rival, work->pool);
     where[count + 1] = times->limit;
     struct standings standings = {.times = times, .count = count, .end = length->end};
-    const struct timer_rounds rounds = {length->least, length->most, is_enough, &standings};
+    const struct timer_rounds rounds = {length->least, length->most, count + 1, is_enough,
+                                        &standings};
     times->samples = timer_run_rounds(contenders, count + 2, &rounds, where);
     bool done = !standings.no_memory && summarise(times->limit, times->samples, 1, &limit);
     times->limit_rate = done ? work->rival.done / limit.median : 0;

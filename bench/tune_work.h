@@ -75,8 +75,9 @@ struct tune_times {
     double limit_rate; /* bytes or operations a second, median */
 };
 
-/* Takes `least` to `most` samples, until all ratios of candidates to the preset are tight or
-   timer_now() reaches `end`.  tune_work_race returns false if out of memory. */
+/* Takes `least` to `most` samples, until all ratios of candidates to the preset are tight,
+   timer_now() reaches `end`, or a signal is noted.  tune_work_race returns false if out of memory.
+ */
 struct tune_length {
     int least, most;
     double end;

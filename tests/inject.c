@@ -36,9 +36,10 @@ static char count_file[256];
 static _Thread_local bool inside; /* a call that this library makes */
 
 static void *next_of(const char *name) {
+    bool before = inside;
     inside = true;
     void *function = dlsym(RTLD_NEXT, name);
-    inside = false;
+    inside = before;
     return function;
 }
 

@@ -3,6 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tune/resume.h"
 #include "../tune/simulate.h"
+#include "../tune/sweep_name.h"
 #include "../tune/sweep_text.h"
 #include "common.h"
 #include "sweeps.h"
@@ -18,6 +19,60 @@ static struct replay replay(const char *strategy, uint64_t seed, int64_t evaluat
     struct replay result;
     must(simulate(&ranking, space, &options, &result, &error), error.text);
     return result;
+}
+
+/* ---- Names ---- */
+
+static void print_name(const struct sweep_key *key, const struct sweeps *among,
+                       enum sweep_facts facts, struct text *name) {
+    char words[WORK_SIZE];
+    sweep_work_words(key, words);
+    must(text_print(name, "%s", words) && sweep_tell_apart(key, among, facts, name),
+         "out of memory");
+}
+
+/* Returns a key that differs from another in one string or number, by an end that words of the work
+   do not show: two keys for each string. */
+enum { CHANGES = 2 * KEY_STRINGS + 3 };
+static struct sweep_key changed_key(const struct sweep_key *key, int change, char *changed) {
+    struct sweep_key other = *key;
+    int which = change < 2 * KEY_STRINGS ? change / 2 : change - KEY_STRINGS;
+    if (which < KEY_STRINGS) {
+        sprintf(changed, "%s%0200d", sweep_key_text(key, which), change % 2);
+        *sweep_key_string(&other, which) = changed;
+    }
+    other.bytes += which == KEY_STRINGS;
+    other.flops += which == KEY_STRINGS + 1;
+    other.threads += which == KEY_STRINGS + 2;
+    return other;
+}
+
+TEST(names) {
+    char changed[CHANGES][2000];
+    OWN(sweeps_free) struct sweeps all = {0};
+    OWN(text_free) struct text own = {0}, first = {0};
+    const struct sweep_result result = made_result(1, 1, 0, 0.01);
+    const struct sweep_key key = made_key(0);
+    must(sweeps_add(&all, &key, &result, &error), error.text);
+    print_name(&key, &all, ALL_FACTS, &own);
+    ok(strstr(own.data, " bytes") == NULL, "a sweep alone is named by its work: %s", own.data);
+    for (int i = 0; i < CHANGES; i++) {
+        const struct sweep_key other = changed_key(&key, i, changed[i]);
+        must(sweeps_add(&all, &other, &result, &error), error.text);
+    }
+    int same = 0;
+    for (size_t a = 0; a < all.count; a++)
+        for (size_t b = 0; b < a; b++) {
+            OWN(text_free) struct text x = {0}, y = {0};
+            print_name(&all.items[a].key, &all, ALL_FACTS, &x);
+            print_name(&all.items[b].key, &all, ALL_FACTS, &y);
+            same += strcmp(x.data, y.data) == 0;
+        }
+    ok(all.count == CHANGES + 1 && same == 0, "names of %zu sweeps differ, except %d pairs",
+       all.count, same);
+    print_name(&key, &all, FACTS_OF_WORK, &first);
+    ok(strstr(first.data, key.cpu) == NULL && strstr(first.data, " bytes") != NULL,
+       "facts that do not count are not named: %s", first.data);
 }
 
 /* ---- Texts ---- */

@@ -1,12 +1,13 @@
 /* Medians, their intervals, and the choice of winners.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <stdint.h>
 #include <time.h>
 
 #include "../base/timer.h"
 #include "../tune/random.h"
 #include "../tune/statistics.h"
-#include "case_table.h"
+#include "common.h"
 
 /* Summarises the samples `count` to 1, as one of `compared` candidates. */
 static struct summary summary_of(int count, int compared) {
@@ -59,7 +60,54 @@ TEST(race) {
     struct contender sleeper = {.run = sleep_a_while, .context = &calls};
     timer_race(&sleeper, 1, 0);
     ok(sleeper.disturbed == 1 && sleeper.median >= 2e-3, "every sample of a sleeper is disturbed");
-    ok(calls == 1 + 3 * 7, "  and was taken three times, %d calls", calls);
+    ok(calls == 3 + 3 * 7, "  and was taken three times, %d calls", calls);
+}
+
+/* A contender that notes its calls. */
+struct caller {
+    char name;
+    double seconds;   /* of a call */
+    int waits, calls; /* waits: the first calls that take long */
+    char *order;
+};
+
+static void call(void *context, int64_t k) {
+    struct caller *caller = context;
+    size_t length = strlen(caller->order);
+    (void)k;
+    if (caller->calls++ < caller->waits)
+        sleep_a_while(&(int){0}, 0);
+    for (double end = timer_now() + caller->seconds; timer_now() < end;)
+        ;
+    if (length == 0 || caller->order[length - 1] != caller->name)
+        caller->order[length] = caller->name;
+}
+
+static bool is_never_enough(void *context, int rounds) {
+    (void)context, (void)rounds;
+    return false;
+}
+
+TEST(rounds) {
+    enum { ROUNDS = 4 };
+    char order[64] = "";
+    double samples[3][ROUNDS], *const where[] = {samples[0], samples[1], samples[2]};
+    struct caller callers[] = {
+        {'a', 1e-6, 0, 0, order}, {'b', 4e-6, 1, 0, order}, {'c', 0, INT32_MAX, 0, order}};
+    struct contender contenders[3];
+    for (int i = 0; i < 3; i++)
+        contenders[i] = (struct contender){.run = call, .context = &callers[i]};
+    const struct timer_rounds rounds = {ROUNDS, ROUNDS, 2, is_never_enough, NULL};
+    timer_run_rounds(contenders, 3, &rounds, where);
+    ok_text(order, "abcabcbabcba", "every other round is in reverse order");
+    int alone = callers[2].calls - ROUNDS;
+    ok(alone == 3, "a contender whose every call takes long is tried three times, not %d", alone);
+    const struct caller *a = &callers[0], *b = &callers[1];
+    ok(a->calls > 1000 && b->calls > 500,
+       "a first call that takes longer does not fill a sample: %d and %d calls", a->calls,
+       b->calls);
+    double difference = fabs(log((double)a->calls / b->calls));
+    ok(difference < log(3), "those that are compared are called equally often in a sample");
 }
 
 /* Counts how often the interval contains the median of a skewed distribution with outliers. */

@@ -8,6 +8,7 @@
 
 /* Refuses to build a pack of these files if that takes longer than `seconds`.  Compiles the largest
    kernel, and assumes that the time of the others is proportional to the length of their text.  The
+   estimate counts, too: it takes at most `seconds`, and what it takes is no longer left.  The
    message names --budget, an option that only kvmill tune has. */
 bool build_time_check(const struct output *files, double seconds, struct error *error);
 

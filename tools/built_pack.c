@@ -47,11 +47,14 @@ static bool load(const char *path, const char *name, int length, struct built_pa
     return false;
 }
 
+const struct input_kind pack_library_input = {.words = "the library of a pack", .most = 1 << 30};
+
 bool built_pack_load(const char *path, struct built_pack *built, struct error *error) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     name += strncmp(name, "lib", 3) == 0 ? 3 : 0;
     *built = (struct built_pack){.file = -1};
-    return load(path, name, (int)strcspn(name, "."), built, error);
+    return input_check(path, &pack_library_input, error) &&
+           load(path, name, (int)strcspn(name, "."), built, error);
 }
 
 /* Loads the library of a file descriptor.  The descriptor stays open: the loader identifies

@@ -6,6 +6,7 @@
 
 #include <kvmill.h>
 
+#include "../base/input.h"
 #include "../gen/pack.h"
 
 struct built_pack {
@@ -20,6 +21,8 @@ bool built_pack_make(const struct pack *pack, struct built_pack *built, struct e
 /* built_pack_make, but fails if building would take longer than `seconds`. */
 bool built_pack_make_within(const struct pack *pack, double seconds, struct built_pack *built,
                             struct error *error);
+
+extern const struct input_kind pack_library_input;
 
 /* Loads lib<name>.so.  The pack in it must be kvmill_pack_<name>. */
 bool built_pack_load(const char *path, struct built_pack *built, struct error *error);

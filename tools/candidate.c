@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../base/process.h"
 #include "../base/text.h"
 
 static void set_failure(struct candidate *candidate, enum outcome outcome, const char *message) {
@@ -44,10 +45,14 @@ bool candidates_build(struct candidate *candidates, int count, struct builds *bu
 
 /* ---- Checking ---- */
 
+/* Signals that end the check, whatever this process does with them. */
+static const int ending[] = {SIGALRM, SIGINT, SIGTERM};
+
 static void check_and_exit(struct candidate *candidate, struct tune_work *work, int pipe_end,
                            unsigned seconds) {
     struct error error = {0};
-    signal(SIGALRM, SIG_DFL);
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+        signal(ending[i], SIG_DFL);
     alarm(seconds);
     /* Opens a new pool: a forked process does not have its parent's threads. */
     if (bench_pool_open(1, &work->pool, &error) && tune_work_check(work, &candidate->plan, &error))
@@ -67,6 +72,16 @@ static void judge(struct candidate *candidate, int status, const char *message) 
     }
 }
 
+enum { GRACE = 60 }; /* seconds: SIGALRM ends the check earlier */
+
+/* Waits for the check.  After a signal, it is ended: nobody waits for its result. */
+static void wait_for(pid_t child, unsigned seconds, int *status) {
+    if (!process_wait(child, (int)seconds + GRACE, status)) {
+        kill(child, SIGKILL);
+        TEMP_FAILURE_RETRY(waitpid(child, status, 0));
+    }
+}
+
 static bool check_apart(struct candidate *candidate, struct tune_work *work, unsigned seconds,
                         struct error *error) {
     char message[256] = "";
@@ -77,12 +92,13 @@ static bool check_apart(struct candidate *candidate, struct tune_work *work, uns
     if (child == 0)
         check_and_exit(candidate, work, ends[1], seconds);
     close(ends[1]);
+    if (child > 0)
+        wait_for(child, seconds, &status);
     if (child > 0 && read(ends[0], message, sizeof message - 1) < 0)
         message[0] = '\0';
     close(ends[0]);
     if (child < 0)
         return fail_errno(error, "start", "a process");
-    TEMP_FAILURE_RETRY(waitpid(child, &status, 0));
     judge(candidate, status, message);
     return true;
 }

@@ -15,7 +15,7 @@
 #include "../tune/machine.h"
 #include "../tune/ranking.h"
 #include "../tune/simulate.h"
-#include "../tune/sweep_file.h"
+#include "../tune/sweep_name.h"
 #include "../tune/sweep_text.h"
 #include "commands.h"
 #include "db_diff.h"
@@ -369,21 +369,25 @@ static bool simulate_strategies(const struct ranking *ranking, const struct swee
     return true;
 }
 
-static bool simulate_sweep(const struct sweep *sweep, struct replay_options *replay, int seeds,
-                           struct error *error) {
+static bool simulate_sweep(const struct sweep *sweep, const struct sweeps *among,
+                           struct replay_options *replay, int seeds, struct error *error) {
     char words[WORK_SIZE];
+    struct text apart = {0};
     struct ranking ranking;
     struct sweep_space *space = NULL;
-    bool done =
-        sweep_rank(sweep, &ranking, error) && (space = sweep_space_open(&ranking, error)) != NULL;
+    bool done = sweep_rank(sweep, &ranking, error) &&
+                (space = sweep_space_open(&ranking, error)) != NULL &&
+                (sweep_tell_apart(&sweep->key, among, ALL_FACTS, &apart) || out_of_memory(error));
     sweep_work_words(&sweep->key, words);
     if (done) {
-        print_shown(stdout, "%s, %zu candidates\n  %-11s %6s %6s %7s %9s\n", words, ranking.count,
-                    "STRATEGY", "MEDIAN", "WORST", "MISSES", "SLOWDOWN");
+        print_shown(stdout, "%s%s, %zu candidates\n  %-11s %6s %6s %7s %9s\n", words,
+                    apart.data != NULL ? apart.data : "", ranking.count, "STRATEGY", "MEDIAN",
+                    "WORST", "MISSES", "SLOWDOWN");
         done = simulate_strategies(&ranking, space, replay, seeds, error);
     }
     sweep_space_close(space);
     ranking_free(&ranking);
+    text_free(&apart);
     return done;
 }
 
@@ -399,7 +403,7 @@ static bool simulate_all(const struct options *given, struct error *error) {
         print_shown(stdout, "evaluations until within %ld %% of the best, over %ld seeds\n\n",
                     percent, seeds);
     for (size_t i = 0; done && i < sweeps.count; i++)
-        done = simulate_sweep(&sweeps.items[i], &replay, (int)seeds, error);
+        done = simulate_sweep(&sweeps.items[i], &sweeps, &replay, (int)seeds, error);
     sweeps_free(&sweeps);
     return done;
 }

@@ -7,9 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../base/text.h"
+#include "../base/input.h"
 #include "../gen/pack.h"
 #include "../tune/problem.h"
+#include "built_pack.h"
 #include "commands.h"
 #include "kernel_table.h"
 
@@ -106,7 +107,7 @@ static char *find(const struct text *text, const char *word) {
 
 static bool list_library(const char *path, struct contents *contents, struct error *error) {
     struct text text = {0};
-    bool done = text_read_file(&text, path) || fail_to_use(error, "read", path);
+    bool done = input_read(path, &pack_library_input, &text, error);
     const char *manifest = find(&text, "@kvmill-pack ");
     if (done)
         done =
@@ -135,8 +136,9 @@ static void unquote(char *text) {
 /* Counts sources with a manifest in `found`, and parses the first manifest. */
 static bool list_source(const char *path, int *found, struct contents *contents,
                         struct error *error) {
+    static const struct input_kind source_input = {.words = "a C source", .most = 64 << 20};
     struct text text = {0};
-    bool done = text_read_file(&text, path) || fail_to_use(error, "read", path);
+    bool done = input_read(path, &source_input, &text, error);
     char *manifest = find(&text, "\"@kvmill-pack ");
     if (done && manifest != NULL && ++*found == 1) {
         unquote(manifest + 1);

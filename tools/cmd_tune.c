@@ -61,9 +61,10 @@ struct tuning {
 static bool keep(void *context, const struct sweep_key *key, const struct sweep_result *result,
                  struct error *error) {
     struct tuning *tuning = context;
+    bool is_new = !sweeps_have(&tuning->known, key, result->candidate);
     return database_add(tuning->database, key, result, error) &&
            sweeps_add(&tuning->known, key, result, error) &&
-           progress_add(&tuning->progress, &tuning->standing, result, error);
+           progress_add(&tuning->progress, &tuning->standing, result, is_new, error);
 }
 
 static bool tune_item(struct tuning *tuning, const struct tune_item *item, double seconds,
@@ -73,14 +74,14 @@ static bool tune_item(struct tuning *tuning, const struct tune_item *item, doubl
     *standing = (struct tune_standing){.symbol = item->symbol, .problem = item->problem->words};
     progress_begin(&tuning->progress, standing);
     bool done =
-        tune_walk(&tuning->setting, item, &tuning->known, seconds, &sink, &standing->known, error);
+        tune_walk(&tuning->setting, item, &tuning->known, seconds, &sink, &standing->tally, error);
     progress_end(&tuning->progress, standing);
     return done;
 }
 
 /* Tunes all items.  Each gets an equal share of the time that is left. */
 static bool tune_all(struct tuning *tuning, struct error *error) {
-    int count = tuning->items.count;
+    int count = tuning->progress.works = tuning->items.count;
     for (int i = 0; i < count && !signals_noted; i++) {
         double left = progress_seconds_left(&tuning->progress);
         if (left > 0 && !tune_item(tuning, &tuning->items.items[i], left / (count - i), error))
@@ -89,12 +90,29 @@ static bool tune_all(struct tuning *tuning, struct error *error) {
     return true;
 }
 
+/* ---- Signals ---- */
+
+/* Notes signals from before the database is opened: a process that ended at once would leave the
+   database's log, and directories of builds. */
+static void note_signals(void) {
+    struct signal_actions before;
+    signals_note(&before);
+    signals_note_one(SIGINT); /* a shell's background jobs ignore it */
+    signals_note_one(SIGTERM);
+}
+
+static bool interrupted(struct error *error) {
+    return fail(error, 128 + signals_noted, "interrupted; what was measured is kept");
+}
+
 static bool finish(const struct tuning *tuning, struct error *error) {
     const struct tune_progress *progress = &tuning->progress;
-    progress_finish(progress, signals_noted != 0);
+    bool any = progress->measured + progress->failed + progress->known > 0;
+    if (any)
+        progress_finish(progress, signals_noted != 0);
     if (signals_noted)
-        return fail(error, 128 + signals_noted, "interrupted; what was measured is kept");
-    return progress->measured + progress->failed + progress->known > 0 ||
+        return interrupted(error);
+    return any ||
            fail(error, EXIT_USER,
                 "--budget: %g s ran out before the first candidate: reading and building took "
                 "%.0f s; accepted: more, or the same again, since what was built is kept",
@@ -191,22 +209,18 @@ static void close_tuning(struct tuning *tuning) {
     text_free(&tuning->environment);
 }
 
-static void note_signals(void) {
-    signals_note_one(SIGINT);
-    signals_note_one(SIGTERM);
-}
-
 static bool tune_alone(const struct options *given, struct tuning *tuning, struct error *error) {
-    if (!open_database(given, tuning, error) || !open_setting(tuning, error))
-        return false;
-    note_signals();
-    return tune_all(tuning, error) && finish(tuning, error);
+    bool opened = open_database(given, tuning, error) && open_setting(tuning, error);
+    if (signals_noted)
+        return interrupted(error); /* whatever failed: a signal ends compilers, too */
+    return opened && tune_all(tuning, error) && finish(tuning, error);
 }
 
 static bool lead(const struct options *given, struct tuning *tuning, struct error *error) {
     bool lost;
-    if (!open_database(given, tuning, error) || !machine_read(&tuning->machine, error))
-        return false;
+    bool opened = open_database(given, tuning, error) && machine_read(&tuning->machine, error);
+    if (signals_noted || !opened)
+        return signals_noted ? interrupted(error) : false;
     const struct lead_setting setting = {.ranks = &tuning->ranks,
                                          .machine = &tuning->machine,
                                          .database = tuning->database,
@@ -214,7 +228,6 @@ static bool lead(const struct options *given, struct tuning *tuning, struct erro
                                          .progress = &tuning->progress,
                                          .patience = tuning->setting.patience,
                                          .interrupted = &signals_noted};
-    note_signals();
     bool done = tune_lead(&setting, &lost, error) && finish(tuning, error);
     lead_dismiss(&tuning->ranks, done && !lost);
     return done;
@@ -237,7 +250,6 @@ static bool follow(struct tuning *tuning, bool ready, struct error *error) {
     struct ranks *ranks = &tuning->ranks;
     struct error ignored;
     bool together = false;
-    note_signals();
     if (!follow_greet(ranks, error) || !ready || !open_follower(tuning, error) ||
         !follow_work(ranks, &tuning->setting, &tuning->items, &together, error)) {
         turns_take(tuning->setting.turns, TURN_NONE, &ignored);
@@ -254,6 +266,7 @@ static bool tune(const struct options *given, struct error *error) {
         return false;
     bool done =
         read_options(given, &tuning, error) && inputs_read(given, NULL, &tuning.inputs, error);
+    note_signals();
     if (tuning.ranks.rank > 0)
         done = follow(&tuning, done, error);
     else if (done)

@@ -2,11 +2,12 @@
 #include "db_diff.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../base/text.h"
 #include "../tune/ranking.h"
-#include "../tune/sweep_file.h"
+#include "../tune/sweep_name.h"
 
 enum { WORK_COLUMN = 84 };
 
@@ -41,10 +42,11 @@ static void print_own_gain(const struct standing *winner) {
         print_shown(stdout, "  %5s", "-");
 }
 
-static void print_difference(const struct side *a, const struct side *b) {
+static void print_difference(const struct side *a, const struct side *b, const char *apart) {
     char words[WORK_SIZE];
     sweep_work_words(a->sweep != NULL ? &a->sweep->key : &b->sweep->key, words);
-    print_shown(stdout, "%-*s ", WORK_COLUMN, words);
+    int width = WORK_COLUMN - (int)strlen(words);
+    print_shown(stdout, "%s%-*s ", words, width > 0 ? width : 0, apart);
     if (a->winner == NULL || b->winner == NULL) {
         print_shown(stdout, "%s\n",
                     a->sweep == NULL   ? "only in the second"
@@ -62,11 +64,16 @@ static void print_difference(const struct side *a, const struct side *b) {
     print_shown(stdout, "  %s%s%s\n", first, same ? "" : " -> ", same ? "" : second);
 }
 
-static bool print_pair(const struct sweep *a, const struct sweep *b, struct error *error) {
+static bool print_pair(const struct sweep *a, const struct sweep *b, const struct sweeps *all,
+                       struct error *error) {
     struct side first = {0}, second = {0};
-    bool done = open_side(a, &first, error) && open_side(b, &second, error);
+    struct text apart = {0};
+    bool done = open_side(a, &first, error) && open_side(b, &second, error) &&
+                (sweep_tell_apart(a != NULL ? &a->key : &b->key, all, FACTS_OF_WORK, &apart) ||
+                 out_of_memory(error));
     if (done)
-        print_difference(&first, &second);
+        print_difference(&first, &second, apart.data != NULL ? apart.data : "");
+    text_free(&apart);
     ranking_free(&first.ranking);
     ranking_free(&second.ranking);
     return done;
@@ -77,15 +84,27 @@ static bool is_latest(const struct sweeps *sweeps, size_t i) {
     return sweeps_latest(sweeps, &sweeps->items[i].key) == &sweeps->items[i];
 }
 
-bool db_print_differences(const struct sweeps *a, const struct sweeps *b, struct error *error) {
+static bool print_all(const struct sweeps *a, const struct sweeps *b, const struct sweeps *all,
+                      struct error *error) {
     bool done = true;
     print_shown(stdout, "%-*s %-6s %s  %s  %s\n", WORK_COLUMN, "WORK", "SECOND",
                 "SPEED OVER THE FIRST", "OVER DEFAULTS", "WINNER");
     for (size_t i = 0; done && i < a->count; i++)
         if (is_latest(a, i))
-            done = print_pair(&a->items[i], sweeps_latest(b, &a->items[i].key), error);
+            done = print_pair(&a->items[i], sweeps_latest(b, &a->items[i].key), all, error);
     for (size_t i = 0; done && i < b->count; i++)
         if (is_latest(b, i) && sweeps_latest(a, &b->items[i].key) == NULL)
-            done = print_pair(NULL, &b->items[i], error);
+            done = print_pair(NULL, &b->items[i], all, error);
+    return done;
+}
+
+bool db_print_differences(const struct sweeps *a, const struct sweeps *b, struct error *error) {
+    struct sweeps all = {calloc(a->count + b->count + 1, sizeof *all.items), a->count + b->count};
+    if (all.items == NULL)
+        return out_of_memory(error);
+    for (size_t i = 0; i < all.count; i++)
+        all.items[i] = i < a->count ? a->items[i] : b->items[i - a->count];
+    bool done = print_all(a, b, &all, error);
+    free(all.items); /* `a` and `b` own the sweeps */
     return done;
 }

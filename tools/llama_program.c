@@ -3,7 +3,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "../base/input.h"
 #include "../base/process.h"
 #include "../base/text.h"
 
@@ -26,17 +26,15 @@ struct file {
 };
 
 static bool open_file(const char *path, struct file *file, struct error *error) {
-    struct stat status;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0 || fstat(descriptor, &status) != 0) {
-        fail_to_use(error, "read", path);
-        if (descriptor >= 0)
-            close(descriptor);
+    static const struct input_kind program_input = {.words = "a program or a library",
+                                                    .most = (int64_t)4 << 30};
+    int descriptor = input_open(path, &program_input, error);
+    if (descriptor < 0)
         return false;
-    }
-    file->size = (size_t)status.st_size;
+    off_t size = lseek(descriptor, 0, SEEK_END);
+    file->size = size > 0 ? (size_t)size : 0;
     file->data = MAP_FAILED;
-    if (S_ISREG(status.st_mode) && file->size > 0)
+    if (file->size > 0)
         file->data = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     close(descriptor);
     return file->data != MAP_FAILED ||

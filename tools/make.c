@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,30 +99,32 @@ static bool fail_to_compile(const char *directory, const char *log, struct error
 
 /* Runs make with empty standard input: a process in its own group must not read from a terminal.
    Both output streams of make go to `messages`, since they are messages and not data. */
-static bool make_to(const char *directory, const char *target, int messages, int *status,
-                    struct error *error) {
+static bool make_to(const char *directory, const char *target, int messages, int seconds,
+                    int *status, struct error *error) {
     char jobs[16];
     snprintf(jobs, sizeof jobs, "-j%d", MAKE_JOBS);
     char *arguments[] = {(char *)make_program(), "--no-print-directory", jobs, "-C",
                          (char *)directory,      (char *)target,         NULL};
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     const int streams[STANDARD_STREAMS] = {nothing, messages, messages};
-    bool done = process_run_group(arguments, streams, "GNU make", (int)most_seconds, status, error);
+    bool done = process_run_group(arguments, streams, "GNU make", seconds, status, error);
     if (nothing >= 0)
         close(nothing);
     return done;
 }
 
 bool run_make(const char *directory, const char *log, struct error *error) {
-    return make_target(directory, NULL, log, error);
+    return make_target(directory, NULL, log, INFINITY, error);
 }
 
-bool make_target(const char *directory, const char *target, const char *log, struct error *error) {
+bool make_target(const char *directory, const char *target, const char *log, double seconds,
+                 struct error *error) {
     int status, messages = STDERR_FILENO;
     tell_library();
     if (log != NULL && (messages = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) < 0)
         return fail_errno(error, "write", log);
-    bool done = make_to(directory, target, messages, &status, error);
+    int most = seconds < (double)most_seconds ? (int)ceil(seconds) : (int)most_seconds;
+    bool done = make_to(directory, target, messages, most, &status, error);
     if (log != NULL)
         close(messages);
     return done && (status == 0 || fail_to_compile(directory, log, error));

@@ -20,7 +20,8 @@ const char *make_program(void);
 /* Runs make -C directory.  Its output goes to `log`, or to standard error if that is NULL. */
 bool run_make(const char *directory, const char *log, struct error *error);
 
-/* run_make for one target; NULL is the default target. */
-bool make_target(const char *directory, const char *target, const char *log, struct error *error);
+/* run_make for one target, for at most so many seconds; NULL is the default target. */
+bool make_target(const char *directory, const char *target, const char *log, double seconds,
+                 struct error *error);
 
 #endif

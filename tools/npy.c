@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../base/input.h"
 #include "../base/output.h"
 #include "../base/product.h"
 #include "../defs/dtype.h"
@@ -168,22 +169,25 @@ static bool read_data(FILE *stream, const char *path, struct npy *npy, struct er
                 bytes);
 }
 
-bool npy_read(const char *path, struct npy *npy, struct error *error) {
+static bool read_stream(FILE *stream, const char *path, struct npy *npy, struct error *error) {
     char *header = malloc(LARGEST_HEADER + 1);
-    FILE *stream = fopen(path, "rb");
-    bool done = false;
+    bool done = header != NULL || out_of_memory(error);
+    done = done && (read_header(stream, header) ||
+                    fail(error, EXIT_USER, "%s: not a .npy file of format 1 to 3", path));
+    done = done && parse_header(path, header, npy, error) && read_data(stream, path, npy, error);
+    free(header);
+    return done;
+}
+
+/* The header says how much is read. */
+static const struct input_kind npy_input = {.words = "a .npy file", .streams = true};
+
+bool npy_read(const char *path, struct npy *npy, struct error *error) {
+    FILE *stream = input_stream(path, &npy_input, error);
     *npy = (struct npy){0};
-    if (stream == NULL)
-        fail_to_use(error, "read", path);
-    else if (header == NULL)
-        out_of_memory(error);
-    else if (!read_header(stream, header))
-        fail(error, EXIT_USER, "%s: not a .npy file of format 1 to 3", path);
-    else
-        done = parse_header(path, header, npy, error) && read_data(stream, path, npy, error);
+    bool done = stream != NULL && read_stream(stream, path, npy, error);
     if (stream != NULL)
         fclose(stream);
-    free(header);
     if (!done)
         npy_free(npy);
     return done;

@@ -50,8 +50,8 @@ struct follower {
     const struct ranks *ranks;
     const struct tune_setting *setting;
     const struct tune_items *items;
-    double said; /* time of the last message to rank 0 */
-    int known;   /* candidates of the last item that were known before */
+    double said;             /* time of the last message to rank 0 */
+    struct tune_tally tally; /* of the last item */
 };
 
 static bool say(struct follower *follower, json_t *head, const char *body, struct error *error) {
@@ -84,7 +84,7 @@ static bool work_on(struct follower *follower, int item, double seconds, const c
     struct sweeps sweeps = {0};
     bool done = sweeps_parse("rank 0", known, &sweeps, error) &&
                 tune_walk(follower->setting, &follower->items->items[item], &sweeps, seconds, &sink,
-                          &follower->known, error);
+                          &follower->tally, error);
     sweeps_free(&sweeps);
     return done;
 }
@@ -93,10 +93,10 @@ static bool work_on(struct follower *follower, int item, double seconds, const c
    the next question, or a dismissal. */
 static bool ask(struct follower *follower, struct message *answer, struct error *error) {
     const struct turns *turns = follower->setting->turns;
-    return say(follower,
-               json_pack("{s:s, s:i, s:f}", "is", "question", "known", follower->known, "waited",
-                         turns != NULL ? turns->waited : 0),
-               NULL, error) &&
+    json_t *question =
+        json_pack("{s:s, s:f}", "is", "question", "waited", turns != NULL ? turns->waited : 0);
+    tune_tally_set(&follower->tally, question);
+    return say(follower, question, NULL, error) &&
            (ranks_receive(follower->ranks, PATIENCE, answer) ||
             *follower->setting->interrupted != 0 ||
             fail(error, EXIT_ENVIRONMENT, "rank 0 does not answer within %d seconds", PATIENCE));
@@ -107,7 +107,7 @@ static bool obey(struct follower *follower, const struct message *answer, bool *
                  bool *more, struct error *error) {
     int item = -1, dismissed = 0;
     double seconds = 0;
-    follower->known = 0;
+    follower->tally = (struct tune_tally){0};
     *more = json_unpack(answer->head, "{s:i, s:F}", "item", &item, "seconds", &seconds) == 0;
     if (*more && item >= 0 && item < follower->items->count)
         return work_on(follower, item, seconds, answer->body, error);

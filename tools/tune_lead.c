@@ -291,8 +291,10 @@ static bool add_result(struct lead *lead, struct task *task, const struct sweep 
                        struct error *error) {
     const struct lead_setting *setting = lead->setting;
     return database_add(setting->database, &sweep->key, sweep->results, error) &&
-           sweeps_add(setting->known, &sweep->key, sweep->results, error) &&
-           progress_add(setting->progress, &task->standing, sweep->results, error);
+           progress_add(setting->progress, &task->standing, sweep->results,
+                        !sweeps_have(setting->known, &sweep->key, sweep->results->candidate),
+                        error) &&
+           sweeps_add(setting->known, &sweep->key, sweep->results, error);
 }
 
 static bool hear_result(struct lead *lead, struct follower *follower, const struct message *message,
@@ -356,13 +358,13 @@ static bool give(struct lead *lead, struct follower *follower, struct task *task
     return true;
 }
 
-static void finish_task(struct lead *lead, struct follower *follower, int known) {
+static void finish_task(struct lead *lead, struct follower *follower, json_t *question) {
     struct task *task = follower->task;
     follower->task = NULL;
     if (task == NULL || task->state == TASK_DONE)
         return;
     task->state = TASK_DONE;
-    task->standing.known = known;
+    tune_tally_get(question, &task->standing.tally);
     progress_end(lead->setting->progress, &task->standing);
 }
 
@@ -370,10 +372,9 @@ static void finish_task(struct lead *lead, struct follower *follower, int known)
    open again.  All followers stay to the end: with MPI, a rank that ends early waits actively. */
 static bool hear_question(struct lead *lead, struct follower *follower,
                           const struct message *message, struct error *error) {
-    int known = 0;
     struct error ignored;
-    json_unpack(message->head, "{s:i, s:F}", "known", &known, "waited", &follower->waited);
-    finish_task(lead, follower, known);
+    json_unpack(message->head, "{s:F}", "waited", &follower->waited);
+    finish_task(lead, follower, message->head);
     struct task *task = follower->state == FOLLOWER_WORKS ? next_task(lead, follower->kind) : NULL;
     if (task != NULL)
         return give(lead, follower, task, error);
@@ -470,6 +471,8 @@ bool tune_lead(const struct lead_setting *setting, bool *lost, struct error *err
     struct lead lead = {.setting = setting};
     *lost = false;
     bool done = open_lead(&lead, error) && listen(&lead, lost, error);
+    for (int i = 0; i < lead.kind_count; i++)
+        setting->progress->works += lead.kinds[i]->count;
     say_waits(&lead);
     done = done && judge(&lead, error);
     close_lead(&lead);

@@ -56,7 +56,8 @@ static void print_rank(const struct tune_standing *standing) {
         print_shown(stdout, "rank %d: ", standing->rank);
 }
 
-void progress_begin(const struct tune_progress *progress, const struct tune_standing *standing) {
+void progress_begin(const struct tune_progress *progress, struct tune_standing *standing) {
+    standing->best = 1;
     if (progress->json)
         return;
     clear_line();
@@ -66,37 +67,51 @@ void progress_begin(const struct tune_progress *progress, const struct tune_stan
 }
 
 bool progress_add(struct tune_progress *progress, struct tune_standing *standing,
-                  const struct sweep_result *result, struct error *error) {
-    double speed;
-    if (!tune_speed(result, &speed, error))
+                  const struct sweep_result *result, bool is_new, struct error *error) {
+    struct summary gain;
+    if (!tune_gain(result, ++standing->results, &gain, error))
         return false;
-    *(result->outcome == OUTCOME_MEASURED ? &progress->measured : &progress->failed) += 1;
-    standing->candidates++;
-    standing->best = speed > standing->best ? speed : standing->best;
+    *(result->outcome == OUTCOME_MEASURED ? &progress->measured : &progress->failed) += is_new;
+    if (gain_is_faster(&gain) && gain.median > standing->best)
+        standing->best = gain.median;
     if (progress->json)
-        print_json(progress, standing, result, speed);
+        print_json(progress, standing, result, gain.median);
     else
         print_line(progress, standing);
     return true;
 }
 
 void progress_end(struct tune_progress *progress, const struct tune_standing *standing) {
-    progress->known += standing->known;
+    const struct tune_tally *tally = &standing->tally;
+    progress->known += tally->known;
+    progress->whole += !tally->cut;
+    progress->begun += tally->cut && tally->measured + tally->failed > 0;
     if (progress->json)
         return;
     clear_line();
     print_rank(standing);
-    print_shown(stdout, "  %" PRId64 " candidates", standing->candidates);
-    if (standing->known > 0)
-        print_shown(stdout, ", %d known before", standing->known);
-    print_shown(stdout, standing->best > 0 ? ", best %.3f of the preset's speed\n" : "\n",
-                standing->best);
+    print_shown(stdout, "  ");
+    tune_tally_print(tally);
+    print_shown(stdout, "\n");
     fflush(stdout);
 }
 
+static void say_budget(const struct tune_progress *progress) {
+    print_shown(stdout, "budget used up: %d of %d works measured", progress->whole,
+                progress->works);
+    if (progress->begun > 0)
+        print_shown(stdout, ", %d in part", progress->begun);
+    print_shown(stdout, "; run the same command to go on\n");
+}
+
 void progress_finish(const struct tune_progress *progress, bool interrupted) {
-    if (!progress->json)
-        print_shown(stdout, "%" PRId64 " candidates measured, %" PRId64 " failed%s\n",
-                    progress->measured, progress->failed,
-                    interrupted ? "; run the same command to continue" : "");
+    if (progress->json)
+        return;
+    print_shown(stdout, "%" PRId64 " candidates measured, %" PRId64 " failed", progress->measured,
+                progress->failed);
+    if (progress->known > 0)
+        print_shown(stdout, ", %" PRId64 " known before", progress->known);
+    print_shown(stdout, "%s\n", interrupted ? "; run the same command to go on" : "");
+    if (!interrupted && progress->whole < progress->works)
+        say_budget(progress);
 }

@@ -6,22 +6,25 @@
 #define KVMILL_TOOLS_TUNE_PROGRESS_H
 
 #include "../tune/environment.h"
-#include "../tune/sweep.h"
+#include "tune_tally.h"
 
 /* The progress of a run of the command. */
 struct tune_progress {
     bool json;
-    double end; /* the end of the budget, by timer_now */
-    int64_t measured, failed, known;
+    double end;               /* the end of the budget, by timer_now */
+    int64_t measured, failed; /* candidates that were not known before */
+    int64_t known;
+    int works, whole,
+        begun; /* kernels and problems; those that were measured to the end, or in part */
 };
 
 /* The progress of a kernel and a problem. */
 struct tune_standing {
     const char *symbol, *problem;
-    int rank; /* the rank that works on it; 0: no ranks */
-    int64_t candidates;
-    int known;   /* candidates known before this run */
-    double best; /* best speed relative to the preset; 0: none */
+    int rank;    /* the rank that works on it; 0: no ranks */
+    int results; /* of this run */
+    double best; /* greatest speed relative to the preset that is no noise, at least 1 */
+    struct tune_tally tally; /* at the end */
 };
 
 /* Prints to standard error the reasons against measuring on this machine with so many threads.
@@ -31,12 +34,14 @@ void say_remarks(const struct environment *environment, int threads, const char 
 
 double progress_seconds_left(const struct tune_progress *progress);
 
-void progress_begin(const struct tune_progress *progress, const struct tune_standing *standing);
+void progress_begin(const struct tune_progress *progress, struct tune_standing *standing);
+
+/* Adds a result.  `is_new`: its candidate had none before. */
 bool progress_add(struct tune_progress *progress, struct tune_standing *standing,
-                  const struct sweep_result *result, struct error *error);
+                  const struct sweep_result *result, bool is_new, struct error *error);
 void progress_end(struct tune_progress *progress, const struct tune_standing *standing);
 
-/* Prints the last lines of the run. */
+/* Prints the last lines of the run: also what the budget did not suffice for. */
 void progress_finish(const struct tune_progress *progress, bool interrupted);
 
 #endif

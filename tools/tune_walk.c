@@ -9,7 +9,6 @@
 #include "../base/text.h"
 #include "../ops/extent.h"
 #include "../tune/resume.h"
-#include "../tune/statistics.h"
 #include "candidate.h"
 #include "tune_space.h"
 
@@ -55,15 +54,10 @@ struct walk {
     struct candidate candidates[MOST_CANDIDATES];
     int count, least, most; /* candidates of a race, and samples of each */
     struct tune_times times;
-    struct sweeps results; /* this sweep, once it has a result */
+    struct sweeps results; /* this sweep, with what was known before */
+    bool any_new;          /* whether anything was measured */
+    struct tune_tally tally;
 };
-
-static const struct sweep *find_sweep(const struct sweeps *sweeps, const struct sweep_key *key) {
-    for (size_t i = 0; i < sweeps->count; i++)
-        if (sweep_key_compare(&sweeps->items[i].key, key) == 0)
-            return &sweeps->items[i];
-    return NULL;
-}
 
 static void set_key(struct walk *walk) {
     struct machine *machine = walk->setting->machine;
@@ -91,16 +85,19 @@ static bool open_search(struct walk *walk, double seconds, struct error *error) 
     return walk->search != NULL;
 }
 
-static bool resume(struct walk *walk, const struct sweeps *known, int *count, struct error *error) {
+static bool resume(struct walk *walk, const struct sweeps *known, struct error *error) {
     struct resumption resumption = {0};
-    const struct sweep *sweep = find_sweep(known, &walk->key);
-    bool done = sweep == NULL ||
+    const struct sweep *sweep = sweeps_find(known, &walk->key);
+    if (sweep == NULL)
+        return true;
+    const struct sweeps alone = {(struct sweep *)sweep, 1};
+    bool done = sweeps_add_all(&walk->results, &alone, error) &&
                 search_resume(walk->search, tune_space_of(walk->space), sweep, &resumption, error);
-    *count = resumption.known;
+    walk->tally.known = resumption.known;
     return done;
 }
 
-static bool open_walk(struct walk *walk, const struct sweeps *known, double seconds, int *count,
+static bool open_walk(struct walk *walk, const struct sweeps *known, double seconds,
                       struct error *error) {
     const struct tune_item *item = walk->item;
     const struct tune_setting *setting = walk->setting;
@@ -110,7 +107,7 @@ static bool open_walk(struct walk *walk, const struct sweeps *known, double seco
     if (walk->work == NULL || !set_rest(&walk->rest, setting->pack, item->symbol, error))
         return false;
     set_key(walk);
-    return open_search(walk, seconds, error) && resume(walk, known, count, error);
+    return open_search(walk, seconds, error) && resume(walk, known, error);
 }
 
 static void close_walk(struct walk *walk) {
@@ -141,6 +138,7 @@ static bool ask(struct walk *walk, struct error *error) {
         walk->most = (int)kvmill_max(walk->most, question.samples);
     }
     walk->least = (int)kvmill_min(walk->most, EARLIEST_END);
+    walk->tally.cut = answer == ANSWER_EXPIRED && !search_has_enough(walk->search);
     return answer != ANSWER_NO_MEMORY || out_of_memory(error);
 }
 
@@ -167,8 +165,7 @@ static bool race(struct walk *walk, int places[MOST_CANDIDATES], struct error *e
         if (places[i] >= 0)
             plans[count++] = walk->candidates[i].plan;
     }
-    return count == 0 ||
-           tune_work_race(walk->work, plans, count, &length, &walk->times) ||
+    return count == 0 || tune_work_race(walk->work, plans, count, &length, &walk->times) ||
            out_of_memory(error);
 }
 
@@ -178,15 +175,13 @@ static int64_t now_in_microseconds(void) {
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-bool tune_speed(const struct sweep_result *result, double *speed, struct error *error) {
-    struct summary gain;
-    *speed = 0;
-    if (result->outcome != OUTCOME_MEASURED)
-        return true;
-    if (!summarise_ratio(result->baseline, result->samples, result->sample_count, 1, &gain))
-        return out_of_memory(error);
-    *speed = gain.median;
-    return true;
+bool tune_gain(const struct sweep_result *result, int compared, struct summary *gain,
+               struct error *error) {
+    *gain = (struct summary){0};
+    return result->outcome != OUTCOME_MEASURED ||
+           summarise_ratio(result->baseline, result->samples, result->sample_count, compared,
+                           gain) ||
+           out_of_memory(error);
 }
 
 static struct sweep_result result_of(struct walk *walk, int i, int place, char *name) {
@@ -211,17 +206,18 @@ static struct sweep_result result_of(struct walk *walk, int i, int place, char *
 
 static bool keep(struct walk *walk, int i, int place, struct error *error) {
     struct text name = {0};
-    double speed;
+    struct summary gain;
     if (!space_print(tune_space_of(walk->space), &walk->points[i], &name)) {
         text_free(&name);
         return out_of_memory(error);
     }
     const struct sweep_result result = result_of(walk, i, place, name.data);
-    bool done = tune_speed(&result, &speed, error) &&
+    walk->any_new = true;
+    bool done = tune_gain(&result, 1, &gain, error) &&
                 sweeps_add(&walk->results, &walk->key, &result, error) &&
                 walk->sink->keep(walk->sink->context, &walk->key, &result, error) &&
                 (search_tell(walk->search, &walk->points[i], result.outcome,
-                             speed > 0 ? 1 / speed : 0, walk->most) ||
+                             gain.median > 0 ? 1 / gain.median : 0, walk->most) ||
                  out_of_memory(error));
     text_free(&name);
     return done;
@@ -313,7 +309,8 @@ static bool enter_winner(struct walk *walk, const struct sweep *other, struct er
     return done;
 }
 
-static bool enter_other_winners(struct walk *walk, const struct sweeps *known, struct error *error) {
+static bool enter_other_winners(struct walk *walk, const struct sweeps *known,
+                                struct error *error) {
     bool done = true;
     for (size_t i = 0; done && i < known->count; i++)
         if (differ_in_problem(&known->items[i].key, &walk->key))
@@ -321,17 +318,16 @@ static bool enter_other_winners(struct walk *walk, const struct sweeps *known, s
     return done;
 }
 
-static bool enter_all(struct walk *walk, const struct sweeps *known, bool any_new,
-                      const struct ranking *ranking, struct error *error) {
+static bool enter_all(struct walk *walk, const struct sweeps *known, const struct ranking *ranking,
+                      struct error *error) {
     bool held = had_final(ranking, search_samples(walk->search));
-    if (!ranking_has_default(ranking) || (held && !any_new))
+    if (!ranking_has_default(ranking) || (held && !walk->any_new))
         return true;
     enter_finalists(walk, ranking);
-    return enter_other_winners(walk, known, error);
+    return !walk->any_new || enter_other_winners(walk, known, error);
 }
 
-static bool hold_final(struct walk *walk, const struct sweeps *known, bool any_new,
-                       struct error *error) {
+static bool hold_final(struct walk *walk, const struct sweeps *known, struct error *error) {
     struct ranking ranking;
     int full = search_samples(walk->search);
     if (walk->results.count == 0)
@@ -340,27 +336,30 @@ static bool hold_final(struct walk *walk, const struct sweeps *known, bool any_n
     walk->least = (int)kvmill_min(full + 1, MOST_SAMPLES);
     walk->most = (int)kvmill_min(FINAL_ROUNDS * full, MOST_SAMPLES);
     bool done = sweep_rank(&walk->results.items[0], &ranking, error) &&
-                enter_all(walk, known, any_new, &ranking, error);
+                enter_all(walk, known, &ranking, error);
     ranking_free(&ranking);
     return done && (walk->count == 0 || answer(walk, error));
 }
 
 bool tune_walk(const struct tune_setting *setting, const struct tune_item *item,
-               const struct sweeps *known, double seconds, const struct tune_sink *sink, int *count,
-               struct error *error) {
+               const struct sweeps *known, double seconds, const struct tune_sink *sink,
+               struct tune_tally *tally, struct error *error) {
     struct walk *walk = calloc(1, sizeof *walk);
-    *count = 0;
+    *tally = (struct tune_tally){0};
     if (walk == NULL)
         return out_of_memory(error);
     walk->setting = setting;
     walk->item = item;
     walk->sink = sink;
-    bool done = open_walk(walk, known, seconds, count, error) && ask(walk, error);
-    bool any_new = walk->count > 0;
+    bool done = open_walk(walk, known, seconds, error) && ask(walk, error);
     while (done && walk->count > 0 && !is_interrupted(walk))
         done = answer(walk, error) && ask(walk, error);
-    done = done && (is_interrupted(walk) || hold_final(walk, known, any_new, error));
-    done = turns_take(setting->turns, TURN_NONE, error) && done;
+    done = done && (is_interrupted(walk) || hold_final(walk, known, error));
+    done =
+        turns_take(setting->turns, TURN_NONE, error) && done &&
+        tune_tally_count(walk->results.count > 0 ? walk->results.items : NULL, &walk->tally, error);
+    walk->tally.cut |= is_interrupted(walk);
+    *tally = walk->tally;
     close_walk(walk);
     return done;
 }

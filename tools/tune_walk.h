@@ -8,9 +8,11 @@
 #include <signal.h>
 
 #include "../tune/machine.h"
+#include "../tune/statistics.h"
 #include "../tune/strategy.h"
 #include "builds.h"
 #include "tune_item.h"
+#include "tune_tally.h"
 #include "turns.h"
 
 /* The settings that all sweeps of a run share. */
@@ -33,13 +35,14 @@ struct tune_sink {
                  struct error *error);
 };
 
-/* Measures for up to `seconds`.  Results in `known` are not measured again; *count is their number.
-   An interrupt is not an error. */
+/* Measures for up to `seconds`.  Results in `known` are not measured again.  An interrupt is not an
+   error. */
 bool tune_walk(const struct tune_setting *setting, const struct tune_item *item,
-               const struct sweeps *known, double seconds, const struct tune_sink *sink, int *count,
-               struct error *error);
+               const struct sweeps *known, double seconds, const struct tune_sink *sink,
+               struct tune_tally *tally, struct error *error);
 
-/* Computes a result's speed relative to the preset, or 0 for a failure. */
-bool tune_speed(const struct sweep_result *result, double *speed, struct error *error);
+/* Summarises a result's speed relative to the preset, as one of `compared`; zeros for a failure. */
+bool tune_gain(const struct sweep_result *result, int compared, struct summary *gain,
+               struct error *error);
 
 #endif

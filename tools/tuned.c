@@ -9,7 +9,7 @@
 #include "../tune/assignment.h"
 #include "../tune/machine.h"
 #include "../tune/problem.h"
-#include "../tune/sweep_file.h"
+#include "../tune/sweep_name.h"
 #include "tune_space.h"
 
 /* ---- Valid results ---- */
@@ -192,18 +192,23 @@ bool tuned_apply(const struct sweeps *sweeps, const struct isa_list *isas, struc
 
 /* ---- Explanations ---- */
 
-static bool explain_sweep(const struct sweep *sweep, FILE *stream, struct error *error) {
+static bool explain_sweep(const struct sweep *sweep, const struct sweeps *among, FILE *stream,
+                          struct error *error) {
     struct ranking ranking;
+    struct text apart = {0};
     char reason[REASON_SIZE];
-    bool done = sweep_rank(sweep, &ranking, error);
+    bool done = sweep_rank(sweep, &ranking, error) &&
+                (sweep_tell_apart(&sweep->key, among, ALL_FACTS, &apart) || out_of_memory(error));
     if (done) {
         ranking_reason(&ranking, reason);
-        print_shown(stream, "Tuned for %s, %d thread%s, %zu candidates: %s.\n", sweep->key.problem,
-                    sweep->key.threads, sweep->key.threads > 1 ? "s" : "", ranking.count, reason);
+        print_shown(stream, "Tuned for %s, %d thread%s%s, %zu candidates: %s.\n",
+                    sweep->key.problem, sweep->key.threads, sweep->key.threads > 1 ? "s" : "",
+                    apart.data != NULL ? apart.data : "", ranking.count, reason);
     }
     if (done && ranking.winner >= 0)
         print_shown(stream, "  %s\n", ranking.items[ranking.winner].result->candidate);
     ranking_free(&ranking);
+    text_free(&apart);
     return done;
 }
 
@@ -242,7 +247,7 @@ static bool explain_all(const struct sweeps *sweeps, const char *symbol, FILE *s
     for (size_t i = 0; i < sweeps->count; i++)
         if (symbols_do_the_same(sweeps->items[i].key.spec, symbol)) {
             *any = true;
-            if (!explain_sweep(&sweeps->items[i], stream, error))
+            if (!explain_sweep(&sweeps->items[i], sweeps, stream, error))
                 return false;
         }
     return true;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../base/input.h"
 #include "database_handle.h"
 
 enum {
@@ -170,13 +171,8 @@ static int open_handle(const char *path, enum database_use use, sqlite3 **handle
                                                                   : code;
 }
 
-static bool is_there(const char *path, struct error *error) {
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL)
-        return fail_to_use(error, "open", path);
-    fclose(stream);
-    return true;
-}
+/* All results are read into memory. */
+static const struct input_kind database_input = {.words = "a tuning database", .most = 1 << 30};
 
 /* Refuses paths that SQLite does not treat as file names. */
 static bool check_name(const char *path, struct error *error) {
@@ -197,9 +193,9 @@ static void remove_if_empty(const char *path) {
 struct database *database_open(const char *path, enum database_use use, struct error *error) {
     if (!check_name(path, error))
         return NULL;
-    if (use != DATABASE_CREATE && !is_there(path, error))
+    bool is_new = use == DATABASE_CREATE && access(path, F_OK) != 0;
+    if (!is_new && !input_check(path, &database_input, error))
         return NULL;
-    bool is_new = access(path, F_OK) != 0;
     struct database *database = calloc(1, sizeof *database);
     if (database == NULL || (database->path = strdup(path)) == NULL) {
         free(database);
@@ -225,14 +221,15 @@ void database_close(struct database *database) {
 
 bool is_database(const char *path, bool *is, struct error *error) {
     static const char magic[16] = "SQLite format 3";
+    static const struct input_kind either = {.words = "a tuning database or its text",
+                                             .most = 1 << 30};
     char start[sizeof magic];
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL)
-        return fail_to_use(error, "open", path);
-    size_t length = fread(start, 1, sizeof start, stream);
-    *is = !ferror(stream) &&
-          (length == 0 || (length == sizeof magic && memcmp(start, magic, sizeof magic) == 0));
-    fclose(stream);
+    int file = input_open(path, &either, error);
+    if (file < 0)
+        return false;
+    ssize_t length = read(file, start, sizeof start);
+    *is = length == 0 || (length == sizeof magic && memcmp(start, magic, sizeof magic) == 0);
+    close(file);
     return true;
 }
 

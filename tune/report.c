@@ -168,6 +168,25 @@ static bool find_past(const struct report_source *sources, int count, struct rep
     return true;
 }
 
+/* ---- Names ---- */
+
+static void append_apart(const struct report_entry *entry, const char *words,
+                         char name[NAME_SIZE]) {
+    snprintf(name, NAME_SIZE, "%s%s", words, entry->apart.data != NULL ? entry->apart.data : "");
+}
+
+void report_name(const struct report_entry *entry, char name[NAME_SIZE]) {
+    char words[WORK_SIZE];
+    sweep_work_words(&entry->sweep->key, words);
+    append_apart(entry, words, name);
+}
+
+void report_problem_name(const struct report_entry *entry, char name[NAME_SIZE]) {
+    char words[WORK_SIZE];
+    sweep_problem_words(&entry->sweep->key, words);
+    append_apart(entry, words, name);
+}
+
 /* ---- Entries ---- */
 
 static void count_outcomes(struct report_entry *entry) {
@@ -182,6 +201,8 @@ static bool open_entry(const struct sweep *sweep, const struct report_source *so
                        struct report_entry *entry, struct error *error) {
     struct error why;
     *entry = (struct report_entry){.sweep = sweep};
+    if (!sweep_tell_apart(&sweep->key, &sources[0].sweeps, FACTS_WITH_CPU, &entry->apart))
+        return out_of_memory(error);
     if (!sweep_rank(sweep, &entry->ranking, error))
         return false;
     count_outcomes(entry);
@@ -195,6 +216,17 @@ static bool open_entry(const struct sweep *sweep, const struct report_source *so
     return find_past(sources, count, entry, error);
 }
 
+/* Whether no later sweep of the list is about the same work on the same CPU. */
+static bool is_latest(const struct sweeps *sweeps, const struct sweep *sweep) {
+    for (const struct sweep *other = sweeps->items; other < sweeps->items + sweeps->count; other++)
+        if (sweeps_same_work(&other->key, &sweep->key) &&
+            strcmp(other->key.cpu, sweep->key.cpu) == 0 &&
+            (sweep_time(other) > sweep_time(sweep) ||
+             (sweep_time(other) == sweep_time(sweep) && other < sweep)))
+            return false;
+    return true;
+}
+
 bool report_open(const struct report_source *sources, int count, struct report *report,
                  struct error *error) {
     const struct sweeps *sweeps = &sources[0].sweeps;
@@ -203,7 +235,7 @@ bool report_open(const struct report_source *sources, int count, struct report *
     if (report->entries == NULL)
         return out_of_memory(error);
     for (size_t i = 0; i < sweeps->count; i++)
-        if (sweeps_latest(sweeps, &sweeps->items[i].key) == &sweeps->items[i] &&
+        if (is_latest(sweeps, &sweeps->items[i]) &&
             !open_entry(&sweeps->items[i], sources, count, &report->entries[report->count++],
                         error))
             return false;
@@ -214,6 +246,7 @@ void report_free(struct report *report) {
     for (size_t i = 0; report->entries != NULL && i < report->count; i++) {
         ranking_free(&report->entries[i].ranking);
         sweep_space_close(report->entries[i].space);
+        text_free(&report->entries[i].apart);
         free(report->entries[i].past);
     }
     free(report->entries);

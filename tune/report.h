@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "../base/json.h"
-#include "sweep_file.h"
+#include "sweep_name.h"
 #include "sweep_space.h"
 
 /* A file, and its sweeps. */
@@ -25,9 +25,10 @@ struct report_past {
 
 enum { MOST_PAIRS = 3 };
 
-/* Some work in the reported database, with its latest sweep. */
+/* Some work in the reported database, on one CPU, with its latest sweep. */
 struct report_entry {
     const struct sweep *sweep;
+    struct text apart; /* tells it from other work with the same words */
     struct ranking ranking;
     struct sweep_space *space; /* NULL if candidates have no parameters in common */
     struct report_past *past;  /* sweeps of all sources, this one included, by time */
@@ -55,6 +56,12 @@ void report_print_html(const struct report *report, FILE *stream);
 json_t *report_json(const struct report *report); /* to be released */
 
 /* ---- For pages and tables ---- */
+
+/* Write the work's name, and its second half without the kernel: each is the only one of its name,
+   or of its kernel. */
+enum { NAME_SIZE = WORK_SIZE + 640 };
+void report_name(const struct report_entry *entry, char name[NAME_SIZE]);
+void report_problem_name(const struct report_entry *entry, char name[NAME_SIZE]);
 
 /* Return the default and the winner, which may be the same, or NULL. */
 const struct standing *report_default(const struct report_entry *entry);

@@ -48,9 +48,9 @@ static void draw_step(const struct plane *plane, const struct standing *preset,
 }
 
 static void draw_row(const struct plane *plane, const struct report_entry *entry, double y) {
-    char words[WORK_SIZE], text[FIGURE_SIZE];
+    char words[NAME_SIZE], text[FIGURE_SIZE];
     const struct standing *preset = report_default(entry), *winner = report_winner(entry);
-    sweep_problem_words(&entry->sweep->key, words);
+    report_problem_name(entry, words);
     svg_text(plane->out, plane->left - 12, y + 4, "label", "end", words);
     svg_line(plane->out, plane->left, y, plane->left + plane->width, y, "grid");
     if (preset == NULL)

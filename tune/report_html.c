@@ -62,11 +62,11 @@ static void print_gain_cells(FILE *out, const struct standing *s) {
 /* ---- All entries ---- */
 
 static void print_summary_row(FILE *out, const struct report_entry *entry, size_t i) {
-    char words[WORK_SIZE];
+    char words[NAME_SIZE];
     const struct standing *winner = report_winner(entry);
     const struct standing compared = report_compared(entry, winner);
     bool tuned = entry->ranking.winner > 0;
-    sweep_work_words(&entry->sweep->key, words);
+    report_name(entry, words);
     fprintf(out, "<tr><td class=\"n\">%zu</td><td><a href=\"#work%zu\" class=\"mark\">", i + 1,
             i + 1);
     print_escaped(out, words);
@@ -246,8 +246,8 @@ static void print_choice(FILE *out, const struct report_entry *entry) {
 }
 
 static void print_work(FILE *out, const struct report_entry *entry, size_t i) {
-    char words[WORK_SIZE];
-    sweep_work_words(&entry->sweep->key, words);
+    char words[NAME_SIZE];
+    report_name(entry, words);
     fprintf(out, "<section class=\"work\" id=\"work%zu\">\n", i + 1);
     print_element(out, "h2", words);
     print_choice(out, entry);

@@ -50,8 +50,8 @@ static json_t *json_of_past(const struct report_entry *entry) {
 
 static json_t *json_of_entry(const struct report_entry *entry) {
     const struct sweep_key *key = &entry->sweep->key;
-    char words[WORK_SIZE], reason[REASON_SIZE];
-    sweep_work_words(key, words);
+    char words[NAME_SIZE], reason[REASON_SIZE];
+    report_name(entry, words);
     ranking_reason(&entry->ranking, reason);
     return json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:o, s:o}", "work", words, "kernel",
                      key->spec, "problem", key->problem, "isa", key->isa, "threads", key->threads,

@@ -37,10 +37,10 @@ static void print_gain(const struct summary *gain, FILE *stream) {
 }
 
 static int find_width(const struct report *report) {
-    char words[WORK_SIZE];
+    char words[NAME_SIZE];
     int width = (int)strlen("WORK");
     for (size_t i = 0; i < report->count; i++) {
-        sweep_work_words(&report->entries[i].sweep->key, words);
+        report_name(&report->entries[i], words);
         width = (int)strlen(words) > width ? (int)strlen(words) : width;
     }
     return width;
@@ -48,10 +48,10 @@ static int find_width(const struct report *report) {
 
 static void print_entry(const struct report_entry *entry, int width, FILE *stream) {
     static const struct summary none;
-    char words[WORK_SIZE];
+    char words[NAME_SIZE];
     const struct standing *winner = report_winner(entry);
     const struct standing compared = report_compared(entry, winner);
-    sweep_work_words(&entry->sweep->key, words);
+    report_name(entry, words);
     fprintf(stream, "%-*s", width, words);
     print_time(&compared, stream);
     print_time(winner, stream);
@@ -113,9 +113,9 @@ static void print_past(const struct report_entry *entry, FILE *stream) {
 }
 
 static void print_details(const struct report_entry *entry, FILE *stream) {
-    char words[WORK_SIZE], reason[REASON_SIZE], failures[FAILURES_SIZE];
+    char words[NAME_SIZE], reason[REASON_SIZE], failures[FAILURES_SIZE];
     const struct sweep_key *key = &entry->sweep->key;
-    sweep_work_words(key, words);
+    report_name(entry, words);
     ranking_reason(&entry->ranking, reason);
     print_failures(entry, failures);
     fprintf(stream, "\n%s\n  %s\n  %d candidates measured, failures: %s\n  choice (*): %s\n", words,

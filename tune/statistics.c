@@ -92,7 +92,7 @@ bool summary_is_tight(const struct summary *summary) {
 
 /* ---- The winner ---- */
 
-static bool is_faster(const struct summary *gain) {
+bool gain_is_faster(const struct summary *gain) {
     return gain->floor > 1 && gain->median > 1 + TIE_BAND;
 }
 
@@ -109,7 +109,7 @@ static bool is_ahead(const struct contender_result *a, const struct contender_re
 static int find_fastest(const struct contender_result *contenders, int count) {
     int fastest = NO_CONTENDER;
     for (int i = 0; i < count; i++)
-        if (is_faster(&contenders[i].gain) &&
+        if (gain_is_faster(&contenders[i].gain) &&
             (fastest < 0 || is_ahead(&contenders[i], &contenders[fastest])))
             fastest = i;
     return fastest;
@@ -121,7 +121,7 @@ static double band_of(const struct summary *gain) {
 }
 
 bool gains_tie(const struct summary *fastest, const struct summary *gain) {
-    return is_faster(gain) && gain->median >= fastest->median * (1 - band_of(fastest));
+    return gain_is_faster(gain) && gain->median >= fastest->median * (1 - band_of(fastest));
 }
 
 struct choice choose(const struct contender_result *contenders, int count) {

@@ -66,6 +66,9 @@ struct choice {
     double band; /* ties are at most so much slower: 0.02 is 2 % */
 };
 
+/* Whether a gain is measurably above 1: by more than TIE_BAND, and with a floor above 1. */
+bool gain_is_faster(const struct summary *gain);
+
 /* Whether a gain is measurably above 1, and ties with the gain of the fastest. */
 bool gains_tie(const struct summary *fastest, const struct summary *gain);
 

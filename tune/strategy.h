@@ -62,6 +62,9 @@ bool search_tell(struct search *search, const struct point *point, enum outcome 
    Returns false if none was measured. */
 bool search_best(const struct search *search, struct point *best);
 
+/* Whether it was the number of measurements that ended the search, and not the time. */
+bool search_has_enough(const struct search *search);
+
 /* Returns the number of samples in a full measurement. */
 int search_samples(const struct search *search);
 

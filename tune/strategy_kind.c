@@ -174,9 +174,14 @@ bool search_has_questions(struct search *search) {
     return next_waiting(search) != NULL;
 }
 
+bool search_has_enough(const struct search *search) {
+    int64_t most = search->options.evaluations;
+    return most > 0 && search->evaluations >= most;
+}
+
 static bool budget_is_spent(const struct search *search) {
     const struct search_options *options = &search->options;
-    return (options->evaluations > 0 && search->evaluations >= options->evaluations) ||
+    return search_has_enough(search) ||
            (options->seconds > 0 &&
             options->now(options->clock) - search->start >= options->seconds);
 }

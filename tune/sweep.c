@@ -154,6 +154,18 @@ static bool add_result(struct sweep *sweep, const struct sweep_result *result) {
     return true;
 }
 
+const struct sweep *sweeps_find(const struct sweeps *sweeps, const struct sweep_key *key) {
+    return find_sweep(sweeps, key);
+}
+
+bool sweeps_have(const struct sweeps *sweeps, const struct sweep_key *key, const char *candidate) {
+    const struct sweep *sweep = find_sweep(sweeps, key);
+    for (size_t i = 0; sweep != NULL && i < sweep->count; i++)
+        if (strcmp(sweep->results[i].candidate, candidate) == 0)
+            return true;
+    return false;
+}
+
 bool sweeps_add(struct sweeps *sweeps, const struct sweep_key *key,
                 const struct sweep_result *result, struct error *error) {
     struct sweep *sweep = find_sweep(sweeps, key);

@@ -64,6 +64,11 @@ bool sweeps_add(struct sweeps *sweeps, const struct sweep_key *key,
                 const struct sweep_result *result, struct error *error);
 bool sweeps_add_all(struct sweeps *sweeps, const struct sweeps *more, struct error *error);
 void sweeps_sort(struct sweeps *sweeps);
+
+/* Returns the sweep of a key, or NULL; whether it has a result of the candidate. */
+const struct sweep *sweeps_find(const struct sweeps *sweeps, const struct sweep_key *key);
+bool sweeps_have(const struct sweeps *sweeps, const struct sweep_key *key, const char *candidate);
+
 void sweeps_free(struct sweeps *sweeps);
 
 /* Frees the contents of a sweep, for functions that remove it from a list. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../base/text.h"
+#include "../base/input.h"
 #include "database.h"
 #include "sweep_text.h"
 
@@ -19,12 +19,13 @@ static bool read_database(const char *path, struct sweeps *sweeps, struct error 
 }
 
 static bool read_text(const char *path, struct sweeps *sweeps, struct error *error) {
+    static const struct input_kind text_input = {.words = "the text of a tuning database",
+                                                 .most = 256 << 20};
     struct text text = {0};
-    bool done = text_read_file(&text, path) || fail_errno(error, "read", path);
-    const char *words = text.data != NULL ? text.data : "";
-    if (done && strlen(words) != text.length)
+    bool done = input_read(path, &text_input, &text, error);
+    if (done && strlen(text.data) != text.length)
         done = fail(error, EXIT_USER, "%.600s: is neither a tuning database nor its text", path);
-    done = done && sweeps_parse(path, words, sweeps, error);
+    done = done && sweeps_parse(path, text.data, sweeps, error);
     text_free(&text);
     return done;
 }

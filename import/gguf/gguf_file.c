@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gguf_file.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "../../base/input.h"
 
 /* Headers are mostly vocabulary, about ten MiB in real files. */
 static const int64_t most_header = (int64_t)256 << 20;
@@ -21,27 +21,21 @@ bool gguf_fail(const struct gguf_file *file, int64_t at, const char *format, ...
     return fail(file->error, EXIT_USER, "%.400s: byte %" PRId64 ": %s", file->name, at, message);
 }
 
-static bool check_kind(struct gguf_file *file) {
-    struct stat status;
-    if (fstat(file->descriptor, &status) != 0)
-        return fail_errno(file->error, "read", file->name);
-    file->size = status.st_size;
-    return S_ISREG(status.st_mode) ||
-           fail(file->error, EXIT_USER, "%s: is not a regular file; accepted: a GGUF model",
-                file->name);
-}
+/* Only the headers are read, so the size does not matter. */
+static const struct input_kind gguf_input = {.words = "a GGUF model"};
 
 bool gguf_open(const char *name, struct gguf_file *file, struct error *error) {
     memset(file, 0, sizeof *file);
     file->name = name;
     file->error = error;
-    file->descriptor = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    file->descriptor = input_open(name, &gguf_input, error);
     if (file->descriptor < 0)
-        return fail_to_use(error, "read", name);
-    if (check_kind(file))
+        return false;
+    file->size = lseek(file->descriptor, 0, SEEK_END);
+    if (file->size >= 0)
         return true;
     gguf_close(file);
-    return false;
+    return fail_errno(error, "read", name);
 }
 
 void gguf_close(struct gguf_file *file) {

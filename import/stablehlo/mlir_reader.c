@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../base/text.h"
+#include "../../base/input.h"
 #include "mlir_bytecode.h"
 #include "mlir_reader.h"
-
-enum { LARGEST_MLIR = 256 << 20 };
 
 /* ---- Functions ---- */
 
@@ -400,29 +398,15 @@ bool mlir_read_element(const char *name, const char *text, size_t length,
 
 /* ---- Files ---- */
 
-static bool read_stream(const char *name, FILE *stream, struct text *text, struct error *error) {
-    static char block[1 << 16];
-    size_t got;
-    while ((got = fread(block, 1, sizeof block, stream)) > 0) {
-        if (text->length + got > LARGEST_MLIR)
-            return fail(error, EXIT_USER, "%s: larger than 256 MiB; accepted: StableHLO text",
-                        name);
-        if (!text_append(text, block, got))
-            return fail(error, EXIT_ENVIRONMENT, "%s: out of memory", name);
-    }
-    return !ferror(stream) || fail_to_use(error, "read", name);
-}
+static const struct input_kind mlir_input = {
+    .words = "StableHLO text", .most = 256 << 20, .streams = true};
 
 bool mlir_read(const char *name, struct mlir_file *file, struct error *error) {
     struct text text = {0};
     *file = (struct mlir_file){0};
-    FILE *stream = fopen(name, "rb");
-    if (stream == NULL)
-        return fail_to_use(error, "read", name);
-    bool done = read_stream(name, stream, &text, error) &&
+    bool done = input_read(name, &mlir_input, &text, error) &&
                 (!is_mlir_bytecode(&text) || mlir_text_of_bytecode(name, &text, error)) &&
-                mlir_read_text(name, text.data ? text.data : "", text.length, file, error);
+                mlir_read_text(name, text.data, text.length, file, error);
     text_free(&text);
-    fclose(stream);
     return done;
 }

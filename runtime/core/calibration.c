@@ -2,11 +2,13 @@
 #include "calibration.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <kvmill_core.h>
@@ -158,19 +160,34 @@ static bool refuse_file(const char *doing, char why[CALIBRATION_WHY]) {
     return false;
 }
 
+/* Reads a text.  The file was opened without waiting: it might be a FIFO that nobody writes to. */
+static bool read_text(int file, char text[CALIBRATION_SIZE], char why[CALIBRATION_WHY]) {
+    struct stat status;
+    ssize_t length = fstat(file, &status) == 0 ? read(file, text, CALIBRATION_SIZE - 1) : -1;
+    if (length < 0)
+        return refuse_file("read", why);
+    text[length] = '\0';
+    if (S_ISREG(status.st_mode) && status.st_size < CALIBRATION_SIZE)
+        return true;
+    if (S_ISREG(status.st_mode))
+        snprintf(why, CALIBRATION_WHY, "it has %" PRId64 " bytes; accepted: at most %d",
+                 (int64_t)status.st_size, CALIBRATION_SIZE - 1);
+    else
+        snprintf(why, CALIBRATION_WHY,
+                 "it is not a regular file; accepted: what kvmill "
+                 "calibrate wrote");
+    return false;
+}
+
 bool kvmill_calibration_read(const char *path, bool any_processor, struct calibration *calibration,
                              char why[CALIBRATION_WHY]) {
-    char text[CALIBRATION_SIZE + 1];
-    FILE *stream = fopen(path, "re");
-    if (stream == NULL)
+    char text[CALIBRATION_SIZE];
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
         return refuse_file("open", why);
-    size_t length = fread(text, 1, CALIBRATION_SIZE, stream);
-    bool failed = ferror(stream) != 0;
-    if (failed)
-        refuse_file("read", why);
-    fclose(stream);
-    text[length] = '\0';
-    return !failed && kvmill_calibration_parse(text, any_processor, calibration, why);
+    bool done = read_text(file, text, why);
+    close(file);
+    return done && kvmill_calibration_parse(text, any_processor, calibration, why);
 }
 
 static const char *named_file(void) {

@@ -2,6 +2,10 @@
 #include "kvmill_kernel.h"
 #include "km_pack.h"
 
+#if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error kernels are for little-endian processors; on others libkvmill runs portable code, without a pack
+#endif
+
 km_for_words(«K», «km_symbols», «extern const struct kvmill_kernel K;
 »)
 m4_dnl Arrays in C have at least one element.

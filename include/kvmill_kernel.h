@@ -11,10 +11,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined __FLT_EVAL_METHOD__ && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
-#error floats must be computed as floats; accepted: -msse2 -mfpmath=sse on i686, -std=gnu11 on s390x
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif

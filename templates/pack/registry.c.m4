@@ -2,6 +2,9 @@
 #include "kvmill_kernel.h"
 #include "km_pack.h"
 
+#if defined __FLT_EVAL_METHOD__ && __FLT_EVAL_METHOD__ == 2
+#error floats must be computed as floats; accepted: -msse2 -mfpmath=sse on i686
+#endif
 #if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error kernels are for little-endian processors; on others libkvmill runs portable code, without a pack
 #endif

@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { PLACE_SIZE = 4096 };
+enum { TREE_SIZE = 4000, PLACE_SIZE = 4096 };
 
 static struct {
     char data[PLACE_SIZE], modules[PLACE_SIZE], headers[PLACE_SIZE], libraries[PLACE_SIZE];
@@ -18,18 +19,34 @@ static struct {
 } places;
 
 /* Finds the directory of the running program, without a final slash; "" if it is unknown. */
-static void find_program(char directory[PLACE_SIZE]) {
-    ssize_t length = readlink("/proc/self/exe", directory, PLACE_SIZE - 1);
+static void find_program(char directory[TREE_SIZE]) {
+    ssize_t length = readlink("/proc/self/exe", directory, TREE_SIZE - 1);
     directory[length > 0 ? length : 0] = '\0';
     char *slash = strrchr(directory, '/');
     if (slash != NULL)
         *slash = '\0';
 }
 
-static bool is_below(const char *directory, const char *top) {
-    size_t length = strlen(top);
-    return strncmp(directory, top, length) == 0 &&
-           (directory[length] == '/' || directory[length] == '\0');
+/* Whether the file belongs to whom the command belongs, to root or to this user: nobody else may
+   say where templates are. */
+static bool is_trusted(FILE *file) {
+    struct stat own, other;
+    return stat("/proc/self/exe", &own) == 0 && fstat(fileno(file), &other) == 0 &&
+           (other.st_uid == own.st_uid || other.st_uid == 0 || other.st_uid == geteuid());
+}
+
+/* Reads the source tree from the file that configure wrote beside a command that is not installed.
+   The command contains neither path, so that it is the same wherever it was built. */
+static bool find_source(const char *program, char source[TREE_SIZE]) {
+    char path[PLACE_SIZE];
+    snprintf(path, sizeof path, "%s/build-tree", program);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    bool found = is_trusted(file) && fgets(source, TREE_SIZE, file) != NULL && *source == '/';
+    fclose(file);
+    source[strcspn(source, "\n")] = '\0';
+    return found;
 }
 
 /* Returns the length of the common start of two paths, up to and including a slash. */
@@ -64,12 +81,12 @@ static void find_installed(const char *program) {
     find_place(program, KVMILL_LIBDIR, places.packs);
 }
 
-static void find_built(void) {
-    strcpy(places.data, KVMILL_SOURCEDIR);
-    strcpy(places.modules, KVMILL_BUILDDIR "/.libs");
-    strcpy(places.headers, KVMILL_SOURCEDIR "/include");
-    strcpy(places.libraries, KVMILL_BUILDDIR "/.libs");
-    strcpy(places.packs, KVMILL_BUILDDIR "/generated/kvmill_default");
+static void find_built(const char *program, const char *source) {
+    snprintf(places.data, PLACE_SIZE, "%s", source);
+    snprintf(places.modules, PLACE_SIZE, "%s/.libs", program);
+    snprintf(places.headers, PLACE_SIZE, "%s/include", source);
+    snprintf(places.libraries, PLACE_SIZE, "%s/.libs", program);
+    snprintf(places.packs, PLACE_SIZE, "%s/generated/kvmill_default", program);
 }
 
 /* Whether neither make nor a shell treats any character of the path specially. */
@@ -90,10 +107,10 @@ static void set_options(void) {
 }
 
 static void find_all(void) {
-    char program[PLACE_SIZE];
+    char program[TREE_SIZE], source[TREE_SIZE] = "";
     find_program(program);
-    if (is_below(program, KVMILL_BUILDDIR))
-        find_built();
+    if (find_source(program, source))
+        find_built(program, source);
     else
         find_installed(program);
     set_options();

@@ -1,5 +1,6 @@
 /* Finds the files that the command needs, relative to the command itself, so that an installation
-   may be moved as a whole.  A command in its build tree uses the source and build trees.
+   may be moved as a whole.  A command in its build tree uses the source and build trees: there
+   configure has written the file build-tree, which names the source tree.
    Thread-safe; the returned strings are constant.
 
    SPDX-License-Identifier: Apache-2.0 */

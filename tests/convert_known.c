@@ -15,7 +15,7 @@ static struct known {
     char name[8];
     int activation, element, scale, group;
     double input[16], code[16], back[16];
-    uint32_t scale_bits;
+    unsigned char scale_bits[4]; /* as in memory */
     bool is_read_back;
 } known[24];
 static size_t known_count;
@@ -33,6 +33,13 @@ int convert_element(const char *name) {
     bail_out("there is no element %s", name);
 }
 
+/* The bits of a scale, as the processor stores them. */
+static void put_scale(const char *cell, int scale, unsigned char bits[4]) {
+    uint32_t word = (uint32_t)strtoul(cell, NULL, 16);
+    uint16_t half = (uint16_t)word;
+    memcpy(bits, scale == KVMILL_F32 ? (const void *)&word : &half, scale == KVMILL_F32 ? 4 : 2);
+}
+
 ROWS(row, 9) {
     struct known *k = &known[known_count++];
     if (known_count > COUNT(known))
@@ -42,10 +49,25 @@ ROWS(row, 9) {
     k->element = convert_element(cells[2]);
     k->scale = convert_element(cells[3]);
     k->group = atoi(cells[4]);
-    k->scale_bits = (uint32_t)strtoul(cells[6], NULL, 16);
+    put_scale(cells[6], k->scale, k->scale_bits);
     numbers_in(cells[5], 10, k->input, k->group);
     numbers_in(cells[7], 10, k->code, k->group);
     k->is_read_back = numbers_in(cells[8], 10, k->back, k->group) > 0;
+}
+
+/* The table has little-endian numbers: one or two float16, or a float32 and the sum of codes. */
+static void order_bytes(struct known_block *k) {
+    static const uint16_t one = 1;
+    int size = k->element == KVMILL_Q8_KV ? 4 : 2;
+    bool has_two = size == 4 || oracle_has_minimum(oracle_of_element(k->element));
+    if (*(const unsigned char *)&one == 1)
+        return;
+    for (int i = 0; i < size / 2; i++)
+        for (int at = 0; at <= has_two * size; at += size) {
+            double low = k->block[at + i];
+            k->block[at + i] = k->block[at + size - 1 - i];
+            k->block[at + size - 1 - i] = low;
+        }
 }
 
 ROWS(block, 4) {
@@ -56,6 +78,7 @@ ROWS(block, 4) {
     numbers_in(cells[1], 10, k->input, ORACLE_BLOCK);
     numbers_in(cells[2], 10, k->read, ORACLE_BLOCK);
     numbers_in(cells[3], 16, k->block, COUNT(k->block));
+    order_bytes(k);
 }
 
 static bool fits(const struct known *k, const struct kvmill_convert_shape *shape) {
@@ -95,7 +118,7 @@ static bool codes_are(const struct known *k, const struct known_row *row, int64_
     }
     for (int64_t g = 0; g < dim / k->group; g++)
         good &=
-            memcmp(row->scale + g * (int64_t)scale_bytes(k), &k->scale_bits, scale_bytes(k)) == 0;
+            memcmp(row->scale + g * (int64_t)scale_bytes(k), k->scale_bits, scale_bytes(k)) == 0;
     return good;
 }
 
@@ -109,7 +132,7 @@ static bool reads_back(const struct known *k, const struct known_row *row, int64
 
 static void set_codes(const struct known *k, const struct known_row *row, int64_t dim) {
     for (int64_t g = 0; g < dim / k->group; g++)
-        memcpy(row->scale + g * (int64_t)scale_bytes(k), &k->scale_bits, scale_bytes(k));
+        memcpy(row->scale + g * (int64_t)scale_bytes(k), k->scale_bits, scale_bytes(k));
     for (int64_t i = 0; i < dim; i++)
         oracle_put(oracle_of_element(k->element), row->data, i, k->code[i % k->group]);
 }

@@ -2,6 +2,8 @@
    the bits of runs alone with the number of threads that pays.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -269,6 +271,32 @@ TEST(no_threads) {
     setrlimit(RLIMIT_AS, &before);
     OWN_POOL kvmill_pool *pool = open_pool(2, 0, 0);
     ok(loops_are_whole(pool, 5), "  but with memory again there is one");
+}
+
+/* The processor that no thread can be pinned to, or -1. */
+static int forbidden = -1;
+
+/* Used instead of the C library's function, which it calls. */
+int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set) {
+    int (*usual)(pthread_t, size_t, const cpu_set_t *);
+    void *found = dlsym(RTLD_NEXT, "pthread_setaffinity_np");
+    memcpy(&usual, &found, sizeof usual);
+    return forbidden >= 0 && CPU_ISSET((size_t)forbidden, set) ? EINVAL : usual(thread, size, set);
+}
+
+TEST(no_processor) {
+    static struct processors processors;
+    char words[64];
+    kvmill_find_processors(&processors);
+    if (processors.count < 2) {
+        skip_test("a processor that is taken away: there is one");
+        return;
+    }
+    forbidden = processors.number[processors.count - 1];
+    snprintf(words, sizeof words, "thread %d of %d cannot be started: ", processors.count,
+             processors.count);
+    refuse(processors.count, 1, KVMILL_E_MEMORY, words);
+    forbidden = -1;
 }
 
 /* ---- Runs ---- */

@@ -13,7 +13,7 @@
     if (strlen(WORD) == length && memcmp(WORD, name, length) == 0)                                 \
         return (TEST) != 0;
 
-#if defined __x86_64__ || defined __i386__
+#ifdef __x86_64__
 #include <cpuid.h>
 
 static const enum cpu this_cpu = CPU_X86_64;

@@ -12,6 +12,10 @@
 #include "../../defs/format.h"
 #include "../../ops/extent.h"
 
+#if defined __FLT_EVAL_METHOD__ && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
+#error floats must be computed as floats; accepted: -msse2 -mfpmath=sse on i686, -std=gnu11 on s390x
+#endif
+
 static inline uint32_t kvmill_bits_of_float(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);

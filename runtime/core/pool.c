@@ -31,7 +31,7 @@ struct kvmill_pool {
     int64_t parts;
     void (*part)(void *context, int64_t index);
     void *context;
-    _Alignas(LINE) atomic_bool taken; /* by a run */
+    _Alignas(LINE) atomic_int taken; /* by a run; an int, because riscv64 has no atomic bytes */
     atomic_int sleepers;
     atomic_bool closing;
     bool sleeps_at_once;
@@ -208,29 +208,34 @@ bool kvmill_pool_sleeps(const kvmill_pool *pool) {
     return pool->sleeps_at_once;
 }
 
-static int start(kvmill_pool *pool, int processor) {
-    pthread_attr_t attributes;
+/* Only glibc has an attribute for the processors of a thread that does not run yet. */
+static int pin(pthread_t helper, int processor) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    pthread_attr_init(&attributes);
-    if (processor >= 0) {
-        CPU_SET((size_t)processor, &set);
-        pthread_attr_setaffinity_np(&attributes, sizeof set, &set);
-    }
-    int failure = pthread_create(&pool->helper[pool->helpers], &attributes, help, pool);
-    pthread_attr_destroy(&attributes);
-    pool->helpers += failure == 0;
-    return failure;
+    CPU_SET((size_t)processor, &set);
+    return pthread_setaffinity_np(helper, sizeof set, &set);
 }
 
-/* Helpers inherit a mask that blocks all signals. */
-static int start_all(kvmill_pool *pool, int threads, const struct processors *pinned) {
+static int start(kvmill_pool *pool, int processor) {
+    pthread_t *helper = &pool->helper[pool->helpers];
+    int failure = pthread_create(helper, NULL, help, pool);
+    if (failure != 0)
+        return failure;
+    pool->helpers++;
+    return processor >= 0 ? pin(*helper, processor) : 0;
+}
+
+/* Helpers inherit a mask that blocks all signals.  *thread becomes the number of the last thread,
+   which is the one that failed, if one did. */
+static int start_all(kvmill_pool *pool, int threads, const struct processors *pinned, int *thread) {
     sigset_t all, before;
     int failure = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (int i = 1; i < threads && failure == 0; i++)
+    for (int i = 1; i < threads && failure == 0; i++) {
         failure = start(pool, pinned != NULL ? pinned->number[i] : -1);
+        *thread = i + 1;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failure;
 }
@@ -273,10 +278,10 @@ static kvmill_status create(int threads, const kvmill_pool_options *options,
     kvmill_pool *made = allocate(threads, options->sleeps_at_once != 0);
     if (made == NULL)
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory");
-    int failure = start_all(made, threads, options->pinned ? processors : NULL);
+    int thread, failure = start_all(made, threads, options->pinned ? processors : NULL, &thread);
     if (failure != 0) {
-        kvmill_fail(error, KVMILL_E_MEMORY, "thread %d of %d cannot be started: %s",
-                    made->helpers + 2, threads, strerror(failure));
+        kvmill_fail(error, KVMILL_E_MEMORY, "thread %d of %d cannot be started: %s", thread,
+                    threads, strerror(failure));
         kvmill_pool_destroy(made);
         return KVMILL_E_MEMORY;
     }

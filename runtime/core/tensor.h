@@ -11,7 +11,7 @@
 
 /* The address of element 0, for any byte_offset, also if data is NULL. */
 static inline unsigned char *tensor_data(const DLTensor *tensor) {
-    return (unsigned char *)((uintptr_t)tensor->data + tensor->byte_offset);
+    return (unsigned char *)((uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset);
 }
 
 /* The stride of dim d in elements, also if strides is NULL. */

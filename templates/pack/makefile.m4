@@ -32,7 +32,7 @@ all: lib«»km_pack.a lib«»km_pack.so
 
 lib«»km_pack.a: $(OBJECTS)
 	$(if $(quiet),@echo '  AR       $@')
-	$(quiet)rm -f $@ && $(AR) crs $@ $(OBJECTS)
+	$(quiet)rm -f $@ && $(AR) crsD $@ $(OBJECTS)
 
 lib«»km_pack.so: $(OBJECTS)
 	$(if $(quiet),@echo '  CCLD     $@')

@@ -2,6 +2,13 @@
 #include "kvmill_kernel.h"
 #include "km_pack.h"
 
+#if defined __FLT_EVAL_METHOD__ && __FLT_EVAL_METHOD__ == 2
+#error floats must be computed as floats; accepted: -msse2 -mfpmath=sse on i686
+#endif
+#if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error kernels are for little-endian processors; on others libkvmill runs portable code, without a pack
+#endif
+
 km_for_words(«K», «km_symbols», «extern const struct kvmill_kernel K;
 »)
 m4_dnl Arrays in C have at least one element.

@@ -111,8 +111,7 @@ void oracle_put_sum(unsigned char *row, const double *codes, int64_t count) {
         oracle_put(ORACLE_I8, row + 8, i, codes[i]);
         sum += (int32_t)codes[i];
     }
-    for (int i = 0; i < 4; i++)
-        row[4 + i] = (unsigned char)((uint32_t)sum >> 8 * i);
+    memcpy(row + 4, &sum, sizeof sum);
 }
 
 static void write_q8_kv(unsigned char *row, const double *x, int64_t count) {

@@ -150,6 +150,29 @@ void oracle_put_nibble(unsigned char *array, int64_t number, int nibble) {
     array[number / 2] = (unsigned char)byte;
 }
 
+/* Numbers have the processor's byte order. */
+static uint32_t bits_at(const unsigned char *at, int bytes) {
+    uint32_t word;
+    uint16_t half;
+    if (bytes == 1)
+        return *at;
+    memcpy(&half, at, sizeof half);
+    if (bytes == 2)
+        return half;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+static void put_bits(unsigned char *at, int bytes, uint32_t word) {
+    uint16_t half = (uint16_t)word;
+    if (bytes == 1)
+        *at = (unsigned char)word;
+    else if (bytes == 2)
+        memcpy(at, &half, sizeof half);
+    else
+        memcpy(at, &word, sizeof word);
+}
+
 double oracle_get(enum oracle_type type, const unsigned char *array, int64_t number) {
     if (type == ORACLE_I4) {
         int nibble = oracle_get_nibble(array, number);
@@ -157,14 +180,8 @@ double oracle_get(enum oracle_type type, const unsigned char *array, int64_t num
     }
     if (type == ORACLE_I8)
         return array[number] < 128 ? array[number] : array[number] - 256;
-    int size = floating[type].bytes;
-    const unsigned char *byte = array + number * size;
-    uint32_t bits = byte[0];
-    if (size > 1)
-        bits |= (uint32_t)byte[1] << 8;
-    if (size > 2)
-        bits |= (uint32_t)byte[2] << 16 | (uint32_t)byte[3] << 24;
-    return oracle_decode(type, bits);
+    int bytes = floating[type].bytes;
+    return oracle_decode(type, bits_at(array + number * bytes, bytes));
 }
 
 void oracle_put(enum oracle_type type, unsigned char *array, int64_t number, double x) {
@@ -173,10 +190,8 @@ void oracle_put(enum oracle_type type, unsigned char *array, int64_t number, dou
     } else if (type == ORACLE_I8) {
         array[number] = (unsigned char)(int)x;
     } else {
-        uint32_t bits = oracle_encode(type, x);
-        int size = floating[type].bytes;
-        for (int i = 0; i < size; i++)
-            array[number * size + i] = (unsigned char)(bits >> 8 * i);
+        int bytes = floating[type].bytes;
+        put_bits(array + number * bytes, bytes, oracle_encode(type, x));
     }
 }
 

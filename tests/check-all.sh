@@ -118,7 +118,7 @@ configure() {
 make="make --no-print-directory"
 # variant NAME WHAT MAKE-ARGUMENTS -- builds WHAT, then runs the tests that MAKE-ARGUMENTS select.
 variant() {
-    say "$*"
+    say "$@"
     tests "../build-$1" sh -c "$make -s -j$jobs $2 && $make -j$more $3"
 }
 
@@ -158,18 +158,11 @@ grep '^kernels that ran' step.log
 longest .
 rm -f sanitizers.ran
 variant sanitizers "CFLAGS='-O1 $watched' $run_for_long && $make -s -j$jobs all" \
-    "$slow check TESTS='\$(SCRIPTS_OF_TODAY) \$(PROGRAM_TESTS)' KVMILL_RAN=$PWD/sanitizers.ran"
+    "$slow check TESTS='\$(SANITIZED_TODAY)' KVMILL_RAN=$PWD/sanitizers.ran"
 step "sanitizers: every kernel ran" sh -c "cd ../build-sanitizers && sh '$source/tests/kernels_ran.sh' '$PWD/sanitizers.ran' '' generated/kvmill_default generated/kvmill_test"
 grep '^kernels that ran' step.log
 say "fuzzers: 10 seconds of a sixth of the targets, by the day"
 step "fuzzers" env KVMILL_FUZZ_BUILD="$PWD/../build-sanitizers" make --no-print-directory fuzz SECONDS=10 TARGETS=todays
-todays_threads="RUN_THREAD_TESTS='\$(THREADS_OF_TODAY)'"
-# Neither keeps two processors busy by itself: much of distcheck is configure and links.
-make --no-print-directory -j"$jobs" distcheck TESTS=tests/t_api check_PROGRAMS=tests/t_api >distcheck.log 2>&1 &
-distcheck=$!
-variant threads "GENERATOR=$PWD/kvmill $todays_threads thread-tests" \
-    "check-threads GENERATOR=$PWD/kvmill $todays_threads TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=2 KVMILL_TEST_THREADS=8'"
-
 # ended PROCESS LOG -- waits for a process that was started before, and prints its log.
 ended() {
     wait "$1"
@@ -177,8 +170,23 @@ ended() {
     cat "$2"
     return $status
 }
-say "make distcheck, which began with the threads"
-step "the tarball builds, installs and cleans up after itself" ended $distcheck distcheck.log
+# Two days of three the threads, and the third day the tarball. With all shares both, at the same time, because neither keeps two
+# processors busy by itself: much of distcheck is configure and links.
+case $KVMILL_TURN in
+all) threads=yes dist=yes ;;
+*) if [ $((KVMILL_TURN % 3)) -lt 2 ]; then threads=yes dist=no; else threads=no dist=yes; fi ;;
+esac
+[ $dist = no ] || {
+    make --no-print-directory -j"$jobs" distcheck TESTS=tests/t_api check_PROGRAMS=tests/t_api >distcheck.log 2>&1 &
+    distcheck=$!
+}
+todays_threads="RUN_THREAD_TESTS='\$(THREADS_OF_TODAY)'"
+[ $threads = no ] || variant threads "GENERATOR=$PWD/kvmill $todays_threads thread-tests" \
+    "check-threads GENERATOR=$PWD/kvmill $todays_threads TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=2 KVMILL_TEST_THREADS=8'"
+[ $dist = no ] || {
+    say "make distcheck"
+    step "the tarball builds, installs and cleans up after itself" ended $distcheck distcheck.log
+}
 
 say "result"
 echo " clock  processors, in seconds"

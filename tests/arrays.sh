@@ -1,8 +1,4 @@
-# Functions that write arrays to files with printf, and that check refusals; sourced after tap.sh.
-
-octal() {
-    printf '\\%03o' "$1"
-}
+# Functions that write arrays to files with printf, that run a spec in all ways, and that check refusals; sourced after tap.sh.
 
 # npy FILE DESCR FORTRAN SHAPE BYTES... -- an array of format version 1; bytes are decimal.
 npy() {
@@ -12,12 +8,8 @@ npy() {
     dict=$(printf '%-117s' "$dict") # 10 + 117 + 1 is a multiple of 64
     {
         printf '\223NUMPY\001\000\166\000%s\n' "$dict"
-        bytes=
-        for byte in "$@"; do
-            bytes=$bytes$(octal "$byte")
-        done
         # shellcheck disable=SC2059
-        printf "$bytes"
+        [ $# -eq 0 ] || printf "$(printf '\\%03o' "$@")"
     } >"$file"
 }
 
@@ -104,5 +96,17 @@ refusals() {
     while read -r line; do
         # shellcheck disable=SC2086
         refuse "${line%% @ *}" ${line#* @ }
+    done
+}
+
+# attend NAME OPTIONS... -- runs in all ways, with new outputs; `gives` checks them.
+attend() {
+    what=$1
+    shift
+    for way in '' --portable '--threads 3'; do
+        rm -f out.npy lse.npy
+        # shellcheck disable=SC2086
+        check "$what: run $way" "$kvmill" run "$@" $way
+        gives
     done
 }

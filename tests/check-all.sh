@@ -16,7 +16,14 @@ KVMILL_SEED=${KVMILL_SEED:-$(date -u +%Y%m%d)}
 export KVMILL_SEED
 echo "KVMILL_SEED=$KVMILL_SEED"
 
+# Shares by the day: those of one day, also where it ends meanwhile.
+: "${KVMILL_TURN:=$(($(date +%s) / 86400))}"
+export KVMILL_TURN
+echo "shares: KVMILL_TURN=$KVMILL_TURN"
+
+stage=build
 say() {
+    stage=$1
     echo
     echo "== $*"
 }
@@ -28,7 +35,15 @@ took() {
     now=$(date +%s)
     used=$(sed 's/s//g; s/m/ /g' times.now | awk 'NR == 2 {printf "%d\n", 60 * ($1 + $3) + $2 + $4}')
     echo "took $((now - began)) s, $((used - began_used)) s of processor time"
+    printf '%6d %6d  %s\n' $((now - began)) $((used - began_used)) "$stage" >>stages.log
     began=$now began_used=$used
+}
+
+# longest DIRECTORY -- names the longest tests since the last call.
+longest() {
+    echo "the longest, in seconds of processor time: $(sort -rn "$1/times.log" | head -n 8 | paste -s -d , -)"
+    sed "s/$/, $stage/" "$1/times.log" >>all_times.log
+    : >"$1/times.log"
 }
 
 # name_failures DIRECTORY -- collects failures, which are printed at the end.
@@ -54,7 +69,7 @@ tests() {
     passed=$((passed + $(echo "$results" | grep -c 'PASS')))
     skipped=$((skipped + $(echo "$results" | grep -c 'SKIP')))
     failed=$((failed + bad))
-    echo "the longest, in seconds of processor time: $(sort -rn "$directory/times.log" | head -n 8 | paste -s -d , -)"
+    longest "$directory"
     took
 }
 
@@ -85,6 +100,12 @@ sanitized=$(./kvmill isas | awk '$4 == "yes" {all[++n] = $1} END {for (i = 1; i 
     paste -s -d , -)
 # All kernels of few.json, for the portable instruction set and the best one: others would also need the kernels for AVX2.
 sanitized_all=$(./kvmill isas | awk '$4 == "yes" {best = $1} END {print best == "scalar" ? best : "scalar," best}')
+# By the day one of the packs has only the portable one, which every program needs.
+case $KVMILL_TURN in
+all) ;;
+*[02468]) sanitized_all=scalar ;;
+*) sanitized=scalar ;;
+esac
 
 # Compilers and sanitizers find errors by the kind of case, so fewer random cases are enough.
 slow="TESTS_ENVIRONMENT=KVMILL_TEST_SLOW=2"
@@ -102,11 +123,13 @@ configure() {
 make="make --no-print-directory"
 # variant NAME WHAT MAKE-ARGUMENTS -- builds WHAT, then runs the tests that MAKE-ARGUMENTS select.
 variant() {
-    say "$*"
+    say "$@"
     tests "../build-$1" sh -c "$make -s -j$jobs $2 && $make -j$more $3"
 }
 
 : >failures.log
+: >stages.log
+: >all_times.log
 # The threads' build uses gcc. The other uses clang, and the fuzzers share it. Some kernels of each family are optimised, with
 # AddressSanitizer only: UndefinedBehaviorSanitizer finds as much in code that is not optimised, in a fifth of the time.
 # Libraries in which programs and fuzzers spend much time are optimised, too.
@@ -119,26 +142,32 @@ configure sanitizers --enable-sanitizers=address,undefined CC=clang CFLAGS="-O0 
 configure threads --enable-static --disable-shared --enable-sanitizers=thread CFLAGS='-O1 -g1' PACK_OPTIMIZE=-O1 PACK_ISAS=avx2 DEFAULT_SPECS=specs/fuzz.json \
     TEST_SPECS=specs/regions.json
 say "make check"
+# The pack of the tests: the specs of few.json, and by the day a third of the others.
+awk -v day="$KVMILL_TURN" 'BEGIN {print "{\"kernels\": ["}
+    {sub(/,$/, "")}
+    !/^  \{/ || seen[$0]++ {next}
+    FNR == NR || day == "all" || ++others % 3 == day % 3 {printf "%s%s", comma, $0; comma = ",\n"}
+    END {print "]}"}' "$source/configs/specs/few.json" "$source/configs/specs/test.json" >todays_specs.json
 # Installed files are linked by the system's linker; lld links only test programs.
-tests . sh -c "make --no-print-directory -j$more check TESTS= LDFLAGS='$linker' && make --no-print-directory -j$more check"
+tests . sh -c "make --no-print-directory -j$more check TESTS= TEST_SPECS_FILE=todays_specs.json LDFLAGS='$linker' &&
+    make --no-print-directory -j$more check TESTS='\$(TESTS_OF_TODAY)'"
 wait
 say "engines"
-tests . make --no-print-directory -j"$more" check-engines
+tests . make --no-print-directory -j"$more" check-engines RUN_ENGINE_TESTS='$(ENGINES_OF_TODAY)'
 say "memcheck (capped at AVX2)"
-step "memcheck" make --no-print-directory -j"$more" check-memcheck MEMCHECK_TESTS='$(PROGRAMS_OF_TODAY)'
+# Not all kernels run if not all programs do.
+kernels=
+[ "$KVMILL_TURN" = all ] || kernels=MEMCHECK_KERNELS=
+step "memcheck" make --no-print-directory -j"$more" check-memcheck MEMCHECK_TESTS='$(PROGRAMS_OF_TODAY)' $kernels
 grep '^kernels that ran' step.log
+longest .
 rm -f sanitizers.ran
 variant sanitizers "CFLAGS='-O1 $watched' $run_for_long && $make -s -j$jobs all" \
-    "$slow check TESTS='\$(SCRIPTS_OF_TODAY) \$(PROGRAM_TESTS)' KVMILL_RAN=$PWD/sanitizers.ran"
+    "$slow check TESTS='\$(SANITIZED_TODAY)' KVMILL_RAN=$PWD/sanitizers.ran"
 step "sanitizers: every kernel ran" sh -c "cd ../build-sanitizers && sh '$source/tests/kernels_ran.sh' '$PWD/sanitizers.ran' '' generated/kvmill_default generated/kvmill_test"
 grep '^kernels that ran' step.log
 say "fuzzers: 10 seconds of a sixth of the targets, by the day"
 step "fuzzers" env KVMILL_FUZZ_BUILD="$PWD/../build-sanitizers" make --no-print-directory fuzz SECONDS=10 TARGETS=todays
-# Neither keeps two processors busy by itself: much of distcheck is configure and links.
-make --no-print-directory -j"$jobs" distcheck TESTS=tests/t_api check_PROGRAMS=tests/t_api >distcheck.log 2>&1 &
-distcheck=$!
-variant threads "GENERATOR=$PWD/kvmill thread-tests" "check-threads GENERATOR=$PWD/kvmill TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=2 KVMILL_TEST_THREADS=8'"
-
 # ended PROCESS LOG -- waits for a process that was started before, and prints its log.
 ended() {
     wait "$1"
@@ -146,10 +175,29 @@ ended() {
     cat "$2"
     return $status
 }
-say "make distcheck, which began with the threads"
-step "the tarball builds, installs and cleans up after itself" ended $distcheck distcheck.log
+# Two days of three the threads, and the third day the tarball. With all shares both, at the same time, because neither keeps two
+# processors busy by itself: much of distcheck is configure and links.
+case $KVMILL_TURN in
+all) threads=yes dist=yes ;;
+*) if [ $((KVMILL_TURN % 3)) -lt 2 ]; then threads=yes dist=no; else threads=no dist=yes; fi ;;
+esac
+[ $dist = no ] || {
+    make --no-print-directory -j"$jobs" distcheck TESTS=tests/t_api check_PROGRAMS=tests/t_api >distcheck.log 2>&1 &
+    distcheck=$!
+}
+todays_threads="RUN_THREAD_TESTS='\$(THREADS_OF_TODAY)'"
+[ $threads = no ] || variant threads "GENERATOR=$PWD/kvmill $todays_threads thread-tests" \
+    "check-threads GENERATOR=$PWD/kvmill $todays_threads TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=2 KVMILL_TEST_THREADS=8'"
+[ $dist = no ] || {
+    say "make distcheck"
+    step "the tarball builds, installs and cleans up after itself" ended $distcheck distcheck.log
+}
 
 say "result"
+echo " clock  processors, in seconds"
+cat stages.log
+echo "the ten longest tests, in seconds of processor time"
+sort -rn all_times.log | head -n 10
 [ "$skipped" -eq 0 ] || echo "$skipped skipped: their lines above say why"
 cat failures.log
 [ "$failed" -eq 0 ] || echo "the same random cases again: KVMILL_SEED=$KVMILL_SEED"

@@ -3,7 +3,7 @@
 A line of tests/tables/faults/*.tsv is a fault: programs, a file, a text in it, the replacement, and a name.  What
 depends on the file is built again, and linked with objects of the build: programs, libraries, kernels.
 
-KVMILL_FAULTS_TURN (0 to 47, or "all"; by default the day) selects the share that is built.  KVMILL_FAULTS, a regular
+KVMILL_FAULTS_TURN (0 to 95, or "all"; by default the day) selects the share that is built.  KVMILL_FAULTS, a regular
 expression, selects faults by name instead.  The texts of all faults must occur in their files.
 
 SPDX-License-Identifier: Apache-2.0
@@ -28,7 +28,7 @@ from fault_checks import BUILD, CALLS_PYTHON, CHECKS, SCRATCH, SOURCE, Check, Fa
 sys.path.insert(0, str(SOURCE / "tests/conformance"))
 from tap import Tap  # noqa: E402
 
-SHARES = 48
+SHARES = 96
 SECONDS = 400  # limit for a program, by the clock; of processor time it may use three times what it needs without a fault, and five
 KERNEL_FLAGS = ["-w", "-fPIC", f"-I{SOURCE}/include"]
 CC = shlex.split(os.environ["CC"])
@@ -291,7 +291,7 @@ def read_tables() -> list[dict]:
 
 
 def chosen(faults: list[dict]) -> list[dict]:
-    turn = os.environ.get("KVMILL_FAULTS_TURN", "")
+    turn = os.environ.get("KVMILL_FAULTS_TURN") or os.environ.get("KVMILL_TURN", "")
     if wanted := os.environ.get("KVMILL_FAULTS"):
         return [fault for fault in faults if re.search(wanted, f"{fault['file']}: {fault['fault']}")]
     if turn == "all":

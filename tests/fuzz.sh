@@ -60,9 +60,9 @@ report() {
 # reached TARGET -- checks that the calls in the corpus include kernels of each instruction set of the build; prints their
 # numbers.
 reached() {
-    built_for=$(sed -n 's/^PACK_ISAS = *//p' "$built/Makefile")
+    built_for=$(sed -n 's/^TEST_PACK_ISAS = *//p' "$built/Makefile")
     for set in $sets; do
-        case ",$built_for," in *,$set,*) ;; *) continue ;; esac
+        case ",$built_for" in *,"$set"*) ;; *) continue ;; esac
         plans=$(grep -c "^kvmill: .*__$set" "$here/logs/$1.plans" || true)
         echo "$1: $plans of $(wc -l <"$here/logs/$1.plans") plans with kernels for $set"
         [ "$plans" -gt 0 ] || failed=1
@@ -79,7 +79,7 @@ note_plans() {
 build
 targets=$("$built/tests/fuzz/fuzz" 2>&1 | sed -n 's/^KVMILL_FUZZ: accepted://p')
 [ $# -gt 0 ] || set -- $targets
-[ "$1" != todays ] || set -- $(echo "$targets" | xargs -n 1 | awk -v turn=$(($(date +%s) / 86400 % 6)) 'NR % 6 == turn')
+[ "$1" != todays ] || set -- $(echo "$targets" | xargs -n 1 | awk -v day="${KVMILL_TURN:-$(($(date +%s) / 86400))}" 'day == "all" || NR % 6 == day % 6')
 export KVMILL_DATADIR="$source"
 failed=0
 running=

@@ -7,8 +7,9 @@ trap 'chmod -R u+w "$scratch"; rm -rf "$scratch" "$scratch.tmp"' EXIT
 mkdir "$TMPDIR" && export TMPDIR && cd "$scratch" || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL # keeps the make that runs the tests out of their output
 
-# ok STATUS NAME -- reports one result.
+# ok STATUS NAME -- reports one result; with KVMILL_TAP_TIMES, after the processor time until here.
 ok() {
+    [ -z "${KVMILL_TAP_TIMES:-}" ] || { times >times.now && sed -n 's/^/# /; 2p' times.now; }
     tap_count=$((tap_count + 1))
     if [ "$1" -eq 0 ]; then
         echo "ok $tap_count - $2"
@@ -74,9 +75,26 @@ quick_kernels() {
     export CFLAGS CPPFLAGS
 }
 
-# todays SHARES [TURN] -- prints the number of today's share among SHARES, or TURN.
+# todays SHARES [TURN] -- prints the number of today's share among SHARES, or of the share of the day TURN, or "all".  KVMILL_TURN
+# sets the day for every test that has shares; `make check-long` sets it to all.
 todays() {
-    echo $((${2:-$(($(date +%s) / 86400))} % $1))
+    day=${2:-${KVMILL_TURN:-$(($(date +%s) / 86400))}}
+    if [ "$day" = all ]; then echo all; else echo $((day % $1)); fi
+}
+
+# in_share NUMBER SHARES SHARE -- whether the NUMBER-th of something is in a share that todays has printed.
+in_share() {
+    [ "$3" = all ] || [ $(($1 % $2)) -eq "$3" ]
+}
+
+# todays_words SHARES WORD... -- prints the words that are in today's share.
+todays_words() {
+    of=$1 at=0
+    shift
+    for word; do
+        at=$((at + 1))
+        ! in_share $at "$of" "$(todays "$of")" || echo "$word"
+    done
 }
 
 # fault_of_today SHARES -- whether the script's next planted fault is in today's share among SHARES.  KVMILL_FAULTS_TURN selects
@@ -85,7 +103,7 @@ faults_seen=0
 faults_built=0
 fault_of_today() {
     faults_seen=$((faults_seen + 1))
-    [ "${KVMILL_FAULTS_TURN:-}" = all ] || [ $((faults_seen % $1)) -eq "$(todays "$1" "${KVMILL_FAULTS_TURN:-}")" ] || return 1
+    in_share $faults_seen "$1" "$(todays "$1" "${KVMILL_FAULTS_TURN:-}")" || return 1
     faults_built=$((faults_built + 1))
 }
 

@@ -5,6 +5,7 @@
     KVMILL_COMMAND  the command `kvmill`
     KVMILL_ONNX     "no": it was built without protobuf-c and reads no ONNX models
     KVMILL_SEED     seed of the random cases; default 24
+    KVMILL_TURN     the day, whose half of the tests is run; or all
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -13,6 +14,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Callable
+from functools import partial
 
 import bytecode
 import cache_attend
@@ -44,6 +48,39 @@ def load_packs() -> tuple[kvmill.Pack, ...]:
     return tuple(kvmill.Pack(path) for path in paths if path)
 
 
+def tests(tap: Tap, packs: tuple[kvmill.Pack, ...], seed: int, command: str) -> list[Callable[[], None]]:
+    """Return what can be run, in an order in which neighbours are about different things."""
+    reads_onnx = os.environ.get("KVMILL_ONNX", "yes") == "yes"
+    return [
+        partial(onnx_backend.run, tap, packs, seed),
+        partial(onnx_attention.run, tap, packs, seed),
+        *([partial(onnx_models.run, tap, command, seed), partial(pmx_models.run, tap, command, seed)] if reads_onnx else []),
+        partial(pmx.run_all, tap, packs, seed),
+        partial(cache_attend.run, tap, packs, seed),
+        partial(gather.run, tap, packs, seed),
+        partial(scatter.run, tap, packs, seed),
+        partial(flows.run, tap, command, packs, seed),
+        partial(vflows.run, tap, seed),
+        partial(jax_windows.run, tap, command, packs, seed),
+        partial(whole_programs.run, tap, command),
+        partial(jax_attention.run, tap, packs, seed),
+        partial(ffi.run, tap, command, seed),
+        partial(flow_rules.run, tap, packs, seed),
+        partial(indexers.run, tap, seed),
+        partial(pools.run, tap, packs, seed),
+        partial(compressed.run, tap, seed),
+        partial(cache_attend_calls.run, tap),
+        partial(bytecode.run, tap, command),
+        partial(model_configs.run, tap, command),
+    ]
+
+
+def todays(runs: list[Callable[[], None]]) -> list[Callable[[], None]]:
+    """Return every second one, by the day; KVMILL_TURN sets the day, or all."""
+    turn = os.environ.get("KVMILL_TURN") or str(int(time.time()) // 86400)
+    return runs if turn == "all" else runs[int(turn) % 2 :: 2]
+
+
 def main() -> int:
     tap = Tap()
     packs = load_packs()
@@ -52,28 +89,8 @@ def main() -> int:
     tap.comment(
         "packs: " + (", ".join(f"{p.name} ({p.kernel_count} kernels)" for p in packs) or "none")
     )
-    model_configs.run(tap, os.environ["KVMILL_COMMAND"])
-    onnx_backend.run(tap, packs, seed)
-    if os.environ.get("KVMILL_ONNX", "yes") == "yes":
-        onnx_models.run(tap, os.environ["KVMILL_COMMAND"], seed)
-        pmx_models.run(tap, os.environ["KVMILL_COMMAND"], seed)
-    onnx_attention.run(tap, packs, seed)
-    pmx.run_all(tap, packs, seed)
-    cache_attend.run(tap, packs, seed)
-    cache_attend_calls.run(tap)
-    gather.run(tap, packs, seed)
-    scatter.run(tap, packs, seed)
-    pools.run(tap, packs, seed)
-    jax_windows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
-    bytecode.run(tap, os.environ["KVMILL_COMMAND"])
-    whole_programs.run(tap, os.environ["KVMILL_COMMAND"])
-    flows.run(tap, os.environ["KVMILL_COMMAND"], packs, seed)
-    flow_rules.run(tap, packs, seed)
-    indexers.run(tap, seed)
-    compressed.run(tap, seed)
-    vflows.run(tap, seed)
-    jax_attention.run(tap, packs, seed)
-    ffi.run(tap, os.environ["KVMILL_COMMAND"], seed)
+    for run in todays(tests(tap, packs, seed, os.environ["KVMILL_COMMAND"])):
+        run()
     return tap.finish()
 
 

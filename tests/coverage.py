@@ -1,8 +1,11 @@
 """What did the tests run?  Adds up the counts of a build with gcov, and prints lines and branches per room.
 
 coverage.py SOURCE BUILD OUT.  OUT/lines.txt: every line that no test ran, with the reason if
-tests/tables/coverage/unrun.tsv has one.  OUT/branches.txt: the same of branches, on lines that were run.  A room below a
-row of tests/tables/coverage/floors.tsv is an error, unless no row is held: KVMILL_COVERAGE_FLOORS=no.
+tests/tables/coverage/unrun.tsv has one.  OUT/branches.txt: the same of branches, on lines that were run.  A room below its
+row of tests/tables/coverage/floors.tsv is an error, unless KVMILL_COVERAGE_FLOORS=no.
+
+A row of unrun.tsv: "line" or "branch", file ("gen/*": several), function ("*": any), a text that the line has ("*": any), and the reason.  A reason for
+a branch is one, too, for the lines that are only run after it.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -18,6 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 
 ROOMS = ("base", "defs", "ops", "runtime", "gen", "import", "specs", "tune", "tools")
@@ -44,15 +48,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of unrun.tsv: lines that tests cannot run, or need not."""
+    """A row of unrun.tsv: lines, or branches, that tests cannot take, or need not."""
 
+    what: str
     file: str
     function: str
     text: str
     reason: str
 
-    def says(self, file: str, function: str, text: str) -> bool:
-        return self.file in ("*", file) and self.function in ("*", function) and (self.text == "*" or self.text in text)
+    def says(self, what: str, file: str, function: str, text: str) -> bool:
+        return self.what == what and fnmatch(file, self.file) and self.function in ("*", function) and (self.text == "*" or self.text in text)
 
 
 @dataclass
@@ -124,33 +129,37 @@ class Judge:
     rows: list[Row]
     used: Counter = field(default_factory=Counter)
 
-    def reason(self, file: str, function: str, text: str, count: int) -> str:
+    def reason(self, what: str, file: str, function: str, text: str) -> str:
         for row in self.rows:
-            if row.says(file, function, text):
-                self.used[row] += count
+            if row.says(what, file, function, text):
+                self.used[row] += 1
                 return row.reason
         return ""
 
     def add_file(self, name: str, text: list[str], lines: dict[int, Line], sums: Sums) -> Iterator[tuple[str, str]]:
         """Add up a file.  Yield which list, and its line, for all that was not run."""
+        inherited = function = ""  # the reason of the branch before, in this function
         for number, line in sorted(lines.items()):
             words = text[number - 1].strip() if number <= len(text) else ""
+            place = f"{name}:{number}: {line.function}: {words}"
+            missed = line.branches.count(0)
+            inherited = inherited if line.function == function else ""
+            function = line.function
             sums.lines += 1
             sums.run += line.runs > 0
             sums.branches += len(line.branches)
-            missed = line.branches.count(0)
             sums.taken += len(line.branches) - missed
-            if not missed and line.runs:
-                continue
-            reason = self.reason(name, line.function, words, missed + (line.runs == 0))
-            if reason:
-                sums.excused += line.runs == 0
-                sums.branches_excused += missed
-            place = f"{name}:{number}: {line.function}: {words}"
+            branch_reason = self.reason("branch", name, line.function, words) if missed else ""
             if line.runs == 0:
-                yield "lines", f"{place}{'  # ' + reason if reason else ''}"
-            else:
-                yield "branches", f"{place}  # {reason or f'{missed} of {len(line.branches)} never taken'}"
+                inherited = self.reason("line", name, line.function, words) or inherited
+                sums.excused += inherited != ""
+                sums.branches_excused += missed if inherited or branch_reason else 0
+                yield "lines", f"{place}{'  # ' + inherited if inherited else ''}"
+                continue
+            inherited = branch_reason
+            sums.branches_excused += missed if branch_reason else 0
+            if missed:
+                yield "branches", f"{place}  # {branch_reason or f'{missed} of {len(line.branches)} never taken'}"
 
 
 # ---- Result ----

@@ -1,9 +1,8 @@
 #!/bin/sh
 # coverage.sh TEST... -- run in a build directory.  Builds a copy with gcov in coverage/build, runs the tests there, and prints
 # which share of the lines and branches of each room they ran; see coverage.py.  A test is a program, tests/t_NAME, or a script,
-# tests/NAME.test.  Counts add up until
-# coverage/ is removed.  Kernels of packs and the tests themselves are
-# not counted, and are the few that the builds with sanitizers have, at -O0.
+# tests/NAME.test.  Programs that KVMILL_COVERAGE_FEW names run few random cases.  Counts add up until coverage/ is removed.
+# Kernels of packs and the tests themselves are not counted; the kernels are the few that the builds with sanitizers have, at -O0.
 set -u
 source=$(cd "$(dirname "$0")/.." && pwd)
 here=$PWD/coverage
@@ -38,12 +37,13 @@ one='
     *.test) set -- sh "$srcdir/tests/$name" ;;
     *) set -- "tests/$name" ;;
     esac
+    case " $KVMILL_COVERAGE_FEW " in *" tests/$name "*) export KVMILL_TEST_SLOW=2 ;; esac
     "$@" >"$logs/$name.log" 2>&1 || echo "coverage: $name failed: $logs/$name.log"'
 
 # all TEST... -- as many at once as there are processors.
 all() {
     cd "$built" || return
-    export srcdir="$source" builddir="$built" logs="$here/logs" KVMILL_DATADIR="$source" KVMILL_TEST_SLOW="${KVMILL_TEST_SLOW-2}"
+    export srcdir="$source" builddir="$built" logs="$here/logs" KVMILL_DATADIR="$source" KVMILL_COVERAGE_FEW="${KVMILL_COVERAGE_FEW-}"
     printf '%s\n' "$@" | xargs -P "$jobs" -n 1 sh -c "$one"
 }
 

@@ -195,9 +195,6 @@ json_t *spec_write(const struct spec *spec);
 
 struct spec *spec_list_append(struct spec_list *list, struct error *error);
 void spec_list_drop(struct spec_list *list); /* the last one */
-
-/* Drop the specs that are not wanted. */
-void spec_list_filter(struct spec_list *list, bool (*is_wanted)(const struct spec *spec));
 void spec_list_free(struct spec_list *list);
 
 /* ---- TensorScatter ---- */

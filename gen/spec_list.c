@@ -95,16 +95,6 @@ void spec_list_drop(struct spec_list *list) {
     free_spec(&list->items[--list->count]);
 }
 
-void spec_list_filter(struct spec_list *list, bool (*is_wanted)(const struct spec *spec)) {
-    size_t kept = 0;
-    for (size_t i = 0; i < list->count; i++)
-        if (is_wanted(&list->items[i]))
-            list->items[kept++] = list->items[i];
-        else
-            free_spec(&list->items[i]);
-    list->count = kept;
-}
-
 void spec_list_free(struct spec_list *list) {
     for (size_t i = 0; i < list->count; i++)
         free_spec(&list->items[i]);

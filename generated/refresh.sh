@@ -9,3 +9,5 @@ for file in "$generated"/kvmill_*.c; do
     "$kvmill" explain --kernels "$generated/programs.json" --source "$(basename "$file" .c)" >"$file.new"
     mv "$file.new" "$file"
 done
+sh "$generated/explained.sh" "$kvmill" >"$generated/explained.txt.new"
+mv "$generated/explained.txt.new" "$generated/explained.txt"

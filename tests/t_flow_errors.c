@@ -169,6 +169,32 @@ TEST(names) {
     ok(kvmill_flow_describe(&step.flow, NULL, &error) == KVMILL_OK, "with its own");
 }
 
+/* What a spec file cannot say. */
+TEST(members) {
+    static const int64_t below = -1;
+    static const kvmill_flow_op unnamed = {.op = NULL}, one_input = {"Abs", {NULL}, "kmax"};
+    static const kvmill_flow_constant untapped = {.name = "w", .rows = 1, .columns = 1};
+    const kvmill_flow flow = step.flow;
+#define REFUSED(STATUS, WHAT, ...)                                                                 \
+    do {                                                                                           \
+        __VA_ARGS__;                                                                               \
+        ok_status(kvmill_flow_describe(&step.flow, NULL, &error), STATUS, &error, WHAT, WHAT);     \
+        step.flow = flow;                                                                          \
+    } while (0)
+    kvmill_error error;
+    REFUSED(KVMILL_E_NULL, "attention is NULL", step.flow.attention = NULL);
+    REFUSED(KVMILL_E_ATTRIBUTE, "has layer -1; accepted: 0 or more",
+            (step.flow.layers_skip = &below, step.flow.layers_skip_count = 1));
+    REFUSED(KVMILL_E_ATTRIBUTE, "is 16; accepted: bits of the 2 fields", step.flow.appended = 16);
+    REFUSED(KVMILL_E_ATTRIBUTE, "is -1; accepted: bits of the 2 fields", step.flow.powers = -1);
+    REFUSED(KVMILL_E_NULL, "op is NULL", (step.flow.cache = &unnamed, step.flow.cache_count = 1));
+    REFUSED(KVMILL_E_NULL, "Abs has 0 inputs; accepted: 1",
+            (step.flow.cache = &one_input, step.flow.cache_count = 1));
+    REFUSED(KVMILL_E_SHAPE, "taps is 0; accepted: 1 to",
+            (step.flow.constants = &untapped, step.flow.constant_count = 1));
+#undef REFUSED
+}
+
 /* A caller counts before a run. */
 TEST(count) {
     const kvmill_flow_select select = step.flow.select;

@@ -109,6 +109,19 @@ ROWS(refused, 3) {
     check(refuses, "refused", cells);
 }
 
+/* Models of which ONNX Runtime hands nothing over to kvmill. */
+ROWS(left, 3) {
+    OWN(text_free) struct text file = {0};
+    OWN(spec_list_free) struct spec_list specs = {0};
+    struct error error = {0};
+    onnx_write(cells[1], &file);
+    write_file(file.data, file.length);
+    bool done = specs_of_onnx_runtime(file_name, &specs, &error);
+    if (!ok(!done && error.exit_code == EXIT_USER && strstr(error.text, cells[2]) != NULL,
+            "left to ONNX Runtime: %s", cells[0]))
+        diag("%s", done ? "it is handed over" : error.text);
+}
+
 TABLE(onnx_models);
 
 /* ---- Files that are not models ---- */

@@ -398,6 +398,7 @@ TEST(runs) {
     run_users(1024, 3, MOST, 3);
     run_users(1024, MOST, 2, 2);
     run_users(1024, MOST, 1, 1);
+    run_users(1 << 14, MOST, MOST, MOST); /* in pieces, whose results are merged */
 }
 
 /* The work that wakes a thread is that of the calibration. */

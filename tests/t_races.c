@@ -1,7 +1,7 @@
-/* Calls of every op with kernels of packs: parts in any order on several threads, and one plan on
-   several threads at a time.  Sanitizers of threads find races, and the bits must be those of one
-   thread.  Also tensors without elements, which may have any strides because no loop steps along
-   them.
+/* Calls of every op with kernels of packs: parts in any order on several threads, on a pool, and
+   one plan on several threads at a time.  Sanitizers of threads find races, and the bits must be
+   those of one thread.  Also tensors without elements, which may have any strides because no loop
+   steps along them.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
@@ -31,6 +31,16 @@ static kvmill_plan *plan_call(struct scene *scene, const struct described_case *
     return plan;
 }
 
+static kvmill_pool *pool;
+
+/* Runs a call on the library's own threads, which decide how many of them it is worth. */
+static kvmill_status run_on_pool(const kvmill_plan *plan, const struct scene *scene) {
+    size_t size = (kvmill_plan_workspace_size(plan) + 63) / 64 * 64;
+    FREED void *workspace = aligned_alloc(64, size > 0 ? size : 64);
+    return kvmill_run_on(plan, pool, scene->tensors, kvmill_plan_tensor_count(plan), workspace,
+                         NULL);
+}
+
 /* Whether a call succeeds at all; then other parts must write the same again. */
 static bool runs(const kvmill_plan *plan, const struct scene *scene, struct counts *counts) {
     if (run_with_workspace(plan, scene->tensors, USERS, &dice, NULL) != KVMILL_OK)
@@ -40,6 +50,7 @@ static bool runs(const kvmill_plan *plan, const struct scene *scene, struct coun
     counts->packs += plan_says(plan, "(pack ");
     counts->wrong += !scene_is_intact(scene) || scene_run(scene, plan, NULL) != KVMILL_OK ||
                      hash != scene_hash(scene);
+    counts->wrong += run_on_pool(plan, scene) != KVMILL_OK || hash != scene_hash(scene);
     return true;
 }
 
@@ -83,8 +94,10 @@ static void test_threads(const struct described_case *by) {
     static struct user users[USERS];
     static struct scene scene;
     bool fits = getenv("KVMILL_TEST_THREADS") != NULL; /* then the packs are made for these calls */
+    const kvmill_pool_options options = {.struct_size = sizeof options, .sleeps_at_once = 1};
     struct counts counts = {0};
     int calls = fits ? CALLS : few_cases(CALLS);
+    must(kvmill_pool_create(3, &options, &pool, NULL) == KVMILL_OK, "no pool");
     for (int i = 0; i < calls; i++)
         if (i % 9 == 0) { /* an even number, then an odd one */
             share_plan(users, by, i, &counts);
@@ -98,6 +111,7 @@ static void test_threads(const struct described_case *by) {
            (counts.packs > 0 || !fits || by->no_kernels),
        "%s: %d runs on %d threads, %d with kernels of packs, %d of a plan that others run, too",
        by->name, counts.runs, (int)USERS, counts.packs, counts.users);
+    kvmill_pool_destroy(pool);
 }
 
 /* ---- Tensors without elements ---- */

@@ -172,21 +172,25 @@ ROWS(run_scatter, 3) {
     kvmill_plan_destroy(plan);
 }
 
-/* OP TYPE OPERANDS DIRECTION OPS STATUS WORDS: a region of float32 with this op; a capture's
-   operand is its number. */
+/* OP TYPE OPERANDS DIRECTION OPS STATUS WORDS: a region of float32 with this op, which returns
+   value 2; a capture's operand is its number.  Without a name or operands these are NULL, name or
+   ops. */
 ROWS(region, 7) {
     static const kvmill_element_type arguments[] = {{.dtype = {kDLFloat, 32, 1}},
                                                     {.dtype = {kDLFloat, 32, 1}}};
     static const int32_t last[] = {2};
     int64_t operands[2] = {0};
-    setting_integers(cells[2], operands, 2);
-    const kvmill_region_op step = {.name = cells[0],
+    if (*cells[2])
+        setting_integers(cells[2], operands, 2);
+    const kvmill_region_op step = {.name = *cells[0] ? cells[0] : NULL,
                                    .element = {.dtype = setting_type(cells[1])},
                                    .operands = {(int32_t)operands[0], (int32_t)operands[1]},
                                    .value = {(uint64_t)operands[0]},
                                    .comparison_direction = *cells[3] ? cells[3] : NULL};
-    const kvmill_region region = {
-        .arguments = arguments, .ops = &step, .op_count = (size_t)atoi(cells[4]), .results = last};
+    const kvmill_region region = {.arguments = arguments,
+                                  .ops = *cells[2] ? &step : NULL,
+                                  .op_count = (size_t)atoi(cells[4]),
+                                  .results = last};
     make_good();
     scatter.count = 1;
     scatter.update_computation = NULL;

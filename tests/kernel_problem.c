@@ -62,6 +62,19 @@ static void open_rows(struct rows *rows, const struct kvmill_format *format, int
     spread(&rows->scale, scale_bytes, rows->scale_stride, &rows->scale_of_call, dice);
 }
 
+static void write_row(struct rows *rows, const struct kvmill_format *format, int activation,
+                      int64_t position, const double *numbers) {
+    oracle_write_row(&rows->side, oracle_of_element(activation), position, numbers);
+    copy_apart(&rows->data, oracle_data_bytes(format), rows->stride, &rows->data_of_call);
+    copy_apart(&rows->scale, oracle_scale_bytes(format), rows->scale_stride, &rows->scale_of_call);
+}
+
+void kernel_problem_write(const struct kernel_problem *p, struct rows *rows, int64_t position,
+                          const double *numbers) {
+    const struct kvmill_format *format = rows == &p->key ? &p->shape->key : &p->shape->value;
+    write_row(rows, format, p->shape->activation, position, numbers);
+}
+
 void kernel_problem_poison(struct rows *rows, const struct kvmill_format *format, int activation,
                            int64_t position, struct dice *dice) {
     static const double numbers[] = {NAN, INFINITY, -INFINITY};
@@ -69,9 +82,7 @@ void kernel_problem_poison(struct rows *rows, const struct kvmill_format *format
     for (int64_t d = 0; d < format->dim; d++)
         x[d] = dice_between(dice, -2, 2);
     x[dice_range(dice, 0, format->dim - 1)] = numbers[dice_range(dice, 0, 2)];
-    oracle_write_row(&rows->side, oracle_of_element(activation), position, x);
-    copy_apart(&rows->data, oracle_data_bytes(format), rows->stride, &rows->data_of_call);
-    copy_apart(&rows->scale, oracle_scale_bytes(format), rows->scale_stride, &rows->scale_of_call);
+    write_row(rows, format, activation, position, x);
 }
 
 void kernel_problem_open(struct kernel_problem *p, const struct kvmill_kernel *kernel,
@@ -152,4 +163,81 @@ void kernel_problem_run(const struct kvmill_kernel *kernel, const struct kernel_
     };
     set_next(&problem, p, next);
     kernel->run(&problem, 0, 1);
+}
+
+/* ---- Errors ---- */
+
+/* What a row of the output should be, and the bound of its errors. */
+struct judge {
+    const struct kernel_problem *p;
+    int64_t r;
+    double *query, *want, *error, *numbers; /* numbers: keys and values */
+    struct oracle_key *keys;
+};
+
+static void close_judge(struct judge *judge) {
+    free(judge->query);
+    free(judge->keys);
+}
+
+static void open_judge(struct judge *judge, const struct kernel_problem *p, int64_t r) {
+    int64_t count = p->row[r].last, dim = p->shape->key.dim, value_dim = p->shape->value.dim;
+    *judge = (struct judge){.p = p, .r = r};
+    judge->query = take((count + 1) * dim + (count + 2) * value_dim, sizeof *judge->query);
+    judge->want = judge->query + dim;
+    judge->error = judge->want + value_dim;
+    judge->numbers = judge->error + value_dim;
+    judge->keys = take(count, sizeof *judge->keys);
+    for (int64_t d = 0; d < dim; d++)
+        judge->query[d] = oracle_get(p->activation, p->query.data, r * dim + d);
+    for (int64_t t = 0; t < count; t++) {
+        double *key = judge->numbers + t * (dim + value_dim);
+        oracle_read_row_exact(&p->key.side, t, key);
+        oracle_read_row_exact(&p->value.side, t, key + dim);
+        judge->keys[t] = (struct oracle_key){.k = key, .v = key + dim};
+    }
+}
+
+static void ask_oracle(const struct judge *judge, bool worst) {
+    const struct kvmill_attend_shape *shape = judge->p->shape;
+    struct oracle_query query = {
+        .dim = shape->key.dim,
+        .value_dim = shape->value.dim,
+        .count = judge->p->row[judge->r].last,
+        .numbers = judge->query,
+        .keys = judge->keys,
+        .scale = (float)judge->p->scale,
+        .sink = -INFINITY,
+        .unit = 0x1p-24,
+        .rounding = oracle_rounding_of(shape->math, oracle_group_of(&judge->p->key.side) > 0,
+                                       oracle_group_of(&judge->p->value.side) > 0),
+        .group = oracle_group_of(&judge->p->value.side),
+        .least = oracle_is_integer(judge->p->value.side.type) ? 127e-5 : 0,
+    };
+    struct oracle_answer answer = {judge->want, judge->error, 0, 0};
+    query.rounding.worst = worst;
+    oracle_query_attend(&query, &answer);
+}
+
+static DLDataType dtype_of(int element) {
+    return element == KVMILL_F32 ? f32 : element == KVMILL_F16 ? f16 : bf16;
+}
+
+struct errors kernel_problem_errors(const struct kernel_problem *p, int64_t r, bool worst) {
+    OWN(close_judge) struct judge judge;
+    struct errors errors = {0, 0};
+    double largest = 0;
+    open_judge(&judge, p, r);
+    ask_oracle(&judge, worst);
+    for (int64_t d = 0; d < p->shape->value.dim; d++) {
+        double have = oracle_get(p->activation, p->output.data, r * p->shape->value.dim + d);
+        double want = judge.want[d], bound = judge.error[d];
+        double rounding = number_rounding(dtype_of(p->shape->activation), fabs(want) + bound);
+        double error = isfinite(have) ? fmax(fabs(have - want) - rounding, 0) : INFINITY;
+        errors.of_bound = fmax(errors.of_bound, error / bound);
+        errors.of_largest = fmax(errors.of_largest, error);
+        largest = fmax(largest, fabs(want));
+    }
+    errors.of_largest /= largest;
+    return errors;
 }

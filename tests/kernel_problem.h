@@ -54,6 +54,20 @@ void kernel_problem_close(struct kernel_problem *p);
 void kernel_problem_run(const struct kvmill_kernel *kernel, const struct kernel_problem *p,
                         struct next next);
 
+/* The largest error of an output before it is rounded to its type, as a share of its bound and of
+   the largest output.  Infinite if an output should be finite and is not. */
+struct errors {
+    double of_bound, of_largest;
+};
+
+/* Compares row r of the output with attention in double precision.  worst: inputs were searched
+   for, so roundings may add up as badly as they can. */
+struct errors kernel_problem_errors(const struct kernel_problem *p, int64_t r, bool worst);
+
+/* Writes a row of K or V. */
+void kernel_problem_write(const struct kernel_problem *p, struct rows *rows, int64_t position,
+                          const double *numbers);
+
 /* Writes a row with a number that is not finite. */
 void kernel_problem_poison(struct rows *rows, const struct kvmill_format *format, int activation,
                            int64_t position, struct dice *dice);

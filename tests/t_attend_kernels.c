@@ -7,87 +7,6 @@
 #include "kernel_problem.h"
 #include "packs.h"
 
-/* ---- Attention ---- */
-
-static double score_of(const struct kernel_problem *p, int64_t r, int64_t position) {
-    double key[MOST_DIM], sum = 0;
-    int64_t dim = p->shape->key.dim;
-    oracle_read_row_exact(&p->key.side, position, key);
-    for (int64_t d = 0; d < dim; d++)
-        sum += key[d] * oracle_get(p->activation, p->query.data, r * dim + d);
-    return sum * (float)p->scale;
-}
-
-/* Computes a row of the output, and how far values are from it, weighted: an error e of all scores
-   moves the output by at most e times this. */
-static void expect_row(const struct kernel_problem *p, int64_t r, double *want, double *apart) {
-    double weight[MOST_POSITIONS], value[MOST_DIM], largest = -INFINITY, total = 0;
-    int64_t last = p->row[r].last, dim = p->shape->value.dim;
-    for (int64_t t = 0; t < last; t++)
-        largest = fmax(largest, weight[t] = score_of(p, r, t));
-    for (int64_t t = 0; t < last; t++)
-        total += weight[t] = exp(weight[t] - largest);
-    memset(want, 0, (size_t)dim * sizeof *want);
-    for (int64_t t = 0; t < last; t++) {
-        oracle_read_row_exact(&p->value.side, t, value);
-        for (int64_t d = 0; d < dim; d++)
-            want[d] += weight[t] / total * value[d];
-    }
-    memset(apart, 0, (size_t)dim * sizeof *apart);
-    for (int64_t t = 0; t < last; t++) {
-        oracle_read_row_exact(&p->value.side, t, value);
-        for (int64_t d = 0; d < dim; d++)
-            apart[d] += weight[t] / total * fabs(value[d] - want[d]);
-    }
-}
-
-/* The largest error of each kind of arithmetic, as a share of the largest output. */
-static const double bound_of_math[] = {
-    [KVMILL_MATH_F32] = 2e-5, [KVMILL_MATH_NEAR] = 5e-4, [KVMILL_MATH_FAST] = 3e-3};
-
-/* The length of a vector. */
-static double length_of(const double *x, int64_t dim) {
-    double sum = 0;
-    for (int64_t d = 0; d < dim; d++)
-        sum += x[d] * x[d];
-    return sqrt(sum);
-}
-
-/* Returns the error of scores: each element of a query is rounded to half a step.  These errors are
-   independent, so that their sum is below 4 times the square root of the sum of squares.  `near`
-   and `fast` have 15 bits and a sign; float32 has 24 bits, and rounds products and sums, too. */
-static double error_of_scores(const struct kernel_problem *p, int64_t r) {
-    double key[MOST_DIM], largest = 0, longest = 0;
-    int64_t dim = p->shape->key.dim;
-    for (int64_t d = 0; d < dim; d++)
-        largest = fmax(largest, fabs(oracle_get(p->activation, p->query.data, r * dim + d)));
-    for (int64_t t = 0; t < p->row[r].last; t++) {
-        oracle_read_row_exact(&p->key.side, t, key);
-        longest = fmax(longest, length_of(key, dim));
-    }
-    double step = largest * (p->shape->math == KVMILL_MATH_F32 ? 0x1p-22 : 1 / (127 * 256.0));
-    return p->scale * 4 * step / 2 * longest;
-}
-
-static DLDataType dtype_of(int element) {
-    return element == KVMILL_F32 ? f32 : element == KVMILL_F16 ? f16 : bf16;
-}
-
-static bool row_is_right(const struct kernel_problem *p, int64_t r, enum loudness loudness) {
-    double want[MOST_DIM], apart[MOST_DIM], largest = 0;
-    double of_scores = loudness == LOUD ? error_of_scores(p, r) : 0;
-    int64_t dim = p->shape->value.dim;
-    expect_row(p, r, want, apart);
-    for (int64_t d = 0; d < dim; d++)
-        largest = fmax(largest, fabs(want[d]));
-    for (int64_t d = 0; d < dim; d++)
-        if (!number_is_close(dtype_of(p->shape->activation),
-                             oracle_get(p->activation, p->output.data, r * dim + d), want[d],
-                             bound_of_math[p->shape->math] * largest + of_scores * apart[d]))
-            return false;
-    return true;
-}
-
 /* ---- Every kernel ---- */
 
 static const struct next nexts[] = {
@@ -112,7 +31,7 @@ static bool is_right(const struct kvmill_kernel *kernel, enum loudness loudness,
     kernel_problem_run(kernel, &p, (struct next){0});
     bool right = true;
     for (int64_t r = 0; r < p.rows; r++)
-        right = right && row_is_right(&p, r, loudness);
+        right = right && kernel_problem_errors(&p, r, false).of_bound <= 1;
     for (size_t i = 0; loudness == USUAL && i < COUNT(nexts); i++)
         right = right && repeats(kernel, &p, nexts[i]);
     return right;

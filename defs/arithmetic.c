@@ -8,7 +8,7 @@ const char *const kvmill_math_names[] = {
     [KVMILL_MATH_F32] = "f32", [KVMILL_MATH_NEAR] = "near", [KVMILL_MATH_FAST] = "fast", NULL};
 
 const double kvmill_math_errors[] = {
-    [KVMILL_MATH_F32] = 0, [KVMILL_MATH_NEAR] = 5e-4, [KVMILL_MATH_FAST] = 3e-3};
+    [KVMILL_MATH_F32] = 0, [KVMILL_MATH_NEAR] = 5e-4, [KVMILL_MATH_FAST] = 8e-3};
 
 int kvmill_math_of(const char *name) {
     for (int math = 0; name != NULL && kvmill_math_names[math] != NULL; math++)

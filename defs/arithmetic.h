@@ -9,8 +9,8 @@
 /* The names by enum kvmill_math: "f32", "near", "fast"; the last entry is NULL. */
 extern const char *const kvmill_math_names[];
 
-/* The error that kernels of a kind may have in addition to that of float32 sums, as a share of the
- * largest output. */
+/* The error that kernels of a kind may have for usual data in addition to that of float32 sums, as a
+ * share of the largest output; kvmill(3), "Errors of attention". */
 extern const double kvmill_math_errors[];
 
 /* The kind of arithmetic by its name; NULL is f32; -1 for any other name. */

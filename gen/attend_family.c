@@ -440,6 +440,7 @@ static const char *const attend_libraries[] = {"attend",
                                                "accumulate_codes",
                                                "accumulate_halves",
                                                "score_turned",
+                                               "query_digits",
                                                "units",
                                                "accumulate_pairs",
                                                NULL};

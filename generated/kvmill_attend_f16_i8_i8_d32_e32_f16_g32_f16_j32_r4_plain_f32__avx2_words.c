@@ -991,9 +991,17 @@ set_query(struct work *w, int64_t r, const float *x)
 }
 
 INLINED void
-begin(const struct kvmill_attend *p, struct work *w)
+load_query(const struct kvmill_attend *p, int64_t r, float *x)
 {
     vf factor = broadcast(p->scale * log2_e);
+    const unsigned char *query = p->row[r].query;
+    for (int d = 0; d < 32; d += LANES)
+        store_f32(x + d, load_f16(query + d * 2) * factor);
+}
+
+INLINED void
+begin(const struct kvmill_attend *p, struct work *w)
+{
     const int64_t rows = (p->rows + TILE - 1) / TILE * TILE;
     memset(w->query, 0, rows * sizeof *w->query);
     memset(w->sum, 0, rows * sizeof *w->sum);
@@ -1003,10 +1011,8 @@ begin(const struct kvmill_attend *p, struct work *w)
         w->largest[r] = -__builtin_inff();
     }
     for (int64_t r = 0; r < p->rows; r++) {
-        const unsigned char *query = p->row[r].query;
         float x[KEY_PADDED];
-        for (int d = 0; d < 32; d += LANES)
-            store_f32(x + d, load_f16(query + d * 2) * factor);
+        load_query(p, r, x);
         set_query(w, r, x);
         if (p->row[r].sink > -__builtin_inff()) {
             w->largest[r] = p->row[r].sink * log2_e;

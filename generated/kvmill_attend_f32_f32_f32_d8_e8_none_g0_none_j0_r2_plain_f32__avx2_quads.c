@@ -626,9 +626,17 @@ set_query(struct work *w, int64_t r, const float *x)
 }
 
 INLINED void
-begin(const struct kvmill_attend *p, struct work *w)
+load_query(const struct kvmill_attend *p, int64_t r, float *x)
 {
     vf factor = broadcast(p->scale * log2_e);
+    const unsigned char *query = p->row[r].query;
+    for (int d = 0; d < 8; d += LANES)
+        store_f32(x + d, load_f32(query + d * 4) * factor);
+}
+
+INLINED void
+begin(const struct kvmill_attend *p, struct work *w)
+{
     memset(w->query, 0, sizeof w->query);
     memset(w->sum, 0, sizeof w->sum);
     for (int64_t r = 0; r < ALL_ROWS; r++) {
@@ -637,10 +645,8 @@ begin(const struct kvmill_attend *p, struct work *w)
         w->largest[r] = -__builtin_inff();
     }
     for (int64_t r = 0; r < p->rows; r++) {
-        const unsigned char *query = p->row[r].query;
         float x[KEY_PADDED];
-        for (int d = 0; d < 8; d += LANES)
-            store_f32(x + d, load_f32(query + d * 4) * factor);
+        load_query(p, r, x);
         set_query(w, r, x);
         if (p->row[r].sink > -__builtin_inff()) {
             w->largest[r] = p->row[r].sink * log2_e;

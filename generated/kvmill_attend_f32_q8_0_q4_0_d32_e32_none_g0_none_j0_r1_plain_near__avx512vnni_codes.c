@@ -256,6 +256,22 @@ largest_of(vf x)
     return _mm512_reduce_max_ps(x);
 }
 
+INLINED uint32_t
+bits_of(float value)
+{
+    uint32_t u;
+    memcpy(&u, &value, sizeof u);
+    return u;
+}
+
+INLINED float
+float_of(uint32_t u)
+{
+    float value;
+    memcpy(&value, &u, sizeof value);
+    return value;
+}
+
 INLINED void
 store_low_bytes(void *to, vi x)
 {
@@ -312,6 +328,7 @@ struct work {
     int32_t query[ROWS][2][KEY_DIM / 4];
     int32_t offset[ROWS][2][1];
     float unit[ROWS]; /* of a query's last digit */
+    unsigned char wide[ROWS / TILE]; /* whether a row of the tile is wide */
     _Alignas(64) float sum[ROWS][VALUE_PADDED];
     _Alignas(64) float score[ROWS][BLOCK]; /* after softmax: weights */
     int has_signs; /* of the scales of the block */
@@ -856,28 +873,47 @@ largest_magnitude(const float *x)
     return largest_of(top) + sum_of(sum) * 0.f;
 }
 
-/* Split x into digits.  Returns the value of the last digit's unit, or NaN if x contains one.  */
-INLINED float
-split_query(const float *x, int8_t digit[2][KEY_DIM])
+/* Whether digits for numbers up to `top` are too coarse for x: more than a quarter of its elements that are not 0 are
+   below a 64th of that.  */
+INLINED int
+is_wide(const float *x, float top)
 {
-    const float most = 127.f * 256.f;
-    float largest = largest_magnitude(x), factor = largest > 0.f ? most / largest : 0.f;
+    vf limit = broadcast(top / 64.f), zero = broadcast(0.f);
+    vi count = {0}; /* 4 for each number below the limit, of which 3 are taken off for each 0 */
     for (int d = 0; d < KEY_DIM; d += LANES) {
-        vi rest = round_even(load_f32(x + d) * factor);
+        vf size = abs_f32(load_f32(x + d));
+        count += 3 * (size == zero) - 4 * (size < limit);
+    }
+    return sum_of(__builtin_convertvector(count, vf)) > KEY_DIM;
+}
+
+/* The unit of numbers up to `largest`.  That of wide rows is a power of 2, so that what digits leave out is a float32;
+   it is 0 if so little is left that its inverse may be too large.  */
+INLINED float
+unit_of(float largest, int wide)
+{
+    float unit = largest / (127.f * 256.f);
+    if (!wide)
+        return unit;
+    return unit < 0x1p-120f ? 0.f : float_of((bits_of(unit) + 0x7fffff) & 0xff800000);
+}
+
+/* Split row r into digits.  */
+__attribute__((noinline)) __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+static void
+set_digits(struct work *w, int64_t r, const float *x, float unit)
+{
+    int8_t digit[2][KEY_DIM];
+    const float per_unit = unit > 0.f ? 1.f / unit : 0.f;
+    for (int d = 0; d < KEY_DIM; d += LANES) {
+        vi rest = round_even(load_f32(x + d) * per_unit);
         for (int i = 0; i < 2; i++) {
             vi low = ((rest + 128) & 255) - 128;
             store_low_bytes(&digit[i][d], low);
             rest = (rest - low) >> 8;
         }
     }
-    return largest / most;
-}
-
-INLINED void
-set_query(struct work *w, int64_t r, const float *x)
-{
-    int8_t digit[2][KEY_DIM];
-    w->unit[r] = split_query(x, digit);
+    w->unit[r] = unit;
     for (int i = 0; i < 2; i++) {
         int32_t total = 0;
         for (int d = 0; d < KEY_DIM; d++)
@@ -888,27 +924,97 @@ set_query(struct work *w, int64_t r, const float *x)
 }
 
 INLINED void
-begin(const struct kvmill_attend *p, struct work *w)
+set_query(struct work *w, int64_t r, const float *x)
+{
+    float largest = largest_magnitude(x);
+    int wide = is_wide(x, largest);
+    set_digits(w, r, x, unit_of(largest, wide));
+    w->wide[r / TILE] |= wide;
+}
+
+INLINED void
+load_query(const struct kvmill_attend *p, int64_t r, float *x)
 {
     vf factor = broadcast(p->scale * log2_e);
+    const unsigned char *query = p->row[r].query;
+    for (int d = 0; d < 32; d += LANES)
+        store_f32(x + d, load_f32(query + d * 4) * factor);
+}
+
+INLINED void
+begin(const struct kvmill_attend *p, struct work *w)
+{
     const int64_t rows = (p->rows + TILE - 1) / TILE * TILE;
     memset(w->query, 0, rows * sizeof *w->query);
     memset(w->sum, 0, rows * sizeof *w->sum);
+    memset(w->wide, 0, sizeof w->wide);
     for (int64_t r = 0; r < ALL_ROWS; r++) {
         w->grow[r] = 1.f;
         w->total[r] = 0.f;
         w->largest[r] = -__builtin_inff();
     }
     for (int64_t r = 0; r < p->rows; r++) {
-        const unsigned char *query = p->row[r].query;
         float x[KEY_PADDED];
-        for (int d = 0; d < 32; d += LANES)
-            store_f32(x + d, load_f32(query + d * 4) * factor);
+        load_query(p, r, x);
         set_query(w, r, x);
         if (p->row[r].sink > -__builtin_inff()) {
             w->largest[r] = p->row[r].sink * log2_e;
             w->total[r] = 1.f;
         }
+    }
+}
+
+/* Take from x what its digits hold.  */
+INLINED void
+take_digits(float *x, float unit)
+{
+    vf per_unit = broadcast(unit > 0.f ? 1.f / unit : 0.f);
+    for (int d = 0; d < KEY_DIM; d += LANES) {
+        vf here = load_f32(x + d);
+        store_f32(x + d, here - __builtin_convertvector(round_even(here * per_unit), vf) * unit);
+    }
+}
+
+/* Set the digits of the next part of row r.  `rest` is what the digits so far, except for the last ones, left out of x.
+   Returns whether anything is left.  */
+INLINED int
+set_next_part(struct work *w, int64_t r, const float *x, float *rest)
+{
+    if (is_wide(x, w->unit[r] * (127.f * 256.f)))
+        take_digits(rest, w->unit[r]);
+    else
+        memset(rest, 0, KEY_PADDED * sizeof *rest);
+    float unit = unit_of(largest_magnitude(rest), 1);
+    set_digits(w, r, rest, unit);
+    return unit > 0.f;
+}
+
+/* Add the other parts to the scores of a tile for n positions, and set the digits of the first part again.  */
+__attribute__((noinline, cold)) __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+static void
+score_parts(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t n)
+{
+    const int64_t rows = smaller(TILE, p->rows - r);
+    float x[TILE][KEY_PADDED], rest[TILE][KEY_PADDED], sum[TILE][BLOCK];
+    int more = 1;
+    for (int64_t i = 0; i < rows; i++) {
+        load_query(p, r + i, x[i]);
+        memcpy(rest[i], x[i], sizeof x[i]);
+        memset(sum[i], 0, sizeof sum[i]);
+    }
+    while (more) {
+        more = 0;
+        for (int64_t i = 0; i < rows; i++) {
+            for (int64_t t = 0; t < n; t += LANES)
+                store_f32(sum[i] + t, load_f32(sum[i] + t) + load_f32(w->score[r + i] + t));
+            more |= set_next_part(w, r + i, x[i], rest[i]);
+        }
+        if (more)
+            score(w, r, n);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        memcpy(w->score[r + i], sum[i], sizeof sum[i]);
+        set_query(w, r + i, x[i]);
     }
 }
 
@@ -961,6 +1067,8 @@ attend_block(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t 
             w->seen[i] = seen;
         if (seen > 0)
             score(w, r, seen);
+        if (seen > 0 && w->wide[r / TILE])
+            score_parts(p, w, r, seen);
     }
     /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
     for (int64_t r = 0; r < p->rows; r += SOFTMAX_ROWS)

@@ -66,8 +66,8 @@ typedef struct kvmill_cache_attention {
     /* Ours. */
     int64_t left_window_size; /* -1; see Windows */
     double softcap;           /* 0 = none; else softcap * tanh (score / softcap) before any mask */
-    const char *math; /* "f32" (NULL); "near": integer arithmetic where it is faster, with errors of
-                         at most 5e-4 of the largest output; "fast": float16, too, at most 3e-3 */
+    const char *math; /* "f32" (NULL); "near": integer arithmetic where it is faster; "fast":
+                         float16, too.  kvmill(3), Errors of attention, has the bound of each */
     int32_t partial;  /* attn_output is float32, and lse is an output: the logarithm of the sum of
                          exp (score), float32, with attn_output's shape except for the last dim */
     int32_t

@@ -152,8 +152,8 @@ struct kvmill_convert {
 
 /* ---- Attention ---- */
 
-/* Kinds of arithmetic, by their error.  F32: that of float32 sums.  NEAR: integer arithmetic, at most 5e-4
-   of the largest output.  FAST: float16, too, at most 3e-3. */
+/* Kinds of arithmetic, by their error.  F32: that of float32 sums.  NEAR: integer arithmetic.  FAST:
+   float16, too.  kvmill(3), Errors of attention, has the bound of each. */
 enum kvmill_math { KVMILL_MATH_F32 = 0, KVMILL_MATH_NEAR = 1, KVMILL_MATH_FAST = 2 };
 
 /* Terms of a score that cost time for every score, so there are kernels with and without them. */

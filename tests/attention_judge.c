@@ -82,8 +82,15 @@ static void set_mask(const struct attention *a, struct oracle_attention *problem
     problem->mask_sequence = (by_sequence ? heads * each * width : 0) - each * width;
 }
 
+static int math_of(const char *name) {
+    bool near = name != NULL && strcmp(name, "near") == 0;
+    bool fast = name != NULL && strcmp(name, "fast") == 0;
+    return near ? KVMILL_MATH_NEAR : fast ? KVMILL_MATH_FAST : KVMILL_MATH_F32;
+}
+
 static void set_scores(const struct attention *a, struct oracle_attention *problem) {
     const kvmill_cache_attention *op = &a->op;
+    problem->math = math_of(op->math);
     problem->causal = op->is_causal;
     problem->alibi = op->is_alibi;
     problem->empty_is_nan = op->empty_is_nan;
@@ -143,25 +150,6 @@ static void allocate_result(struct attention *a) {
                                calloc(rows, sizeof(double)), calloc(rows, sizeof(double))};
 }
 
-/* Returns the error that is promised for an arithmetic, as a share of the largest output; 0: no
-   promise, float32's error is derived. */
-static double promise_of(const char *math) {
-    bool near = math != NULL && strcmp(math, "near") == 0;
-    return near ? 5e-4 : math != NULL && strcmp(math, "fast") == 0 ? 3e-3 : 0;
-}
-
-/* Sets the promised errors: of outputs by the largest output, of lse by its own size. */
-static void promise(struct attention *a) {
-    double share = promise_of(a->op.math), largest = 0;
-    int64_t rows = a->seqstarts[a->sequences] * a->op.num_heads, count = rows * value_dim(a);
-    for (int64_t i = 0; i < count; i++)
-        largest = fabs(a->result.output[i]) > largest ? fabs(a->result.output[i]) : largest;
-    for (int64_t i = 0; share > 0 && i < count; i++)
-        a->result.output_error[i] = share * largest;
-    for (int64_t i = 0; share > 0 && i < rows; i++)
-        a->result.lse_error[i] = share * fmax(3, fabs(a->result.lse[i]));
-}
-
 /* Computes the oracle's result, which changes the dense arrays; the tensors keep their contents. */
 static void ask_oracle(struct attention *a) {
     struct oracle_attention problem = attention_problem(a);
@@ -173,7 +161,6 @@ static void ask_oracle(struct attention *a) {
     }
     allocate_result(a);
     (has_cache(a) ? oracle_step : oracle_attend)(&problem, &a->result);
-    promise(a);
 }
 
 void attention_expect(struct attention *a, struct dice *dice) {

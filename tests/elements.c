@@ -105,9 +105,7 @@ struct oracle_side format_row(const struct format *format, int64_t dim, unsigned
                                 .scale = scales};
 }
 
-/* Returns the error of rounding a result of this size to its type: half a unit in the last
-   place. */
-static double attention_rounding(DLDataType type, double x) {
+double number_rounding(DLDataType type, double x) {
     static const double relative[] = {
         [ORACLE_F32] = 0x1p-24, [ORACLE_F16] = 0x1p-11, [ORACLE_BF16] = 0x1p-8};
     static const double smallest[] = {
@@ -120,7 +118,7 @@ static double attention_rounding(DLDataType type, double x) {
 bool number_is_close(DLDataType type, double have, double want, double error) {
     if (isnan(want) || isinf(want))
         return isnan(want) ? isnan(have) != 0 : have == want;
-    return fabs(have - want) <= error + attention_rounding(type, fabs(want) + error);
+    return fabs(have - want) <= error + number_rounding(type, fabs(want) + error);
 }
 
 bool tensor_is_close(const struct fenced_tensor *tensor, const double *want, const double *error,

@@ -49,6 +49,10 @@ int64_t format_elements(const struct format *format, int64_t dim);
 struct oracle_side format_row(const struct format *format, int64_t dim, unsigned char *row,
                               unsigned char *scales);
 
+/* Returns the error of rounding a result of this size to its type: half a unit in the last place.
+ */
+double number_rounding(DLDataType type, double x);
+
 /* Whether a result is as wanted, within the error of arithmetic and the rounding of its type. */
 bool number_is_close(DLDataType type, double have, double want, double error);
 

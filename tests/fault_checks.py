@@ -213,7 +213,7 @@ def seeded(isa: str = "avx2", **more: str) -> dict[str, str]:
     return {"KVMILL_SEED": "11", "KVMILL_ISA": isa, **more}
 
 
-ATTEND = ["t_attend_kernels", "t_convert", "t_attention_cases", "t_cache_attention"]
+ATTEND = ["t_attend_kernels", "t_attend_errors", "t_convert", "t_attention_cases", "t_cache_attention"]
 CHECKS = {
     "rows": Check(["t_scatter", "t_cases"], [ROWS, DEFAULT], seeded(), "avx2"),
     "windows": Check(["t_windows"], [SCATTER, DEFAULT], seeded(), "avx2"),

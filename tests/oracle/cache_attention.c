@@ -160,8 +160,7 @@ static void look(const struct oracle_attention *problem, const struct query *que
     }
 }
 
-/* Returns how many elements share a scale, or 0 without scales. */
-static int64_t group_of(const struct oracle_side *side) {
+int64_t oracle_group_of(const struct oracle_side *side) {
     return oracle_is_blocks(side->type)    ? oracle_block(side->type, side->dim)
            : oracle_is_integer(side->type) ? side->group
                                            : 0;
@@ -180,7 +179,9 @@ void oracle_attend_keys(const struct oracle_attention *problem, int64_t head, co
         .sink = problem->sinks == NULL ? -INFINITY
                                        : oracle_get(problem->sinks_type, problem->sinks, head),
         .unit = 0x1p-24,
-        .group = group_of(&problem->value),
+        .rounding = oracle_rounding_of(problem->math, oracle_group_of(&problem->key) > 0,
+                                       oracle_group_of(&problem->value) > 0),
+        .group = oracle_group_of(&problem->value),
         .least = oracle_is_integer(problem->value.type) ? 127e-5 : 0, /* 1e-5: the least scale */
     };
     bool empty = !oracle_query_attend(&asked, answer);

@@ -37,6 +37,9 @@ struct oracle_side {
     bool saturates; /* scales that their type cannot hold are its largest number */
 };
 
+/* Returns how many elements share a scale, or 0 without scales. */
+int64_t oracle_group_of(const struct oracle_side *side);
+
 /* The axes of a cache.  sides: 2, or 1 if K and V are separate tensors. */
 struct oracle_cache {
     bool dynamic;
@@ -87,6 +90,7 @@ struct oracle_attention {
 
     bool causal, alibi, empty_is_nan;
     double scale, softcap, alibi_scale; /* softcap 0: none */
+    int math;                           /* enum kvmill_math */
     int64_t window, alibi_heads, alibi_first;
 
     /* The mask's element for token t (of all tokens), head h, position j of sequence b is number

@@ -1,6 +1,6 @@
 m4_divert(-1)
-m4_dnl accumulate_halves.m4 -- weights and values as float16.  The sums over a block are float16, with errors below 1e-3
-m4_dnl of the largest; the sums of blocks are added in float32.  Scores are not affected.
+m4_dnl accumulate_halves.m4 -- weights and values as float16.  The sums over a block are float16; those of blocks are
+m4_dnl added in float32.  Scores are not affected.
 
 m4_define(«km_halves_of_vector», «m4_eval(2 * km_lanes)»)
 m4_define(«km_half_vectors», «m4_eval(km_value_dim / km_halves_of_vector)»)

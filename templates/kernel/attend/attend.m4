@@ -199,6 +199,8 @@ km_set_aside
 km_values(«accumulate»)
 km_set_query
 km_begin
+m4_ifdef(«km_set_digits», «km_score_parts
+»)m4_dnl
 km_end
 km_attend_run
 km_attend_descriptor»)

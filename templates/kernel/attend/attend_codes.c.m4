@@ -1,6 +1,6 @@
 m4_divert(-1)
 m4_dnl attend_codes -- keys as integer codes, with positions in the lanes; queries as km_limbs signed digits of base
-m4_dnl 256.  Three digits are as exact as float32: the error is 2^-24 of the largest element of the query.
+m4_dnl 256.  Three digits are as exact as float32.
 
 m4_define(«km_key_by_codes», 1)
 m4_dnl km_query_is_spread -- for few rows, words of the query are stored in all lanes of a vector, unless the
@@ -10,7 +10,7 @@ m4_define(«km_query_and_key», «km_turned_keys«»m4_dnl
     km_if(km_query_is_spread, «vi», «int32_t») query[ROWS][km_limbs][KEY_DIM / 4];m4_dnl
 km_if(km_query_is_spread, « /* in all lanes: a product loads them itself */»)
     int32_t offset[ROWS][km_limbs][km_key_groups];
-    float unit[ROWS]; /* of a query's last digit */
+km_query_work«»m4_dnl
 »)
 
 m4_dnl _km_byte_code(I) -- the code that is byte I after nibbles have been split: of each eight codes, first those in
@@ -22,32 +22,27 @@ m4_define(«_km_most_of_limbs_1», «127.f»)
 m4_define(«_km_most_of_limbs_2», «127.f * 256.f»)
 m4_define(«_km_most_of_limbs_3», «127.f * 65536.f»)
 
-m4_define(«km_set_query», «km_query_magnitude
-/* Split x into digits.  Returns the value of the last digit's unit, or NaN if x contains one.  */
-km_inline(«float», «split_query(const float *x, int8_t digit[km_limbs][KEY_DIM])»)
+m4_define(«km_most_of_query», «(m4_indir(«_km_most_of_limbs_»km_limbs))»)
+
+m4_define(«km_set_digits», «/* Split row r into digits.  */
+km_apart(«void», «set_digits(struct work *w, int64_t r, const float *x, float unit)»)
 {
-    const float most = m4_indir(«_km_most_of_limbs_»km_limbs);
-    float largest = largest_magnitude(x), factor = largest > 0.f ? most / largest : 0.f;
+    int8_t digit[km_limbs][KEY_DIM];
+    const float per_unit = unit > 0.f ? 1.f / unit : 0.f;
+km_if(km_pieces_of_word == 1, «», «    float in_order[KEY_DIM];
+    for (int i = 0; i < KEY_DIM; i++)
+        in_order[i] = x[km_code_element(km_key, «_km_byte_code(i)»)];
+    x = in_order;
+»)m4_dnl
     for (int d = 0; d < KEY_DIM; d += LANES) {
-        vi rest = round_even(load_f32(x + d) * factor);
+        vi rest = round_even(load_f32(x + d) * per_unit);
         for (int i = 0; i < km_limbs; i++) {
             vi low = ((rest + 128) & 255) - 128;
             store_low_bytes(&digit[i][d], low);
             rest = (rest - low) >> 8;
         }
     }
-    return largest / most;
-}
-
-km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
-{
-    int8_t digit[km_limbs][KEY_DIM];
-km_if(km_pieces_of_word == 1, «», «    float in_order[KEY_DIM];
-    for (int i = 0; i < KEY_DIM; i++)
-        in_order[i] = x[km_code_element(km_key, «_km_byte_code(i)»)];
-    x = in_order;
-»)m4_dnl
-    w->unit[r] = split_query(x, digit);
+    w->unit[r] = unit;
     for (int i = 0; i < km_limbs; i++) {
         for (int g = 0; g < km_key_groups; g++) {
             int32_t total = 0;

@@ -56,8 +56,7 @@ m4_define(«km_all_rows_fetch», «(!km_few_rows && km_positions_are_long)»)
 m4_dnl If long values are accumulated in several strips, each strip reads them again.  A block of 16 positions keeps
 m4_dnl them in the first-level cache.
 m4_define(«km_is_tiny», «((km_dims || km_quads) && km_rows_are_long && km_value_dim > km_strip * km_lanes)»)
-m4_dnl Blocks are also the range of float16 sums.  Over 64 positions of codes, one output in some millions would have a
-m4_dnl larger error than kvmill promises.
+m4_dnl Blocks are also the range of float16 sums.
 m4_dnl Two rows of long codes wait for memory rather than for their sums.
 m4_define(«km_waits_for_codes», «(km_codes && km_rows <= 2 && km_key_dim > 128)»)
 m4_define(«km_is_small», «((km_quads && m4_ifelse(km_key, «f32», 1, 0)) || (km_codes && km_summing_halves) ||

@@ -1,15 +1,27 @@
 m4_divert(-1)
 m4_dnl run.m4 -- the run function: begin, then block by block, then end.
-m4_dnl km_begin -- defines begin, which clears the sums and converts the queries to float32, times all factors of
-m4_dnl scores.
-m4_define(«km_begin», «km_inline(«void», «begin(const struct kvmill_attend *p, struct work *w)»)
+m4_dnl km_begin -- defines load_query, which converts a query to float32, times all factors of scores, and begin, which
+m4_dnl clears the sums and stores the queries.
+m4_define(«km_begin», «km_inline(«void», «load_query(const struct kvmill_attend *p, int64_t r, float *x)»)
 {
     vf factor = broadcast(p->scale * log2_e);
+    const unsigned char *query = p->row[r].query;
+    for (int d = 0; d < km_key_whole; d += LANES)
+        store_f32(x + d, km_typed(«load», km_activation)(query + d * km_size(km_activation)) * factor);
+km_if(km_key_whole < km_key_dim, «    store_f32(x + km_key_whole,
+        km_typed(«load_some», km_activation)(query + m4_eval(km_key_whole * km_size(km_activation)),
+            m4_eval(km_key_dim - km_key_whole)) * factor);
+»)m4_dnl
+}
+
+km_inline(«void», «begin(const struct kvmill_attend *p, struct work *w)»)
+{
 km_if(km_single_tile, «    memset(w->query, 0, sizeof w->query);
     memset(w->sum, 0, sizeof w->sum);
 », «    const int64_t rows = (km_at_p(«rows») + TILE - 1) / TILE * TILE;
     memset(w->query, 0, rows * sizeof *w->query);
     memset(w->sum, 0, rows * sizeof *w->sum);
+»)m4_ifdef(«km_set_digits», «    memset(w->wide, 0, sizeof w->wide);
 »)m4_dnl
     for (int64_t r = 0; r < ALL_ROWS; r++) {
         w->grow[r] = 1.f;
@@ -17,14 +29,8 @@ km_if(km_single_tile, «    memset(w->query, 0, sizeof w->query);
         w->largest[r] = -__builtin_inff();
     }
     for (int64_t r = 0; r < km_at_p(«rows»); r++) {
-        const unsigned char *query = p->row[r].query;
         float x[KEY_PADDED];
-        for (int d = 0; d < km_key_whole; d += LANES)
-            store_f32(x + d, km_typed(«load», km_activation)(query + d * km_size(km_activation)) * factor);
-km_if(km_key_whole < km_key_dim, «        store_f32(x + km_key_whole,
-            km_typed(«load_some», km_activation)(query + m4_eval(km_key_whole * km_size(km_activation)),
-                m4_eval(km_key_dim - km_key_whole)) * factor);
-»)m4_dnl
+        load_query(p, r, x);
         set_query(w, r, x);
         if (p->row[r].sink > -__builtin_inff()) {
             w->largest[r] = p->row[r].sink * log2_e;
@@ -91,6 +97,9 @@ km_if(km_loads_values, «    load_values(w, n);
             w->seen[i] = seen;
         if (seen > 0)
             score(w, r, seen);
+m4_ifdef(«km_set_digits», «        if (seen > 0 && w->wide[r / TILE])
+            score_parts(p, w, r, seen);
+»)m4_dnl
     }
     /* Softmax: scores become weights; SOFTMAX_ROWS query rows at a time.  */
     for (int64_t r = 0; r < km_at_p(«rows»); r += SOFTMAX_ROWS)

@@ -1,18 +1,6 @@
 m4_divert(-1)
-m4_dnl units.m4 -- queries and weights as integers: a query row has one unit, and so have the weights of a row in a
-m4_dnl block for each group.  The unit is the value of 1 in the last digit.
-
-m4_define(«km_query_magnitude», «/* The largest magnitude of x, or NaN if x contains one.  */
-km_inline(«float», «largest_magnitude(const float *x)»)
-{
-    vf top = broadcast(0.f), sum = broadcast(0.f);
-    for (int d = 0; d < KEY_DIM; d += LANES) {
-        top = max_f32(top, abs_f32(load_f32(x + d)));
-        sum += load_f32(x + d);
-    }
-    return largest_of(top) + sum_of(sum) * 0.f;
-}
-»)
+m4_dnl units.m4 -- weights as integers: the weights of a row in a block have one unit for each group, the value of 1 in
+m4_dnl the last digit.
 
 m4_define(«km_value_groups», «km_scales(«value»)»)
 

@@ -180,9 +180,14 @@ __attribute__((format(printf, 5, 6))) static void end_follower(struct lead *lead
     follower->state = state;
 }
 
-static bool is_gone(const struct lead *lead, const struct follower *follower) {
+/* Whether a follower is on this machine. */
+static bool is_here(const struct lead *lead, const struct follower *follower) {
     const char *here = lead->followers[0].place;
-    if (follower->place != NULL && strcmp(follower->place, here) == 0)
+    return follower->place != NULL && strcmp(follower->place, here) == 0;
+}
+
+static bool is_gone(const struct lead *lead, const struct follower *follower) {
+    if (is_here(lead, follower))
         return kill(follower->process, 0) != 0 && errno == ESRCH;
     double since = follower->heard, end = lead->setting->progress->end;
     if (follower->state == FOLLOWER_STARTS && since < end)
@@ -209,18 +214,24 @@ static bool is_busy(const struct lead *lead, const struct follower *follower) {
             (follower->task != NULL || next_task(lead, follower->kind) != NULL));
 }
 
-/* Ends lost followers.  Returns whether any follower is busy. */
-static bool look(struct lead *lead, bool *lost) {
-    bool busy = false;
+static void end_lost(struct lead *lead, bool *lost) {
     for (int rank = 1; rank < lead->setting->ranks->count; rank++) {
         struct follower *follower = &lead->followers[rank];
         if (is_active(follower) && is_gone(lead, follower)) {
             end_follower(lead, follower, FOLLOWER_LOST, EXIT_ENVIRONMENT,
-                         "is lost; its results are kept, and the others continue");
+                         "is lost; its results are kept, and the others continue%s",
+                         is_here(lead, follower) ? "" : "; mpirun may wait for it without end");
             *lost = true;
         }
-        busy = busy || is_busy(lead, follower);
     }
+}
+
+/* Ends lost followers.  Returns whether any follower is busy, with what a lost one has left. */
+static bool look(struct lead *lead, bool *lost) {
+    bool busy = false;
+    end_lost(lead, lost);
+    for (int rank = 1; rank < lead->setting->ranks->count; rank++)
+        busy = busy || is_busy(lead, &lead->followers[rank]);
     return busy;
 }
 

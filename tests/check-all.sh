@@ -16,7 +16,6 @@ began_used=0
 export KVMILL_TURN
 echo "shares: KVMILL_TURN=$KVMILL_TURN"
 
-stage=build
 say() {
     stage=$1
     echo

@@ -21,7 +21,6 @@ echo "KVMILL_SEED=$KVMILL_SEED"
 export KVMILL_TURN
 echo "shares: KVMILL_TURN=$KVMILL_TURN"
 
-stage=build
 say() {
     stage=$1
     echo

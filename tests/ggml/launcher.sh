@@ -49,7 +49,7 @@ expect 0 '^attention by kvmill$' "a program that loads llama.cpp later, as Pytho
 variant() { # DIRECTORY SOURCE FLAGS
     mkdir -p "$1" && cp -r "$tree/build/core" "$tree/build/cpu" "$tree/build/ggml-version.h" "$1" &&
         rm "$1/core/ggml-backend-reg.cpp.o" "$1/cpu/ggml-cpu.cpp.o" &&
-        make -C "$1" -s -j2 -f "$here/ggml.mk" GGML="$2" ARCH=$arch CC=$ggml_cc CXX="$CXX $3" -o ggml-version.h \
+        make -C "$1" -s -j2 -f "$here/ggml.mk" GGML="$2" ARCH=$arch CC="$ggml_cc" CXX="$CXX $3" -o ggml-version.h \
             $(cd "$1" && find core cpu -name '*.o' | sed 's/^/-o /') core/ggml-backend-reg.cpp.o cpu/ggml-cpu.cpp.o
 }
 with_plugins() {

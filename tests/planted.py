@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import shutil
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -137,21 +136,26 @@ def good_program(check: Check, program: str) -> Path:
     return SCRATCH / "programs" / name
 
 
-usual: dict[str, float] = {}  # seconds that programs take without a fault
+usual: dict[str, float] = {}  # processor seconds that programs take without a change
 
 
 # A program with a change may ask for any memory, print without end, or write without end.
-LIMITS = 'ulimit -t "$0"; ulimit -S -v 8000000; ulimit -S -f 4000000; exec timeout -k 5 "$@" >/dev/null 2>&1'
+LIMITS = """ulimit -t "$0"; ulimit -S -v 8000000; ulimit -S -f 40000000
+timeout -k 5 "$@" >/dev/null 2>&1; code=$?; times; exit $code"""
 
 
-def passes(command: list[str | Path], seconds: float = SECONDS, **variables: str | Path) -> bool:
-    """Whether the command succeeds in not much more than the time that it takes without a change."""
+def seconds_of(command: list[str | Path], seconds: float = SECONDS, **variables: str | Path) -> float | None:
+    """Return a command's processor time; None if it fails or takes much more than the time that it takes without a change."""
     settings = {"KVMILL_TEST_SLOW": "1", "KVMILL_TEST_STOP": "1", **variables}
     try:
-        run(["sh", "-c", LIMITS, str(int(5 + 3 * seconds)), str(SECONDS), *command], **settings)
+        used = run(["sh", "-c", LIMITS, str(int(5 + 3 * seconds)), str(SECONDS), *command], **settings)
     except Failed:
-        return False
-    return True
+        return None
+    return sum(60 * int(minutes) + float(more) for minutes, more in re.findall(r"(\d+)m([\d.]+)s", used.splitlines()[-1]))
+
+
+def passes(command: list[str | Path], seconds: float, **variables: str | Path) -> bool:
+    return seconds_of(command, seconds, **variables) is not None
 
 
 # ---- Changes ----
@@ -247,7 +251,6 @@ def passes_unchanged(check: Check, program: str) -> tuple[bool, float]:
     """Return whether a program passes without a change, and its seconds, by which it is limited with one."""
     built = good_program(check, program)
     link(program, built, [], [o for kernels in check.linked() for o in good_objects(kernels)])
-    start = time.monotonic()
-    passed = passes([built], **check.variables, **good_libraries(check))
-    usual[built.name] = time.monotonic() - start
-    return passed, usual[built.name]
+    seconds = seconds_of([built], **check.variables, **good_libraries(check))
+    usual[built.name] = seconds or 0
+    return seconds is not None, usual[built.name]

@@ -71,11 +71,17 @@ class Kernels:
         return sorted(source for source in folder.glob("*.c") if re.search(self.only, source.name))
 
 
+def command_of(data: Path) -> Path:
+    """Return the command of a copy of the sources, if it has one, or the build's."""
+    own = data / "kvmill"
+    return own if own.exists() else Path(os.environ["kvmill"])
+
+
 def from_specs(kernels: Kernels, folder: Path, data: Path) -> None:
     specs = folder.parent / f"{kernels.name}.json"
     specs.write_text(kernels.specs())
     isas = ["--isa", kernels.isas]
-    command = [os.environ["kvmill"], "generate", "--kernels", specs, *isas, *kernels.options]
+    command = [command_of(data), "generate", "--kernels", specs, *isas, *kernels.options]
     run([*command, "-o", folder], KVMILL_DATADIR=data)
 
 
@@ -104,7 +110,7 @@ def from_symbols(kernels: Kernels, folder: Path, data: Path) -> None:
     """Generate kernels that score and select one by one, and write a pack of them."""
     symbols = score_symbols(kernels)
     for symbol in symbols:
-        source = run([os.environ["kvmill"], "explain", "--source", symbol], KVMILL_DATADIR=data)
+        source = run([command_of(data), "explain", "--source", symbol], KVMILL_DATADIR=data)
         (folder / f"{symbol}.c").write_text(source)
     (folder / "pack.c").write_text(
         "#include <kvmill_kernel.h>\n"

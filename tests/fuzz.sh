@@ -54,7 +54,7 @@ report() {
         /stat::number_of_executed_units/ {runs = $2}
         END {printf "%s: %d runs, cov %d, ft %d\n", target, runs, cov, ft}' "$here/logs/$1.log"
     grep -hE '^fuzz: |ERROR: |runtime error|SUMMARY|Test unit written' "$here/logs/$1.log" || true
-    case $1 in calls | windows) note_plans "$1" && reached "$1" ;; esac
+    case $1 in calls | windows | ggml) note_plans "$1" && reached "$1" ;; esac
 }
 
 # reached TARGET -- checks that the calls in the corpus include kernels of each instruction set of the build; prints their

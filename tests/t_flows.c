@@ -41,7 +41,8 @@ TEST(many_ids) {
     problem.geometry.page_size = 4;
     problem.geometry.kv_heads = 3;
     kvmill_status status = kvmill_flow_check_batch(&problem, &batch, &error);
-    ok_status(status, KVMILL_E_OVERFLOW, &error, "accepted: less than 2^31", "ids beyond 32 bits");
+    ok_status(status, KVMILL_E_OVERFLOW, &error,
+              "715827883 blocks of 3 kv heads; accepted: less than 2^31", "ids beyond 32 bits");
 }
 
 /* ---- Steps of a flow ---- */

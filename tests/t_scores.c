@@ -177,8 +177,11 @@ static void open_fields(struct scene *scene, struct dice *dice, int strange) {
         for (int64_t p = 0; p < scene->pool; p++) {
             unsigned char *page = scene->field[f].base + p * scene->problem.stride;
             fill_page(page, shape->element, count, dice, strange);
-            if (scene->meets && dice_once_in(dice, 2))
-                put_column(page, shape->element, shape->blocks, shape->dim, INFINITY);
+            if (scene->meets && dice_once_in(dice, 2)) {
+                int64_t first = dice_range(dice, 0, shape->blocks - 1);
+                put_column(page + bytes / shape->blocks * first, shape->element,
+                           shape->blocks - first, shape->dim, INFINITY);
+            }
         }
         field_protect(&scene->field[f], scene->pool, scene->problem.stride, scene->listed);
     }

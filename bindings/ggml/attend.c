@@ -22,17 +22,24 @@ static bool takes_mask(const struct ggml_tensor *node) {
             (mask->ne[3] == 1 || mask->ne[3] == query->ne[3]));
 }
 
+/* Whether the sinks are one number for each head. */
+static bool takes_sinks(const struct ggml_tensor *node) {
+    const struct ggml_tensor *sinks = node->src[SINKS];
+    return sinks == NULL ||
+           (has_type(sinks, GGML_TYPE_F32) && sinks->ne[0] == node->src[QUERY]->ne[2] &&
+            sinks->ne[1] == 1 && sinks->ne[2] == 1 && sinks->ne[3] == 1);
+}
+
 static bool takes_tensors(const struct ggml_tensor *node) {
     const struct ggml_tensor *query = node->src[QUERY], *key = node->src[KEY],
-                             *value = node->src[VALUE], *sinks = node->src[SINKS];
+                             *value = node->src[VALUE];
     if (!has_type(node, GGML_TYPE_F32) || !has_type(query, GGML_TYPE_F32) || key == NULL ||
         value == NULL || !has_rows(key) || !has_rows(value))
         return false;
     bool heads = key->ne[2] > 0 && key->ne[2] == value->ne[2] && query->ne[2] % key->ne[2] == 0;
     bool streams = query->ne[3] == key->ne[3] && query->ne[3] == value->ne[3];
     return heads && streams && query->ne[0] == key->ne[0] && key->ne[1] == value->ne[1] &&
-           takes_mask(node) &&
-           (sinks == NULL || (has_type(sinks, GGML_TYPE_F32) && sinks->ne[0] == query->ne[2]));
+           takes_mask(node) && takes_sinks(node);
 }
 
 /* ---- The op ---- */

@@ -96,6 +96,17 @@ static bool has_views(struct ggml_context *context) {
                     "a view's view_src");
 }
 
+/* Whether ops have different numbers: what is read in place of them may be the same for all. */
+static bool has_ops(void) {
+    int ops[HOST_VIEWS + 2] = {host.attend, host.store};
+    bool has = true;
+    memcpy(ops + 2, host.views, sizeof host.views);
+    for (int i = 0; i < HOST_VIEWS + 2; i++)
+        for (int j = 0; j < i; j++)
+            has &= ops[i] != ops[j];
+    return is_there(has, "a node's op");
+}
+
 /* Reads whether nodes that must run have a flag. */
 static bool has_graphs(struct ggml_context *context, struct ggml_tensor *node) {
     struct ggml_cgraph *graph = ggml.new_graph(context);
@@ -114,7 +125,8 @@ static bool has_tensors(void) {
     if (context == NULL)
         return notice_refusal("no memory");
     read_store(context);
-    bool has = has_attention(context, &node) && has_views(context) && has_graphs(context, node);
+    bool has = has_attention(context, &node) && has_views(context) && has_ops() &&
+               has_graphs(context, node);
     ggml.free(context);
     return has;
 }

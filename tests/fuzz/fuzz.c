@@ -26,6 +26,8 @@ const struct fuzz_target fuzz_targets[] = {
     {"command", fuzz_command, NULL, 512},
     {"calls", fuzz_calls, NULL, 512},
     {"windows", fuzz_windows, NULL, 512},
+    {"ggml", fuzz_ggml, NULL, 512},
+    {"ggml_layout", fuzz_ggml_layout, NULL, 32},
     {0},
 };
 

@@ -25,7 +25,8 @@ struct fuzz_target {
 extern const struct fuzz_target fuzz_targets[];
 
 fuzz_run fuzz_config, fuzz_gguf, fuzz_spec, fuzz_flow, fuzz_mlir, fuzz_evaluation, fuzz_onnx,
-    fuzz_npy, fuzz_tune, fuzz_database, fuzz_command, fuzz_calls, fuzz_windows;
+    fuzz_npy, fuzz_tune, fuzz_database, fuzz_command, fuzz_calls, fuzz_windows, fuzz_ggml,
+    fuzz_ggml_layout;
 
 /* Returns the target of that name, or NULL. */
 const struct fuzz_target *fuzz_target_of(const char *name);

@@ -11,7 +11,7 @@ find_dlpack() {
 
 library_sources="$srcdir/runtime/*/*.c $srcdir/defs/*.c $srcdir/ops/*.c"
 # What programs of tests share.  The oracle of windows has integers that 32-bit processors lack.
-test_sources=$(printf "$srcdir/tests/%s.c " tap program main common fence walk crew plans attention attention_judge attention_scenes random_attention \
+test_sources=$(printf "$srcdir/tests/%s.c " tap program main common fence walk crew plans attention attention_judge attention_scenes random_attention kernel_problem \
     elements settings scatter_scene case_table onnx_problem)$(find "$srcdir/tests/oracle" -name '*.c' ! -name windows.c | sort)
 
 # cross_compile COMMAND FOLDER SOURCE... -- compiles each source to an object in the folder.

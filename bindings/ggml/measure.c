@@ -200,7 +200,7 @@ static bool find_shape(const char *type, struct shape *shape) {
     bool is_there = find_type(type, &shape->type);
     for (size_t i = 0; is_there && i < sizeof dims / sizeof *dims; i++) {
         shape->dim = dims[i];
-        if (has_kernels(shape))
+        if (shape->dim % host.block_size(shape->type) == 0 && has_kernels(shape))
             return true;
     }
     return false;

@@ -58,7 +58,7 @@ def argument_names() -> frozenset[str]:
 
 # The status; the argument; its value; what is accepted.
 REFUSAL = re.compile(
-    r"(?:KVMILL_E_\w+: )?(?P<named>.+?)(?: (?:is|are|has|have|and|of|overlaps)\b|; portable is|: )(?P<value>.*?\S.*?)"
+    r"(?:KVMILL_E_\w+: )?(?:no kernel to [^;]*; )?(?P<named>.+?)(?: (?:is|are|has|have|and|of|overlaps)\b|: )(?P<value>.*?\S.*?)"
     r"(?:; accepted\b.*: ?.|; accepted: .|; a tensor is required|; did you mean|; the plan was made with it|; plan with)"
 )
 # A place in a flow or a region, whose messages the readers' tests check.

@@ -11,7 +11,7 @@ find_dlpack() {
 
 library_sources="$srcdir/runtime/*/*.c $srcdir/defs/*.c $srcdir/ops/*.c"
 # What programs of tests share.  The oracle of windows has integers that 32-bit processors lack.
-test_sources=$(printf "$srcdir/tests/%s.c " tap program main common fence walk crew plans attention attention_judge attention_scenes random_attention kernel_problem \
+test_sources=$(printf "$srcdir/tests/%s.c " tap program main common fence walk crew plans attention attention_judge attention_scenes random_attention \
     elements settings scatter_scene case_table onnx_problem)$(find "$srcdir/tests/oracle" -name '*.c' ! -name windows.c | sort)
 
 # cross_compile COMMAND FOLDER SOURCE... -- compiles each source to an object in the folder.
@@ -31,6 +31,7 @@ parts_of() {
     case $1 in
     t_windows) parts="$parts windows_case windows_scatter oracle/windows" ;;
     t_convert) parts="$parts convert_known" ;;
+    t_attend_kernels) parts="$parts kernel_problem" ;;
     t_flow_plans) parts="$parts flow_append flow_beside flow_choose flow_expect flow_run flow_step" ;;
     esac
     # shellcheck disable=SC2086

@@ -172,7 +172,7 @@ TEST(names) {
 /* What a spec file cannot say. */
 TEST(members) {
     static const int64_t below = -1;
-    static const kvmill_flow_op unnamed = {.op = NULL}, one_input = {"Abs", {NULL}, "kmax"};
+    static const kvmill_flow_op unnamed = {.op = NULL}, one_input = {.op = "Abs", .output = "kmax"};
     static const kvmill_flow_constant untapped = {.name = "w", .rows = 1, .columns = 1};
     const kvmill_flow flow = step.flow;
 #define REFUSED(STATUS, WHAT, ...)                                                                 \

@@ -33,7 +33,7 @@ km_if(km_size(km_activation) == 4, «», «m4_dnl
         rounded = x + 0x1.8p23f;
         int code = (int)(rounded - 0x1.8p23f);
 m4_ifelse(km_most, 127, «        to[i] = (unsigned char)code;
-», «        to[i / 2] = (unsigned char)(i % 2 ? to[i / 2] | code << 4 : code & 15);
+», «        to[i / 2] = (unsigned char)(i % 2 ? to[i / 2] | (code & 15) << 4 : code & 15);
 »)m4_dnl
     }
 }

@@ -74,7 +74,7 @@ def run_time() -> None:
 
     extra = least(lambda: plan.run(**tensors)) - least(call.run)
     print(f"a run adds {extra:.1f} us of processor time to its kernels")
-    assert extra < 15
+    assert extra < 30
 
 
 def command() -> None:

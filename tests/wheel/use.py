@@ -55,9 +55,9 @@ def import_time() -> None:
     assert extra < 0.06
 
 
-def run_time() -> None:
-    """Return the processor time that a run adds to its kernels, in microseconds: the least of
-    several rounds."""
+def added_by_run() -> None:
+    """Print the processor time that a run adds to its kernels, in microseconds: the least of several
+    rounds."""
     query, rows = np.ones((1, 1, 8, 64), np.float32), np.ones((1, 16, 2, 64), np.float32)
     tensors = {"query": query, "key": rows, "value": rows, "lengths": np.array([16])}
     plan = kvmill.CacheAttend(num_heads=8, num_kv_heads=2, key_head_dim=64, T1="float32", portable="allow")
@@ -72,9 +72,16 @@ def run_time() -> None:
             rounds.append((time.thread_time_ns() - begin) / 1000 / times)
         return min(rounds)
 
-    extra = least(lambda: plan.run(**tensors)) - least(call.run)
+    print(least(lambda: plan.run(**tensors)) - least(call.run))
+
+
+def run_time() -> None:
+    """Measure added_by_run in several processes, which differ by where their memory is, and take the
+    least."""
+    program = [sys.executable, __file__, "added_by_run"]
+    extra = min(float(subprocess.run(program, check=True, capture_output=True).stdout) for _ in range(8))
     print(f"a run adds {extra:.1f} us of processor time to its kernels")
-    assert extra < 30
+    assert extra < 15
 
 
 def command() -> None:

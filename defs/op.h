@@ -71,6 +71,7 @@ struct op_member {
     int64_t was_more;         /* by how much the number was larger there */
     const char *const *words; /* accepted words, up to NULL */
     bool of_rows;             /* accepted types are those in kvmill_row_types */
+    bool factor;              /* accepted numbers are 0 and more, finite as float32 */
     const char *help;
 };
 
@@ -194,6 +195,20 @@ bool kvmill_member_is_zero(const struct op_member *member, const void *base);
 /* Whether a condition holds. */
 bool kvmill_op_holds(const struct op_struct *part, const void *base,
                      const struct op_condition *condition);
+
+/* What the description of a struct does not allow: a value out of its range; a member that is not
+   its default before the source's version that added it; a word; a factor. */
+enum op_breach_kind { OP_ALLOWED, OP_OUT_OF_RANGE, OP_TOO_EARLY, OP_NOT_A_WORD, OP_NOT_A_FACTOR };
+struct op_breach {
+    enum op_breach_kind kind;
+    const char *name;
+    int64_t value, least, most;
+    const struct op_member *member; /* NULL: a range */
+};
+
+/* The first breach among the ranges and members that the op has. */
+struct op_breach kvmill_op_breach(const struct op *op, const struct op_struct *part,
+                                  const void *base);
 
 /* ---- Tensors ---- */
 

@@ -19,9 +19,12 @@ static const struct op_member members[] = {
     {MEMBER(is_causal, OP_INTEGER), .help = "1: a query sees the keys up to its own position."},
     {MEMBER(q_num_heads, OP_INTEGER), .help = "Query heads; required for tensors of rank 3."},
     {MEMBER(kv_num_heads, OP_INTEGER), .help = "Heads of keys; required for tensors of rank 3."},
-    {MEMBER(scale, OP_REAL),
+    /* The standard multiplies Q and K by the square root of scale, so scale cannot be negative.  It
+       contradicts itself on a negative softcap: one place does not cap scores, and another does. */
+    {MEMBER(scale, OP_REAL), .factor = true,
      .help = "Factor of scores; default 1 / sqrt (head size).  A scale of 0 is refused."},
-    {MEMBER(softcap, OP_REAL), .help = "Scores become softcap * tanh (score / softcap); 0: none."},
+    {MEMBER(softcap, OP_REAL), .factor = true,
+     .help = "Scores become softcap * tanh (score / softcap); 0: none."},
     {MEMBER(softmax_precision, OP_INTEGER),
      .help = "1 float, 10 float16, 11 double, 16 bfloat16; at least float32 is used."},
     {MEMBER(qk_matmul_output_mode, OP_INTEGER),

@@ -65,11 +65,12 @@ static const struct op_member members[] = {
              "float32.  Every step of quantising uses the arithmetic of T1; then the scale is "
              "rounded to T3.  With T1 float32 and T3 float16, it loses up to 2^-11 of its value, "
              "or up to 0.3 % if it is below 2^-14; see scale_overflow for scales above 65504."},
-    {MEMBER(softmax_scale, OP_REAL, SCORES), .help = "Factor of scores; 0: 1 / sqrt (head_dim)."},
+    {MEMBER(softmax_scale, OP_REAL, SCORES), .factor = true,
+     .help = "Factor of scores; 0: 1 / sqrt (head_dim)."},
     {MEMBER(left_window_size, OP_INTEGER, SCORES), .initial = -1, .was = "window", .was_more = 1,
      .help = "How many positions before its own a query sees; -1: all.  Specs of version 0.1 have "
              "window instead, which also counts the query's own position; 0: all."},
-    {MEMBER(softcap, OP_REAL, SCORES),
+    {MEMBER(softcap, OP_REAL, SCORES), .factor = true,
      .help = "Scores become softcap * tanh (score / softcap) before any mask; 0: none."},
     {MEMBER(math, OP_WORD, SCORES), .words = kvmill_math_names,
      .help = "f32, the default: errors are those of sums in float32.  near: integer arithmetic; "

@@ -7,7 +7,7 @@
 #include "../defs/format.h"
 #include "../defs/op.h"
 
-/* Check ranges, words and versions of the members of one of the op's structs. */
+/* Check ranges, words, versions and factors of the members of one of the op's structs. */
 kvmill_status kvmill_check_attributes(const struct op *op, const struct op_struct *part,
                                       const void *base, kvmill_error *error);
 
@@ -19,9 +19,6 @@ kvmill_status kvmill_check_members(enum op_family family, int number, const void
    not NULL, except for the one called `open` (or NULL for none), whose items may be unknown. */
 kvmill_status kvmill_check_axis_lists(enum op_family family, const void *base, const char *open,
                                       kvmill_error *error);
-
-/* Check a number: not negative, and finite as the float32 as which it is used. */
-kvmill_status kvmill_check_factor(const char *name, double value, kvmill_error *error);
 
 /* PREFIX NAME is TYPE; accepted: ACCEPTED */
 kvmill_status kvmill_refuse_member_type(const char *prefix, const char *name, DLDataType type,

@@ -132,13 +132,7 @@ static kvmill_status check_formats(const kvmill_cache_attend *op,
 
 /* ---- Scores ---- */
 
-static kvmill_status check_scores(const kvmill_cache_attend *op,
-                                  struct kvmill_cache_geometry *geometry, kvmill_error *error) {
-    kvmill_status status = kvmill_check_factor("softmax_scale", op->softmax_scale, error);
-    if (status == KVMILL_OK)
-        status = kvmill_check_factor("softcap", op->softcap, error);
-    if (status == KVMILL_OK)
-        status = kvmill_check_factor("max_bias", op->max_bias, error);
+static void set_scores(const kvmill_cache_attend *op, struct kvmill_cache_geometry *geometry) {
     geometry->math = kvmill_math_of(op->math);
     geometry->causal = op->is_causal != 0;
     geometry->window = kvmill_window_of(op->left_window_size);
@@ -147,7 +141,6 @@ static kvmill_status check_scores(const kvmill_cache_attend *op,
     geometry->circular = kvmill_is_circular(op->mode);
     geometry->scale =
         op->softmax_scale == 0 ? 1 / sqrt((double)op->key_head_dim) : op->softmax_scale;
-    return status;
 }
 
 kvmill_status kvmill_cache_attend_check(const kvmill_cache_attend *op,
@@ -162,11 +155,11 @@ kvmill_status kvmill_cache_attend_check(const kvmill_cache_attend *op,
         status = check_types(op, &found, error);
     if (status == KVMILL_OK)
         status = check_formats(op, &found, error);
-    if (status == KVMILL_OK)
-        status = check_scores(op, &found, error);
-    if (status == KVMILL_OK)
-        *geometry = found;
-    return status;
+    if (status != KVMILL_OK)
+        return status;
+    set_scores(op, &found);
+    *geometry = found;
+    return KVMILL_OK;
 }
 
 struct kvmill_attend_shape kvmill_cache_attend_shape(const kvmill_cache_attend *op,

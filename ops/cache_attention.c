@@ -68,15 +68,12 @@ static kvmill_status check_alibi(const kvmill_cache_attention *op,
 
 static kvmill_status check_scores(const kvmill_cache_attention *op,
                                   struct kvmill_cache_geometry *geometry, kvmill_error *error) {
-    kvmill_status status = kvmill_check_factor("softmax_scale", op->softmax_scale, error);
-    if (status == KVMILL_OK)
-        status = kvmill_check_factor("softcap", op->softcap, error);
     geometry->math = kvmill_math_of(op->math);
     geometry->causal = op->is_causal != 0;
     geometry->window = kvmill_window_of(op->left_window_size);
     geometry->softcap = op->softcap;
     geometry->scale = op->softmax_scale == 0 ? 1 / sqrt((double)op->head_dim) : op->softmax_scale;
-    return status == KVMILL_OK ? check_alibi(op, geometry, error) : status;
+    return check_alibi(op, geometry, error);
 }
 
 /* ---- Types ---- */

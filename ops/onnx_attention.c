@@ -75,18 +75,10 @@ static kvmill_status check_precision(const struct checked *checked) {
     }
 }
 
-/* The standard multiplies Q and K by the square root of scale, so scale cannot be negative.  It
-   contradicts itself on a negative softcap: one place does not cap scores, and another does. */
 static kvmill_status check_attributes(const struct checked *checked) {
     kvmill_status status =
         kvmill_check_members(OP_ATTENTION, checked->geometry.step, checked->op, checked->error);
-    if (status == KVMILL_OK)
-        status = check_precision(checked);
-    if (status == KVMILL_OK)
-        status = kvmill_check_factor("scale", checked->op->scale, checked->error);
-    return status == KVMILL_OK
-               ? kvmill_check_factor("softcap", checked->op->softcap, checked->error)
-               : status;
+    return status == KVMILL_OK ? check_precision(checked) : status;
 }
 
 /* ---- Types ---- */

@@ -16,3 +16,7 @@ int kvmill_math_of(const char *name) {
             return math;
     return name == NULL ? KVMILL_MATH_F32 : -1;
 }
+
+bool kvmill_saturates(const char *scale_overflow, bool otherwise) {
+    return scale_overflow == NULL ? otherwise : strcmp(scale_overflow, "saturate") == 0;
+}

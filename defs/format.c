@@ -108,30 +108,8 @@ int kvmill_format_of_word(const char *word, int scales) {
     return 0;
 }
 
-int kvmill_format_of_bits(int64_t bits, int scales) {
-    for (int i = 1; i < END; i++)
-        if ((formats[i].scales & scales) != 0 && formats[i].bits == bits)
-            return i;
-    return 0;
-}
-
-int kvmill_format_of_tiles(int64_t bits, bool value) {
-    for (int i = 1; i < END; i++)
-        if (formats[i].tile == (value ? KVMILL_VALUE_TILE : KVMILL_KEY_TILE) &&
-            formats[i].bits == bits)
-            return i;
-    return 0;
-}
-
 bool kvmill_names_transposed(const char *cache_format) {
     return cache_format != NULL && strcmp(cache_format, KVMILL_TRANSPOSED_WORD) == 0;
-}
-
-int kvmill_format_transposed(int element) {
-    for (int i = 1; i < END; i++)
-        if (formats[i].transposed && kvmill_element_of(formats[i].dtype) == element)
-            return i;
-    return 0;
 }
 
 int kvmill_element_of(DLDataType type) {
@@ -139,6 +117,64 @@ int kvmill_element_of(DLDataType type) {
         if (formats[i].block == 0 && kvmill_dtype_equal(formats[i].dtype, type))
             return i;
     return 0;
+}
+
+/* ---- Attributes ---- */
+
+struct kvmill_attributes kvmill_format_attributes(const struct kvmill_format_parts *parts) {
+    return (struct kvmill_attributes){
+        .quant_bit = parts->scales == KVMILL_SCALES_OF_GROUPS ? parts->bits : 0,
+        .T2 = parts->dtype,
+        .cache_format = parts->tile > 0                               ? KVMILL_TILES_WORD
+                        : parts->transposed                           ? KVMILL_TRANSPOSED_WORD
+                        : (parts->scales & KVMILL_SCALES_INSIDE) != 0 ? parts->word
+                                                                      : NULL,
+    };
+}
+
+static bool is_same_word(const char *a, const char *b) {
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* In how many attributes a format agrees, up to the first in which it does not. */
+static int agreement(const struct kvmill_attributes *given, const struct kvmill_attributes *has) {
+    return !is_same_word(given->cache_format, has->cache_format) ? 0
+           : given->quant_bit != has->quant_bit                  ? 1
+           : !kvmill_dtype_equal(given->T2, has->T2)             ? 2
+                                                                 : 3;
+}
+
+int kvmill_format_of_attributes(const struct kvmill_attributes *given, bool value) {
+    int best = -1, found = 0;
+    for (int i = 1; i < END; i++) {
+        const struct kvmill_attributes has = kvmill_format_attributes(&formats[i]);
+        bool is_other = formats[i].tile == (value ? KVMILL_KEY_TILE : KVMILL_VALUE_TILE);
+        int agrees = is_other ? -1 : agreement(given, &has);
+        if (agrees > best) {
+            best = agrees;
+            found = i;
+        }
+    }
+    return found;
+}
+
+struct kvmill_format kvmill_rows_of_attributes(const struct kvmill_attributes *given, bool value,
+                                               int64_t dim, int64_t page) {
+    int element = kvmill_format_of_attributes(given, value);
+    bool scaled = formats[element].scales == KVMILL_SCALES_OF_GROUPS;
+    int64_t group = formats[element].transposed ? page : scaled ? given->quant_group : 0;
+    return (struct kvmill_format){
+        .element = element,
+        .dim = (int32_t)dim,
+        .scale = scaled ? kvmill_element_of(given->T3) : 0,
+        .quant_group = group >= 0 && group <= INT32_MAX ? (int32_t)group : 0,
+    };
+}
+
+bool kvmill_format_has_bits(const char *cache_format, int64_t quant_bit) {
+    const struct kvmill_attributes given = {.quant_bit = quant_bit, .cache_format = cache_format};
+    int element = kvmill_format_of_attributes(&given, false);
+    return kvmill_format_attributes(&formats[element]).quant_bit == quant_bit;
 }
 
 /* ---- What is possible ---- */
@@ -306,6 +342,14 @@ void kvmill_activation_words(const char *words[KVMILL_MOST_FORMATS + 1]) {
         if (formats[i].activation)
             words[count++] = formats[i].word;
     words[count] = NULL;
+}
+
+const char *kvmill_list_bits(const char *cache_format, char text[KVMILL_WORDS_SIZE]) {
+    size_t at = 0;
+    for (int bits = 0; bits <= 8; bits++)
+        if (kvmill_format_has_bits(cache_format, bits))
+            at += (size_t)snprintf(text + at, KVMILL_WORDS_SIZE - at, "%s%d", at ? ", " : "", bits);
+    return text;
 }
 
 const char *kvmill_list_words(const char *const *words, const char *quote,

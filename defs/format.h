@@ -95,10 +95,28 @@ const char *kvmill_format_name(int64_t element);
 
 /* The number of a format, or 0 if there is none. */
 int kvmill_format_of_word(const char *word, int scales);
-int kvmill_format_of_bits(int64_t bits, int scales);
-int kvmill_format_of_tiles(int64_t bits, bool value); /* for keys, or for values */
-int kvmill_format_transposed(int element);
 int kvmill_element_of(DLDataType type); /* by a tensor's type, if its elements are those of a row */
+
+/* How PMX's attributes name a format.  Groups and the type of their scales are the problem's. */
+struct kvmill_attributes {
+    int64_t quant_bit, quant_group;
+    DLDataType T2, T3;
+    const char *cache_format;
+};
+
+/* The attributes of a format. */
+struct kvmill_attributes kvmill_format_attributes(const struct kvmill_format_parts *parts);
+
+/* The format of keys or of values that agrees with the attributes in cache_format; of several, that
+   which also agrees in quant_bit, and then in T2. */
+int kvmill_format_of_attributes(const struct kvmill_attributes *given, bool value);
+
+/* Rows of this dim in this format, in pages of so many rows.  A group that is too large is 0. */
+struct kvmill_format kvmill_rows_of_attributes(const struct kvmill_attributes *given, bool value,
+                                               int64_t dim, int64_t page);
+
+/* Whether formats with this cache_format have codes of so many bits. */
+bool kvmill_format_has_bits(const char *cache_format, int64_t quant_bit);
 
 /* Whether it is float32, float16 or bfloat16; whether it is cached as numbers without scales. */
 bool kvmill_is_activation(int element);
@@ -165,6 +183,9 @@ extern const char *const kvmill_block_words[], *const kvmill_stored_words[],
                                                    *const kvmill_key_words[];
 
 enum { KVMILL_WORDS_SIZE = 256 };
+
+/* "0, 4, 8": the bits that formats with this cache_format have. */
+const char *kvmill_list_bits(const char *cache_format, char text[KVMILL_WORDS_SIZE]);
 
 /* "a, b, c", each word between quotes. */
 const char *kvmill_list_words(const char *const *words, const char *quote,

@@ -53,9 +53,7 @@ static bool define_table(struct expansion *expansion, const struct kvmill_format
 
 /* Rows in tiles have the codes of the format with the same bits and with rows one after another. */
 static bool define_order(struct expansion *expansion, const struct kvmill_format_parts *parts) {
-    int plain = parts->tile > 0     ? kvmill_format_of_bits(parts->bits, KVMILL_SCALES_OF_GROUPS)
-                : parts->transposed ? kvmill_element_of(parts->dtype)
-                                    : 0;
+    int plain = parts->tile > 0 || parts->transposed ? kvmill_element_of(parts->dtype) : 0;
     return define_number(expansion, "tile", parts, parts->tile) &&
            define_number(expansion, "piece_of_tile", parts, parts->piece) &&
            define_number(expansion, "is_transposed", parts, parts->transposed) &&

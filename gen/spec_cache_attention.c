@@ -59,11 +59,10 @@ static DLDataType type_named(const char *name) {
     return kvmill_dtype_by_name(name)->dl;
 }
 
-static DLDataType cache_type_of(int64_t quant_bit, const char *format, DLDataType T1) {
-    bool in_blocks = format != NULL && strcmp(format, KVMILL_TILES_WORD) != 0;
-    int element = in_blocks ? kvmill_format_of_word(format, KVMILL_SCALES_INSIDE)
-                            : kvmill_format_of_bits(quant_bit, KVMILL_SCALES_OF_GROUPS);
-    return element != 0 ? kvmill_format_parts(element)->dtype : T1;
+static DLDataType cache_type_of(int64_t quant_bit, const char *cache_format, DLDataType T1) {
+    const struct kvmill_attributes given = {.quant_bit = quant_bit, .cache_format = cache_format};
+    int element = kvmill_format_of_attributes(&given, false);
+    return kvmill_is_plain(element) ? T1 : kvmill_format_parts(element)->dtype;
 }
 
 /* Gives V's cache the format of K's unless the spec says otherwise.  Only keys are transposed. */

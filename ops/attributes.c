@@ -43,10 +43,6 @@ bool kvmill_is_circular(const char *mode) {
     return mode != NULL && strcmp(mode, "circular") == 0;
 }
 
-bool kvmill_saturates(const char *scale_overflow, bool otherwise) {
-    return scale_overflow == NULL ? otherwise : strcmp(scale_overflow, "saturate") == 0;
-}
-
 kvmill_status kvmill_refuse_saturation(kvmill_error *error) {
     return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                        "scale_overflow is \"saturate\"; accepted without quant_bit: \"infinite\"");

@@ -27,9 +27,6 @@ kvmill_status kvmill_refuse_member_type(const char *prefix, const char *name, DL
 /* Check a word of kvmill_mode_words; NULL: linear. */
 bool kvmill_is_circular(const char *mode);
 
-/* Check a word for scale_overflow; NULL: `otherwise`. */
-bool kvmill_saturates(const char *scale_overflow, bool otherwise);
-
 /* Refuse "saturate" where there are no scales. */
 kvmill_status kvmill_refuse_saturation(kvmill_error *error);
 

@@ -9,6 +9,7 @@
 #include "../defs/arithmetic.h"
 #include "../defs/dtype.h"
 #include "attributes.h"
+#include "cache_format.h"
 #include "fail.h"
 #include "refuse.h"
 
@@ -39,15 +40,10 @@ static int64_t whole_heads(const kvmill_cache_attend *op) {
 static kvmill_status check_heads(const kvmill_cache_attend *op,
                                  struct kvmill_cache_geometry *geometry, kvmill_error *error) {
     int64_t last = whole_heads(op) - op->num_heads;
-    geometry->heads = op->num_heads;
-    geometry->kv_heads = or_default(op->num_kv_heads, op->num_heads);
-    geometry->ratio = geometry->heads / geometry->kv_heads;
     geometry->alibi = op->is_alibi != 0;
-    if (geometry->heads % geometry->kv_heads != 0)
-        return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
-                           "num_kv_heads is %" PRId64
-                           "; accepted: 0, or a divisor of num_heads, %" PRId64,
-                           op->num_kv_heads, op->num_heads);
+    kvmill_status status = kvmill_check_heads(op->num_heads, op->num_kv_heads, geometry, error);
+    if (status != KVMILL_OK)
+        return status;
     if (op->is_alibi && last < 0)
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "alibi_heads is %" PRId64 "; accepted: 0, or %" PRId64 " or more",
@@ -74,60 +70,53 @@ static bool wants_float32(const kvmill_cache_attend *op) {
     return op->is_alibi != 0 || !same;
 }
 
-static kvmill_status check_types(const kvmill_cache_attend *op,
-                                 struct kvmill_cache_geometry *geometry, kvmill_error *error) {
-    bool has_output = op->output_T1.bits != 0;
-    char activations[KVMILL_WORDS_SIZE], accepted[KVMILL_WORDS_SIZE + 8];
-    snprintf(accepted, sizeof accepted, "bool, %s", kvmill_list_activations(activations));
-    if (!kvmill_is_activation(kvmill_element_of(op->T1)))
-        return kvmill_refuse_member_type("", "T1", op->T1, activations, error);
-    if (has_output && !kvmill_dtype_equal(op->output_T1, op->T1) &&
-        !kvmill_dtype_equal(op->output_T1, kvmill_float32))
-        return kvmill_refuse_member_type("", "output_T1", op->output_T1, "T1's, float32", error);
-    if (kvmill_cache_attend_is_masked(op) && !kvmill_dtype_equal(op->mask_T1, kvmill_bool) &&
-        !kvmill_is_activation(kvmill_element_of(op->mask_T1)))
-        return kvmill_refuse_member_type("", "mask_T1", op->mask_T1, accepted, error);
-    geometry->activation = wants_float32(op) ? KVMILL_F32 : kvmill_element_of(op->T1);
-    return KVMILL_OK;
-}
-
 /* Without value_T2, V has K's format. */
-static bool says_half_a_format(const kvmill_cache_attend *op) {
+static bool is_half_a_format(const kvmill_cache_attend *op) {
     return op->value_T2.bits == 0 && (op->value_quant_bit != 0 || op->value_quant_group != 0 ||
                                       op->value_T3.bits != 0 || op->value_cache_format != NULL);
 }
 
-static kvmill_status check_formats(const kvmill_cache_attend *op,
-                                   struct kvmill_cache_geometry *geometry, kvmill_error *error) {
-    const struct kvmill_side key = {"key_",
-                                    false,
-                                    op->key_head_dim,
-                                    op->key_quant_bit,
-                                    op->key_quant_group,
-                                    op->key_T2,
-                                    op->key_T3,
-                                    op->key_cache_format,
-                                    0};
-    const struct kvmill_side own = {"value_",
-                                    true,
-                                    op->value_head_dim,
-                                    op->value_quant_bit,
-                                    op->value_quant_group,
-                                    op->value_T2,
-                                    op->value_T3,
-                                    op->value_cache_format,
-                                    0};
-    if (says_half_a_format(op))
+/* Checks what is not a side's. */
+static kvmill_status check_types(const kvmill_cache_attend *op, kvmill_error *error) {
+    bool has_output = op->output_T1.bits != 0;
+    char activations[KVMILL_WORDS_SIZE], accepted[KVMILL_WORDS_SIZE + 8];
+    if (!kvmill_is_activation(kvmill_element_of(op->T1)))
+        return KVMILL_OK; /* that of the sides is refused */
+    if (has_output && !kvmill_dtype_equal(op->output_T1, op->T1) &&
+        !kvmill_dtype_equal(op->output_T1, kvmill_float32))
+        return kvmill_refuse_member_type("", "output_T1", op->output_T1, "T1's, float32", error);
+    snprintf(accepted, sizeof accepted, "bool, %s", kvmill_list_activations(activations));
+    if (kvmill_cache_attend_is_masked(op) && !kvmill_dtype_equal(op->mask_T1, kvmill_bool) &&
+        !kvmill_is_activation(kvmill_element_of(op->mask_T1)))
+        return kvmill_refuse_member_type("", "mask_T1", op->mask_T1, accepted, error);
+    if (is_half_a_format(op))
         return kvmill_fail(error, KVMILL_E_ATTRIBUTE,
                            "value_T2 is not set; accepted with value_quant_bit, value_quant_group, "
                            "value_T3 or value_cache_format: the type of V's elements");
-    geometry->value_differs = op->value_T2.bits != 0;
-    struct kvmill_side value = geometry->value_differs ? own : key;
-    value.dim = or_default(op->value_head_dim, op->key_head_dim);
-    kvmill_status status = kvmill_check_side(&key, &geometry->key, geometry->activation, error);
-    return status == KVMILL_OK
-               ? kvmill_check_side(&value, &geometry->value, geometry->activation, error)
-               : status;
+    return KVMILL_OK;
+}
+
+static kvmill_status check_formats(const kvmill_cache_attend *given,
+                                   struct kvmill_cache_geometry *geometry, kvmill_error *error) {
+    const kvmill_cache_attend op = kvmill_cache_attend_resolve(given);
+    const struct kvmill_side key = {.prefix = "key_",
+                                    .dim = op.key_head_dim,
+                                    .attributes = {op.key_quant_bit, op.key_quant_group, op.key_T2,
+                                                   op.key_T3, op.key_cache_format},
+                                    .T1 = op.T1};
+    struct kvmill_side value = key;
+    value.prefix = "value_";
+    value.is_value = true;
+    value.dim = or_default(op.value_head_dim, op.key_head_dim);
+    value.attributes = (struct kvmill_attributes){op.value_quant_bit, op.value_quant_group,
+                                                  op.value_T2, op.value_T3, op.value_cache_format};
+    geometry->value_differs = given->value_T2.bits != 0;
+    kvmill_status status = check_types(given, error);
+    if (status == KVMILL_OK)
+        status = kvmill_check_sides(&key, &value, geometry, error);
+    if (wants_float32(given))
+        geometry->activation = KVMILL_F32;
+    return status;
 }
 
 /* ---- Scores ---- */
@@ -151,8 +140,6 @@ kvmill_status kvmill_cache_attend_check(const kvmill_cache_attend *op,
     kvmill_status status = kvmill_check_members(OP_CACHE_ATTEND, 0, op, error);
     if (status == KVMILL_OK)
         status = check_heads(op, &found, error);
-    if (status == KVMILL_OK)
-        status = check_types(op, &found, error);
     if (status == KVMILL_OK)
         status = check_formats(op, &found, error);
     if (status != KVMILL_OK)

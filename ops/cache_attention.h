@@ -5,44 +5,11 @@
 #ifndef KVMILL_OPS_CACHE_ATTENTION_H
 #define KVMILL_OPS_CACHE_ATTENTION_H
 
-#include <stdbool.h>
-
 #include <kvmill.h>
-#include <kvmill_kernel.h>
 
 #include "../defs/format.h"
 #include "../defs/op.h"
-
-enum kvmill_cache_op {
-    KVMILL_KEY_VALUE_CACHE,
-    KVMILL_MULTI_HEAD_ATTENTION,
-    KVMILL_MULTI_HEAD_CACHE_ATTENTION
-};
-
-/* The positions that a query sees, including its own; 0: all. */
-static inline int64_t kvmill_window_of(int64_t left_window_size) {
-    bool is_bound = left_window_size >= 0 && left_window_size < INT64_MAX;
-    return is_bound ? left_window_size + 1 : 0;
-}
-
-/* The attributes with defaults filled in, and types as kernels see them. */
-struct kvmill_cache_geometry {
-    enum kvmill_cache_op which;
-    bool dynamic, causal, alibi, paged;
-    int64_t heads, kv_heads, ratio; /* ratio = heads / kv_heads */
-    int64_t layers, layer, layout, page_size, repeat;
-    int activation;                  /* enum kvmill_element; I8: codes are copied (D41) */
-    struct kvmill_format key, value; /* of the cache; for MultiHeadAttention, of the inputs */
-    bool value_differs, value_view;
-    bool saturates; /* scales that their type cannot hold become its largest number */
-    int math;
-    double scale, softcap;
-    int64_t window; /* kvmill_window_of */
-    bool circular;
-    int64_t ring; /* slots of a ring that do not depend on the tensors' shapes; or 0 */
-    int64_t alibi_heads, alibi_first;
-    double alibi_scale;
-};
+#include "cache_geometry.h"
 
 const struct op *kvmill_cache_op_of(const struct kvmill_cache_geometry *geometry);
 
@@ -51,6 +18,10 @@ kvmill_status kvmill_cache_attention_check(const kvmill_cache_attention *op,
                                            enum kvmill_cache_op which,
                                            struct kvmill_cache_geometry *geometry,
                                            kvmill_error *error);
+
+/* Check the numbers of heads; kv_heads 0: as many. */
+kvmill_status kvmill_check_heads(int64_t heads, int64_t kv_heads,
+                                 struct kvmill_cache_geometry *geometry, kvmill_error *error);
 
 /* The sides that have rows: K and V; or only K, if V is a view of it. */
 static inline int kvmill_stored_sides(const struct kvmill_cache_geometry *geometry) {
@@ -76,26 +47,6 @@ int kvmill_cache_row_dim(const struct kvmill_cache_geometry *geometry);
 
 /* Whether K, V or both are in tiles, so that slots are counted in multiples of KVMILL_KEY_TILE. */
 bool kvmill_has_tiles(const struct kvmill_cache_geometry *geometry);
-
-/* The word for this arrangement, "tiles" or "transposed". */
-const char *kvmill_tiles_word(const struct kvmill_cache_geometry *geometry);
-
-/* Whether the pages of K are transposed, so that slots are counted in whole pages. */
-bool kvmill_is_transposed(const struct kvmill_cache_geometry *geometry);
-
-/* The attributes of K's cache, or of V's. */
-struct kvmill_side {
-    const char *prefix; /* of their names */
-    bool is_value;
-    int64_t dim, quant_bit, quant_group;
-    DLDataType T2, T3;
-    const char *format;
-    int64_t page; /* rows of a page; 0: there are no pages */
-};
-
-/* The format that these attributes name. */
-kvmill_status kvmill_check_side(const struct kvmill_side *side, struct kvmill_format *format,
-                                int activation, kvmill_error *error);
 
 /* The shapes of the kernels that a problem needs; rows and workspace of an attend shape stay 0.
    With `masked`, attend kernels also take an attn_mask. */

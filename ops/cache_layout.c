@@ -38,11 +38,3 @@ int kvmill_cache_row_dim(const struct kvmill_cache_geometry *geometry) {
     const struct kvmill_cache_layout *layout = kvmill_cache_layout_of(geometry);
     return layout->row > 0 && geometry->page_size > 1 ? layout->row : layout->slot;
 }
-
-bool kvmill_is_transposed(const struct kvmill_cache_geometry *geometry) {
-    return kvmill_format_parts(geometry->key.element)->transposed;
-}
-
-const char *kvmill_tiles_word(const struct kvmill_cache_geometry *geometry) {
-    return kvmill_is_transposed(geometry) ? KVMILL_TRANSPOSED_WORD : KVMILL_TILES_WORD;
-}

@@ -17,28 +17,24 @@ static const struct kvmill_format_parts *type_of(const struct layer *layer,
     return choice->ggml[layer_has_view(layer) ? GGML_KEY : part];
 }
 
-static const char *format_of(const struct kvmill_format_parts *type) {
-    return (type->scales & KVMILL_SCALES_INSIDE) != 0 ? type->word : NULL;
-}
-
 void ggml_op_of(const struct model *model, const struct layer *layer,
                 const struct cache_choice *choice, kvmill_cache_attend *op) {
-    const struct kvmill_format_parts *key = type_of(layer, choice, GGML_KEY),
-                                     *value = type_of(layer, choice, GGML_VALUE);
+    struct kvmill_attributes key = kvmill_format_attributes(type_of(layer, choice, GGML_KEY));
+    struct kvmill_attributes value = kvmill_format_attributes(type_of(layer, choice, GGML_VALUE));
     op->num_heads = layer->query_heads;
     op->num_kv_heads = layer->kv_heads;
     op->key_head_dim = layer->key_dim;
     op->value_head_dim = layer->value_dim == layer->key_dim ? 0 : layer->value_dim;
     op->T1 = kvmill_float32;
     op->mask_T1 = kvmill_float16;
-    op->key_T2 = key->dtype;
-    op->key_cache_format = format_of(key);
-    op->value_T2 = value->dtype;
-    op->value_cache_format = format_of(value);
+    op->key_T2 = key.T2;
+    op->key_cache_format = key.cache_format;
+    op->value_T2 = value.T2;
+    op->value_cache_format = value.cache_format;
     op->softcap = layer->softcap;
     op->max_bias = model->alibi_bias_max;
     op->is_alibi = op->alibi_of_mask = op->max_bias > 0;
-    op->math = format_of(key) != NULL || format_of(value) != NULL ? "near" : NULL;
+    op->math = key.cache_format != NULL || value.cache_format != NULL ? "near" : NULL;
 }
 
 static bool is_repeated(const struct spec_list *list) {
@@ -85,11 +81,12 @@ static int64_t stored_dim(const struct kvmill_format_parts *type, int64_t row) {
 
 static bool is_stored(const struct spec_list *list, const struct kvmill_format_parts *type,
                       int64_t dim) {
+    const struct kvmill_attributes attributes = kvmill_format_attributes(type);
     for (size_t i = 0; i < list->count; i++) {
-        const struct spec *spec = &list->items[i];
-        if (spec_is(spec, OP_WRITE_ROWS) && spec->write_rows.head_dim == dim &&
-            spec->write_rows.cache_format == format_of(type) &&
-            memcmp(&spec->write_rows.T2, &type->dtype, sizeof type->dtype) == 0)
+        const kvmill_write_rows *op = &list->items[i].write_rows;
+        if (spec_is(&list->items[i], OP_WRITE_ROWS) && op->head_dim == dim &&
+            op->cache_format == attributes.cache_format &&
+            kvmill_dtype_equal(op->T2, attributes.T2))
             return true;
     }
     return false;
@@ -97,6 +94,7 @@ static bool is_stored(const struct spec_list *list, const struct kvmill_format_p
 
 static bool add_store(const struct kvmill_format_parts *type, int64_t dim, struct spec_list *list,
                       struct error *error) {
+    const struct kvmill_attributes attributes = kvmill_format_attributes(type);
     if (is_stored(list, type, dim))
         return true;
     struct spec *spec = spec_list_append(list, error);
@@ -104,8 +102,8 @@ static bool add_store(const struct kvmill_format_parts *type, int64_t dim, struc
         return false;
     spec->write_rows.head_dim = dim;
     spec->write_rows.T1 = kvmill_float32;
-    spec->write_rows.T2 = type->dtype;
-    spec->write_rows.cache_format = format_of(type);
+    spec->write_rows.T2 = attributes.T2;
+    spec->write_rows.cache_format = attributes.cache_format;
     snprintf(spec->purpose, sizeof spec->purpose, "rows as %s", type->word);
     strcpy(spec->where, spec->purpose);
     return spec_check(spec, error);

@@ -106,20 +106,14 @@ static bool is_new(const struct model *model, int layer, const struct cache_choi
 
 /* ---- Types of a cache ---- */
 
-static bool is_plain(const struct kvmill_format_parts *type) {
-    return type == NULL || type->scales == KVMILL_WITHOUT_SCALES;
+/* The type that was chosen, or the model's. */
+static const struct kvmill_format_parts *type_of(const struct model *model,
+                                                 const struct kvmill_format_parts *chosen) {
+    return chosen != NULL ? chosen : kvmill_format_parts(kvmill_element_of(model->dtype->dl));
 }
 
 const char *activations_word(const struct model *model, const struct cache_choice *choice) {
-    return choice->activations ? choice->activations->word : model->dtype->name;
-}
-
-static DLDataType activations_dtype(const struct model *model, const struct cache_choice *choice) {
-    return choice->activations ? choice->activations->dtype : model->dtype->dl;
-}
-
-static DLDataType cache_dtype(const struct model *model, const struct kvmill_format_parts *type) {
-    return type != NULL ? type->dtype : model->dtype->dl;
+    return type_of(model, choice->activations)->word;
 }
 
 /* ---- Rows ---- */
@@ -130,10 +124,12 @@ static bool add_rows(const struct model *model, const struct cache_choice *choic
     struct cache_part parts[2];
     for (int i = 0; i < model->layer_count; i++) {
         int count = parts_of_layer(&model->layers[i], choice, parts);
-        for (int j = 0; j < count; j++)
-            if (is_plain(parts[j].type) && is_new(model, i, choice, &parts[j]) &&
-                !add_part(list, &parts[j], cache_dtype(model, parts[j].type), choice, error))
+        for (int j = 0; j < count; j++) {
+            const struct kvmill_format_parts *type = type_of(model, parts[j].type);
+            if (type->scales == KVMILL_WITHOUT_SCALES && is_new(model, i, choice, &parts[j]) &&
+                !add_part(list, &parts[j], type->dtype, choice, error))
                 return false;
+        }
     }
     return true;
 }
@@ -254,39 +250,26 @@ static void set_ring(kvmill_cache_attention *op, const struct layer *layer, bool
     op->capacity = op->dynamic_batching ? (layer->window + tile - 1) / tile * tile : 0;
 }
 
-static bool is_in_tiles(const struct kvmill_format_parts *type) {
-    return type != NULL && type->tile > 0;
-}
-
-static int64_t quant_bit_of(const struct kvmill_format_parts *type) {
-    return type != NULL && type->scales == KVMILL_SCALES_OF_GROUPS ? type->bits : 0;
-}
-
-static const char *cache_format_of(const struct kvmill_format_parts *type) {
-    if (is_in_tiles(type))
-        return KVMILL_TILES_WORD;
-    return type != NULL && (type->scales & KVMILL_SCALES_INSIDE) != 0 ? type->word : NULL;
-}
-
-static void set_value_type(kvmill_cache_attention *op, const struct kvmill_format_parts *type) {
-    op->value_differs = true;
-    op->value_T2 = type->dtype;
-    op->value_quant_bit = quant_bit_of(type);
-    op->value_cache_format = cache_format_of(type);
-}
-
-static void set_cache(kvmill_cache_attention *op, const struct layer *layer,
-                      const struct cache_choice *choice, DLDataType T2) {
-    bool in_tiles = is_in_tiles(choice->type) || is_in_tiles(choice->value_type);
+static void set_cache(kvmill_cache_attention *op, const struct model *model,
+                      const struct layer *layer, const struct cache_choice *choice) {
+    const struct kvmill_format_parts *type = type_of(model, choice->type),
+                                     *value_type = choice->value_type ? choice->value_type : type;
+    const struct kvmill_attributes key = kvmill_format_attributes(type),
+                                   value = kvmill_format_attributes(value_type);
+    bool in_tiles = type->tile > 0 || value_type->tile > 0;
     set_ring(op, layer, in_tiles);
     op->cache_layout = choice->layout >= 0 ? choice->layout : in_tiles;
-    op->T2 = T2;
     if (choice->quant_group != 0)
         op->quant_group = choice->quant_group;
-    op->quant_bit = quant_bit_of(choice->type);
-    op->cache_format = cache_format_of(choice->type);
-    if (choice->value_type != NULL)
-        set_value_type(op, choice->value_type);
+    op->T2 = key.T2;
+    op->quant_bit = key.quant_bit;
+    op->cache_format = key.cache_format;
+    if (choice->value_type == NULL)
+        return;
+    op->value_differs = true;
+    op->value_T2 = value.T2;
+    op->value_quant_bit = value.quant_bit;
+    op->value_cache_format = value.cache_format;
 }
 
 static void begin_attention(struct spec *spec, const struct model *model, const struct layer *layer,
@@ -294,8 +277,8 @@ static void begin_attention(struct spec *spec, const struct model *model, const 
     kvmill_cache_attention *op = &spec->attention.op;
     attention_spec_begin(spec, KVMILL_MULTI_HEAD_CACHE_ATTENTION, choice->layout > 1);
     set_scores(op, model, layer, choice->math);
-    op->T1 = activations_dtype(model, choice);
-    set_cache(op, layer, choice, cache_dtype(model, choice->type));
+    op->T1 = type_of(model, choice->activations)->dtype;
+    set_cache(op, model, layer, choice);
     spec->attention.masked = false;
     attention_spec_complete(spec);
 }

@@ -230,14 +230,16 @@ static kvmill_status check_bounds(const struct given *given) {
 /* Positions must begin at a tile: 16 rows, or a page. */
 static kvmill_status check_tile(const struct given *given, int64_t b, int64_t row) {
     const struct kvmill_cache_geometry *geometry = &given->plan->geometry;
-    int64_t multiple = kvmill_max(kvmill_format_row_multiple(&geometry->key),
-                                  kvmill_format_row_multiple(&geometry->value));
+    int64_t of_key = kvmill_format_row_multiple(&geometry->key),
+            multiple = kvmill_max(of_key, kvmill_format_row_multiple(&geometry->value));
+    int element = multiple == of_key ? geometry->key.element : geometry->value.element;
     if (row % multiple == 0)
         return KVMILL_OK;
     return kvmill_fail(given->base.error, KVMILL_E_INDEX_RANGE,
                        "cachestarts of sequence %" PRId64 " has %" PRId64
                        "; accepted with cache_format \"%s\": multiples of %" PRId64,
-                       b, row, kvmill_tiles_word(geometry), multiple);
+                       b, row, kvmill_format_attributes(kvmill_format_parts(element)).cache_format,
+                       multiple);
 }
 
 static kvmill_status check_offsets(struct given *given) {

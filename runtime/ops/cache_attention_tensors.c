@@ -74,8 +74,9 @@ static kvmill_status check_tiles(const struct given *given, int cache,
     int rows = layout->row > 0 ? layout->row : layout->slot;
     int64_t stride = kvmill_tensor_stride(tensor, rows), last = tensor->shape[tensor->ndim - 1];
     int64_t multiple = kvmill_format_row_multiple(format);
-    const char *word = kvmill_tiles_word(&given->plan->geometry);
-    if (multiple == 1 && !kvmill_format_parts(format->element)->transposed)
+    const struct kvmill_format_parts *parts = kvmill_format_parts(format->element);
+    const char *word = kvmill_format_attributes(parts).cache_format;
+    if (multiple == 1 && !parts->transposed)
         return KVMILL_OK;
     if (tensor->shape[rows] % multiple != 0)
         return kvmill_fail(given->base.error, KVMILL_E_SHAPE,

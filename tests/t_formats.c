@@ -30,6 +30,9 @@ ROWS(known, 6) {
            (kvmill_format_of_word(cells[1], KVMILL_ANY_SCALES) == known ||
             parts->tile == KVMILL_VALUE_TILE), /* keys in tiles have the same word */
        "%s: its words", cells[0]);
+    const struct kvmill_attributes attributes = kvmill_format_attributes(parts);
+    ok(kvmill_format_of_attributes(&attributes, parts->tile == KVMILL_VALUE_TILE) == known,
+       "%s: its attributes mean it", cells[0]);
     ok(kvmill_format_row_bytes(&row) == atoi(cells[3]) &&
            kvmill_format_scale_bytes(&row) == (scaled ? 64 / group * 2 : 0) &&
            kvmill_format_group(&row) == group && kvmill_format_multiple(parts) == atoi(cells[5]),
@@ -58,6 +61,34 @@ TEST(all_known) {
     ok(kvmill_format_parts(0) == NULL && kvmill_format_parts(known + 1) == NULL &&
            kvmill_format_parts(-1) == NULL,
        "no format is forgotten here");
+}
+
+/* What attributes mean in part: the format that agrees most. */
+TEST(attributes) {
+    const struct kvmill_attributes float8 = {.T2 = {KVMILL_DL_FLOAT8_E5M2, 8, 1}},
+                                   no_type = {.quant_bit = 4},
+                                   no_bits = {.cache_format = "q4_0", .quant_bit = 8},
+                                   tiles = {.quant_bit = 8,
+                                            .quant_group = (int64_t)1 << 40,
+                                            .T3 = {kDLFloat, 16, 1},
+                                            .cache_format = "tiles"},
+                                   keys = {.T2 = {kDLFloat, 16, 1}, .cache_format = "transposed"};
+    const struct kvmill_format value = kvmill_rows_of_attributes(&tiles, true, 32, 16);
+    const struct kvmill_format key = kvmill_rows_of_attributes(&keys, false, 32, 16);
+    char text[KVMILL_WORDS_SIZE];
+    ok(kvmill_format_of_attributes(&float8, false) == KVMILL_E5M2 &&
+           kvmill_format_of_attributes(&no_type, false) == KVMILL_I4 &&
+           kvmill_format_of_attributes(&no_bits, true) == KVMILL_Q4_0,
+       "cache_format counts most, then quant_bit, then T2");
+    ok(value.element == KVMILL_I8VT && value.dim == 32 && value.scale == KVMILL_F16 &&
+           value.quant_group == 0,
+       "tiles of values; a group that is too large is 0");
+    ok(key.element == KVMILL_F16T && key.scale == 0 && key.quant_group == 16,
+       "a group of transposed keys is a page");
+    ok(strcmp(kvmill_list_bits(NULL, text), "0, 4, 8") == 0 &&
+           strcmp(kvmill_list_bits("tiles", text), "4, 8") == 0 &&
+           strcmp(kvmill_list_bits("q4_0", text), "0") == 0,
+       "the bits of formats with the same cache_format");
 }
 
 TEST(words) {

@@ -5,9 +5,9 @@
 #ifndef KVMILL_BENCH_SCENE_H
 #define KVMILL_BENCH_SCENE_H
 
-#include "../gen/flow.h"
-#include "../gen/stablehlo.h"
 #include "../ops/tensor_scatter.h"
+#include "../spec/flow_spec.h"
+#include "../spec/stablehlo.h"
 #include "owned_plan.h"
 #include "pool.h"
 

@@ -5,7 +5,7 @@
 #define KVMILL_BENCH_TUNE_WORK_H
 
 #include "../base/timer.h"
-#include "../gen/spec.h"
+#include "../spec/spec.h"
 #include "../tune/sweep.h"
 #include "results.h"
 #include "rivals.h"

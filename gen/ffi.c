@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../ops/element.h"
-#include "stablehlo.h"
+#include "../spec/stablehlo.h"
 
 const struct handler *handler_of(const struct spec *spec) {
     return spec_family_of(spec)->handler;

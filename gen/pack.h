@@ -7,7 +7,7 @@
 #include <kvmill_kernel.h>
 
 #include "../base/output.h"
-#include "spec.h"
+#include "../spec/spec.h"
 
 enum { PROBLEM_SIZE = 64 };
 

@@ -10,9 +10,9 @@
 
 #include "../base/signals.h"
 #include "../defs/format.h"
+#include "../spec/flow_spec.h"
 #include "c_text.h"
 #include "ffi.h"
-#include "flow.h"
 #include "formats.h"
 #include "m4.h"
 #include "places.h"

@@ -3,7 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "../gen/spec.h"
+#include "../spec/spec.h"
 #include "onnx/onnx.h"
 
 static bool read_kernels(const struct json_place *root, struct spec_list *list,

@@ -3,8 +3,8 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "../gen/flow.h"
 #include "../ops/fail.h"
+#include "../spec/flow_spec.h"
 #include "reading.h"
 
 /* Reads a flow; refuses any other spec. */

@@ -3,8 +3,8 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "../gen/stablehlo.h"
 #include "../ops/fail.h"
+#include "../spec/stablehlo.h"
 #include "reading.h"
 
 /* A region with the problem that it points to. */

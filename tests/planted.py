@@ -26,7 +26,7 @@ def words(*names: str) -> list[str]:
     return [word for name in names for word in shlex.split(os.environ[name])]
 
 
-# What the build defines for gen/; tests say where everything is by variables.
+# What the build defines for readers and generator; tests say where everything is by variables.
 PLACES = {"M4": os.environ["M4"], "SOURCEDIR": SOURCE, "BUILDDIR": BUILD, "BINDIR": "/usr/local/bin"}
 PLACES |= {"PKGDATADIR": "/usr/local/share/kvmill", "PKGLIBDIR": "/usr/local/lib/kvmill"}
 PLACES |= {"INCLUDEDIR": "/usr/local/include", "LIBDIR": "/usr/local/lib"}

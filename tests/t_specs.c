@@ -2,7 +2,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/dtype.h"
-#include "../gen/spec.h"
+#include "../spec/spec.h"
 #include "common.h"
 
 /* The last specs that were read, and the error. */

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "../base/text.h"
-#include "../gen/flow.h"
 #include "../gen/pack.h"
 #include "../gen/variants.h"
+#include "../spec/flow_spec.h"
 #include "best_isa.h"
 #include "commands.h"
 #include "inputs.h"

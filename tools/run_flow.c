@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "../gen/flow.h"
 #include "../ops/flow_tensors.h"
 #include "../ops/tensor_scatter.h"
+#include "../spec/flow_spec.h"
 #include "run_fields.h"
 
 /* ---- Steps ---- */

@@ -4,9 +4,9 @@
 #ifndef KVMILL_TOOLS_RUN_OP_H
 #define KVMILL_TOOLS_RUN_OP_H
 
-#include "../gen/spec.h"
 #include "../ops/flow.h"
 #include "../ops/scatter.h"
+#include "../spec/spec.h"
 #include "npy.h"
 
 /* The most tensors are those of scatters and flows, which name their own. */

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../gen/stablehlo.h"
 #include "../ops/fail.h"
 #include "../ops/gather.h"
+#include "../spec/stablehlo.h"
 #include "run_op.h"
 
 /* Gives the array the spec's type.  Elements of fewer than 8 bits are stored one to a byte. */

@@ -8,7 +8,7 @@
 #include "../defs/format.h"
 #include "../defs/isa.h"
 #include "../defs/op.h"
-#include "../gen/spec.h"
+#include "../spec/spec.h"
 #include "../tune/strategy.h"
 #include "ggml_types.h"
 #include "model_file.h"

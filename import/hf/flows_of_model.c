@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "../../gen/flow.h"
+#include "../../spec/flow_spec.h"
 #include "flow_class.h"
 
 /* A flow from a file, which is bound to the layers of a model. */

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../gen/spec.h"
 #include "../../ops/cache_attend.h"
+#include "../../spec/spec.h"
 #include "../gguf/specs_for_ggml.h"
 
 /* A tensor of one layer: its rows, and the length of its ring. */

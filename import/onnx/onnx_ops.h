@@ -4,7 +4,7 @@
 #ifndef KVMILL_IMPORT_ONNX_ONNX_OPS_H
 #define KVMILL_IMPORT_ONNX_ONNX_OPS_H
 
-#include "../../gen/spec.h"
+#include "../../spec/spec.h"
 #include "onnx.h"
 
 struct onnx_call;

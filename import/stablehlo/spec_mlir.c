@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "../../base/text.h"
-#include "../../gen/spec.h"
-#include "../../gen/stablehlo.h"
 #include "../../ops/scalar.h"
+#include "../../spec/spec.h"
+#include "../../spec/stablehlo.h"
 #include "open_extents.h"
 
 /* Names of ops that are left alone, in the order of the text. */

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "../../defs/dtype.h"
-#include "../../gen/stablehlo.h"
 #include "../../ops/gather.h"
 #include "../../ops/scatter.h"
+#include "../../spec/stablehlo.h"
 
 bool is_mlir_gather(const struct mlir_op *op) {
     return strcmp(op->name, "stablehlo.gather") == 0 ||

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../gen/stablehlo.h"
 #include "../../ops/scalar.h"
+#include "../../spec/stablehlo.h"
 
 /* The state of a region's reader. */
 struct region_reader {

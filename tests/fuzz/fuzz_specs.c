@@ -4,8 +4,8 @@
    SPDX-License-Identifier: Apache-2.0 */
 
 #include "../../defs/arithmetic.h"
-#include "../../gen/spec.h"
 #include "../../import/gguf/gguf.h"
+#include "../../spec/spec.h"
 #include "../common.h"
 #include "fuzz.h"
 

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "../gen/attend_family.h"
+#include "../gen/rows_family.h"
 #include "../ops/onnx_attention.h"
-#include "attend_family.h"
-#include "rows_family.h"
 #include "spec_constants.h"
 #include "spec_families.h"
 #include "spec_keys.h"

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../gen/flow_program_family.h"
+#include "../gen/score_family.h"
+#include "../gen/select_family.h"
 #include "../ops/flow_atom.h"
-#include "flow.h"
-#include "flow_program_family.h"
-#include "score_family.h"
-#include "select_family.h"
+#include "flow_spec.h"
 #include "spec_families.h"
 #include "spec_flow_op.h"
 #include "spec_keys.h"

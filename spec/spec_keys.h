@@ -1,8 +1,8 @@
 /* Reads and writes the keys of specs according to the description of their op.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_GEN_SPEC_KEYS_H
-#define KVMILL_GEN_SPEC_KEYS_H
+#ifndef KVMILL_SPEC_SPEC_KEYS_H
+#define KVMILL_SPEC_SPEC_KEYS_H
 
 #include "spec.h"
 

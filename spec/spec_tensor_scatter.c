@@ -3,7 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "rows_family.h"
+#include "../gen/rows_family.h"
 #include "spec_constants.h"
 #include "spec_families.h"
 #include "spec_keys.h"

@@ -2,18 +2,18 @@
    specs.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_GEN_SPEC_H
-#define KVMILL_GEN_SPEC_H
+#ifndef KVMILL_SPEC_SPEC_H
+#define KVMILL_SPEC_SPEC_H
 
 #include <kvmill.h>
 
 #include "../base/json.h"
 #include "../base/text.h"
 #include "../defs/op.h"
+#include "../gen/kernel.h"
 #include "../import/hf/config.h"
 #include "../ops/cache_attention.h"
 #include "../ops/onnx_attention.h"
-#include "kernel.h"
 
 struct spec;
 
@@ -105,10 +105,10 @@ struct spec {
         kvmill_cache_attend cache_attend; /* its words are constants */
         kvmill_write_rows write_rows;     /* its words are constants */
         struct onnx_attention_spec onnx_attention;
-        struct gather_problem *gather;          /* gen/stablehlo.h */
+        struct gather_problem *gather;          /* spec/stablehlo.h */
         struct scatter_problem *window_scatter; /* of StableHLO */
-        struct flow_spec *flow;                 /* gen/flow.h */
-        struct plain_spec *plain;               /* gen/spec_plain.c */
+        struct flow_spec *flow;                 /* spec/flow_spec.h */
+        struct plain_spec *plain;               /* spec/spec_plain.c */
     };
 };
 

@@ -1,8 +1,8 @@
 /* Gathers and scatters as self-contained data, from specs or from StableHLO text.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_GEN_STABLEHLO_H
-#define KVMILL_GEN_STABLEHLO_H
+#ifndef KVMILL_SPEC_STABLEHLO_H
+#define KVMILL_SPEC_STABLEHLO_H
 
 #include "../import/stablehlo/mlir.h"
 #include "../ops/region.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "../defs/dtype.h"
-#include "attend_family.h"
-#include "convert_family.h"
+#include "../gen/attend_family.h"
+#include "../gen/convert_family.h"
 #include "spec_constants.h"
 #include "spec_families.h"
 #include "spec_keys.h"

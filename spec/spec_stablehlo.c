@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../gen/ffi.h"
+#include "../gen/gather_family.h"
+#include "../gen/rows_family.h"
+#include "../gen/scatter_family.h"
+#include "../gen/scatter_region_family.h"
 #include "../ops/gather.h"
 #include "../ops/gather_fold.h"
 #include "../ops/scatter_shape.h"
-#include "ffi.h"
-#include "gather_family.h"
-#include "rows_family.h"
-#include "scatter_family.h"
-#include "scatter_region_family.h"
 #include "spec_families.h"
 #include "spec_keys.h"
 #include "stablehlo.h"

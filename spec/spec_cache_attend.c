@@ -2,9 +2,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/dtype.h"
+#include "../gen/attend_family.h"
 #include "../ops/cache_attend.h"
 #include "../ops/cache_attention.h"
-#include "attend_family.h"
 #include "spec_constants.h"
 #include "spec_families.h"
 #include "spec_keys.h"

@@ -1,8 +1,8 @@
 /* Sparse flows in specs, in the form of flow files and in that of the library.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_GEN_FLOW_H
-#define KVMILL_GEN_FLOW_H
+#ifndef KVMILL_SPEC_FLOW_SPEC_H
+#define KVMILL_SPEC_FLOW_SPEC_H
 
 #include "../ops/flow.h"
 #include "spec.h"

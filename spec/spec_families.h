@@ -1,8 +1,8 @@
 /* The families of ops whose specs need code of their own; the others are plain.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_GEN_SPEC_FAMILIES_H
-#define KVMILL_GEN_SPEC_FAMILIES_H
+#ifndef KVMILL_SPEC_SPEC_FAMILIES_H
+#define KVMILL_SPEC_SPEC_FAMILIES_H
 
 #include "spec.h"
 

@@ -1,10 +1,10 @@
 /* Ops of a flow's programs in spec files, and their attributes.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_GEN_SPEC_FLOW_OP_H
-#define KVMILL_GEN_SPEC_FLOW_OP_H
+#ifndef KVMILL_SPEC_SPEC_FLOW_OP_H
+#define KVMILL_SPEC_SPEC_FLOW_OP_H
 
-#include "flow.h"
+#include "flow_spec.h"
 
 /* `least` to `most` dims, numbers or words for them, at the end of dims[most]; the attention, the
    selection and the flow's own words are known. */

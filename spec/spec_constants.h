@@ -2,8 +2,8 @@
    constants.  They follow from its attributes and dims, for tensors without gaps.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_GEN_SPEC_CONSTANTS_H
-#define KVMILL_GEN_SPEC_CONSTANTS_H
+#ifndef KVMILL_SPEC_SPEC_CONSTANTS_H
+#define KVMILL_SPEC_SPEC_CONSTANTS_H
 
 #include "spec.h"
 

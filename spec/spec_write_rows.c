@@ -1,8 +1,8 @@
 /* WriteRows in spec files.
 
    SPDX-License-Identifier: Apache-2.0 */
+#include "../gen/convert_family.h"
 #include "../ops/write_rows.h"
-#include "convert_family.h"
 #include "spec_families.h"
 #include "spec_keys.h"
 

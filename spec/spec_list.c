@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../defs/arithmetic.h"
-#include "flow.h"
+#include "flow_spec.h"
 #include "spec_families.h"
 #include "spec_keys.h"
 

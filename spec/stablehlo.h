@@ -4,7 +4,7 @@
 #ifndef KVMILL_SPEC_STABLEHLO_H
 #define KVMILL_SPEC_STABLEHLO_H
 
-#include "../import/stablehlo/mlir.h"
+#include "../mlir/mlir.h"
 #include "../ops/region.h"
 #include "../ops/windows.h"
 

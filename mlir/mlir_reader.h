@@ -1,8 +1,8 @@
 /* Inside the reader of StableHLO text.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_IMPORT_STABLEHLO_MLIR_READER_H
-#define KVMILL_IMPORT_STABLEHLO_MLIR_READER_H
+#ifndef KVMILL_MLIR_MLIR_READER_H
+#define KVMILL_MLIR_MLIR_READER_H
 
 #include "mlir.h"
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "../../base/memory_streams.h"
-#include "../../base/program.h"
+#include "../base/memory_streams.h"
+#include "../base/program.h"
 
 enum { MOST_SECONDS = 300, WITHOUT_JAX = 3 };
 
@@ -60,7 +60,8 @@ static bool refuse(const char *name, int status, int messages, struct error *err
 
 static bool convert(const char *name, const int streams[STANDARD_STREAMS], struct text *text,
                     struct error *error) {
-    char *arguments[] = {(char *)(uintptr_t)python_program(), "-I", "-c", (char *)(uintptr_t)script, NULL};
+    char *arguments[] = {(char *)(uintptr_t)python_program(), "-I", "-c", (char *)(uintptr_t)script,
+                         NULL};
     int status;
     if (!memory_stream_write(streams[0], text, "write", "a copy of bytecode", error) ||
         !process_run_group(arguments, streams, "a Python with jax, or text, .mlir,", MOST_SECONDS,

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../defs/dtype.h"
-#include "../../ops/extent.h"
+#include "../defs/dtype.h"
+#include "../ops/extent.h"
 #include "mlir_reader.h"
 
 /* ---- Element types ---- */

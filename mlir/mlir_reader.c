@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../base/input.h"
+#include "../base/input.h"
 #include "mlir_bytecode.h"
 #include "mlir_reader.h"
 

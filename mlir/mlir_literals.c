@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../defs/dtype.h"
+#include "../defs/dtype.h"
 #include "mlir_reader.h"
 
 /* A literal whose elements are being read; count: elements so far. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ops/extent.h"
+#include "../ops/extent.h"
 #include "mlir_reader.h"
 
 bool mlir_add_attr(struct mlir_reader *reader, struct mlir_attr *dict, struct mlir_word key,

@@ -1,11 +1,11 @@
 /* MLIR bytecode as text.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_IMPORT_STABLEHLO_MLIR_BYTECODE_H
-#define KVMILL_IMPORT_STABLEHLO_MLIR_BYTECODE_H
+#ifndef KVMILL_MLIR_MLIR_BYTECODE_H
+#define KVMILL_MLIR_MLIR_BYTECODE_H
 
-#include "../../base/error.h"
-#include "../../base/text.h"
+#include "../base/error.h"
+#include "../base/text.h"
 
 bool is_mlir_bytecode(const struct text *text);
 

@@ -3,7 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "../../ops/scalar.h"
+#include "../ops/scalar.h"
 #include "mlir_reader.h"
 
 /* Adds an attribute that has no name in pretty form. */

@@ -5,15 +5,15 @@
    mlir_free frees it.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_IMPORT_STABLEHLO_MLIR_H
-#define KVMILL_IMPORT_STABLEHLO_MLIR_H
+#ifndef KVMILL_MLIR_MLIR_H
+#define KVMILL_MLIR_MLIR_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../base/error.h"
-#include "../../ops/element.h"
-#include "../../ops/windows.h"
+#include "../base/error.h"
+#include "../ops/element.h"
+#include "../ops/windows.h"
 
 /* A piece of the file's text, not terminated with 0. */
 struct mlir_word {

@@ -120,7 +120,7 @@ def link(program: str, target: Path, own: list[Path], kernels: list[Path], libra
     names = {made.stem for made in own}
     objects = [o for o in (BUILD / "tests").glob(f"{program}-*.o") if o.stem.removeprefix(f"{program}-") not in names]
     if program == "t_read_specs":  # of a shared library, which has no archive
-        objects += [o for o in (BUILD / "specs/.libs").glob("*.o") if o.stem.split("-")[-1] not in names]
+        objects += [o for o in (BUILD / "libspecs/.libs").glob("*.o") if o.stem.split("-")[-1] not in names]
     built = [BUILD / f"generated/{name}/lib{name}.a" for name in ("kvmill_default", "kvmill_test", "kvmill_handlers")]
     packs = list({made.stem: made for made in kernels}.values()) or built
     tests = [BUILD / f".libs/lib{name}.a" for name in ("test", "fuzz")]

@@ -1,8 +1,8 @@
 /* What the functions of libkvmill_specs have in common.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_SPECS_READING_H
-#define KVMILL_SPECS_READING_H
+#ifndef KVMILL_LIBSPECS_READING_H
+#define KVMILL_LIBSPECS_READING_H
 
 #include <locale.h>
 

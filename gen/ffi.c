@@ -7,9 +7,10 @@
 
 #include "../ops/element.h"
 #include "../spec/stablehlo.h"
+#include "generators.h"
 
 const struct handler *handler_of(const struct spec *spec) {
-    return spec_family_of(spec)->handler;
+    return generator_of(spec)->handler;
 }
 
 void handler_name(const struct pack *pack, size_t at, char name[HANDLER_SIZE]) {

@@ -6,7 +6,8 @@
 
 #include "../defs/dtype.h"
 #include "../spec/flow_spec.h"
-#include "../spec/spec_keys.h"
+#include "flow_header.h"
+#include "plan_header.h"
 
 /* ---- Lists: km_flow_list(TYPE, MEMBER, COUNT, ROWS) ---- */
 

@@ -8,6 +8,7 @@
 
 #include "../base/output.h"
 #include "../spec/spec.h"
+#include "kernel.h"
 
 enum { PROBLEM_SIZE = 64 };
 

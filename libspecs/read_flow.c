@@ -21,7 +21,7 @@ static bool read_spec(const struct json_place *root, struct spec_list *list, str
 /* Takes the flow away from the only spec of the list. */
 static const kvmill_flow *take_flow(struct spec_list *list) {
     const kvmill_flow *flow = flow_of_spec(&list->items[0]);
-    list->items[0].op = NULL;
+    list->items[0].family = NULL;
     return flow;
 }
 

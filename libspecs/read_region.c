@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "../ops/fail.h"
-#include "../spec/stablehlo.h"
+#include "../spec/stablehlo_mlir.h"
 #include "reading.h"
 
 /* A region with the problem that it points to. */

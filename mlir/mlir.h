@@ -176,6 +176,9 @@ int mlir_word_length(struct mlir_word word);
 bool mlir_same_shape(const struct mlir_type *a, const struct mlir_type *b); /* of tensors */
 bool mlir_type_equal(const struct mlir_type *a, const struct mlir_type *b);
 
+/* Whether an attribute is a literal of this type; for a quantized type, of its storage type. */
+bool mlir_is_literal_of(const struct mlir_attr *value, const struct mlir_type *type);
+
 /* Returns the number of elements of a type with known extents; the reader has checked that their
    bytes do not overflow. */
 int64_t mlir_type_count(const struct mlir_type *type);

@@ -296,3 +296,9 @@ bool mlir_type_equal(const struct mlir_type *a, const struct mlir_type *b) {
 int64_t mlir_type_count(const struct mlir_type *type) {
     return kvmill_count_of(type->dims, type->rank);
 }
+
+bool mlir_is_literal_of(const struct mlir_attr *value, const struct mlir_type *type) {
+    return value->kind == MLIR_DENSE && !type->is_unranked &&
+           mlir_same_shape(value->literal.type, type) &&
+           kvmill_dtype_equal(value->literal.type->element.dtype, type->element.dtype);
+}

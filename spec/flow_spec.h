@@ -34,7 +34,4 @@ bool flow_words(const struct spec *spec, struct text *text);
 /* Lines about a checked flow: what a page stores, and the token ratio. */
 bool flow_layout_words(const struct spec *spec, struct text *text);
 
-/* The functions of a pack's header that plan its steps. */
-bool flow_define_plan(const struct spec *spec, struct text *text);
-
 #endif

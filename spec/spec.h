@@ -1,5 +1,5 @@
 /* Specs: an op with its attributes and shapes, as a user writes it.  Everything is generated from
-   specs.
+   specs: gen/generator.h.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_SPEC_SPEC_H
@@ -10,15 +10,11 @@
 #include "../base/json.h"
 #include "../base/text.h"
 #include "../defs/op.h"
-#include "../gen/kernel.h"
-#include "../import/hf/config.h"
 #include "../ops/cache_attention.h"
 #include "../ops/onnx_attention.h"
 
 struct spec;
-
 struct axes;
-struct handler;
 
 /* The hooks for the specs of a family of ops.  NULL hooks have nothing to do. */
 struct spec_family {
@@ -46,17 +42,7 @@ struct spec_family {
     bool (*is_left_out)(const struct spec *spec, const struct op_member *member);
     /* Check everything that is known. */
     bool (*check)(const struct spec *spec, struct error *error);
-    bool (*kernels)(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                    struct error *error);
     bool specialises; /* whether its kernels can have numbers of their problems as constants */
-    const char *without_kernels; /* why there may be none, for a note */
-    /* Why there are none, if the reason varies. */
-    void (*why_none)(const struct spec *spec, char *words, size_t size);
-    /* The function of a pack's header that plans it, as a call for templates/pack/plan.h.m4; and
-       what the pack says about it. */
-    bool (*define_plan)(const struct spec *spec, struct text *text);
-    bool (*words)(const struct spec *spec, struct text *text);
-    const struct handler *handler; /* for XLA's FFI: gen/ffi.h */
 };
 
 /* A TensorScatter spec.  A tensor that the spec does not mention has no shape (NULL). */
@@ -95,6 +81,7 @@ extern const char *const specialise_words[]; /* ends with NULL */
 
 struct spec {
     const struct op *op;
+    const struct spec_family *family; /* of the op; NULL until spec_begin */
     char where[320];  /* "file: /kernels/0", for messages; for a model's pack, the purpose */
     char purpose[64]; /* what the kernels are for; "" if not given */
     char name[48];    /* of its function in the pack's header, or of its handler; "" if not given */
@@ -105,10 +92,10 @@ struct spec {
         kvmill_cache_attend cache_attend; /* its words are constants */
         kvmill_write_rows write_rows;     /* its words are constants */
         struct onnx_attention_spec onnx_attention;
-        struct gather_problem *gather;          /* spec/stablehlo.h */
+        struct gather_problem *gather;          /* stablehlo.h */
         struct scatter_problem *window_scatter; /* of StableHLO */
-        struct flow_spec *flow;                 /* spec/flow_spec.h */
-        struct plain_spec *plain;               /* spec/spec_plain.c */
+        struct flow_spec *flow;                 /* flow_spec.h */
+        struct plain_spec *plain;               /* spec_plain.c */
     };
 };
 
@@ -119,21 +106,12 @@ struct spec_list {
     struct text left_alone; /* lines about ops that are not kvmill's, for -v */
 };
 
-/* The hooks of the spec's family. */
-const struct spec_family *spec_family_of(const struct spec *spec);
-
 /* Initialise a new spec for an op, with its defaults. */
 bool spec_begin(struct spec *spec, const struct op *op, struct error *error);
-
-/* Read a JSON object as a spec of this op. */
-bool spec_read_op(const struct json_place *place, struct spec *spec, struct error *error);
 
 /* The spec as JSON, after everything that is known has been checked. */
 void spec_write_op(const struct spec *spec, json_t *object);
 bool spec_check(const struct spec *spec, struct error *error);
-
-/* Why there may be no kernels for it. */
-void spec_without_kernels(const struct spec *spec, char *words, size_t size);
 
 /* The kind of arithmetic that it requests: enum kvmill_math. */
 int spec_math(const struct spec *spec);
@@ -143,49 +121,8 @@ static inline bool spec_is(const struct spec *spec, enum op_family family) {
     return spec->op->family == family;
 }
 
-/* Read a spec file: {"kernels": [...]} or a single spec; or, if the file's name ends with .mlir,
-   the gathers and scatters of StableHLO text; or, if it ends with .onnx, the nodes of an ONNX
-   model.  Release with spec_list_free, also after a failure. */
-bool specs_read(const char *file, struct spec_list *list, struct error *error);
-
 /* Append the spec that a JSON object describes. */
 bool spec_read(const struct json_place *place, struct spec_list *list, struct error *error);
-
-/* The specs of a model's pack. */
-enum { GGML_KEY, GGML_VALUE, GGML_TYPES };
-struct cache_choice {
-    const struct kvmill_format_parts *activations; /* NULL: the model's */
-    const struct kvmill_format_parts *type;        /* of K; NULL: the model's */
-    const struct kvmill_format_parts *value_type;  /* of V; NULL: K's */
-    int layout;          /* 0 and 2 token-major, 1 and 3 head-major; 2 and 3 are those of
-                            dynamic batching; -1: rows in both, attention in 0 */
-    int64_t quant_group; /* 0: 8 */
-    const char *math;    /* a kind of arithmetic, or NULL */
-    /* Types of K and V in llama.cpp's cache: only kernels for its backend, and the members above
-       are ignored.  NULL: kvmill's own caches. */
-    const struct kvmill_format_parts *ggml[GGML_TYPES];
-};
-/* The type of activations: the chosen one, or the model's. */
-const char *activations_word(const struct model *model, const struct cache_choice *choice);
-
-bool specs_of_model(const struct model *model, const struct cache_choice *choice,
-                    struct spec_list *list, struct error *error);
-
-/* The bytes of a token in the caches of all layers, including scales, if no layer had a window.
-   There must be specs for the choice. */
-int64_t cache_bytes_per_token(const struct model *model, const struct cache_choice *choice);
-
-/* The same for the layers that keep all tokens. */
-int64_t cache_bytes_without_windows(const struct model *model, const struct cache_choice *choice);
-
-/* Why a model's pack has no attention for it, for a note; NULL if it has. */
-const char *model_without_attention(const struct model *model);
-
-/* The kernels of a spec for an instruction set, and of all specs for all instruction sets. */
-bool spec_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *kernels,
-                  struct error *error);
-bool specs_kernels(const struct spec_list *list, const struct isa_list *isas,
-                   struct kernel_list *kernels, struct error *error);
 
 /* As a spec file; release with json_decref. */
 json_t *specs_write(const struct spec_list *list);
@@ -209,31 +146,6 @@ bool spec_set_shape(DLTensor *tensor, const int64_t *dims, int rank, struct erro
 /* The op in the library's form; it points into spec. */
 kvmill_tensor_scatter scatter_op_of(const struct spec *spec);
 
-/* ---- StableHLO ---- */
-
-/* Whether the name ends with ".mlir" or ".mlirbc". */
-bool is_mlir_name(const char *name);
-
-/* The gathers and scatters of a file. */
-bool specs_of_mlir(const char *name, struct spec_list *list, struct error *error);
-
-/* ---- ONNX models ---- */
-
-/* The nodes for which kvmill has an op; equal ops on equal types count once.  The list's notes name
-   the nodes that are left alone. */
-bool specs_of_onnx(const char *name, struct spec_list *list, struct error *error);
-
-/* The same for the nodes that ONNX Runtime hands over to bindings/onnxruntime. */
-bool specs_of_onnx_runtime(const char *name, struct spec_list *list, struct error *error);
-
-/* ---- Sparse flows ---- */
-
-/* For every spec of a model that attends to all that it stores: the flow of a file with this spec's
-   attention, in pages of the file's page_size, and with the file's cache_layout unless one was
-   chosen. */
-bool specs_add_flow(const char *file, const struct model *model, const struct cache_choice *choice,
-                    struct spec_list *list, struct error *error);
-
 /* ---- Cache attention ---- */
 
 /* Which of the ops it is. */
@@ -246,11 +158,9 @@ enum { UNSET_QUANT_BIT = -1 }; /* value_quant_bit: V's format is K's */
 /* Types that are not given follow from those that are; V's from K's. */
 void attention_spec_complete(struct spec *spec);
 
-/* For the functions of a pack's header: heads and window as text, with a spec's layers; heads 0: it
- * has no queries. */
-bool attention_define_heads(int64_t heads, int64_t kv_heads, int64_t head_dim, int64_t window,
-                            struct text *text);
-bool attention_define_comment(const struct spec *spec, struct text *text);
+/* Check everything that is known; geometry is set on success. */
+bool attention_spec_geometry(const struct spec *spec, struct kvmill_cache_geometry *geometry,
+                             struct error *error);
 
 /* Whether the arrays of a run are needed to know everything. */
 bool attention_spec_is_open(const struct spec *spec);
@@ -260,7 +170,18 @@ bool attention_spec_is_open(const struct spec *spec);
 void attention_learn_heads(struct spec *spec, const DLTensor *key, const DLTensor *value);
 void attention_learn_layers(struct spec *spec, const DLTensor *cache);
 
+/* ---- CacheAttend and WriteRows ---- */
+
+/* Check the spec; the result is set on success. */
+bool cache_attend_geometry(const struct spec *spec, struct kvmill_cache_geometry *geometry,
+                           struct error *error);
+bool write_rows_shape(const struct spec *spec, struct kvmill_convert_shape *shape,
+                      struct error *error);
+
 /* ---- ONNX Attention ---- */
+
+/* Whether the spec has all the shapes that it needs; the other shapes come with a run. */
+bool onnx_attention_is_complete(const struct spec *spec);
 
 /* Whether it is TensorScatterAttention. */
 bool is_onnx_attention_step(const struct spec *spec);

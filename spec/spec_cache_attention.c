@@ -2,13 +2,9 @@
    each also with dynamic batching.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <string.h>
 
 #include "../defs/dtype.h"
-#include "../gen/attend_family.h"
-#include "../gen/convert_family.h"
-#include "spec_constants.h"
 #include "spec_families.h"
 #include "spec_keys.h"
 
@@ -48,7 +44,8 @@ static bool begin(struct spec *spec, struct error *error) {
 
 void attention_spec_begin(struct spec *spec, enum kvmill_cache_op which, bool dynamic) {
     struct error never;
-    spec_begin(spec, kvmill_op_of(OP_CACHE_ATTENTION, which + (dynamic ? STATIC_OPS : 0)), &never);
+    spec_begin_with(spec, &cache_attention_specs,
+                    kvmill_op_of(OP_CACHE_ATTENTION, which + (dynamic ? STATIC_OPS : 0)), &never);
 }
 
 static bool is_set(DLDataType type) {
@@ -113,8 +110,8 @@ static kvmill_status find_geometry(const struct spec *spec, struct kvmill_cache_
                                         reason);
 }
 
-static bool check_geometry(const struct spec *spec, struct kvmill_cache_geometry *geometry,
-                           struct error *error) {
+bool attention_spec_geometry(const struct spec *spec, struct kvmill_cache_geometry *geometry,
+                             struct error *error) {
     kvmill_error reason;
     return find_geometry(spec, geometry, &reason) == KVMILL_OK ||
            fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
@@ -122,7 +119,7 @@ static bool check_geometry(const struct spec *spec, struct kvmill_cache_geometry
 
 static bool check(const struct spec *spec, struct error *error) {
     struct kvmill_cache_geometry geometry;
-    return check_geometry(spec, &geometry, error);
+    return attention_spec_geometry(spec, &geometry, error);
 }
 
 /* Whether attributes are still open: KeyValueCache takes its sizes from its inputs, and a layer
@@ -218,73 +215,6 @@ static void write(const struct spec *spec, json_t *object) {
         json_object_set_new(object, "layers", json_string(spec->attention.layers));
 }
 
-/* ---- Kernels ---- */
-
-static bool convert_kernels(const struct spec *spec, const struct kvmill_cache_geometry *geometry,
-                            const struct isa *isa, struct kernel_list *list, struct error *error) {
-    for (int value = 0; value < kvmill_stored_sides(geometry); value++) {
-        const struct kvmill_convert_shape shape = kvmill_convert_shape_of(geometry, value);
-        const struct constants written = convert_constants(spec, geometry, value, true);
-        const struct constants read = convert_constants(spec, geometry, value, false);
-        if (!write_rows_kernels(&shape, &written, isa, list, error) ||
-            (geometry->which == KVMILL_KEY_VALUE_CACHE &&
-             !read_rows_kernels(&shape, &read, isa, list, error)))
-            return false;
-    }
-    return true;
-}
-
-/* With masks, adds kernels for calls without a mask, too: a bias costs time in every score. */
-static bool score_kernels(const struct spec *spec, const struct kvmill_cache_geometry *geometry,
-                          const struct isa *isa, struct kernel_list *list, struct error *error) {
-    const struct kvmill_attend_shape plain = kvmill_attend_shape_of(geometry, false);
-    const struct kvmill_attend_shape biased = kvmill_attend_shape_of(geometry, true);
-    const struct constants constants = attend_constants(spec, geometry);
-    return attend_kernels(&plain, geometry->ratio, &constants, isa, list, error) &&
-           (!spec->attention.masked ||
-            attend_kernels(&biased, geometry->ratio, &constants, isa, list, error));
-}
-
-static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                    struct error *error) {
-    struct kvmill_cache_geometry geometry;
-    if (!check_geometry(spec, &geometry, error) ||
-        (has_cache(spec) && !convert_kernels(spec, &geometry, isa, list, error)))
-        return false;
-    return !has_scores(spec) || score_kernels(spec, &geometry, isa, list, error);
-}
-
-/* ---- The function of a pack's header ---- */
-
-bool attention_define_heads(int64_t heads, int64_t kv_heads, int64_t head_dim, int64_t window,
-                            struct text *text) {
-    bool done = heads == 0 ||
-                text_print(text, "%" PRId64 " query head%s on ", heads, heads == 1 ? "" : "s");
-    done = done && text_print(text, "%" PRId64 " KV head%s of %" PRId64, kv_heads,
-                              kv_heads == 1 ? "" : "s", head_dim);
-    return done && (window == 0 || text_print(text, ", a window of %" PRId64, window));
-}
-
-bool attention_define_comment(const struct spec *spec, struct text *text) {
-    const kvmill_cache_attention *op = &spec->attention.op;
-    const char *layers = spec->attention.layers;
-    int64_t kv_heads = op->num_kv_heads ? op->num_kv_heads : op->num_heads;
-    return (!layers[0] || text_print(text, "Layers %s: ", layers)) &&
-           attention_define_heads(has_scores(spec) ? op->num_heads : 0, kv_heads, op->head_dim,
-                                  kvmill_window_of(op->left_window_size), text);
-}
-
-/* Adds km_plan_function(NAME, STRUCT, OP, COMMENT, WHETHER LAYERS ARE COUNTED, MEMBERS). */
-static bool define_plan(const struct spec *spec, struct text *text) {
-    static const char *const ops[] = {"key_value_cache", "multi_head_attention",
-                                      "multi_head_cache_attention"};
-    return spec->name[0] == '\0' ||
-           (text_print(text, "km_plan_function(«%s», «cache_attention», «%s», «", spec->name,
-                       ops[attention_op_of(spec)]) &&
-            attention_define_comment(spec, text) && text_print(text, "», %d, «", has_cache(spec)) &&
-            spec_define_members(spec, text) && text_print(text, "»)m4_dnl\n"));
-}
-
 const struct spec_family cache_attention_specs = {
     .begin = begin,
     .part = part,
@@ -295,8 +225,5 @@ const struct spec_family cache_attention_specs = {
     .write_own = write_own,
     .is_left_out = is_left_out,
     .check = check,
-    .kernels = kernels,
     .specialises = true,
-    .without_kernels = "no family of kernels takes its types",
-    .define_plan = define_plan,
 };

@@ -10,4 +10,7 @@ extern const struct spec_family tensor_scatter_specs, cache_attention_specs, cac
     onnx_attention_specs, gather_specs, window_scatter_specs, flow_specs, plain_specs,
     write_rows_specs;
 
+/* The family of an op. */
+const struct spec_family *spec_family_for(const struct op *op);
+
 #endif

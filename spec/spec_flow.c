@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../gen/flow_program_family.h"
-#include "../gen/score_family.h"
-#include "../gen/select_family.h"
-#include "../ops/flow_atom.h"
 #include "flow_spec.h"
 #include "spec_families.h"
 #include "spec_flow_op.h"
@@ -36,14 +32,14 @@ static bool read_attention(const struct json_place *place, struct flow_spec *flo
     struct spec *spec = &flow->attention;
     if (!json_get_object(&member, error))
         return false;
-    spec->op = kvmill_op_by_name("dynamic_batching.MultiHeadCacheAttention");
+    const struct op *op = kvmill_op_by_name("dynamic_batching.MultiHeadCacheAttention");
     snprintf(spec->where, sizeof spec->where, "%.120s: %s", member.file, member.path);
     member.value = json_copy(member.value);
     if (member.value == NULL)
         return out_of_memory(error);
     set_default(member.value, "cache_mode", json_integer(1));
     set_default(member.value, "attn_mask", json_false());
-    bool done = spec_read_op(&member, spec, error);
+    bool done = spec_read_with(&member, spec, &cache_attention_specs, op, error);
     json_decref(member.value);
     flow->flow.attention = &spec->attention.op;
     return done;
@@ -410,34 +406,6 @@ void flow_spec_free(const kvmill_flow *flow) {
     free(spec);
 }
 
-/* Adds the kernels that score and select. */
-static bool index_kernels(const struct kvmill_flow_problem *problem, const struct isa *isa,
-                          struct kernel_list *list, struct error *error) {
-    struct kvmill_flow_atoms atoms;
-    kvmill_flow_find_atoms(problem, &atoms);
-    for (int i = 0; i < atoms.count; i++) {
-        struct kvmill_score_shape shape = kvmill_flow_atom_shape(problem, &atoms.atom[i]);
-        if (!score_kernels(&shape, isa, list, error))
-            return false;
-    }
-    return problem->programs[KVMILL_INDEX_PROGRAM].step_count == 0 ||
-           select_kernels(isa, list, error);
-}
-
-/* Adds all kernels: those that store and attend, those of the flow's programs, and
-   index_kernels(). */
-static bool flow_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                         struct error *error) {
-    const struct spec *attention = &spec->flow->attention;
-    struct kvmill_flow_problem problem;
-    kvmill_error reason;
-    if (kvmill_flow_verify(&spec->flow->flow, &problem, &reason) != KVMILL_OK)
-        return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
-    return spec_kernels(attention, isa, list, error) &&
-           flow_program_kernels(&problem, isa, list, error) &&
-           index_kernels(&problem, isa, list, error);
-}
-
 const struct spec_family flow_specs = {
     .begin = begin,
     .part = part,
@@ -446,8 +414,4 @@ const struct spec_family flow_specs = {
     .write = write_flow,
     .free = free_flow,
     .check = check_flow,
-    .kernels = flow_kernels,
-    .without_kernels = "no family of kernels takes its types",
-    .define_plan = flow_define_plan,
-    .words = flow_words,
 };

@@ -22,7 +22,7 @@ enum { MOST_KEYS = 64 };
 /* Lists the members that specs of this op may have; returns their number. */
 static int list_entries(const struct spec *spec, struct entry entries[MOST_KEYS]) {
     struct spec *own = (struct spec *)(uintptr_t)spec;
-    const struct spec_family *family = spec_family_of(spec);
+    const struct spec_family *family = spec->family;
     struct axes *axes = family->axes ? family->axes(own) : NULL;
     int count = 0;
     for (int p = 0; p < OP_PARTS && spec->op->parts[p] != NULL; p++) {
@@ -40,7 +40,7 @@ static int list_entries(const struct spec *spec, struct entry entries[MOST_KEYS]
 
 /* Returns the tensor that the spec has a shape for, or NULL if it has none. */
 static DLTensor *shape_of(const struct spec *spec, const struct op_tensor *tensor) {
-    const struct spec_family *family = spec_family_of(spec);
+    const struct spec_family *family = spec->family;
     bool has = ((tensor->in | tensor->out) & kvmill_op_bit(spec->op)) != 0;
     return family->tensor && has ? family->tensor((struct spec *)(uintptr_t)spec, tensor->index)
                                  : NULL;
@@ -50,7 +50,7 @@ static DLTensor *shape_of(const struct spec *spec, const struct op_tensor *tenso
 
 static bool check_keys(const struct json_place *place, const struct spec *spec,
                        struct error *error) {
-    const struct spec_family *family = spec_family_of(spec);
+    const struct spec_family *family = spec->family;
     const char *known[MOST_KEYS] = {"op"};
     struct entry entries[MOST_KEYS];
     int members = list_entries(spec, entries), count = 1;
@@ -150,7 +150,7 @@ static bool read_former(const struct json_place *place, const struct entry *entr
 
 static bool read_entry(const struct json_place *place, struct spec *spec, const struct entry *entry,
                        struct error *error) {
-    const struct spec_family *family = spec_family_of(spec);
+    const struct spec_family *family = spec->family;
     const struct op_member *member = entry->member;
     struct json_place at = json_member(place, member->name);
     bool given = family->null_is_absent ? json_given(&at) : at.value != NULL;
@@ -178,8 +178,10 @@ static bool read_shapes(const struct json_place *place, struct spec *spec, struc
     return true;
 }
 
-bool spec_read_keys(const struct json_place *place, struct spec *spec, struct error *error) {
-    const struct spec_family *family = spec_family_of(spec);
+/* Reads everything in the op's description: refuses unknown and missing keys, stores attributes in
+   the spec's parts, and shapes in its tensors. */
+static bool read_keys(const struct json_place *place, struct spec *spec, struct error *error) {
+    const struct spec_family *family = spec->family;
     struct entry entries[MOST_KEYS];
     if (!check_keys(place, spec, error) ||
         (family->read_tensors != NULL && !family->read_tensors(place, spec, error)))
@@ -230,13 +232,13 @@ static json_t *as_json(const struct spec *spec, const struct entry *entry) {
     case OP_DIMS:
         return axes_as_json(entry->axes);
     default:
-        return spec_family_of(spec)->write_own(spec, member);
+        return spec->family->write_own(spec, member);
     }
 }
 
 /* Whether to write a member.  Members that belong to a flag are all written if the flag is set. */
 static bool is_written(const struct spec *spec, const struct entry *entry) {
-    const struct spec_family *family = spec_family_of(spec);
+    const struct spec_family *family = spec->family;
     const struct op_member *member = entry->member;
     const struct op_condition with = {{member->with}};
     if (family->is_left_out != NULL && family->is_left_out(spec, member))
@@ -264,51 +266,63 @@ void spec_write_shapes(const struct spec *spec, json_t *object) {
     }
 }
 
-/* ---- The functions of a pack's header ---- */
+/* ---- Members that are set ---- */
 
-static bool define_type(const char *name, DLDataType type, struct text *text) {
-    return type.bits == 0 || text_print(text, "km_set_type(«%s», «%s», «%d»)", name,
-                                        kvmill_dtype_code(type), type.bits);
-}
-
-static bool define_member(const struct op_member *member, const void *at, struct text *text) {
-    switch (member->kind) {
-    case OP_FLAG:
-        return text_print(text, "km_set(«%s», «%d»)", member->name, *(const int32_t *)at);
-    case OP_REAL:
-        return text_print(text, "km_set(«%s», «%.17g»)", member->name, *(const double *)at);
-    case OP_TYPE:
-        return define_type(member->name, *(const DLDataType *)at, text);
-    case OP_WORD:
-        return text_print(text, "km_set(«%s», «\"%s\"»)", member->name, *(const char *const *)at);
-    default:
-        return text_print(text, "km_set(«%s», «%" PRId64 "»)", member->name, *(const int64_t *)at);
-    }
-}
-
-static bool is_defined(const struct spec *spec, const struct entry *entry) {
-    return !is_own(entry->member) && is_written(spec, entry) &&
-           !kvmill_member_is_default(entry->member, entry->base);
-}
-
-/* Sets flags that are no keys of a spec, but that other keys or the op's name imply. */
-static bool define_implied(const struct op_struct *part, const void *base, struct text *text) {
+/* Calls `each` for flags that are no keys of a spec, but that other keys or the op's name imply. */
+static bool each_implied(const struct op_struct *part, const void *base, spec_member_hook *each,
+                         void *more) {
     bool done = true;
     for (int i = 0; done && i < part->member_count; i++) {
         const struct op_member *member = &part->members[i];
         if (member->kind == OP_FLAG && member->ops == 0 && !kvmill_member_is_zero(member, base))
-            done = define_member(member, kvmill_member_of(member, base), text);
+            done = each(member, kvmill_member_of(member, base), more);
     }
     return done;
 }
 
-bool spec_define_members(const struct spec *spec, struct text *text) {
+static bool is_set(const struct spec *spec, const struct entry *entry) {
+    return !is_own(entry->member) && is_written(spec, entry) &&
+           !kvmill_member_is_default(entry->member, entry->base);
+}
+
+bool spec_each_set_member(const struct spec *spec, spec_member_hook *each, void *more) {
     struct entry entries[MOST_KEYS];
     int count = list_entries(spec, entries);
-    bool done = count == 0 || define_implied(entries[0].part, entries[0].base, text);
+    bool done = count == 0 || each_implied(entries[0].part, entries[0].base, each, more);
     for (int i = 0; done && i < count; i++)
-        if (is_defined(spec, &entries[i]))
-            done = define_member(entries[i].member,
-                                 kvmill_member_of(entries[i].member, entries[i].base), text);
+        if (is_set(spec, &entries[i]))
+            done =
+                each(entries[i].member, kvmill_member_of(entries[i].member, entries[i].base), more);
     return done;
+}
+
+/* ---- A spec as a whole ---- */
+
+void spec_init_parts(struct spec *spec) {
+    for (int i = 0; i < OP_PARTS && spec->op->parts[i] != NULL; i++)
+        kvmill_op_init(spec->op->parts[i], spec->family->part(spec, i));
+}
+
+bool spec_begin_with(struct spec *spec, const struct spec_family *family, const struct op *op,
+                     struct error *error) {
+    spec->family = family;
+    spec->op = op;
+    if (family->begin != NULL)
+        return family->begin(spec, error);
+    spec_init_parts(spec);
+    return true;
+}
+
+bool spec_read_with(const struct json_place *place, struct spec *spec,
+                    const struct spec_family *family, const struct op *op, struct error *error) {
+    return spec_begin_with(spec, family, op, error) && read_keys(place, spec, error) &&
+           (family->complete == NULL || family->complete(place, spec, error));
+}
+
+void spec_write_op(const struct spec *spec, json_t *object) {
+    spec->family->write(spec, object);
+}
+
+bool spec_check(const struct spec *spec, struct error *error) {
+    return spec->family->check(spec, error);
 }

@@ -6,10 +6,6 @@
 
 #include "spec.h"
 
-/* Read everything in the op's description: unknown and missing keys are refused, attributes go to
-   the spec's parts, shapes to its tensors. */
-bool spec_read_keys(const struct json_place *place, struct spec *spec, struct error *error);
-
 /* Set every part of the spec to the description's defaults. */
 void spec_init_parts(struct spec *spec);
 
@@ -18,8 +14,17 @@ void spec_init_parts(struct spec *spec);
 void spec_write_attributes(const struct spec *spec, json_t *object);
 void spec_write_shapes(const struct spec *spec, json_t *object);
 
-/* The members that differ from what the library's init function sets, as calls of km_set. */
-bool spec_define_members(const struct spec *spec, struct text *text);
+/* Call `each` for the members that differ from what the library's init function sets, until it
+   returns false. */
+typedef bool spec_member_hook(const struct op_member *member, const void *at, void *more);
+bool spec_each_set_member(const struct spec *spec, spec_member_hook *each, void *more);
+
+/* Initialise a new spec for an op of this family, with its defaults; and read a JSON object as such
+   a spec. */
+bool spec_begin_with(struct spec *spec, const struct spec_family *family, const struct op *op,
+                     struct error *error);
+bool spec_read_with(const struct json_place *place, struct spec *spec,
+                    const struct spec_family *family, const struct op *op, struct error *error);
 
 /* ---- Values ---- */
 

@@ -10,52 +10,6 @@
 #include "spec_families.h"
 #include "spec_keys.h"
 
-/* ---- Families ---- */
-
-static const struct spec_family *const families[OP_FAMILIES] = {
-    [OP_PLAIN] = &plain_specs,
-    [OP_TENSOR_SCATTER] = &tensor_scatter_specs,
-    [OP_CACHE_ATTENTION] = &cache_attention_specs,
-    [OP_CACHE_ATTEND] = &cache_attend_specs,
-    [OP_WRITE_ROWS] = &write_rows_specs,
-    [OP_ATTENTION] = &onnx_attention_specs,
-    [OP_GATHER] = &gather_specs,
-    [OP_SCATTER] = &window_scatter_specs,
-    [OP_FLOW] = &flow_specs,
-};
-
-const struct spec_family *spec_family_of(const struct spec *spec) {
-    return families[spec->op->family];
-}
-
-void spec_init_parts(struct spec *spec) {
-    for (int i = 0; i < OP_PARTS && spec->op->parts[i] != NULL; i++)
-        kvmill_op_init(spec->op->parts[i], spec_family_of(spec)->part(spec, i));
-}
-
-bool spec_begin(struct spec *spec, const struct op *op, struct error *error) {
-    const struct spec_family *family = families[op->family];
-    spec->op = op;
-    if (family->begin != NULL)
-        return family->begin(spec, error);
-    spec_init_parts(spec);
-    return true;
-}
-
-bool spec_read_op(const struct json_place *place, struct spec *spec, struct error *error) {
-    const struct spec_family *family = spec_family_of(spec);
-    return spec_begin(spec, spec->op, error) && spec_read_keys(place, spec, error) &&
-           (family->complete == NULL || family->complete(place, spec, error));
-}
-
-void spec_write_op(const struct spec *spec, json_t *object) {
-    spec_family_of(spec)->write(spec, object);
-}
-
-bool spec_check(const struct spec *spec, struct error *error) {
-    return spec_family_of(spec)->check(spec, error);
-}
-
 int spec_math(const struct spec *spec) {
     const char *math = spec_is(spec, OP_CACHE_ATTENTION) ? spec->attention.op.math
                        : spec_is(spec, OP_CACHE_ATTEND)  ? spec->cache_attend.math
@@ -65,11 +19,10 @@ int spec_math(const struct spec *spec) {
     return kvmill_math_of(math);
 }
 
-void spec_without_kernels(const struct spec *spec, char *words, size_t size) {
-    const struct spec_family *family = spec_family_of(spec);
-    snprintf(words, size, "%s", family->without_kernels);
-    if (family->why_none != NULL)
-        family->why_none(spec, words, size);
+const char *const specialise_words[] = {"heads", "layout", "heads,layout", NULL};
+
+bool spec_begin(struct spec *spec, const struct op *op, struct error *error) {
+    return spec_begin_with(spec, spec_family_for(op), op, error);
 }
 
 /* ---- Lists ---- */
@@ -85,10 +38,10 @@ struct spec *spec_list_append(struct spec_list *list, struct error *error) {
     return &items[list->count++];
 }
 
-/* A spec owns nothing while it has no op. */
+/* A spec owns nothing while it has no family. */
 static void free_spec(struct spec *spec) {
-    if (spec->op != NULL && spec_family_of(spec)->free != NULL)
-        spec_family_of(spec)->free(spec);
+    if (spec->family != NULL && spec->family->free != NULL)
+        spec->family->free(spec);
 }
 
 void spec_list_drop(struct spec_list *list) {
@@ -170,9 +123,11 @@ bool spec_read(const struct json_place *place, struct spec_list *list, struct er
     if (spec != NULL)
         snprintf(spec->where, sizeof spec->where, "%.120s: %s", place->file,
                  place->path[0] ? place->path : "/");
-    return spec != NULL && json_get_object(place, error) && read_op(place, &spec->op, error) &&
+    const struct op *op;
+    return spec != NULL && json_get_object(place, error) && read_op(place, &op, error) &&
            read_purpose(place, spec->purpose, error) && read_name(place, spec, error) &&
-           read_specialise(place, &spec->specialise, error) && spec_read_op(place, spec, error);
+           read_specialise(place, &spec->specialise, error) &&
+           spec_read_with(place, spec, spec_family_for(op), op, error);
 }
 
 /* ---- Writing ---- */
@@ -194,20 +149,4 @@ json_t *specs_write(const struct spec_list *list) {
     for (size_t i = 0; i < list->count; i++)
         json_array_append_new(kernels, spec_write(&list->items[i]));
     return json_pack("{s:o}", "kernels", kernels);
-}
-
-/* ---- Kernels ---- */
-
-bool spec_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *kernels,
-                  struct error *error) {
-    return spec_family_of(spec)->kernels(spec, isa, kernels, error);
-}
-
-bool specs_kernels(const struct spec_list *list, const struct isa_list *isas,
-                   struct kernel_list *kernels, struct error *error) {
-    for (size_t i = 0; i < list->count; i++)
-        for (int j = 0; j < isas->count; j++)
-            if (!spec_kernels(&list->items[i], isas->items[j], kernels, error))
-                return false;
-    return true;
 }

@@ -73,12 +73,6 @@ static void write(const struct spec *spec, json_t *object) {
     spec_write_shapes(spec, object);
 }
 
-static bool no_kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                       struct error *error) {
-    (void)spec, (void)isa, (void)list, (void)error;
-    return true;
-}
-
 const struct spec_family plain_specs = {
     .begin = begin,
     .free = release,
@@ -87,6 +81,4 @@ const struct spec_family plain_specs = {
     .complete = complete,
     .write = write,
     .check = check,
-    .kernels = no_kernels,
-    .without_kernels = "a portable function computes it",
 };

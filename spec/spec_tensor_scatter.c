@@ -3,8 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "../gen/rows_family.h"
-#include "spec_constants.h"
+#include "../ops/tensor_scatter.h"
 #include "spec_families.h"
 #include "spec_keys.h"
 
@@ -15,7 +14,7 @@ static void set_types(struct scatter_spec *scatter) {
 
 void scatter_spec_begin(struct spec *spec, const char *mode, DLDataType dtype) {
     struct error never;
-    spec_begin(spec, kvmill_op_of(OP_TENSOR_SCATTER, 0), &never);
+    spec_begin_with(spec, &tensor_scatter_specs, kvmill_op_of(OP_TENSOR_SCATTER, 0), &never);
     spec->scatter.op.mode = mode;
     spec->scatter.dtype = dtype;
     set_types(&spec->scatter);
@@ -77,25 +76,6 @@ static void free_shapes(struct spec *spec) {
     free(spec->scatter.write_indices.shape);
 }
 
-/* ---- Kernels ---- */
-
-static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                    struct error *error) {
-    struct kvmill_row_geometry geometry;
-    kvmill_error reason;
-    kvmill_tensor_scatter op = scatter_op_of(spec);
-    if (!is_complete(spec))
-        return fail(error, EXIT_USER,
-                    "%s: no %s; accepted here: both past_cache and update, with \"?\" for a dim "
-                    "that only the run knows",
-                    spec->where, spec->scatter.past_cache.shape ? "update" : "past_cache");
-    if (kvmill_tensor_scatter_check(&op, &geometry, &reason) != KVMILL_OK)
-        return fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
-    struct kvmill_rows_shape shape = kvmill_rows_shape_of(&geometry, spec->scatter.dtype);
-    const struct constants constants = rows_constants(spec, &geometry, &shape);
-    return rows_kernels(&shape, &constants, isa, list, error);
-}
-
 const struct spec_family tensor_scatter_specs = {
     .part = part,
     .tensor = tensor,
@@ -103,7 +83,5 @@ const struct spec_family tensor_scatter_specs = {
     .write = write,
     .free = free_shapes,
     .check = check,
-    .kernels = kernels,
     .specialises = true,
-    .without_kernels = "no data, or rows of 4-bit elements whose number only the run knows",
 };

@@ -1,7 +1,6 @@
 /* WriteRows in spec files.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "../gen/convert_family.h"
 #include "../ops/write_rows.h"
 #include "spec_families.h"
 #include "spec_keys.h"
@@ -11,8 +10,8 @@ static void *part(struct spec *spec, int number) {
     return &spec->write_rows;
 }
 
-static bool find_shape(const struct spec *spec, struct kvmill_convert_shape *shape,
-                       struct error *error) {
+bool write_rows_shape(const struct spec *spec, struct kvmill_convert_shape *shape,
+                      struct error *error) {
     kvmill_error reason;
     return kvmill_write_rows_check(&spec->write_rows, shape, &reason) == KVMILL_OK ||
            fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
@@ -20,7 +19,7 @@ static bool find_shape(const struct spec *spec, struct kvmill_convert_shape *sha
 
 static bool check(const struct spec *spec, struct error *error) {
     struct kvmill_convert_shape shape;
-    return find_shape(spec, &shape, error);
+    return write_rows_shape(spec, &shape, error);
 }
 
 static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
@@ -28,18 +27,9 @@ static bool complete(const struct json_place *place, struct spec *spec, struct e
     return check(spec, error);
 }
 
-static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                    struct error *error) {
-    static const struct constants none = {.count = 0};
-    struct kvmill_convert_shape shape;
-    return find_shape(spec, &shape, error) && write_rows_kernels(&shape, &none, isa, list, error);
-}
-
 const struct spec_family write_rows_specs = {
     .part = part,
     .complete = complete,
     .write = spec_write_attributes,
     .check = check,
-    .kernels = kernels,
-    .without_kernels = "rows are too long for kernels",
 };

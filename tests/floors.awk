@@ -2,8 +2,8 @@
 #
 #   nm -A -P -g OBJECT... | awk -f floors.awk OBJECTS -
 #
-# OBJECTS has lines "OBJECT FILE".  Prints the files of each circle, and then, for each pair of them, the symbols that the
-# first uses of the second.  With -v ROOMS=1, prints "ROOM ROOM FILE FILE SYMBOL" for all symbols that come from other rooms.
+# OBJECTS has lines "OBJECT FILE".  Prints what each file of a circle uses of the others.  With -v ROOMS=1, prints
+# "FILE FILE SYMBOL" for each symbol that a file uses of another room.
 #
 # SPDX-License-Identifier: Apache-2.0
 
@@ -32,59 +32,55 @@ function reach(from,   open, at, i, to) {
     }
 }
 
-# Prints what `from` uses of others in its circle.
-function show(from, leader,   i, to) {
+# Prints what `from` uses of others that need it.
+function show(from,   i, to) {
     for (i = 1; i <= needs[from]; i++) {
         to = needed[from, i]
-        if (leaders[to] == leader) print "    " from " -> " to ":" symbols[from, to]
+        if ((to, from) in reached) print "  " from " -> " to ":" symbols[from, to]
     }
 }
 
 # Prints the circles among names[1..count].
-function circles(names, count,   i, j, size, list) {
+function show_circles(names, count,   i, j) {
     for (i = 1; i <= count; i++) reach(names[i])
     for (i = 1; i <= count; i++) {
-        if (names[i] in leaders || !((names[i], names[i]) in reached)) continue
-        size = 0
+        if (names[i] in shown || !((names[i], names[i]) in reached)) continue
+        print "circle:"
         for (j = i; j <= count; j++)
             if (((names[i], names[j]) in reached) && ((names[j], names[i]) in reached)) {
-                leaders[names[j]] = names[i]
-                list[++size] = names[j]
+                shown[names[j]]
+                show(names[j])
             }
-        print "circle of " size ":"
-        for (j = 1; j <= size; j++) show(list[j], names[i])
     }
 }
 
 FILENAME != "-" {
-    files[$1] = $2
-    if (!($2 in known)) all[++file_count] = $2
-    known[$2]
-    if (!(room($2) in known_room)) rooms[++room_count] = room($2)
-    known_room[room($2)]
+    file_of[$1] = $2
+    files[++file_count] = $2
+    if (!(room($2) in known)) rooms[++room_count] = room($2)
+    known[room($2)]
     next
 }
 
 {
-    object = substr($1, 1, length($1) - 1)
-    if ($3 ~ /^[Uwv]$/) {
-        users[++uses] = files[object]
+    file = file_of[substr($1, 1, length($1) - 1)]
+    if ($3 !~ /^[Uwv]$/) definer[$2] = file
+    else {
+        user[++uses] = file
         used[uses] = $2
-    } else definer[$2] = files[object]
+    }
 }
 
 END {
     for (i = 1; i <= uses; i++) {
-        from = users[i]
-        symbol = used[i]
-        if (!(symbol in definer)) continue
-        to = definer[symbol]
-        need(from, to, symbol)
-        if (room(from) == room(to)) continue
-        need(room(from), room(to), symbol)
-        if (ROOMS) print room(from), room(to), from, to, symbol
+        if (!(used[i] in definer)) continue
+        from = user[i]
+        to = definer[used[i]]
+        need(from, to, used[i])
+        need(room(from), room(to), used[i])
+        if (ROOMS && room(from) != room(to)) print from, to, used[i]
     }
     if (ROOMS) exit
-    circles(all, file_count)
-    circles(rooms, room_count)
+    show_circles(files, file_count)
+    show_circles(rooms, room_count)
 }

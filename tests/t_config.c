@@ -7,6 +7,7 @@
 #include "../base/json.h"
 #include "../import/gguf/gguf.h"
 #include "../import/hf/config.h"
+#include "../import/hf/specs_of_model.h"
 #include "../spec/spec.h"
 #include "common.h"
 #include "onnx_text.h"

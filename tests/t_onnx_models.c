@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../import/onnx/onnx.h"
+#include "../import/spec_file.h"
 #include "../spec/spec.h"
 #include "case_table.h"
 #include "onnx_text.h"

@@ -7,6 +7,7 @@
 
 #include "../import/onnx/onnx.h"
 #include "../import/onnx/onnx_rewrite.h"
+#include "../import/spec_file.h"
 #include "../spec/spec.h"
 #include "case_table.h"
 #include "onnx_text.h"

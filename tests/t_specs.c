@@ -2,6 +2,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/dtype.h"
+#include "../gen/generators.h"
+#include "../import/hf/specs_of_model.h"
+#include "../import/spec_file.h"
 #include "../spec/spec.h"
 #include "common.h"
 

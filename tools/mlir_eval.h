@@ -4,7 +4,7 @@
 #ifndef KVMILL_TOOLS_MLIR_EVAL_H
 #define KVMILL_TOOLS_MLIR_EVAL_H
 
-#include "../spec/stablehlo.h"
+#include "../spec/stablehlo_mlir.h"
 
 /* A value, with a count of its holders. */
 struct array {

@@ -5,6 +5,8 @@
 #define KVMILL_TOOLS_MODEL_LAYERS_H
 
 #include "../base/json.h"
+#include "../import/hf/cache_choice.h"
+#include "../import/hf/config.h"
 #include "../spec/spec.h"
 
 /* Prints the layers to standard output.  Equal adjacent layers share a line. */

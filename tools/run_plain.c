@@ -31,7 +31,7 @@ static plan_function *plan_of(const char *op) {
 /* Returns the spec's attributes, with pointers to the tensors. */
 static void *op_of(struct spec *spec, const struct arrays *arrays) {
     const struct op_struct *part = spec->op->parts[0];
-    void *base = spec_family_of(spec)->part(spec, 0);
+    void *base = spec->family->part(spec, 0);
     for (int i = 0; i < spec->op->tensor_count; i++) {
         const struct op_tensor *tensor = &spec->op->tensors[i];
         const struct op_member *member = kvmill_op_member(part, tensor->name);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../gen/generators.h"
 #include "../ops/fail.h"
 #include "best_isa.h"
 #include "run_threads.h"

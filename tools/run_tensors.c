@@ -8,7 +8,7 @@ struct described described_by(const struct spec *spec) {
     struct spec *own = (struct spec *)(uintptr_t)spec;
     const struct op *op = spec->op;
     bool apart = kvmill_op_types(op) != op->parts[0];
-    const struct spec_family *family = spec_family_of(spec);
+    const struct spec_family *family = spec->family;
     return (struct described){op, family->part(own, 0), family->part(own, apart)};
 }
 
@@ -105,7 +105,7 @@ bool run_reconcile(struct spec *spec, struct arrays *arrays, struct error *error
         struct npy *npy = &arrays->tensor[tensor->index];
         if (!takes(&described, tensor))
             continue;
-        DLTensor *known = spec_family_of(spec)->tensor(spec, tensor->index);
+        DLTensor *known = spec->family->tensor(spec, tensor->index);
         bool needed = (tensor->needed & kvmill_op_bit(spec->op)) != 0 || known->shape != NULL;
         if ((needed && !array_require(tensor->name, npy, error)) ||
             (is_given(npy) && !reconcile(tensor, known, npy, error)))

@@ -7,6 +7,7 @@
 
 #include "../../spec/flow_spec.h"
 #include "flow_class.h"
+#include "specs_of_model.h"
 
 /* A flow from a file, which is bound to the layers of a model. */
 struct binding {

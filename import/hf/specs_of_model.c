@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "../../ops/cache_attend.h"
-#include "../../spec/spec.h"
 #include "../gguf/specs_for_ggml.h"
+#include "specs_of_model.h"
 
 /* A tensor of one layer: its rows, and the length of its ring. */
 struct cache_part {

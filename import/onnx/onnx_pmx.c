@@ -241,6 +241,7 @@ static bool add(const struct onnx_call *call, struct spec_list *list, struct err
 
 const struct onnx_op onnx_pmx = {
     .name = "",
+    .spec_op = onnx_pmx_op,
     .known = "numbers and sizes of heads",
     .is_complete = is_complete,
     .add = add,

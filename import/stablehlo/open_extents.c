@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../gen/generators.h"
 #include "../../gen/isa_list.h"
 #include "../../spec/stablehlo.h"
 

@@ -6,9 +6,9 @@
 
 #include "../../base/text.h"
 #include "../../ops/scalar.h"
-#include "../../spec/spec.h"
-#include "../../spec/stablehlo.h"
+#include "../spec_file.h"
 #include "open_extents.h"
+#include "stablehlo_import.h"
 
 /* Names of ops that are left alone, in the order of the text. */
 struct tally {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../ops/scalar.h"
-#include "../../spec/stablehlo.h"
+#include "../ops/scalar.h"
+#include "stablehlo_mlir.h"
 
 /* The state of a region's reader. */
 struct region_reader {

@@ -2,12 +2,12 @@
    constants.  They follow from its attributes and dims, for tensors without gaps.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_SPEC_SPEC_CONSTANTS_H
-#define KVMILL_SPEC_SPEC_CONSTANTS_H
-
-#include "spec.h"
+#ifndef KVMILL_GEN_SPEC_CONSTANTS_H
+#define KVMILL_GEN_SPEC_CONSTANTS_H
 
 #include "../ops/tensor_scatter.h"
+#include "../spec/spec.h"
+#include "kernel.h"
 
 struct constants rows_constants(const struct spec *spec, const struct kvmill_row_geometry *geometry,
                                 const struct kvmill_rows_shape *shape);

@@ -82,6 +82,9 @@ int64_t side_row_bytes(const struct kvmill_cache_geometry *geometry, int side);
 void side_shape(struct scene_call *call, const kvmill_cache_attention *op,
                 const struct kvmill_cache_geometry *geometry, int side, int64_t slots);
 
+/* Writes a format's name, such as "int8 g32". */
+void side_format_name(const struct kvmill_format *format, char name[24]);
+
 /* Writes heads and formats, such as "32/8 x 128 int8 g32 near" or "16/1 x 576/512 float16". */
 void side_describe(const struct kvmill_cache_geometry *geometry, char words[SAID_SIZE]);
 

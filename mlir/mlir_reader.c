@@ -142,16 +142,19 @@ static bool parse_module_op(struct mlir_reader *reader) {
     return mlir_parse_op(reader, &reader->function->body);
 }
 
+static bool next_is_symbol(const struct mlir_reader *reader);
+static bool parse_symbol(struct mlir_reader *reader);
+
 /* Parses functions, modules and other ops up to `close`, or to the end if `close` is "". */
 static bool parse_body(struct mlir_reader *reader, const char *close) {
     while (close[0] ? !mlir_accept(reader, close) : mlir_peek(reader) != 0) {
         if (skip_alias(reader))
             continue;
-        if (mlir_next_is_symbol(reader) ? !mlir_parse_symbol(reader)
-            : is_op(*reader)            ? !parse_module_op(reader)
-                                        : !mlir_refuse(reader,
-                                                       "neither module nor function; accepted: module, "
-                                                                  "func.func, other ops%s%s",
+        if (next_is_symbol(reader) ? !parse_symbol(reader)
+            : is_op(*reader)       ? !parse_module_op(reader)
+                                   : !mlir_refuse(reader,
+                                                  "neither module nor function; accepted: module, "
+                                                        "func.func, other ops%s%s",
                                             close[0] ? ", " : "", close))
             return false;
     }
@@ -246,7 +249,7 @@ static bool parse_generic_symbol(struct mlir_reader *reader, bool is_function) {
            mlir_skip_location(reader) && (!is_function || name_function(reader, &attrs, function));
 }
 
-bool mlir_next_is_symbol(const struct mlir_reader *reader) {
+static bool next_is_symbol(const struct mlir_reader *reader) {
     static const char *const words[] = {"module", "builtin.module", "func.func", "func"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (mlir_next_is(reader, words[i]))
@@ -254,7 +257,7 @@ bool mlir_next_is_symbol(const struct mlir_reader *reader) {
     return next_is_generic(reader, "builtin.module") || next_is_generic(reader, "func.func");
 }
 
-bool mlir_parse_symbol(struct mlir_reader *reader) {
+static bool parse_symbol(struct mlir_reader *reader) {
     if (mlir_accept(reader, "module") || mlir_accept(reader, "builtin.module"))
         return parse_module(reader);
     if (mlir_accept(reader, "func.func") || mlir_accept(reader, "func"))
@@ -304,10 +307,15 @@ static bool parse_chunks(struct mlir_reader *reader) {
 
 /* ---- Texts ---- */
 
+/* Parses an op, or a module or function, in a region. */
+static bool parse_item(struct mlir_reader *reader, struct mlir_block *block) {
+    return next_is_symbol(reader) ? parse_symbol(reader) : mlir_parse_op(reader, block);
+}
+
 static bool begin(const char *name, const char *text, size_t length, struct mlir_file *file,
                   struct mlir_reader *reader, struct error *error) {
     *file = (struct mlir_file){.length = length};
-    *reader = (struct mlir_reader){.file = file, .error = error};
+    *reader = (struct mlir_reader){.file = file, .error = error, .parse_item = parse_item};
     snprintf(file->name, sizeof file->name, "%s", name);
     file->text = malloc(length + 1);
     if (file->text == NULL)

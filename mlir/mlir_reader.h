@@ -20,6 +20,8 @@ struct mlir_reader {
     struct mlir_name **names; /* buckets; of the function being read */
     struct mlir_name *newest;
     int64_t serial, scope; /* of the next name; of the first name in this scope */
+    /* Parses an item of a region: an op, or a module or function with all that is in it. */
+    bool (*parse_item)(struct mlir_reader *reader, struct mlir_block *block);
 };
 
 struct mlir_scope {
@@ -97,13 +99,16 @@ bool mlir_parse_fields(struct mlir_reader *reader, const char *close, struct mli
 bool mlir_add_attr(struct mlir_reader *reader, struct mlir_attr *dict, struct mlir_word key,
                    const struct mlir_attr *value);
 
-/* ---- Parts of ops (mlir_ops.c) ---- */
+/* ---- Parts of ops (mlir_parts.c) ---- */
 
 /* The types after an op's colon. */
 struct mlir_signature {
     const struct mlir_type **operands, **results;
     int operand_count, result_count;
 };
+
+/* Whether a bare word can be the name of an op. */
+bool mlir_is_op_word(struct mlir_word word);
 
 bool mlir_set_op_name(struct mlir_reader *reader, struct mlir_op *op, struct mlir_word word);
 bool mlir_add_operand(struct mlir_reader *reader, struct mlir_op *op);
@@ -116,9 +121,17 @@ bool mlir_parse_function_type(struct mlir_reader *reader, struct mlir_signature 
 bool mlir_check_operands(struct mlir_reader *reader, const struct mlir_op *op,
                          const struct mlir_signature *signature);
 
+/* Parses (%a: type, ..) as values of the function. */
+bool mlir_parse_arguments(struct mlir_reader *reader, struct mlir_block *block);
+
+/* Parses ops up to a closing brace, which is taken. */
+bool mlir_parse_ops(struct mlir_reader *reader, struct mlir_block *block, const char *close);
+
 /* Parses a region after its "{"; or several, up to the closing parenthesis. */
 bool mlir_parse_region(struct mlir_reader *reader, struct mlir_block *block);
 bool mlir_parse_regions(struct mlir_reader *reader, struct mlir_op *op);
+
+/* ---- Ops ---- */
 
 /* Parses an op in pretty form (mlir_pretty.c). */
 bool mlir_parse_pretty(struct mlir_reader *reader, int results, struct mlir_op *op,
@@ -129,9 +142,6 @@ bool mlir_parse_pretty(struct mlir_reader *reader, int results, struct mlir_op *
 bool mlir_spread_types(struct mlir_reader *reader, const struct mlir_op *op, int results,
                        const struct mlir_type **types, int count, struct mlir_signature *signature);
 
-/* Whether a bare word can be the name of an op. */
-bool mlir_is_op_word(struct mlir_word word);
-
 /* Parses the rest of an op whose form is not known, after its name, by MLIR's lexical structure
    (mlir_unknown.c). */
 bool mlir_parse_unknown(struct mlir_reader *reader, int results, struct mlir_op *op,
@@ -140,19 +150,8 @@ bool mlir_parse_unknown(struct mlir_reader *reader, int results, struct mlir_op 
 /* Takes loc(..), if it comes next. */
 bool mlir_skip_location(struct mlir_reader *reader);
 
-/* Parses an op; or ops up to a closing brace, which is taken. */
+/* Parses an op (mlir_ops.c). */
 bool mlir_parse_op(struct mlir_reader *reader, struct mlir_block *block);
-bool mlir_parse_ops(struct mlir_reader *reader, struct mlir_block *block, const char *close);
-
-/* Parses (%a: type, ..) as values of the function. */
-bool mlir_parse_arguments(struct mlir_reader *reader, struct mlir_block *block);
-
-/* ---- Modules and functions (mlir_reader.c) ---- */
-
-bool mlir_next_is_symbol(const struct mlir_reader *reader);
-
-/* Parses a module or a function, with all that is in it. */
-bool mlir_parse_symbol(struct mlir_reader *reader);
 
 /* ---- Names of values ---- */
 

@@ -16,12 +16,6 @@ struct unknown_op {
     bool has_types;
 };
 
-bool mlir_is_op_word(struct mlir_word word) {
-    const char *dot = word.length > 0 ? memchr(word.text, '.', word.length - 1) : NULL;
-    return (dot != NULL && dot > word.text) || mlir_word_is(word, "return") ||
-           mlir_word_is(word, "call");
-}
-
 /* ---- Where an op ends ---- */
 
 /* Whether "%a:2, %b =" comes next. */

@@ -48,7 +48,7 @@ objects() {
             sub(/\.o$/, ".c", file)
             if (file in source) object[file] = place substr($2, 2)
         }
-        END {for (file in object) print object[file], file}' "$scratch/sources" -
+        END {for (file in object) print object[file], file}' "$scratch/sources" - | sort -k 2
 }
 # symbols [OPTIONS] -- runs floors.awk on all objects.
 symbols() {
@@ -74,7 +74,9 @@ if command -v nm >/dev/null; then
     }
     none "every source has an object" unbuilt
     none "no circle of symbols among the objects of $(wc -l <"$scratch/objects") files, nor among rooms" symbols
-    symbols -v ROOMS=1 >"$scratch/used"
+    # Everybody may use what public headers declare.
+    sed -n 's/^[a-z][a-z0-9_ *]*[ *]\(kvmill_[a-z0-9_]*\)(.*/\1/p' include/*.h >"$scratch/public"
+    symbols -v ROOMS=1 | awk 'NR == FNR {public[$1]; next} !($3 in public)' "$scratch/public" - >"$scratch/used"
 fi
 
 # ---- Rooms ----

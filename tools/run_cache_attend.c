@@ -18,7 +18,7 @@ static bool make_outputs(const struct spec *spec, struct arrays *arrays, struct 
         dims[d] = query->shape[d];
     dims[rank - 1] = op->value_head_dim ? op->value_head_dim : op->key_head_dim;
     return described_make(&described, KVMILL_CACHE_ATTEND_ATTN_OUTPUT, dims, rank, arrays, error) &&
-           (!run_makes(spec, arrays, KVMILL_CACHE_ATTEND_LSE) ||
+           (!described_makes(&described, arrays, KVMILL_CACHE_ATTEND_LSE) ||
             described_make(&described, KVMILL_CACHE_ATTEND_LSE, dims, rank - 1, arrays, error));
 }
 

@@ -25,8 +25,10 @@ static bool make_output(struct spec *spec, const struct kvmill_attention_geometr
 /* Whether to make an output.  A plan needs every output that the spec names, even if nobody wants
    it. */
 static bool is_wanted(const struct spec *spec, const struct arrays *arrays, int tensor) {
+    const struct described described = described_by(spec);
     bool planned = spec->onnx_attention.tensor[tensor].shape != NULL;
-    return run_makes(spec, arrays, tensor) || (planned && run_output(spec, tensor) != NULL);
+    return described_makes(&described, arrays, tensor) ||
+           (planned && described_output(&described, tensor) != NULL);
 }
 
 static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {

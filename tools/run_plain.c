@@ -75,7 +75,8 @@ static bool make_outputs(const struct spec *spec, const struct op_dim *words, st
         const struct op_tensor *tensor = &spec->op->tensors[i];
         int64_t dims[OP_MOST_RANK];
         int rank = kvmill_op_shape(tensor->shape, 0, words, dims);
-        if (run_output(spec, tensor->index) == NULL || is_given(&arrays->tensor[tensor->index]))
+        if (described_output(&described, tensor->index) == NULL ||
+            is_given(&arrays->tensor[tensor->index]))
             continue;
         if (rank < 0 || !described_make(&described, tensor->index, dims, rank, arrays, error))
             return rank >= 0 || fail(error, EXIT_BUG, "%s: no dims", tensor->name);

@@ -69,7 +69,10 @@ static inline int64_t positions_of(const struct cache_call *call, int64_t b) {
 }
 
 /* Whether a sequence is causal; a single token never is. */
-bool kvmill_is_causal(const struct cache_call *call, int64_t b);
+static inline bool is_causal_sequence(const struct cache_call *call, int64_t b) {
+    const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
+    return geometry->alibi || (geometry->causal && b >= call->decoding && tokens_of(call, b) > 1);
+}
 
 /* Where the positions of sequence b are for a query head. */
 struct attend_pages kvmill_cache_pages(const struct cache_call *call, int64_t b, int64_t head);

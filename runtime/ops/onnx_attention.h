@@ -77,7 +77,7 @@ void kvmill_onnx_set_view(struct onnx_call *call);
 kvmill_status kvmill_onnx_attention_begin(struct call *call, const DLTensor *const *tensors,
                                           kvmill_error *error);
 
-/* All phases of a run; those that it does not need have no parts. */
+/* All phases of a run (onnx_attention_phases.c); those that it does not need have no parts. */
 extern const struct phase *const kvmill_onnx_phases[];
 
 extern const struct phase kvmill_wide_phase;   /* Y in float64 */

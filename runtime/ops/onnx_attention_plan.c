@@ -27,10 +27,6 @@ static const struct plan_op onnx_attention_op = {
     .destroy = destroy,
 };
 
-const struct phase *const kvmill_onnx_phases[] = {
-    &kvmill_attend_phase,  &kvmill_merge_phase,   &kvmill_wide_phase, &kvmill_scores_phase,
-    &kvmill_present_phase, &kvmill_scatter_phase, &kvmill_ring_phase, NULL};
-
 /* ---- Words ---- */
 
 static void say_problem(struct words *words, const struct onnx_plan *onnx) {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pool.h"
+#include "bench_pool.h"
 
 /* ---- Copying ---- */
 

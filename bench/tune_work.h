@@ -7,7 +7,7 @@
 #include "../base/timer.h"
 #include "../spec/spec.h"
 #include "../tune/sweep.h"
-#include "results.h"
+#include "bench_results.h"
 #include "rivals.h"
 
 /* A kind of work: what runs, and its limit. */

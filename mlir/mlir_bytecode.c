@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "../base/find_program.h"
 #include "../base/memory_streams.h"
-#include "../base/program.h"
 
 enum { MOST_SECONDS = 300, WITHOUT_JAX = 3 };
 

@@ -1,7 +1,7 @@
 /* The handler that kvmill.jax registers.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "calls.h"
+#include "jax_calls.h"
 
 enum { ALIGNMENT = 64 };
 

@@ -1,7 +1,7 @@
 /* The packs that calls may name.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "calls.h"
+#include "jax_calls.h"
 
 enum { MOST_PACKS = 64 };
 

@@ -1,7 +1,7 @@
 /* Plans for the text and the shapes of a call, found again by a key without parsing.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "calls.h"
+#include "jax_calls.h"
 
 #include <stdbool.h>
 

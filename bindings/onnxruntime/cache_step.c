@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "../common/refuse.h"
-#include "attend.h"
+#include "../common/refusals.h"
 #include "blocks.h"
-#include "values.h"
+#include "ort_attend.h"
+#include "ort_values.h"
 
 enum {
     Q = KVMILL_ATTENTION_Q,

@@ -2,7 +2,7 @@
 #include "group_query.h"
 
 #include "blocks.h"
-#include "values.h"
+#include "ort_values.h"
 
 _Static_assert((int)KVMILL_GROUP_QUERY_TENSORS <= (int)MOST_TENSORS,
                "a node has room for its tensors");

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "ort_values.h"
 #include "pmx_signatures.h"
-#include "values.h"
 
 const struct pmx_domain pmx_domains[PMX_DOMAINS] = {
     {"opmx", false},

@@ -8,8 +8,8 @@
 #include "../../defs/op.h"
 #include "../../ops/flow_tensors.h"
 #include "../core/slots.h"
-#include "../ops/cache_attention.h"
-#include "flow.h"
+#include "../ops/cache_attention_plan.h"
+#include "flow_portable.h"
 
 /* Offsets in the workspace, in bytes. */
 struct flow_room {

@@ -8,7 +8,7 @@
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 #include "../core/op_rules.h"
-#include "cache_attend.h"
+#include "cache_attend_plan.h"
 
 static const struct phase *const phases[] = {&kvmill_attend_phase, &kvmill_merge_phase, NULL};
 

@@ -10,9 +10,9 @@
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 #include "../core/op_rules.h"
-#include "../core/words.h"
+#include "../core/plan_words.h"
 #include "../portable/portable.h"
-#include "cache_attention.h"
+#include "cache_attention_plan.h"
 
 /* ---- Running ---- */
 

@@ -5,7 +5,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../core/numbers.h"
-#include "cache_attention.h"
+#include "cache_attention_plan.h"
 
 int64_t kvmill_kept(const struct cache_call *call, int64_t b) {
     int64_t positions = positions_of(call, b);

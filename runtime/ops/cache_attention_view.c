@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "../core/numbers.h"
-#include "cache_attention.h"
+#include "cache_attention_plan.h"
 
 static const struct cache_call *call_of_view(const struct attend_view *view) {
     return (const struct cache_call *)(const void *)((const unsigned char *)view -

@@ -12,7 +12,7 @@
 #include "../core/calibration.h"
 #include "../core/select.h"
 #include "../portable/portable.h"
-#include "gather.h"
+#include "gather_plan.h"
 
 static bool next(struct call *call) {
     (void)call;

@@ -8,8 +8,8 @@
 #include "../../defs/dtype.h"
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
-#include "../core/words.h"
-#include "onnx_attention.h"
+#include "../core/plan_words.h"
+#include "onnx_attention_plan.h"
 
 static void destroy(kvmill_plan *base) {
     struct onnx_plan *plan = (struct onnx_plan *)(void *)base;

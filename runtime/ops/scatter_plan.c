@@ -10,7 +10,7 @@
 #include "../../ops/fail.h"
 #include "../core/calibration.h"
 #include "../core/select.h"
-#include "scatter.h"
+#include "scatter_plan.h"
 
 enum {
     COPY_PART_BYTES = 256 << 10,

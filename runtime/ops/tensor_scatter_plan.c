@@ -1,7 +1,7 @@
 /* Planning ONNX TensorScatter-24.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "tensor_scatter.h"
+#include "tensor_scatter_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

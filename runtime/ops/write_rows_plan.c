@@ -8,10 +8,10 @@
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 #include "../core/op_rules.h"
+#include "../core/plan_words.h"
 #include "../core/select.h"
-#include "../core/words.h"
 #include "../portable/portable.h"
-#include "write_rows.h"
+#include "write_rows_plan.h"
 
 static void destroy(kvmill_plan *plan) {
     free(plan);

@@ -4,7 +4,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/element.h"
 #include "../../ops/extent.h"
-#include "../core/loops.h"
+#include "../core/loops_walk.h"
 #include "../core/tensor.h"
 #include "portable.h"
 

@@ -6,9 +6,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/extent.h"
-#include "../core/loops.h"
+#include "../core/loops_walk.h"
 #include "../core/tensor.h"
-#include "../ops/scatter.h"
+#include "../ops/scatter_plan.h"
 
 /* A part in progress.  The sides of loops are results and updates. */
 struct work {

@@ -3,7 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../core/lanes.h"
 #include "../core/numbers.h"
-#include "../flow/flow.h"
+#include "../flow/flow_portable.h"
 #include "portable.h"
 
 /* Elements that are converted together: a multiple of LANES. */

@@ -10,8 +10,8 @@
 #include "spec_constants.h"
 
 /* Adds kernels with and without a mask: ranges and positions of rows may need a mask. */
-static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                    struct error *error) {
+static bool cache_attend_spec_kernels(const struct spec *spec, const struct isa *isa,
+                                      struct kernel_list *list, struct error *error) {
     struct kvmill_cache_geometry geometry;
     bool done = cache_attend_geometry(spec, &geometry, error);
     for (int masked = 0; done && masked < 2; masked++) {
@@ -45,7 +45,7 @@ static bool define_plan(const struct spec *spec, struct text *text) {
 }
 
 const struct generator cache_attend_generator = {
-    .kernels = kernels,
+    .kernels = cache_attend_spec_kernels,
     .without_kernels = "no family of kernels takes its types",
     .define_plan = define_plan,
 };

@@ -42,8 +42,8 @@ static bool score_kernels(const struct spec *spec, const struct kvmill_cache_geo
             attend_kernels(&biased, geometry->ratio, &constants, isa, list, error));
 }
 
-static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                    struct error *error) {
+static bool cache_attention_spec_kernels(const struct spec *spec, const struct isa *isa,
+                                         struct kernel_list *list, struct error *error) {
     struct kvmill_cache_geometry geometry;
     if (!attention_spec_geometry(spec, &geometry, error) ||
         (has_cache(spec) && !convert_kernels(spec, &geometry, isa, list, error)))
@@ -65,7 +65,7 @@ static bool define_plan(const struct spec *spec, struct text *text) {
 }
 
 const struct generator cache_attention_generator = {
-    .kernels = kernels,
+    .kernels = cache_attention_spec_kernels,
     .without_kernels = "no family of kernels takes its types",
     .define_plan = define_plan,
 };

@@ -29,8 +29,8 @@ static bool stores(const kvmill_attention *op, const struct kvmill_attention_geo
     return geometry->step && !(geometry->circular && op->nonpad_kv_seqlen != NULL);
 }
 
-static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                    struct error *error) {
+static bool onnx_attention_spec_kernels(const struct spec *spec, const struct isa *isa,
+                                        struct kernel_list *list, struct error *error) {
     struct kvmill_attention_geometry geometry;
     kvmill_attention op = onnx_attention_op_of(spec);
     if (!onnx_attention_is_complete(spec))
@@ -50,6 +50,6 @@ static bool kernels(const struct spec *spec, const struct isa *isa, struct kerne
 }
 
 const struct generator onnx_attention_generator = {
-    .kernels = kernels,
+    .kernels = onnx_attention_spec_kernels,
     .without_kernels = "float64, which a portable function computes",
 };

@@ -5,8 +5,8 @@
 #include "rows_family.h"
 #include "spec_constants.h"
 
-static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                    struct error *error) {
+static bool tensor_scatter_spec_kernels(const struct spec *spec, const struct isa *isa,
+                                        struct kernel_list *list, struct error *error) {
     struct kvmill_row_geometry geometry;
     kvmill_error reason;
     kvmill_tensor_scatter op = scatter_op_of(spec);
@@ -23,6 +23,6 @@ static bool kernels(const struct spec *spec, const struct isa *isa, struct kerne
 }
 
 const struct generator tensor_scatter_generator = {
-    .kernels = kernels,
+    .kernels = tensor_scatter_spec_kernels,
     .without_kernels = "no data, or rows of 4-bit elements whose number only the run knows",
 };

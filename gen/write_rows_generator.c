@@ -5,8 +5,8 @@
 #include "convert_family.h"
 #include "generators.h"
 
-static bool kernels(const struct spec *spec, const struct isa *isa, struct kernel_list *list,
-                    struct error *error) {
+static bool write_rows_spec_kernels(const struct spec *spec, const struct isa *isa,
+                                    struct kernel_list *list, struct error *error) {
     static const struct constants none = {.count = 0};
     struct kvmill_convert_shape shape;
     return write_rows_shape(spec, &shape, error) &&
@@ -14,6 +14,6 @@ static bool kernels(const struct spec *spec, const struct isa *isa, struct kerne
 }
 
 const struct generator write_rows_generator = {
-    .kernels = kernels,
+    .kernels = write_rows_spec_kernels,
     .without_kernels = "rows are too long for kernels",
 };

@@ -5,7 +5,7 @@
 #include "spec_families.h"
 #include "spec_keys.h"
 
-static void *part(struct spec *spec, int number) {
+static void *cache_attend_part(struct spec *spec, int number) {
     (void)number;
     return &spec->cache_attend;
 }
@@ -17,29 +17,30 @@ bool cache_attend_geometry(const struct spec *spec, struct kvmill_cache_geometry
            fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
 }
 
-static bool check(const struct spec *spec, struct error *error) {
+static bool check_cache_attend(const struct spec *spec, struct error *error) {
     struct kvmill_cache_geometry geometry;
     return cache_attend_geometry(spec, &geometry, error);
 }
 
-static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
+static bool complete_cache_attend(const struct json_place *place, struct spec *spec,
+                                  struct error *error) {
     (void)place;
-    if (!check(spec, error))
+    if (!check_cache_attend(spec, error))
         return false;
     spec->cache_attend = kvmill_cache_attend_resolve(&spec->cache_attend);
     return true;
 }
 
-static void write(const struct spec *spec, json_t *object) {
+static void write_cache_attend(const struct spec *spec, json_t *object) {
     spec_write_attributes(spec, object);
     if (spec->name[0])
         json_object_set_new(object, "name", json_string(spec->name));
 }
 
 const struct spec_family cache_attend_specs = {
-    .part = part,
-    .complete = complete,
-    .write = write,
-    .check = check,
+    .part = cache_attend_part,
+    .complete = complete_cache_attend,
+    .write = write_cache_attend,
+    .check = check_cache_attend,
     .specialises = true,
 };

@@ -333,7 +333,7 @@ static bool read_layers(const struct json_place *place, struct flow_spec *spec,
                      &spec->flow.layers_skip_count, error);
 }
 
-static bool begin(struct spec *spec, struct error *error) {
+static bool begin_flow(struct spec *spec, struct error *error) {
     struct flow_spec *flow = spec->flow = calloc(1, sizeof *flow);
     if (flow == NULL)
         return out_of_memory(error);
@@ -341,12 +341,12 @@ static bool begin(struct spec *spec, struct error *error) {
     return true;
 }
 
-static void *part(struct spec *spec, int number) {
+static void *flow_part(struct spec *spec, int number) {
     (void)number;
     return &spec->flow->flow;
 }
 
-/* Reads dims.  complete() reads the members that depend on others. */
+/* Reads dims.  complete_flow() reads the members that depend on others. */
 static bool read_own(const struct json_place *place, struct spec *spec,
                      const struct op_member *member, struct error *error) {
     const char *word;
@@ -366,7 +366,7 @@ static bool read_own(const struct json_place *place, struct spec *spec,
 }
 
 /* Reads members that depend on each other, in this order. */
-static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
+static bool complete_flow(const struct json_place *place, struct spec *spec, struct error *error) {
     struct flow_spec *flow = spec->flow;
     flow->source = json_incref(place->value);
     return read_attention(place, flow, error) &&
@@ -407,10 +407,10 @@ void flow_spec_free(const kvmill_flow *flow) {
 }
 
 const struct spec_family flow_specs = {
-    .begin = begin,
-    .part = part,
+    .begin = begin_flow,
+    .part = flow_part,
     .read_own = read_own,
-    .complete = complete,
+    .complete = complete_flow,
     .write = write_flow,
     .free = free_flow,
     .check = check_flow,

@@ -58,14 +58,14 @@ bool onnx_attention_is_complete(const struct spec *spec) {
            (!is_onnx_attention_step(spec) || tensor[KVMILL_ATTENTION_PAST_KEY].shape);
 }
 
-static bool check(const struct spec *spec, struct error *error) {
+static bool check_onnx_attention(const struct spec *spec, struct error *error) {
     struct kvmill_attention_geometry geometry;
     return !onnx_attention_is_complete(spec) || onnx_attention_geometry(spec, &geometry, error);
 }
 
 /* ---- Contents of the spec ---- */
 
-static void *part(struct spec *spec, int number) {
+static void *onnx_attention_part(struct spec *spec, int number) {
     struct onnx_attention_spec *onnx = &spec->onnx_attention;
     void *const parts[OP_PARTS] = {&onnx->op, onnx->types, &onnx->step};
     return parts[number];
@@ -103,13 +103,14 @@ static void set_types(struct spec *spec) {
     }
 }
 
-static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
+static bool complete_onnx_attention(const struct json_place *place, struct spec *spec,
+                                    struct error *error) {
     complete_types(&spec->onnx_attention);
     set_types(spec);
-    return check_scale(place, &spec->onnx_attention.op, error) && check(spec, error);
+    return check_scale(place, &spec->onnx_attention.op, error) && check_onnx_attention(spec, error);
 }
 
-static void write(const struct spec *spec, json_t *object) {
+static void write_onnx_attention(const struct spec *spec, json_t *object) {
     spec_write_attributes(spec, object);
     spec_write_shapes(spec, object);
 }
@@ -120,11 +121,11 @@ static void free_shapes(struct spec *spec) {
 }
 
 const struct spec_family onnx_attention_specs = {
-    .part = part,
+    .part = onnx_attention_part,
     .tensor = tensor,
-    .complete = complete,
-    .write = write,
+    .complete = complete_onnx_attention,
+    .write = write_onnx_attention,
     .free = free_shapes,
-    .check = check,
+    .check = check_onnx_attention,
     .specialises = true,
 };

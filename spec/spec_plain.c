@@ -25,7 +25,7 @@ static void release(struct spec *spec) {
     free(spec->plain);
 }
 
-static bool begin(struct spec *spec, struct error *error) {
+static bool begin_plain(struct spec *spec, struct error *error) {
     bool done = (spec->plain = calloc(1, sizeof *spec->plain)) != NULL;
     for (int i = 0; done && i < OP_PARTS && spec->op->parts[i] != NULL; i++)
         done = (spec->plain->part[i] = calloc(1, spec->op->parts[i]->size)) != NULL;
@@ -35,7 +35,7 @@ static bool begin(struct spec *spec, struct error *error) {
     return true;
 }
 
-static void *part(struct spec *spec, int number) {
+static void *plain_part(struct spec *spec, int number) {
     return spec->plain->part[number];
 }
 
@@ -43,7 +43,7 @@ static DLTensor *tensor(struct spec *spec, int index) {
     return &spec->plain->tensor[index];
 }
 
-static bool check(const struct spec *spec, struct error *error) {
+static bool check_plain(const struct spec *spec, struct error *error) {
     kvmill_error reason;
     for (int i = 0; i < OP_PARTS && spec->op->parts[i] != NULL; i++)
         if (kvmill_check_attributes(spec->op, spec->op->parts[i], spec->plain->part[i], &reason) !=
@@ -62,23 +62,23 @@ static void set_types(struct spec *spec) {
                            &op->tensors[i]);
 }
 
-static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
+static bool complete_plain(const struct json_place *place, struct spec *spec, struct error *error) {
     (void)place;
     set_types(spec);
-    return check(spec, error);
+    return check_plain(spec, error);
 }
 
-static void write(const struct spec *spec, json_t *object) {
+static void write_plain(const struct spec *spec, json_t *object) {
     spec_write_attributes(spec, object);
     spec_write_shapes(spec, object);
 }
 
 const struct spec_family plain_specs = {
-    .begin = begin,
+    .begin = begin_plain,
     .free = release,
-    .part = part,
+    .part = plain_part,
     .tensor = tensor,
-    .complete = complete,
-    .write = write,
-    .check = check,
+    .complete = complete_plain,
+    .write = write_plain,
+    .check = check_plain,
 };

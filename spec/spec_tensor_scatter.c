@@ -33,7 +33,7 @@ static bool is_complete(const struct spec *spec) {
     return spec->scatter.past_cache.shape != NULL && spec->scatter.update.shape != NULL;
 }
 
-static bool check(const struct spec *spec, struct error *error) {
+static bool check_tensor_scatter(const struct spec *spec, struct error *error) {
     struct kvmill_row_geometry geometry;
     kvmill_error reason;
     kvmill_tensor_scatter op = scatter_op_of(spec);
@@ -46,7 +46,7 @@ static bool check(const struct spec *spec, struct error *error) {
 
 /* ---- Contents of the spec ---- */
 
-static void *part(struct spec *spec, int number) {
+static void *tensor_scatter_part(struct spec *spec, int number) {
     return number == 0 ? (void *)&spec->scatter.op : &spec->scatter.dtype;
 }
 
@@ -59,13 +59,14 @@ static DLTensor *tensor(struct spec *spec, int index) {
     return tensors[index];
 }
 
-static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
+static bool complete_tensor_scatter(const struct json_place *place, struct spec *spec,
+                                    struct error *error) {
     (void)place;
     set_types(&spec->scatter);
-    return check(spec, error);
+    return check_tensor_scatter(spec, error);
 }
 
-static void write(const struct spec *spec, json_t *object) {
+static void write_tensor_scatter(const struct spec *spec, json_t *object) {
     spec_write_attributes(spec, object);
     spec_write_shapes(spec, object);
 }
@@ -77,11 +78,11 @@ static void free_shapes(struct spec *spec) {
 }
 
 const struct spec_family tensor_scatter_specs = {
-    .part = part,
+    .part = tensor_scatter_part,
     .tensor = tensor,
-    .complete = complete,
-    .write = write,
+    .complete = complete_tensor_scatter,
+    .write = write_tensor_scatter,
     .free = free_shapes,
-    .check = check,
+    .check = check_tensor_scatter,
     .specialises = true,
 };

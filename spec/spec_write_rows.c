@@ -5,7 +5,7 @@
 #include "spec_families.h"
 #include "spec_keys.h"
 
-static void *part(struct spec *spec, int number) {
+static void *write_rows_part(struct spec *spec, int number) {
     (void)number;
     return &spec->write_rows;
 }
@@ -17,19 +17,20 @@ bool write_rows_shape(const struct spec *spec, struct kvmill_convert_shape *shap
            fail(error, EXIT_USER, "%s: %s", spec->where, reason.message);
 }
 
-static bool check(const struct spec *spec, struct error *error) {
+static bool check_write_rows(const struct spec *spec, struct error *error) {
     struct kvmill_convert_shape shape;
     return write_rows_shape(spec, &shape, error);
 }
 
-static bool complete(const struct json_place *place, struct spec *spec, struct error *error) {
+static bool complete_write_rows(const struct json_place *place, struct spec *spec,
+                                struct error *error) {
     (void)place;
-    return check(spec, error);
+    return check_write_rows(spec, error);
 }
 
 const struct spec_family write_rows_specs = {
-    .part = part,
-    .complete = complete,
+    .part = write_rows_part,
+    .complete = complete_write_rows,
     .write = spec_write_attributes,
-    .check = check,
+    .check = check_write_rows,
 };

@@ -34,6 +34,36 @@ headers_of_one_name() {
 }
 none "no two headers have the same name" headers_of_one_name
 
+# ---- Static names ----
+
+# Prints the names of static functions that structs of functions have in more than three files: a backtrace says them alone.
+hooks_of_one_name() {
+    code | grep '\.c$' | xargs awk '
+        FNR == 1 {split("", defined)}
+        /^static .*\(/ {
+            name = $0
+            sub(/\(.*/, "", name)
+            sub(/.*[ *]/, "", name)
+            defined[name]
+        }
+        /\.[a-z_]+ = [a-z_]+/ {
+            line = $0
+            while (match(line, /\.[a-z_]+ = [a-z_]+[,}]?/)) {
+                name = substr(line, RSTART, RLENGTH)
+                line = substr(line, RSTART + RLENGTH)
+                sub(/.* /, "", name)
+                sub(/[,}]$/, "", name)
+                if (name in defined && !((FILENAME, name) in seen)) {
+                    seen[FILENAME, name]
+                    files[name] = files[name] " " FILENAME
+                    if (++count[name] == 4) many[name]
+                }
+            }
+        }
+        END {for (name in many) print name ":" files[name]}'
+}
+none "functions in structs say whose they are" hooks_of_one_name
+
 # ---- Symbols ----
 
 # Prints "OBJECT FILE" for each source: the newest object that was made of it.

@@ -262,7 +262,7 @@ static bool print_subject_json(const struct subject *subject, bool source, struc
     return false;
 }
 
-static bool explain(const struct options *given, struct error *error) {
+static bool explain_all(const struct options *given, struct error *error) {
     struct subject subject = {0};
     bool json = option_value(given, "json") != NULL;
     if (given->rest_count != 1)
@@ -282,5 +282,5 @@ const struct command explain_command = {
     .summary = "Describe a kernel in words; with --source print its C.",
     .options = options,
     .arguments = &file_values,
-    .run = explain,
+    .run = explain_all,
 };

@@ -43,9 +43,9 @@ static void *op_of(struct spec *spec, const struct arrays *arrays) {
     return base;
 }
 
-static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
-                          const kvmill_plan_options *options, kvmill_plan **plan,
-                          kvmill_error *reason) {
+static kvmill_status plan_plain(const struct spec *spec, const struct arrays *arrays,
+                                const kvmill_plan_options *options, kvmill_plan **plan,
+                                kvmill_error *reason) {
     plan_function *make = plan_of(spec->op->name);
     if (make == NULL)
         return kvmill_fail(reason, KVMILL_E_ATTRIBUTE,
@@ -84,7 +84,7 @@ static bool make_outputs(const struct spec *spec, const struct op_dim *words, st
     return true;
 }
 
-static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {
+static bool prepare_plain(struct spec *spec, struct arrays *arrays, struct error *error) {
     struct op_dim words[OP_MOST_WORDS] = {{NULL, 0}};
     return run_reconcile(spec, arrays, error) && spec_check(spec, error) &&
            learn_dims(spec, arrays, words, error) && make_outputs(spec, words, arrays, error);
@@ -92,6 +92,6 @@ static bool prepare(struct spec *spec, struct arrays *arrays, struct error *erro
 
 const struct run_op plain_run = {
     .tensors = MOST_RUN_TENSORS,
-    .prepare = prepare,
-    .plan = plan,
+    .prepare = prepare_plain,
+    .plan = plan_plain,
 };

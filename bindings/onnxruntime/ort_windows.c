@@ -93,7 +93,7 @@ kvmill_status windows_find(const struct node *node, const DLTensor *const *input
 
 /* ---- Plans ---- */
 
-static unsigned fixed(const struct node *node, int tensor, int rank) {
+static unsigned fixed_windows(const struct node *node, int tensor, int rank) {
     (void)node, (void)tensor, (void)rank;
     return ~0u;
 }
@@ -200,7 +200,7 @@ static int64_t work_of_scatter(const DLTensor *const *given) {
     {                                                                                              \
         .name = NAME, .needs_kernels = true, .tensors = KVMILL_GATHER_TENSORS,                     \
         .inputs = {2, {WINDOWS_DATA, WINDOWS_INDICES}}, .outputs = {1, {WINDOWS_GATHERED}},        \
-        .required = 3, .fixed = fixed, .plan = plan_gather, .pays = pays,                          \
+        .required = 3, .fixed = fixed_windows, .plan = plan_gather, .pays = pays,                  \
         .shape = shape_of_gather, .work = work_of_gather, .run = windows_run_gather                \
     }
 const struct node_op gather_op = GATHER("Gather"), gather_nd_op = GATHER("GatherND");
@@ -214,7 +214,7 @@ const struct node_op scatter_elements_op = {
     .outputs = {1, {WINDOWS_SCATTERED}},
     .required = 7,
     .copied = 1u << WINDOWS_DATA,
-    .fixed = fixed,
+    .fixed = fixed_windows,
     .plan = plan_scatter,
     .pays = pays,
     .shape = shape_of_scatter,

@@ -12,7 +12,7 @@
 
 /* ---- Running ---- */
 
-static void destroy(kvmill_plan *base) {
+static void destroy_flow(kvmill_plan *base) {
     struct flow_plan *plan = (struct flow_plan *)(void *)base;
     kvmill_plan_destroy(plan->attend ? &plan->attend->base : NULL);
     free(plan->constants);
@@ -25,7 +25,7 @@ static const struct plan_op flow_op = {
     .part = kvmill_phase_part,
     .work = kvmill_phase_work,
     .next = kvmill_phase_next,
-    .destroy = destroy,
+    .destroy = destroy_flow,
 };
 
 /* ---- The workspace ---- */
@@ -247,7 +247,7 @@ static kvmill_status make(const kvmill_flow *flow, enum op_flow_step step,
     made->limits = *limits;
     kvmill_status status = fill(made, flow, options, error);
     if (status != KVMILL_OK) {
-        destroy(&made->base);
+        destroy_flow(&made->base);
         return status;
     }
     return kvmill_plan_finish(&made->base, plan, error);

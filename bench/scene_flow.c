@@ -34,7 +34,7 @@ static int64_t pool_pages(const struct scene *scene) {
     return scene->flow.pages * scene->flow.requests;
 }
 
-double flow_attend_bytes(const struct scene *scene, int64_t blocks) {
+static double flow_attend_bytes(const struct scene *scene, int64_t blocks) {
     const struct kvmill_cache_geometry *g = geometry_of(scene);
     return (double)(blocks * scene->flow.problem.block_size * attention_row_bytes(g));
 }

@@ -74,9 +74,6 @@ bool scene_demand(kvmill_status status, const kvmill_error *reason, struct error
 
 enum { SIDES = 4 };
 
-/* Returns the bytes of one head's row; 0: the op has no such side. */
-int64_t side_row_bytes(const struct kvmill_cache_geometry *geometry, int side);
-
 /* Sets a side of a cache with one layer: `slots` for each sequence of a static batch, or for all
    sequences of dynamic batching. */
 void side_shape(struct scene_call *call, const kvmill_cache_attention *op,

@@ -19,7 +19,8 @@ static bool is_scale(int side) {
     return side % 2 == 1;
 }
 
-int64_t side_row_bytes(const struct kvmill_cache_geometry *geometry, int side) {
+/* Returns the bytes of one head's row; 0: the op has no such side. */
+static int64_t side_row_bytes(const struct kvmill_cache_geometry *geometry, int side) {
     const struct kvmill_format *format = format_of(geometry, side);
     if (side >= 2 && (!geometry->value_differs || geometry->value_view))
         return 0;

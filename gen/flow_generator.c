@@ -3,9 +3,9 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../ops/flow_atom.h"
 #include "../spec/flow_spec.h"
-#include "flow_header.h"
 #include "flow_program_family.h"
 #include "generators.h"
+#include "plan_header.h"
 #include "score_family.h"
 #include "select_family.h"
 

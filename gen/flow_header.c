@@ -6,7 +6,6 @@
 
 #include "../defs/dtype.h"
 #include "../spec/flow_spec.h"
-#include "flow_header.h"
 #include "plan_header.h"
 
 /* ---- Lists: km_flow_list(TYPE, MEMBER, COUNT, ROWS) ---- */

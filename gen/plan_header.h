@@ -14,4 +14,7 @@ bool attention_define_heads(int64_t heads, int64_t kv_heads, int64_t head_dim, i
                             struct text *text);
 bool attention_define_comment(const struct spec *spec, struct text *text);
 
+/* The functions that plan the steps of a flow (flow_header.c). */
+bool flow_define_plan(const struct spec *spec, struct text *text);
+
 #endif

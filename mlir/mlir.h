@@ -173,7 +173,6 @@ bool mlir_word_is(struct mlir_word word, const char *text);
 
 /* Returns a length for "%.*s" in messages; limits the length of long words. */
 int mlir_word_length(struct mlir_word word);
-bool mlir_same_shape(const struct mlir_type *a, const struct mlir_type *b); /* of tensors */
 bool mlir_type_equal(const struct mlir_type *a, const struct mlir_type *b);
 
 /* Whether an attribute is a literal of this type; for a quantized type, of its storage type. */

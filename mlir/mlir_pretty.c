@@ -131,9 +131,11 @@ static const struct mlir_type *type_of(const struct mlir_reader *reader, const s
     return reader->function->values[op->operands[operand]].type;
 }
 
-bool mlir_spread_types(struct mlir_reader *reader, const struct mlir_op *op, int results,
-                       const struct mlir_type **types, int count,
-                       struct mlir_signature *signature) {
+/* Assigns types to an op's operands and results: one for all; or P, T of a select; or one for
+   each operand. */
+static bool mlir_spread_types(struct mlir_reader *reader, const struct mlir_op *op, int results,
+                              const struct mlir_type **types, int count,
+                              struct mlir_signature *signature) {
     signature->operand_count = op->operand_count;
     signature->operands = mlir_allocate(reader, (size_t)op->operand_count + 1, sizeof *types);
     signature->results = mlir_allocate(reader, (size_t)results + 1, sizeof *types);

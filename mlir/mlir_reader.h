@@ -137,11 +137,6 @@ bool mlir_parse_regions(struct mlir_reader *reader, struct mlir_op *op);
 bool mlir_parse_pretty(struct mlir_reader *reader, int results, struct mlir_op *op,
                        struct mlir_signature *signature);
 
-/* Assigns types to an op's operands and results: one for all; or P, T of a select; or one for
-   each operand. */
-bool mlir_spread_types(struct mlir_reader *reader, const struct mlir_op *op, int results,
-                       const struct mlir_type **types, int count, struct mlir_signature *signature);
-
 /* Parses the rest of an op whose form is not known, after its name, by MLIR's lexical structure
    (mlir_unknown.c). */
 bool mlir_parse_unknown(struct mlir_reader *reader, int results, struct mlir_op *op,

@@ -278,7 +278,7 @@ bool mlir_parse_types(struct mlir_reader *reader, const struct mlir_type ***type
     return true;
 }
 
-bool mlir_same_shape(const struct mlir_type *a, const struct mlir_type *b) {
+static bool mlir_same_shape(const struct mlir_type *a, const struct mlir_type *b) {
     return a->is_tensor && b->is_tensor && a->is_unranked == b->is_unranked && a->rank == b->rank &&
            (a->rank == 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
 }

@@ -28,15 +28,16 @@ struct spec_family {
     struct axes *(*axes)(struct spec *spec);
     DLTensor *(*tensor)(struct spec *spec, int index);
     /* Read tensors that are not arrays of dims, before everything else; read a member of kind
-       OP_POINTER or OP_OWN; and, at the end, read the rest and derive what follows from it. */
+       OP_POINTER or OP_OWN; and, at the end, read the rest, derive what follows from it, and check
+       it (NULL: only check). */
     bool (*read_tensors)(const struct json_place *place, struct spec *spec, struct error *error);
     bool (*read_own)(const struct json_place *place, struct spec *spec,
                      const struct op_member *member, struct error *error);
     bool (*complete)(const struct json_place *place, struct spec *spec, struct error *error);
     const char *more_key; /* a key that `complete` reads */
     bool null_is_absent;
-    /* Write all of it: spec_write_attributes, spec_write_shapes; the value of such a member; which
-       members to omit. */
+    /* Write all of it, if that is more than attributes, shapes and name; the value of such a
+       member; which members to omit. */
     void (*write)(const struct spec *spec, json_t *object);
     json_t *(*write_own)(const struct spec *spec, const struct op_member *member);
     bool (*is_left_out)(const struct spec *spec, const struct op_member *member);

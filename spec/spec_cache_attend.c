@@ -2,7 +2,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../ops/cache_attend.h"
-#include "spec_families.h"
 #include "spec_keys.h"
 
 static void *cache_attend_part(struct spec *spec, int number) {
@@ -31,16 +30,9 @@ static bool complete_cache_attend(const struct json_place *place, struct spec *s
     return true;
 }
 
-static void write_cache_attend(const struct spec *spec, json_t *object) {
-    spec_write_attributes(spec, object);
-    if (spec->name[0])
-        json_object_set_new(object, "name", json_string(spec->name));
-}
-
 const struct spec_family cache_attend_specs = {
     .part = cache_attend_part,
     .complete = complete_cache_attend,
-    .write = write_cache_attend,
     .check = check_cache_attend,
     .specialises = true,
 };

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../defs/dtype.h"
-#include "spec_families.h"
 #include "spec_keys.h"
 
 /* ---- The spec's op ---- */
@@ -209,8 +208,7 @@ static json_t *write_own(const struct spec *spec, const struct op_member *member
 
 static void write(const struct spec *spec, json_t *object) {
     spec_write_attributes(spec, object);
-    if (spec->name[0])
-        json_object_set_new(object, "name", json_string(spec->name));
+    spec_write_name(spec, object);
     if (spec->attention.layers[0])
         json_object_set_new(object, "layers", json_string(spec->attention.layers));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "spec_families.h"
+#include "spec_keys.h"
 
 static const struct spec_family *const families[OP_FAMILIES] = {
     [OP_PLAIN] = &plain_specs,

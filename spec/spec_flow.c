@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "flow_spec.h"
-#include "spec_families.h"
 #include "spec_flow_op.h"
 #include "spec_keys.h"
 

@@ -258,12 +258,17 @@ void spec_write_attributes(const struct spec *spec, json_t *object) {
     }
 }
 
-void spec_write_shapes(const struct spec *spec, json_t *object) {
+static void write_shapes(const struct spec *spec, json_t *object) {
     for (int i = 0; i < spec->op->tensor_count; i++) {
         const DLTensor *shape = shape_of(spec, &spec->op->tensors[i]);
         if (shape != NULL && shape->shape != NULL)
             json_object_set_new(object, spec->op->tensors[i].name, spec_write_shape(shape));
     }
+}
+
+void spec_write_name(const struct spec *spec, json_t *object) {
+    if (spec->name[0])
+        json_object_set_new(object, "name", json_string(spec->name));
 }
 
 /* ---- Members that are set ---- */
@@ -316,11 +321,18 @@ bool spec_begin_with(struct spec *spec, const struct spec_family *family, const 
 bool spec_read_with(const struct json_place *place, struct spec *spec,
                     const struct spec_family *family, const struct op *op, struct error *error) {
     return spec_begin_with(spec, family, op, error) && read_keys(place, spec, error) &&
-           (family->complete == NULL || family->complete(place, spec, error));
+           (family->complete != NULL ? family->complete(place, spec, error)
+                                     : family->check(spec, error));
 }
 
 void spec_write_op(const struct spec *spec, json_t *object) {
-    spec->family->write(spec, object);
+    if (spec->family->write != NULL) {
+        spec->family->write(spec, object);
+        return;
+    }
+    spec_write_attributes(spec, object);
+    write_shapes(spec, object);
+    spec_write_name(spec, object);
 }
 
 bool spec_check(const struct spec *spec, struct error *error) {

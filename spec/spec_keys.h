@@ -9,10 +9,9 @@
 /* Set every part of the spec to the description's defaults. */
 void spec_init_parts(struct spec *spec);
 
-/* Write attributes, and shapes, in the description's order; defaults are omitted where it says so.
- */
+/* Write attributes in the description's order, omitting defaults where it says so; and the name. */
 void spec_write_attributes(const struct spec *spec, json_t *object);
-void spec_write_shapes(const struct spec *spec, json_t *object);
+void spec_write_name(const struct spec *spec, json_t *object);
 
 /* Call `each` for the members that differ from what the library's init function sets, until it
    returns false. */
@@ -48,5 +47,14 @@ json_t *spec_write_shape(const DLTensor *tensor);
  * is. */
 bool spec_read_label(const struct json_place *place, const char *key, bool (*good)(const char *),
                      const char *accepted, char *label, size_t size, struct error *error);
+
+/* ---- Families: those whose specs need code of their own; the others are plain ---- */
+
+extern const struct spec_family tensor_scatter_specs, cache_attention_specs, cache_attend_specs,
+    onnx_attention_specs, gather_specs, window_scatter_specs, flow_specs, plain_specs,
+    write_rows_specs;
+
+/* The family of an op. */
+const struct spec_family *spec_family_for(const struct op *op);
 
 #endif

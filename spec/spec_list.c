@@ -7,7 +7,6 @@
 
 #include "../defs/arithmetic.h"
 #include "flow_spec.h"
-#include "spec_families.h"
 #include "spec_keys.h"
 
 int spec_math(const struct spec *spec) {

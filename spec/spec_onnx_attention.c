@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "../ops/onnx_attention.h"
-#include "spec_families.h"
 #include "spec_keys.h"
 
 enum { ALL_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS };
@@ -110,11 +109,6 @@ static bool complete_onnx_attention(const struct json_place *place, struct spec 
     return check_scale(place, &spec->onnx_attention.op, error) && check_onnx_attention(spec, error);
 }
 
-static void write_onnx_attention(const struct spec *spec, json_t *object) {
-    spec_write_attributes(spec, object);
-    spec_write_shapes(spec, object);
-}
-
 static void free_shapes(struct spec *spec) {
     for (int i = 0; i < ALL_TENSORS; i++)
         free(spec->onnx_attention.tensor[i].shape);
@@ -124,7 +118,6 @@ const struct spec_family onnx_attention_specs = {
     .part = onnx_attention_part,
     .tensor = tensor,
     .complete = complete_onnx_attention,
-    .write = write_onnx_attention,
     .free = free_shapes,
     .check = check_onnx_attention,
     .specialises = true,

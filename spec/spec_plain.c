@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "../ops/attributes.h"
-#include "spec_families.h"
 #include "spec_keys.h"
 
 enum { MOST_TENSORS = 24 };
@@ -68,17 +67,11 @@ static bool complete_plain(const struct json_place *place, struct spec *spec, st
     return check_plain(spec, error);
 }
 
-static void write_plain(const struct spec *spec, json_t *object) {
-    spec_write_attributes(spec, object);
-    spec_write_shapes(spec, object);
-}
-
 const struct spec_family plain_specs = {
     .begin = begin_plain,
     .free = release,
     .part = plain_part,
     .tensor = tensor,
     .complete = complete_plain,
-    .write = write_plain,
     .check = check_plain,
 };

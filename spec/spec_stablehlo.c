@@ -7,7 +7,6 @@
 
 #include "../ops/gather.h"
 #include "../ops/scatter.h"
-#include "spec_families.h"
 #include "spec_keys.h"
 #include "stablehlo_mlir.h"
 
@@ -243,13 +242,8 @@ static void write_shapes(json_t *object, const char *key, const struct tensor_sh
     json_decref(list);
 }
 
-static void write_name(const struct spec *spec, json_t *object) {
-    if (spec->name[0])
-        json_object_set_new(object, "name", json_string(spec->name));
-}
-
 static void write_gather(const struct spec *spec, json_t *object) {
-    write_name(spec, object);
+    spec_write_name(spec, object);
     json_object_set_new(object, "operand", write_shape(&spec->gather->operand));
     json_object_set_new(object, "start_indices", write_shape(&spec->gather->start_indices));
     spec_write_attributes(spec, object);
@@ -302,7 +296,7 @@ static json_t *write_scatter_own(const struct spec *spec, const struct op_member
 
 static void write_scatter(const struct spec *spec, json_t *object) {
     const struct scatter_problem *problem = spec->window_scatter;
-    write_name(spec, object);
+    spec_write_name(spec, object);
     write_shapes(object, "inputs", problem->inputs, problem->count);
     json_object_set_new(object, "scatter_indices", write_shape(&problem->scatter_indices));
     write_shapes(object, "updates", problem->updates, problem->count);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "../ops/tensor_scatter.h"
-#include "spec_families.h"
 #include "spec_keys.h"
 
 static void set_types(struct scatter_spec *scatter) {
@@ -66,11 +65,6 @@ static bool complete_tensor_scatter(const struct json_place *place, struct spec 
     return check_tensor_scatter(spec, error);
 }
 
-static void write_tensor_scatter(const struct spec *spec, json_t *object) {
-    spec_write_attributes(spec, object);
-    spec_write_shapes(spec, object);
-}
-
 static void free_shapes(struct spec *spec) {
     free(spec->scatter.past_cache.shape);
     free(spec->scatter.update.shape);
@@ -81,7 +75,6 @@ const struct spec_family tensor_scatter_specs = {
     .part = tensor_scatter_part,
     .tensor = tensor,
     .complete = complete_tensor_scatter,
-    .write = write_tensor_scatter,
     .free = free_shapes,
     .check = check_tensor_scatter,
     .specialises = true,

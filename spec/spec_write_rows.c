@@ -2,7 +2,6 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../ops/write_rows.h"
-#include "spec_families.h"
 #include "spec_keys.h"
 
 static void *write_rows_part(struct spec *spec, int number) {
@@ -22,15 +21,7 @@ static bool check_write_rows(const struct spec *spec, struct error *error) {
     return write_rows_shape(spec, &shape, error);
 }
 
-static bool complete_write_rows(const struct json_place *place, struct spec *spec,
-                                struct error *error) {
-    (void)place;
-    return check_write_rows(spec, error);
-}
-
 const struct spec_family write_rows_specs = {
     .part = write_rows_part,
-    .complete = complete_write_rows,
-    .write = spec_write_attributes,
     .check = check_write_rows,
 };

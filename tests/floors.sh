@@ -27,7 +27,7 @@ none "ops/served includes nothing else, and bindings nothing else of ops" \
     awk '($1 ~ "^ops/served/" && $2 !~ "^ops/served/") || ($1 ~ "^bindings/" && $2 ~ "^ops/" && $2 !~ "^ops/served/")' "$scratch/included"
 
 headers() {
-    find base bench bindings defs gen import include libspecs mlir ops runtime spec tests tools tune -name '*.h' ! -name '*.pb-c.h'
+    find base bench bindings defs examples gen import include libspecs mlir ops runtime spec tests tools tune -name '*.h' ! -name '*.pb-c.h'
 }
 headers_of_one_name() {
     headers | sed 's,.*/,,' | sort | uniq -d

@@ -92,8 +92,8 @@ static bool refuse_option(const struct command *command, char *const *argv, int 
                 command->name);
 }
 
-bool options_parse(const struct command *command, int argc, char **argv, struct options *options,
-                   struct error *error) {
+static bool options_parse(const struct command *command, int argc, char **argv,
+                          struct options *options, struct error *error) {
     struct table table = {0};
     int code;
     *options = (struct options){0};

@@ -48,9 +48,6 @@ struct options {
     const struct command *const *all; /* commands, for the one that lists them */
 };
 
-bool options_parse(const struct command *command, int argc, char **argv, struct options *options,
-                   struct error *error);
-
 /* Returns the last value given, or NULL.  It is "" for an option without argument. */
 const char *option_value(const struct options *options, const char *name);
 

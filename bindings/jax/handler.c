@@ -72,7 +72,9 @@ static kvmill_status settle(const struct jax_plan *plan, DLTensor *tensors, kvmi
     return KVMILL_OK;
 }
 
-kvmill_status jax_run(struct jax_plan *plan, const kvmill_ffi_frame *frame, kvmill_error *error) {
+/* Runs a plan on the frame's buffers.  Any thread. */
+static kvmill_status jax_run(struct jax_plan *plan, const kvmill_ffi_frame *frame,
+                             kvmill_error *error) {
     DLTensor tensors[2 * JAX_MOST_TENSORS];
     const DLTensor *list[KVMILL_FFI_MOST_TENSORS] = {NULL};
     char *workspace = (char *)take_workspace(plan);

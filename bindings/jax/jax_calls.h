@@ -56,9 +56,6 @@ struct jax_plan {
 kvmill_status jax_plan_of(const kvmill_ffi_frame *frame, struct jax_plan **plan,
                           kvmill_error *error);
 
-/* Runs a plan on the frame's buffers.  Any thread. */
-kvmill_status jax_run(struct jax_plan *plan, const kvmill_ffi_frame *frame, kvmill_error *error);
-
 /* Sets tensor to an operand or a result, as the op sees it. */
 kvmill_status jax_view_tensor(const kvmill_ffi_list *list, int at, const struct jax_name *name,
                               DLTensor *tensor, kvmill_error *error);

@@ -8,7 +8,7 @@
 
 #include "../../defs/dtype.h"
 #include "../../ops/element.h"
-#include "../../spec/spec_families.h"
+#include "../../spec/spec_keys.h"
 
 /* ---- Nodes ---- */
 

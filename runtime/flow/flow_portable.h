@@ -238,11 +238,6 @@ size_t kvmill_flow_index_words(const struct flow_kernels *kernels,
 
 /* ---- Summaries ---- */
 
-/* Compute the fields of a page, of which `rows` rows exist, for one kv head. */
-void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
-                           const struct flow_schedule *schedule, const struct flow_cache *cache,
-                           int64_t page, int64_t kv_head, int64_t rows, float *workspace);
-
 /* Summarise the pages that tokens of a call have completed (or begun), for all kv heads.  The rows
    are in the cache.  The last token of a page determines how many rows it has.  kernels: NULL for
    the portable ones. */

@@ -80,9 +80,6 @@ struct attend_pages kvmill_cache_pages(const struct cache_call *call, int64_t b,
 /* Set what attention needs of a run whose tensors are known. */
 void kvmill_set_view(struct cache_call *call);
 
-/* The means over the sequences; only positions that a token sees count. */
-struct kvmill_call_size kvmill_size_of_call(const struct cache_call *call);
-
 /* ---- Rings ---- */
 
 /* The positions of a sequence that are still in the cache, and those of all sequences before it. */

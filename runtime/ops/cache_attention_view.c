@@ -71,7 +71,8 @@ static int64_t longest(const struct cache_call *call) {
     return length;
 }
 
-struct kvmill_call_size kvmill_size_of_call(const struct cache_call *call) {
+/* The means over the sequences; only positions that a token sees count. */
+static struct kvmill_call_size size_of_call(const struct cache_call *call) {
     int64_t window = kvmill_most_visible(call);
     int64_t batch = kvmill_max(call->base.view.batch, 1), positions = call->positions / batch;
     return (struct kvmill_call_size){batch, call->tokens / batch,
@@ -91,5 +92,5 @@ void kvmill_set_view(struct cache_call *call) {
     view->turn = call->turns > 1 ? turn : NULL;
     view->window = kvmill_most_visible(call);
     view->longest = longest(call);
-    view->size = kvmill_size_of_call(call);
+    view->size = size_of_call(call);
 }

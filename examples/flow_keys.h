@@ -3,8 +3,8 @@
    channels with a large mean of their own, and noise in all channels.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_BENCH_FLOW_KEYS_H
-#define KVMILL_BENCH_FLOW_KEYS_H
+#ifndef KVMILL_EXAMPLES_FLOW_KEYS_H
+#define KVMILL_EXAMPLES_FLOW_KEYS_H
 
 #include <stdint.h>
 

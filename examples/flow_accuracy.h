@@ -3,8 +3,8 @@
    Lists are ascending page numbers of a row.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_BENCH_FLOW_ACCURACY_H
-#define KVMILL_BENCH_FLOW_ACCURACY_H
+#ifndef KVMILL_EXAMPLES_FLOW_ACCURACY_H
+#define KVMILL_EXAMPLES_FLOW_ACCURACY_H
 
 #include <stdint.h>
 

@@ -12,7 +12,7 @@ find_dlpack() {
 library_sources="$srcdir/runtime/*/*.c $srcdir/defs/*.c $srcdir/ops/*.c"
 # What programs of tests share.  The oracle of windows has integers that 32-bit processors lack.
 test_sources=$(printf "$srcdir/tests/%s.c " tap program main common fence walk crew plans attention attention_judge attention_scenes random_attention \
-    elements settings scatter_scene case_table onnx_problem)$(find "$srcdir/tests/oracle" -name '*.c' ! -name windows.c | sort)
+    elements settings scatter_scene case_table onnx_problem)$(find "$srcdir/tests/oracle" -name '*.c' ! -name oracle_windows.c | sort)
 
 # cross_compile COMMAND FOLDER SOURCE... -- compiles each source to an object in the folder.
 cross_compile() {
@@ -29,7 +29,7 @@ cross_compile() {
 parts_of() {
     parts=$1
     case $1 in
-    t_windows) parts="$parts windows_case windows_scatter oracle/windows" ;;
+    t_windows) parts="$parts windows_case windows_scatter oracle/oracle_windows" ;;
     t_convert) parts="$parts convert_known" ;;
     t_attend_kernels) parts="$parts kernel_problem" ;;
     t_flow_plans) parts="$parts flow_append flow_beside flow_choose flow_expect flow_run flow_step" ;;

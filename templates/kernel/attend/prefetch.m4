@@ -11,8 +11,11 @@ m4_dnl prefetches its share of the lines OUTER ahead.  IF: a condition for it, o
 m4_define(«km_fetch_step», «km_if(km_outer > 0, «_km_only_if(«$4»,
     «fetch_step(w, m4_ifelse($1, «key», 0, 1), $2, $3);»)»)»)
 m4_dnl km_fetch_inner(SIDE, ROW, COUNT, IF) -- the same for COUNT rows, from the one INNER after ROW on.
-m4_define(«km_fetch_inner», «km_if(km_inner > 0, «_km_only_if(«$4»,
-    «fetch_inner(w->$1_run, km_lines(«$1»), $2 + INNER, $3);»)»)»)
+m4_dnl km_fetch_inner_line(SIDE, ROW, COUNT, LINE, IF) -- one line of each.
+m4_define(«km_fetch_inner», «_km_fetch_inner(«$1», «$2», «$3», 0, «km_lines(«$1»)», «$4»)»)
+m4_define(«km_fetch_inner_line», «_km_fetch_inner(«$1», «$2», «$3», «$4», 1, «$5»)»)
+m4_define(«_km_fetch_inner», «km_if(km_inner > 0, «_km_only_if(«$6»,
+    «fetch_inner(w->$1_run, $2 + INNER, $3, $4, $5);»)»)»)
 m4_define(«_km_only_if», «m4_ifelse(«$1», «», «        $2
 », «        if ($1)
             $2
@@ -60,12 +63,12 @@ m4_dnl km_define_fetch -- defines the functions that these macros call.
 m4_define(«km_define_fetch», «m4_dnl
 km_if(km_outer > 0, «_km_define_outer«»»)m4_dnl
 km_if(km_inner > 0, «m4_dnl
-/* Prefetch `count` rows of `lines` lines each, from row t on.  */
-km_inline(«void», «fetch_inner(const struct run *run, int lines, int64_t t, int64_t count)»)
+/* Prefetch `lines` lines, from line `first` on, of `count` rows, from row t on.  */
+km_inline(«void», «fetch_inner(const struct run *run, int64_t t, int64_t count, int first, int lines)»)
 {
     for (const int64_t end = t + count; t < end; t++)
         for (int i = 0; i < lines; i++)
-            __builtin_prefetch(row_of(run, t) + i * 64, 0, 3);
+            __builtin_prefetch(row_of(run, t) + (first + i) * 64, 0, 3);
 }
 
 »)»)

@@ -37,11 +37,11 @@ km_if(km_part(«is_signed», km_value), «», « ^ ~0x77»)»)
 m4_define(«_km_accumulate_strip», «km_product(«accumulate_strip_$1»,
     «struct work *w, int64_t r, int64_t v, int64_t n», $1,
     «about», «Sums of a tile, $1 vectors from dim v on: add weight times value, position by position.»,
-    «begin», «broadcast(w->grow[r + R]) * load_f32(w->sum[r + R] + _km_dim(V))»,
+    «begin», «broadcast(w->rescale[r + R]) * load_f32(w->acc[r + R] + _km_dim(V))»,
     «steps», «n»,
     «left», «broadcast(km_weight)»,
     «right», «km_value_vector»,
-    «end», «store_f32(w->sum[r + R] + _km_dim(V), km_named(s, R, V))»,
+    «end», «store_f32(w->acc[r + R] + _km_dim(V), km_named(s, R, V))»,
     «values», _km_values_lie,
     «strip», «v / km_vector(km_strip)»,
     «strips», _km_strips(km_strip))»)
@@ -79,25 +79,25 @@ m4_dnl set_order moves sums to the order of elements, if km_nibbles has changed 
 m4_define(«km_has_order_as_floats», «km_nibbles»)
 m4_define(«_km_set_order», «km_if(km_values(«has_order»),
     «km_if(km_part(«in_turn», km_value), «_km_set_order_of_pairs», «_km_set_order_of_blocks»)»)»)
-m4_define(«_km_set_order_of_pairs», «km_inline(«void», «set_order(float *sum)»)
+m4_define(«_km_set_order_of_pairs», «km_inline(«void», «set_order(float *acc)»)
 {
     for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
-        vf even = load_f32(sum + d), odd = load_f32(sum + d + LANES);
-        store_f32(sum + d, _km_in_turn(0));
-        store_f32(sum + d + LANES, _km_in_turn(km_lanes / 2));
+        vf even = load_f32(acc + d), odd = load_f32(acc + d + LANES);
+        store_f32(acc + d, _km_in_turn(0));
+        store_f32(acc + d + LANES, _km_in_turn(km_lanes / 2));
     }
 }
 
 »)
 m4_dnl _km_in_turn(FROM) -- lanes of even and odd, alternating, from lane FROM on.
 m4_define(«_km_in_turn», «__builtin_shufflevector(even, odd, km_lane_list(«m4_eval(L / 2 + $1 + L % 2 * km_lanes)»))»)
-m4_define(«_km_set_order_of_blocks», «km_inline(«void», «set_order(float *sum)»)
+m4_define(«_km_set_order_of_blocks», «km_inline(«void», «set_order(float *acc)»)
 {
     float x[32];
     for (int d = 0; d < VALUE_DIM; d += 32) {
-        memcpy(x, sum + d, sizeof x);
+        memcpy(x, acc + d, sizeof x);
         for (int i = 0; i < 32; i++)
-            sum[d + i / (2 * LANES) * LANES + i % LANES + i / LANES % 2 * 16] = x[i];
+            acc[d + i / (2 * LANES) * LANES + i % LANES + i / LANES % 2 * 16] = x[i];
     }
 }
 

@@ -152,8 +152,8 @@ km_times(«V», km_value_strip, «        vi km_named(b, V) = load_words(&w->val
 »)»)m4_dnl
 km_times(«R», km_value_rows, «_km_step_of_row(R)»)m4_dnl
     }
-_km_each_value_sum(«    float *km_named(to, R, V) = w->sum[r + i + R] + v + km_vector(V);
-    store_f32(km_named(to, R, V), load_f32(km_named(to, R, V)) * w->grow[r + i + R] +
+_km_each_value_sum(«    float *km_named(to, R, V) = w->acc[r + i + R] + v + km_vector(V);
+    store_f32(km_named(to, R, V), load_f32(km_named(to, R, V)) * w->rescale[r + i + R] +
         (km_number(«km_named(s, R, V)»)) * w->value_unit[g][r + i + R]);
 »)}
 
@@ -184,13 +184,13 @@ m4_define(«_km_sum_byte», «km_if(km_whole_vectors,
 m4_define(«_km_sum_code», «km_if(km_value_halves == 1, «d + _km_sum_byte»,
     «d + _km_sum_byte * 2 + v / LANES % 2»)»)
 m4_define(«_km_set_order_of_vectors», «km_if(km_has_order_as_codes, «
-km_inline(«void», «set_order(float *sum)»)
+km_inline(«void», «set_order(float *acc)»)
 {
     float x[VALUE_DIM];
-    memcpy(x, sum, sizeof x);
+    memcpy(x, acc, sizeof x);
     for (int d = 0; d < VALUE_DIM; d += km_value_piece)
         for (int v = 0; v < km_value_piece; v++)
-            sum[km_code_element(km_value, «(_km_sum_code)»)] = x[d + v];
+            acc[km_code_element(km_value, «(_km_sum_code)»)] = x[d + v];
 }
 »)»)
 

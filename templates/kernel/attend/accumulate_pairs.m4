@@ -90,7 +90,7 @@ m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
 »)
 m4_define(«_km_pair_group», «v / km_group_of(«value»)»)
 m4_define(«_km_add_pairs», «$1 = add_pairs($1, $2, $3)»)
-m4_define(«_km_add_block», «store_f32(w->sum[$1] + $2, load_f32(w->sum[$1] + $2) * w->grow[$1] +
+m4_define(«_km_add_block», «store_f32(w->acc[$1] + $2, load_f32(w->acc[$1] + $2) * w->rescale[$1] +
     __builtin_convertvector($3, vf) * w->value_unit[_km_pair_group][$1])»)
 
 m4_define(«km_accumulate_as_pairs», «_km_set_order_of_pieces«»km_split_weights_in_pairs
@@ -111,13 +111,13 @@ m4_dnl set_order moves sums to the order of elements.  _km_pair_code(I) -- the c
 m4_define(«_km_pair_code», «(_km_pair_half($1) * km_pair_codes + $1 / LANES % km_pair_codes)»)
 m4_define(«_km_pair_half», «km_if(km_whole_pairs,
     «($1 % LANES / 4 * 8 + $1 / m4_eval(km_pair_codes * km_lanes) * 4 + $1 % 4)», «$1 % LANES»)»)
-m4_define(«_km_set_order_of_pieces», «km_inline(«void», «set_order(float *sum)»)
+m4_define(«_km_set_order_of_pieces», «km_inline(«void», «set_order(float *acc)»)
 {
     float x[km_pair_dims];
     for (int d = 0; d < VALUE_DIM; d += km_pair_dims) {
-        memcpy(x, sum + d, sizeof x);
+        memcpy(x, acc + d, sizeof x);
         for (int i = 0; i < km_pair_dims; i++)
-            sum[d + km_code_element(km_value, «_km_pair_code(i)»)] = x[i];
+            acc[d + km_code_element(km_value, «_km_pair_code(i)»)] = x[i];
     }
 }
 

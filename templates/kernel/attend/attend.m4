@@ -7,7 +7,7 @@ m4_dnl   find_rows    find the rows of the block, and those that are prefetched 
 m4_dnl   load_keys    convert or rearrange keys, unless they are used where they are (the variant, score_turned.m4)
 m4_dnl   load_values  the same for values (load.m4, accumulate_WAY.m4)
 m4_dnl   score        q . k for all query rows (the variant: attend_VARIANT.c.m4)
-m4_dnl   softmax      turn scores into weights exp (score - largest); if `largest` grew, rescale the sums (softmax.m4;
+m4_dnl   softmax      turn scores into weights exp (score - max); if `max` grew, rescale the sums (softmax.m4;
 m4_dnl                units.m4 if weights become integers)
 m4_dnl   set_aside    take out what rows do not see and is not finite (unseen.m4)
 m4_dnl   accumulate   add weight * v to the sums (accumulate.m4, accumulate_WAY.m4)
@@ -69,7 +69,7 @@ km_if(km_inner > 0, «    INNER = km_inner, /* rows ahead that are brought into 
 km_run_words
 struct work {
 km_query_and_key«»m4_dnl
-    km_aligned float sum[ROWS][VALUE_PADDED];
+    km_aligned float acc[ROWS][VALUE_PADDED];
     km_aligned float score[ROWS][BLOCK]; /* after softmax: weights */
 km_values(«work»)km_value_codes_work«»m4_dnl
 km_unseen_work«»m4_dnl
@@ -79,7 +79,7 @@ km_work_ahead«»m4_dnl
     struct place next;
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
     int64_t seen[ALL_ROWS]; /* positions of the block that the row's tile sees */
-    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+    float max[ALL_ROWS], sum[ALL_ROWS], rescale[ALL_ROWS];
 };
 »)
 m4_define(«_km_scale_table», «km_if(km_minimums(«$1»), «    km_aligned float $1_minimum[km_scales(«$1»)][BLOCK];

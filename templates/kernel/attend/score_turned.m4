@@ -146,7 +146,7 @@ m4_define(«km_score_turned», «m4_dnl
    group's sum times its scale.  */
 km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
 {
-    vf total[TILE][km_vectors] = {{{0}}};
+    vf score[TILE][km_vectors] = {{{0}}};
 km_if(km_at_once, «_km_find_keys«»m4_dnl
     vf x[4];
 km_fetch_inner(«key», «t», «LANES»)»)m4_dnl
@@ -164,10 +164,10 @@ km_if(km_at_once, «            turn(row, km_word_at(«k»), x);
 »)m4_dnl
 km_times(«W», km_piece_words, «_km_score_word(W)»)m4_dnl
         }
-_km_each_sum(«        total[R][V] += km_sum(«km_named(s, R, V)») * load_f32(w->key_scale[g] + t + km_vector(V));
+_km_each_sum(«        score[R][V] += km_sum(«km_named(s, R, V)») * load_f32(w->key_scale[g] + t + km_vector(V));
 »)m4_dnl
     }
-_km_each_sum(«    store_f32(w->score[r + R] + t + km_vector(V), total[R][V]km_unit);
+_km_each_sum(«    store_f32(w->score[r + R] + t + km_vector(V), score[R][V]km_unit);
 »)}
 
 km_score_strips(km_vectors)»)

@@ -50,13 +50,13 @@ m4_define(«km_chooses_level», «(km_outer > 0 && km_inner == 0 && km_part(«bi
 m4_dnl km_work_ahead -- an array with the addresses of the rows OUTER ahead; km_list_ahead fills it.  This takes fewer
 m4_dnl instructions than finding the row of every line.
 m4_define(«km_work_ahead», «km_if(km_outer > 0, «m4_dnl
-    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
+    const unsigned char *ahead[2][BLOCK]; /* keys and values OUTER rows ahead */
 »)m4_dnl
 km_if(km_chooses_level, «    int into_l2;
 »)»)
 m4_define(«km_list_ahead», «km_if(km_chooses_level, «    w->into_l2 = p->into_l2;
-»)km_if(km_outer > 0, «    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
-    list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
+»)km_if(km_outer > 0, «    list_ahead(w->ahead[0], w->key_run + OUTER / RUN);
+    list_ahead(w->ahead[1], w->value_run + OUTER / RUN);
 »)»)
 
 m4_dnl km_define_fetch -- defines the functions that these macros call.
@@ -91,26 +91,29 @@ km_if(km_chooses_level, «    if (w->into_l2)
 »)m4_dnl
 }
 
-/* Prefetch share `step` of `steps` of the lines of BLOCK / 2 rows.  Shares are equal if they can be; then each `together`
-   lines are in one row.  If there are more steps than lines, every Nth has a line.  */
-km_inline(«void», «fetch_share(const struct work *w, const unsigned char *const *row, int lines, int64_t step,
-    int64_t steps)»)
+/* Prefetch a step's share of the lines of half a block's keys (side 0) or values (1).  To find a row takes longer than to
+   fetch three lines of it, so short rows are fetched whole, by every Nth step if there are more steps than rows.  If all
+   shares are equal, each `together` lines are in one row.  */
+km_inline(«void», «fetch_share(const struct work *w, int side, int lines, int half, int64_t step, int64_t steps)»)
 {
-    const int64_t all = BLOCK / 2 * lines, share = all / steps, first = step * all / steps;
-    const int64_t together = all % steps ? 1 : lines % share == 0 ? share : share % lines == 0 ? lines : 1;
-    const int64_t count = all % steps == 0 ? share : steps % all == 0 ? 1 : (step + 1) * all / steps - first;
-    if (steps % all == 0 && step % (steps / all) != 0)
+    const int64_t all = BLOCK / 2 * lines, unit = lines <= 3 ? lines : 1;
+    const int64_t every = steps * unit % all == 0 ? steps * unit / all : 1, shares = steps / every, share = step / every;
+    const int64_t equal = all % shares == 0 ? all / shares : 0;
+    const int64_t first = equal ? share * equal : share * all / shares;
+    const int64_t count = equal ? equal : (share + 1) * all / shares - first;
+    const int64_t together = equal == 0 ? 1 : lines % equal == 0 ? equal : equal % lines == 0 ? lines : 1;
+    if (step % every != 0)
         return;
-    for (int64_t i = first; i < first + count; i += together)
+    for (int64_t i = half * all + first; i < half * all + first + count; i += together)
         for (int64_t j = 0; j < together; j++)
-            fetch_line(w, row[i / lines] + (i % lines + j) * 64);
+            fetch_line(w, w->ahead[side][i / lines] + (i % lines + j) * 64);
 }
 
 /* Prefetch a step's share of keys and values: of the first half of the block while it reads keys, then of the second.  */
 km_inline(«void», «fetch_step(const struct work *w, int half, int64_t step, int64_t steps)»)
 {
-    fetch_share(w, w->key_ahead + half * (BLOCK / 2), km_lines(«key»), step, steps);
-    fetch_share(w, w->value_ahead + half * (BLOCK / 2), km_lines(«value»), step, steps);
+    fetch_share(w, 0, km_lines(«key»), half, step, steps);
+    fetch_share(w, 1, km_lines(«value»), half, step, steps);
 }
 
 km_if(km_scales_apart(«key») || km_scales_apart(«value»), «m4_dnl

@@ -4,7 +4,7 @@
 #ifndef KVMILL_BENCH_BENCH_H
 #define KVMILL_BENCH_BENCH_H
 
-#include "results.h"
+#include "bench_results.h"
 #include "scene.h"
 
 /* Runs all cases of a spec.  If the spec has no cases, a note on standard error says why. */

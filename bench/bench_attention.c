@@ -13,12 +13,6 @@ static const double seconds_per_race = 1.0;
 
 /* ---- Names ---- */
 
-void bench_format_name(const struct kvmill_format *format, char name[24]) {
-    int length = snprintf(name, 24, "%s", kvmill_format_parts(format->element)->word);
-    if (format->scale != 0)
-        snprintf(name + length, 24 - (size_t)length, " g%d", format->quant_group);
-}
-
 static void set_name(struct attention_bench *bench) {
     const struct kvmill_cache_geometry *g = attention_geometry(bench);
     const char *cap = bench->base.cap;
@@ -38,12 +32,6 @@ static void set_isa(struct attention_bench *bench) {
     at = at != NULL ? at + 2 : "";
     snprintf(bench->isa, sizeof bench->isa, "%.*s", (int)strcspn(at, "_"), at);
     bench->base.isa = bench->isa;
-}
-
-void bench_say_case(const struct attention_bench *bench, const char *kind,
-                    const struct run_size *size, char what[128]) {
-    snprintf(what, 128, "%s %s, batch %" PRId64 ", %" PRId64 " on %" PRId64, kind, bench->name,
-             size->batch, size->tokens, size->positions);
 }
 
 /* ---- One new token on a long cache; prompts, and chunks of them ---- */

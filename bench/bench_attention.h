@@ -4,6 +4,9 @@
 #ifndef KVMILL_BENCH_BENCH_ATTENTION_H
 #define KVMILL_BENCH_BENCH_ATTENTION_H
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "attention_work.h"
 #include "race.h"
 
@@ -22,12 +25,12 @@ static inline const struct kvmill_cache_geometry *attention_geometry(
     return &bench->base.scene.attention.geometry;
 }
 
-/* Writes a format's name, such as "int8 g32". */
-void bench_format_name(const struct kvmill_format *format, char name[24]);
-
 /* Writes the name of a case, such as "decode NAME, batch 1, 1 on 4096". */
-void bench_say_case(const struct attention_bench *bench, const char *kind,
-                    const struct run_size *size, char what[128]);
+static inline void bench_say_case(const struct attention_bench *bench, const char *kind,
+                                  const struct run_size *size, char what[128]) {
+    snprintf(what, 128, "%s %s, batch %" PRId64 ", %" PRId64 " on %" PRId64, kind, bench->name,
+             size->batch, size->tokens, size->positions);
+}
 
 /* ---- Cases: each adds its results ---- */
 

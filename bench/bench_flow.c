@@ -5,6 +5,7 @@
 #include "bench.h"
 #include "bench_flow.h"
 #include "scene_flow.h"
+#include "scene_op.h"
 
 static const double seconds_per_race = 2.0;
 
@@ -47,7 +48,7 @@ static struct bench_result *add(struct bench *bench, const char *kind, enum scen
     const struct scene *scene = &bench->scene;
     const struct kvmill_cache_geometry *g = &scene->flow.problem.geometry;
     char key[24], what[128];
-    bench_format_name(&g->key, key);
+    side_format_name(&g->key, key);
     snprintf(what, sizeof what,
              "%s, %" PRId64 "/%" PRId64 " x %d %s, %" PRId64 " of %" PRId64 " %s%s: %.40s", kind,
              g->heads, g->kv_heads, g->key.dim, key, flow_selected(scene), flow_blocks(scene),

@@ -83,11 +83,14 @@ static copy_function *pick(copy_function *narrow, copy_function *wide) {
 #define copy_row_512     copy_plain
 #endif
 
-void limit_memcpy(const struct copy *copy) {
+/* Copies with one memcpy per thread. */
+static void limit_memcpy(const struct copy *copy) {
     run(copy, copy_plain);
 }
 
-void limit_nontemporal(const struct copy *copy) {
+/* Copies with nontemporal stores, one stream per thread; with memcpy if the CPU has no such
+   stores. */
+static void limit_nontemporal(const struct copy *copy) {
     run(copy, pick(stream, stream_512));
 }
 

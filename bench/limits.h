@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pool.h"
+#include "bench_pool.h"
 
 /* ---- Copying ---- */
 
@@ -18,13 +18,6 @@ struct copy {
     size_t bytes;
     kvmill_pool *pool;
 };
-
-/* Copies with one memcpy per thread. */
-void limit_memcpy(const struct copy *copy);
-
-/* Copies with nontemporal stores, one stream per thread; with memcpy if the CPU has no such
-   stores. */
-void limit_nontemporal(const struct copy *copy);
 
 /* The same, with four streams, one page each. */
 void limit_nontemporal_pages(const struct copy *copy);

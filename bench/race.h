@@ -5,7 +5,7 @@
 #define KVMILL_BENCH_RACE_H
 
 #include "../base/timer.h"
-#include "results.h"
+#include "bench_results.h"
 #include "rivals.h"
 
 enum { TEAMS = 2, MOST_RIVALS = READINGS }; /* one thread, and all */

@@ -5,11 +5,11 @@
 #ifndef KVMILL_BENCH_SCENE_H
 #define KVMILL_BENCH_SCENE_H
 
-#include "../gen/flow.h"
-#include "../gen/stablehlo.h"
 #include "../ops/tensor_scatter.h"
+#include "../spec/flow_spec.h"
+#include "../spec/stablehlo.h"
+#include "bench_pool.h"
 #include "owned_plan.h"
-#include "pool.h"
 
 /* Enough for the tensors of any op. */
 enum { SCENE_TENSORS = KVMILL_FLOW_FIELDS + KVMILL_MOST_FLOW_OWN };

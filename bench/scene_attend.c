@@ -15,17 +15,17 @@ static const kvmill_cache_attend *op_of(const struct scene *scene) {
     return &scene->spec->cache_attend;
 }
 
-static bool knows(const struct spec *spec) {
+static bool knows_attend(const struct spec *spec) {
     return spec_is(spec, OP_CACHE_ATTEND);
 }
 
-static bool open(struct scene *scene, struct error *error) {
+static bool open_attend(struct scene *scene, struct error *error) {
     kvmill_error reason;
     return kvmill_cache_attend_check(op_of(scene), &scene->attend, &reason) == KVMILL_OK ||
            fail(error, EXIT_USER, "%s", reason.message);
 }
 
-static void say(const struct scene *scene, char words[SAID_SIZE]) {
+static void say_attend(const struct scene *scene, char words[SAID_SIZE]) {
     side_describe(&scene->attend, words);
 }
 
@@ -63,7 +63,7 @@ static void shape_side(struct scene_call *call, int tensor) {
         scene_set_tensor(call, tensor, type_of(scene, known), 4, dims);
 }
 
-static void shape(struct scene_call *call) {
+static void shape_attend(struct scene_call *call) {
     const struct kvmill_cache_geometry *g = &call->scene->attend;
     const struct op_dim words[] = {{"B", call->size.batch},
                                    {"S", call->size.tokens},
@@ -79,7 +79,7 @@ static void shape(struct scene_call *call) {
 }
 
 /* A mask that is added is all zeros. */
-static bool fill(struct scene *scene, int i) {
+static bool fill_attend(struct scene *scene, int i) {
     struct scene_memory *memory = &scene->memory[i];
     const struct kvmill_format *format = format_of(scene, i);
     if (is_side(i))
@@ -96,8 +96,8 @@ static bool fill(struct scene *scene, int i) {
     return true;
 }
 
-static kvmill_status plan(const struct scene_call *call, const kvmill_plan_options *options,
-                          kvmill_plan **plan, kvmill_error *reason) {
+static kvmill_status plan_attend(const struct scene_call *call, const kvmill_plan_options *options,
+                                 kvmill_plan **plan, kvmill_error *reason) {
     return kvmill_plan_cache_attend(op_of(call->scene), options, plan, reason);
 }
 
@@ -113,13 +113,13 @@ static struct attention_sight sight_of(const struct scene_call *call) {
                                     .right = op->is_causal ? 0 : op->right_window_size};
 }
 
-static double bytes(const struct scene_call *call) {
+static double attend_bytes(const struct scene_call *call) {
     const struct attention_sight sight = sight_of(call);
     return (double)call->size.batch * (double)attention_rows(&sight) *
            (double)attention_row_bytes(&call->scene->attend);
 }
 
-static double flops(const struct scene_call *call) {
+static double attend_flops(const struct scene_call *call) {
     const struct kvmill_cache_geometry *g = &call->scene->attend;
     const struct attention_sight sight = sight_of(call);
     return 2 * attention_pairs(&sight) * (double)(call->size.batch * g->heads) *
@@ -136,14 +136,14 @@ static struct kvmill_cache_geometry arithmetic(const struct scene *scene) {
 
 const struct scene_op attend_scene_op = {
     .words = "CacheAttend",
-    .knows = knows,
-    .say = say,
-    .open = open,
-    .shape = shape,
-    .fill = fill,
-    .plan = plan,
-    .bytes = bytes,
-    .flops = flops,
+    .knows = knows_attend,
+    .say = say_attend,
+    .open = open_attend,
+    .shape = shape_attend,
+    .fill = fill_attend,
+    .plan = plan_attend,
+    .bytes = attend_bytes,
+    .flops = attend_flops,
     .arithmetic = arithmetic,
     .rotation = ATTENTION_ROTATION,
     .count = KVMILL_CACHE_ATTEND_TENSORS,

@@ -8,7 +8,7 @@ static const struct kvmill_cache_geometry *geometry_of(const struct scene *scene
     return &scene->attention.geometry;
 }
 
-static bool knows(const struct spec *spec) {
+static bool knows_attention(const struct spec *spec) {
     return spec_is(spec, OP_CACHE_ATTENTION) &&
            attention_op_of(spec) == KVMILL_MULTI_HEAD_CACHE_ATTENTION &&
            !spec->attention.op.dynamic_batching;
@@ -16,7 +16,7 @@ static bool knows(const struct spec *spec) {
 
 /* ---- Tensors ---- */
 
-static void shape(struct scene_call *call) {
+static void shape_attention(struct scene_call *call) {
     const struct scene *scene = call->scene;
     const struct kvmill_cache_geometry *g = geometry_of(scene);
     const struct op_dim words[] = {
@@ -28,7 +28,7 @@ static void shape(struct scene_call *call) {
         side_shape(call, &scene->attention.op, g, i, scene->size.positions);
 }
 
-static void move(struct scene_call *call, int64_t turn) {
+static void move_attention(struct scene_call *call, int64_t turn) {
     (void)turn;
     call->numbers[0] = call->size.positions - call->size.tokens;
     call->tensors[KVMILL_CACHE_ATTENTION_START_POS].data = call->numbers;
@@ -36,13 +36,13 @@ static void move(struct scene_call *call, int64_t turn) {
 
 /* ---- Work ---- */
 
-static double bytes(const struct scene_call *call) {
+static double attention_bytes(const struct scene_call *call) {
     const struct kvmill_cache_geometry *geometry = geometry_of(call->scene);
     return call->step == STEP_STORE ? attention_store_bytes(geometry, &call->size)
                                     : attention_read_bytes(geometry, &call->size);
 }
 
-static double flops(const struct scene_call *call) {
+static double attention_scene_flops(const struct scene_call *call) {
     return call->step == STEP_STORE ? 0 : attention_flops(geometry_of(call->scene), &call->size);
 }
 
@@ -118,14 +118,14 @@ static bool expect(struct scene_call *call, const struct owned_plan *portable,
 
 const struct scene_op attention_scene_op = {
     .words = "MultiHeadCacheAttention",
-    .knows = knows,
+    .knows = knows_attention,
     .open = attention_scene_open,
-    .shape = shape,
+    .shape = shape_attention,
     .fill = attention_scene_fill,
     .plan = attention_scene_plan,
-    .move = move,
-    .bytes = bytes,
-    .flops = flops,
+    .move = move_attention,
+    .bytes = attention_bytes,
+    .flops = attention_scene_flops,
     .arithmetic = attention_scene_arithmetic,
     .expect = expect,
     .rotation = ATTENTION_ROTATION,

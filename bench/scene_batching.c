@@ -27,7 +27,7 @@ static bool knows_read_back(const struct spec *spec) {
     return is_cache_op(spec, KVMILL_KEY_VALUE_CACHE);
 }
 
-static void say(const struct scene *scene, char words[SAID_SIZE]) {
+static void say_batching(const struct scene *scene, char words[SAID_SIZE]) {
     side_describe(geometry_of(scene), words);
 }
 
@@ -80,7 +80,7 @@ static void shape_caches(struct scene_call *call) {
         side_shape(call, &scene->attention.op, g, i, slots);
 }
 
-static void shape(struct scene_call *call) {
+static void shape_batching(struct scene_call *call) {
     const struct scene *scene = call->scene;
     const struct kvmill_cache_geometry *g = geometry_of(scene);
     const struct run_size all = all_sequences(scene);
@@ -155,12 +155,12 @@ static bool set_numbers(struct scene *scene, struct error *error) {
 
 /* ---- Work ---- */
 
-static double bytes(const struct scene_call *call) {
+static double batching_bytes(const struct scene_call *call) {
     return total(call->scene,
                  call->step == STEP_STORE ? attention_store_bytes : attention_read_bytes);
 }
 
-static double flops(const struct scene_call *call) {
+static double batching_flops(const struct scene_call *call) {
     return call->step == STEP_STORE ? 0 : total(call->scene, attention_flops);
 }
 
@@ -177,11 +177,11 @@ static double bytes_of_cache(const struct scene_call *call) {
 /* ---- The ops ---- */
 
 #define COMMON                                                                                     \
-    .say = say, .open = attention_scene_open, .shape = shape, .fill = attention_scene_fill,        \
-    .finish = set_numbers, .plan = attention_scene_plan, .rotation = ATTENTION_ROTATION,           \
-    .count = KVMILL_CACHE_ATTENTION_TENSORS
+    .say = say_batching, .open = attention_scene_open, .shape = shape_batching,                    \
+    .fill = attention_scene_fill, .finish = set_numbers, .plan = attention_scene_plan,             \
+    .rotation = ATTENTION_ROTATION, .count = KVMILL_CACHE_ATTENTION_TENSORS
 #define ATTENDING                                                                                  \
-    .bytes = bytes, .flops = flops, .arithmetic = attention_scene_arithmetic,                      \
+    .bytes = batching_bytes, .flops = batching_flops, .arithmetic = attention_scene_arithmetic,    \
     .output = KVMILL_CACHE_ATTENTION_ATTN_OUTPUT
 #define USE_OF_NUMBERS                                                                             \
     [KVMILL_CACHE_ATTENTION_SEQSTARTS] = USE_SAME, [KVMILL_CACHE_ATTENTION_KVSTARTS] = USE_SAME,   \

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../defs/dtype.h"
@@ -149,54 +147,7 @@ bool scene_resize(struct scene *scene, const struct run_size *size, struct error
            (scene->op->finish == NULL || scene->op->finish(scene, error));
 }
 
-/* ---- Opening ---- */
-
-static const struct scene_op *const ops[] = {
-    &attention_scene_op, &batching_scene_op,   &given_scene_op,  &read_back_scene_op,
-    &attend_scene_op,    &write_rows_scene_op, &onnx_scene_op,   &rows_scene_op,
-    &flow_scene_op,      &gather_scene_op,     &scatter_scene_op};
-
-const struct scene_op *scene_op_of(const struct spec *spec) {
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (ops[i]->knows(spec))
-            return ops[i];
-    return NULL;
-}
-
-void scene_op_words(char words[SCENE_WORDS]) {
-    int length = 0;
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        length += snprintf(words + length, SCENE_WORDS - (size_t)length, "%s%s", i > 0 ? ", " : "",
-                           ops[i]->words);
-}
-
-int64_t scene_rotation(int64_t bytes) {
-    const char *most = getenv("KVMILL_BENCH_ROTATION");
-    int64_t asked = most != NULL ? (int64_t)strtol(most, NULL, 10) << 20 : 0;
-    return asked > 0 && asked < bytes ? asked : bytes;
-}
-
-bool scene_begin(struct scene *scene, const struct spec *spec, const struct run_size *size,
-                 int64_t rotation, bool in_place, struct error *error) {
-    *scene = (struct scene){.op = scene_op_of(spec),
-                            .spec = spec,
-                            .size = *size,
-                            .rotation = scene_rotation(rotation),
-                            .in_place = in_place};
-    if (scene->op == NULL)
-        return fail(error, EXIT_USER, "%s: it has no runs that can be timed", spec->where);
-    memcpy(scene->use, scene->op->use, sizeof scene->use);
-    scene->read = scene->op->read;
-    for (int i = 0; i < SCENE_TENSORS; i++)
-        scene->share[i] = i;
-    return scene->op->open(scene, error);
-}
-
-bool scene_open(struct scene *scene, const struct spec *spec, const struct run_size *size,
-                int64_t rotation, bool in_place, struct error *error) {
-    return scene_begin(scene, spec, size, rotation, in_place, error) &&
-           scene_resize(scene, size, error);
-}
+/* ---- Closing and planning ---- */
 
 void scene_close(struct scene *scene) {
     for (int i = 0; i < SCENE_TENSORS; i++)

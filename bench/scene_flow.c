@@ -34,7 +34,7 @@ static int64_t pool_pages(const struct scene *scene) {
     return scene->flow.pages * scene->flow.requests;
 }
 
-double flow_attend_bytes(const struct scene *scene, int64_t blocks) {
+static double flow_attend_bytes(const struct scene *scene, int64_t blocks) {
     const struct kvmill_cache_geometry *g = geometry_of(scene);
     return (double)(blocks * scene->flow.problem.block_size * attention_row_bytes(g));
 }
@@ -77,12 +77,12 @@ static int64_t new_tokens(const struct scene_call *call) {
     return call->size.tokens > 1 ? call->size.tokens : 1;
 }
 
-static double flops(const struct scene_call *call) {
+static double flow_flops(const struct scene_call *call) {
     const struct run_size size = {1, new_tokens(call), call->size.positions};
     return call->step == STEP_ATTEND ? attention_flops(geometry_of(call->scene), &size) : 0;
 }
 
-static double bytes(const struct scene_call *call) {
+static double flow_bytes(const struct scene_call *call) {
     const struct scene *scene = call->scene;
     const struct run_size size = {1, new_tokens(call), call->size.positions};
     if (call->step == STEP_APPEND)
@@ -108,7 +108,7 @@ static void use_own(struct scene *scene) {
     }
 }
 
-static bool open(struct scene *scene, struct error *error) {
+static bool open_flow(struct scene *scene, struct error *error) {
     const kvmill_flow *flow = flow_of_spec(scene->spec);
     kvmill_error reason;
     scene->flow.attention = one_layer_of(flow->attention);
@@ -211,7 +211,7 @@ static void shape_step(struct scene_call *call, const struct op *step) {
 }
 
 /* Sets the tensors of all steps, for memory; then gives those of the call's step. */
-static void shape(struct scene_call *call) {
+static void shape_flow(struct scene_call *call) {
     static const int numbers[SCENE_STEPS] = {[STEP_RUN] = OP_FLOW_DECODE,
                                              [STEP_APPEND] = OP_FLOW_APPEND,
                                              [STEP_INDEX] = OP_FLOW_INDEX,
@@ -230,7 +230,7 @@ static void shape(struct scene_call *call) {
 }
 
 /* Fields have random numbers for all pages, so that no two pages have the same score. */
-static bool fill(struct scene *scene, int tensor) {
+static bool fill_flow(struct scene *scene, int tensor) {
     int side = tensor - KVMILL_CACHE_ATTENTION_CACHE, number = tensor - KVMILL_FLOW_FIELDS;
     struct kvmill_flow_tensor own;
     if (side >= 0 && side < SIDES)
@@ -245,7 +245,7 @@ static bool fill(struct scene *scene, int tensor) {
 
 /* ---- The next request ---- */
 
-static void move(struct scene_call *call, int64_t turn) {
+static void move_flow(struct scene_call *call, int64_t turn) {
     const struct scene *scene = call->scene;
     int64_t first = turn % scene->flow.requests * scene->flow.pages;
     int32_t *ids = scene->flow.ids + first;
@@ -260,8 +260,8 @@ static void move(struct scene_call *call, int64_t turn) {
     call->tensors[KVMILL_FLOW_PAGE_IDS].data = ids;
 }
 
-static kvmill_status plan(const struct scene_call *call, const kvmill_plan_options *options,
-                          kvmill_plan **plan, kvmill_error *reason) {
+static kvmill_status plan_flow(const struct scene_call *call, const kvmill_plan_options *options,
+                               kvmill_plan **plan, kvmill_error *reason) {
     static kvmill_status (*const makers[SCENE_STEPS])(
         const kvmill_flow *, const kvmill_flow_limits *, const kvmill_plan_options *,
         kvmill_plan **, kvmill_error *) = {[STEP_RUN] = kvmill_plan_flow_decode,
@@ -273,7 +273,7 @@ static kvmill_status plan(const struct scene_call *call, const kvmill_plan_optio
     return makers[call->step](&scene->flow.bound, &limits, options, plan, reason);
 }
 
-static bool knows(const struct spec *spec) {
+static bool knows_flow(const struct spec *spec) {
     return spec_is(spec, OP_FLOW);
 }
 
@@ -283,16 +283,16 @@ static struct kvmill_cache_geometry arithmetic(const struct scene *scene) {
 
 const struct scene_op flow_scene_op = {
     .words = "flow",
-    .knows = knows,
-    .open = open,
-    .shape = shape,
-    .fill = fill,
+    .knows = knows_flow,
+    .open = open_flow,
+    .shape = shape_flow,
+    .fill = fill_flow,
     .finish = shuffle_pages,
     .close = close_flow,
-    .plan = plan,
-    .move = move,
-    .bytes = bytes,
-    .flops = flops,
+    .plan = plan_flow,
+    .move = move_flow,
+    .bytes = flow_bytes,
+    .flops = flow_flops,
     .arithmetic = arithmetic,
     .rotation = 512 << 20,
     .count = SCENE_TENSORS,

@@ -17,7 +17,6 @@ bool flow_pages_in_order(const struct scene *scene);
 
 /* Bytes that a step of a request reads: K and V of `blocks` blocks; what the index program
    loads. */
-double flow_attend_bytes(const struct scene *scene, int64_t blocks);
 double flow_index_bytes(const struct scene *scene);
 
 #endif

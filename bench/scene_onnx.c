@@ -99,7 +99,7 @@ static struct attention_sight sight_of(const struct scene *scene) {
                                     .right = g->right};
 }
 
-static double bytes(const struct scene_call *call) {
+static double onnx_bytes(const struct scene_call *call) {
     const struct kvmill_attention_geometry *g = &call->scene->onnx.geometry;
     const DLTensor *tensor = call->scene->spec->onnx_attention.tensor;
     const struct attention_sight sight = sight_of(call->scene);
@@ -108,7 +108,7 @@ static double bytes(const struct scene_call *call) {
     return (double)(g->batch * g->kv_heads) * (double)attention_rows(&sight) * (double)row;
 }
 
-static double flops(const struct scene_call *call) {
+static double onnx_flops(const struct scene_call *call) {
     const struct kvmill_attention_geometry *g = &call->scene->onnx.geometry;
     const struct attention_sight sight = sight_of(call->scene);
     return 2 * attention_pairs(&sight) * (double)(g->batch * g->heads) *
@@ -147,7 +147,7 @@ static void set_strides(struct scene *scene, int v) {
         scene->onnx.strides[v][d] = stride;
 }
 
-static bool open(struct scene *scene, struct error *error) {
+static bool open_onnx(struct scene *scene, struct error *error) {
     if (!onnx_attention_geometry(scene->spec, &scene->onnx.geometry, error))
         return false;
     set_counts(scene->spec, &scene->size, &scene->onnx.geometry);
@@ -195,14 +195,14 @@ static void shape_tensor(struct scene_call *call, int i) {
         call->tensors[i].strides = scene->onnx.strides[is_value(i)];
 }
 
-static void shape(struct scene_call *call) {
+static void shape_onnx(struct scene_call *call) {
     for (int i = 0; i < TENSORS; i++)
         if (is_needed(call->scene->spec, i))
             shape_tensor(call, i);
 }
 
 /* Outputs and added masks stay zero. */
-static bool fill(struct scene *scene, int i) {
+static bool fill_onnx(struct scene *scene, int i) {
     struct scene_memory *memory = &scene->memory[i];
     DLDataType type = scene->spec->onnx_attention.tensor[i].dtype;
     int64_t positions = scene->size.positions;
@@ -231,8 +231,8 @@ kvmill_status onnx_spec_plan(const struct spec *spec, const kvmill_plan_options 
                : kvmill_plan_attention(&op, options, plan, reason);
 }
 
-static kvmill_status plan(const struct scene_call *call, const kvmill_plan_options *options,
-                          kvmill_plan **plan, kvmill_error *reason) {
+static kvmill_status plan_onnx(const struct scene_call *call, const kvmill_plan_options *options,
+                               kvmill_plan **plan, kvmill_error *reason) {
     struct spec spec = *call->scene->spec;
     for (int i = 0; i < TENSORS; i++)
         if (call->given[i] != NULL)
@@ -245,11 +245,11 @@ static struct kvmill_cache_geometry arithmetic(const struct scene *scene) {
     return kvmill_attention_cache_geometry(&op, &scene->onnx.geometry);
 }
 
-static bool knows(const struct spec *spec) {
+static bool knows_onnx(const struct spec *spec) {
     return spec_is(spec, OP_ATTENTION);
 }
 
-static void say(const struct scene *scene, char words[SAID_SIZE]) {
+static void say_onnx(const struct scene *scene, char words[SAID_SIZE]) {
     const struct kvmill_attention_geometry *g = &scene->onnx.geometry;
     snprintf(words, SAID_SIZE, "%" PRId64 "/%" PRId64 " x %" PRId64 " %s", g->heads, g->kv_heads,
              g->key_dim,
@@ -258,14 +258,14 @@ static void say(const struct scene *scene, char words[SAID_SIZE]) {
 
 const struct scene_op onnx_scene_op = {
     .words = "Attention, TensorScatterAttention",
-    .knows = knows,
-    .say = say,
-    .open = open,
-    .shape = shape,
-    .fill = fill,
-    .plan = plan,
-    .bytes = bytes,
-    .flops = flops,
+    .knows = knows_onnx,
+    .say = say_onnx,
+    .open = open_onnx,
+    .shape = shape_onnx,
+    .fill = fill_onnx,
+    .plan = plan_onnx,
+    .bytes = onnx_bytes,
+    .flops = onnx_flops,
     .arithmetic = arithmetic,
     .rotation = ATTENTION_ROTATION,
     .count = TENSORS,

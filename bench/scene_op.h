@@ -74,13 +74,13 @@ bool scene_demand(kvmill_status status, const kvmill_error *reason, struct error
 
 enum { SIDES = 4 };
 
-/* Returns the bytes of one head's row; 0: the op has no such side. */
-int64_t side_row_bytes(const struct kvmill_cache_geometry *geometry, int side);
-
 /* Sets a side of a cache with one layer: `slots` for each sequence of a static batch, or for all
    sequences of dynamic batching. */
 void side_shape(struct scene_call *call, const kvmill_cache_attention *op,
                 const struct kvmill_cache_geometry *geometry, int side, int64_t slots);
+
+/* Writes a format's name, such as "int8 g32". */
+void side_format_name(const struct kvmill_format *format, char name[24]);
 
 /* Writes heads and formats, such as "32/8 x 128 int8 g32 near" or "16/1 x 576/512 float16". */
 void side_describe(const struct kvmill_cache_geometry *geometry, char words[SAID_SIZE]);

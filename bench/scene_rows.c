@@ -8,7 +8,7 @@
 
 enum { PREFILL_ROWS = 512 };
 
-static bool knows(const struct spec *spec) {
+static bool knows_rows(const struct spec *spec) {
     return spec_is(spec, OP_TENSOR_SCATTER);
 }
 
@@ -77,11 +77,11 @@ bool rows_size(const struct spec *spec, int64_t batch, int64_t bytes, struct run
 
 /* ---- Tensors ---- */
 
-static bool open(struct scene *scene, struct error *error) {
+static bool open_rows(struct scene *scene, struct error *error) {
     return fold(scene->spec, &scene->rows, error);
 }
 
-static void shape(struct scene_call *call) {
+static void shape_rows(struct scene_call *call) {
     const struct kvmill_row_geometry *g = &call->scene->rows;
     DLDataType type = call->scene->spec->scatter.dtype;
     const int64_t cache[] = {call->size.batch, g->heads, call->size.positions, g->row};
@@ -92,8 +92,8 @@ static void shape(struct scene_call *call) {
     scene_set_tensor(call, KVMILL_TENSOR_SCATTER_PRESENT_CACHE, type, 4, cache);
 }
 
-static kvmill_status plan(const struct scene_call *call, const kvmill_plan_options *options,
-                          kvmill_plan **plan, kvmill_error *reason) {
+static kvmill_status plan_rows(const struct scene_call *call, const kvmill_plan_options *options,
+                               kvmill_plan **plan, kvmill_error *reason) {
     const kvmill_tensor_scatter op = {
         .struct_size = sizeof op,
         .axis = 2,
@@ -107,7 +107,7 @@ static kvmill_status plan(const struct scene_call *call, const kvmill_plan_optio
 
 /* Changes the slots with every call, so that a row is not in the processor's cache from the last
    one. */
-static void move(struct scene_call *call, int64_t turn) {
+static void move_rows(struct scene_call *call, int64_t turn) {
     int64_t *starts = call->tensors[KVMILL_TENSOR_SCATTER_WRITE_INDICES].data;
     int64_t span = call->size.positions - call->size.tokens + 1;
     for (int64_t b = 0; b < call->size.batch; b++)
@@ -115,7 +115,7 @@ static void move(struct scene_call *call, int64_t turn) {
 }
 
 /* Returns the least bytes that a run reads and writes. */
-static double bytes(const struct scene_call *call) {
+static double rows_bytes(const struct scene_call *call) {
     return 2.0 * (double)scene_tensor_bytes(call->scene, call->in_place
                                                              ? KVMILL_TENSOR_SCATTER_UPDATE
                                                              : KVMILL_TENSOR_SCATTER_PAST_CACHE);
@@ -123,12 +123,12 @@ static double bytes(const struct scene_call *call) {
 
 const struct scene_op rows_scene_op = {
     .words = "TensorScatter",
-    .knows = knows,
-    .open = open,
-    .shape = shape,
-    .plan = plan,
-    .move = move,
-    .bytes = bytes,
+    .knows = knows_rows,
+    .open = open_rows,
+    .shape = shape_rows,
+    .plan = plan_rows,
+    .move = move_rows,
+    .bytes = rows_bytes,
     .rotation = 512 << 20,
     .count = KVMILL_TENSOR_SCATTER_TENSORS,
     .use = {USE_SAME, USE_SAME, USE_SAME, USE_SAME},

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "../defs/arithmetic.h"
-#include "bench_attention.h"
 #include "scene_fill.h"
 #include "scene_op.h"
 
@@ -20,7 +19,8 @@ static bool is_scale(int side) {
     return side % 2 == 1;
 }
 
-int64_t side_row_bytes(const struct kvmill_cache_geometry *geometry, int side) {
+/* Returns the bytes of one head's row; 0: the op has no such side. */
+static int64_t side_row_bytes(const struct kvmill_cache_geometry *geometry, int side) {
     const struct kvmill_format *format = format_of(geometry, side);
     if (side >= 2 && (!geometry->value_differs || geometry->value_view))
         return 0;
@@ -66,10 +66,16 @@ kvmill_cache_attention one_layer_of(const kvmill_cache_attention *op) {
     return one;
 }
 
+void side_format_name(const struct kvmill_format *format, char name[24]) {
+    int length = snprintf(name, 24, "%s", kvmill_format_parts(format->element)->word);
+    if (format->scale != 0)
+        snprintf(name + length, 24 - (size_t)length, " g%d", format->quant_group);
+}
+
 void side_describe(const struct kvmill_cache_geometry *g, char words[SAID_SIZE]) {
     char key[24], value[24], value_dim[16] = "";
-    bench_format_name(&g->key, key);
-    bench_format_name(&g->value, value);
+    side_format_name(&g->key, key);
+    side_format_name(&g->value, value);
     bool same = strcmp(key, value) == 0;
     if (g->value.dim != g->key.dim)
         snprintf(value_dim, sizeof value_dim, "/%d", g->value.dim);

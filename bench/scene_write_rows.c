@@ -13,11 +13,11 @@ static const kvmill_write_rows *op_of(const struct scene *scene) {
     return &scene->spec->write_rows;
 }
 
-static bool knows(const struct spec *spec) {
+static bool knows_write_rows(const struct spec *spec) {
     return spec_is(spec, OP_WRITE_ROWS);
 }
 
-static bool open(struct scene *scene, struct error *error) {
+static bool open_write_rows(struct scene *scene, struct error *error) {
     struct kvmill_convert_shape shape;
     kvmill_error reason;
     return scene_demand(kvmill_write_rows_check(op_of(scene), &shape, &reason), &reason, error);
@@ -39,7 +39,7 @@ static int64_t row_bytes(const struct scene *scene, int tensor) {
 
 /* ---- Tensors ---- */
 
-static void shape(struct scene_call *call) {
+static void shape_write_rows(struct scene_call *call) {
     const struct scene *scene = call->scene;
     const kvmill_write_rows *op = op_of(scene);
     const struct kvmill_format format = format_of(scene);
@@ -62,7 +62,7 @@ static void fill_slots(struct scene_memory *memory, int64_t cells) {
         slots[i] = i * STRIDE % cells;
 }
 
-static bool fill(struct scene *scene, int i) {
+static bool fill_write_rows(struct scene *scene, int i) {
     struct scene_memory *memory = &scene->memory[i];
     const struct kvmill_format format = format_of(scene);
     if (i == KVMILL_WRITE_ROWS_ROWS)
@@ -75,13 +75,14 @@ static bool fill(struct scene *scene, int i) {
     return true;
 }
 
-static kvmill_status plan(const struct scene_call *call, const kvmill_plan_options *options,
-                          kvmill_plan **plan, kvmill_error *reason) {
+static kvmill_status plan_write_rows(const struct scene_call *call,
+                                     const kvmill_plan_options *options, kvmill_plan **plan,
+                                     kvmill_error *reason) {
     return kvmill_plan_write_rows(op_of(call->scene), options, plan, reason);
 }
 
 /* Counts rows that are read and cells that are written. */
-static double bytes(const struct scene_call *call) {
+static double write_rows_bytes(const struct scene_call *call) {
     const struct scene *scene = call->scene;
     int64_t cell = row_bytes(scene, KVMILL_WRITE_ROWS_CACHE);
     if (op_of(scene)->quant_bit > 0)
@@ -92,12 +93,12 @@ static double bytes(const struct scene_call *call) {
 
 const struct scene_op write_rows_scene_op = {
     .words = "WriteRows",
-    .knows = knows,
-    .open = open,
-    .shape = shape,
-    .fill = fill,
-    .plan = plan,
-    .bytes = bytes,
+    .knows = knows_write_rows,
+    .open = open_write_rows,
+    .shape = shape_write_rows,
+    .fill = fill_write_rows,
+    .plan = plan_write_rows,
+    .bytes = write_rows_bytes,
     .rotation = ATTENTION_ROTATION,
     .count = KVMILL_WRITE_ROWS_TENSORS,
     .use = {[KVMILL_WRITE_ROWS_ROWS] = USE_INPUT,

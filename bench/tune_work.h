@@ -5,9 +5,9 @@
 #define KVMILL_BENCH_TUNE_WORK_H
 
 #include "../base/timer.h"
-#include "../gen/spec.h"
+#include "../spec/spec.h"
 #include "../tune/sweep.h"
-#include "results.h"
+#include "bench_results.h"
 #include "rivals.h"
 
 /* A kind of work: what runs, and its limit. */

@@ -44,8 +44,7 @@ static const struct op_member members[] = {
     {MEMBER(page_size, OP_COUNT), .initial = 128, .help = "Rows of a page."},
     {MEMBER(softmax_scale, OP_REAL), .help = "Factor of scores; 0: 1 / sqrt (key_head_dim)."},
     {MEMBER(softcap, OP_REAL), .help = "Scores become softcap * tanh (score / softcap); 0: none."},
-    {MEMBER(math, OP_WORD), .words = kvmill_math_names,
-     .help = "As in MultiHeadCacheAttention."},
+    {MEMBER(math, OP_WORD), .words = kvmill_math_names, .help = "As in MultiHeadCacheAttention."},
     {MEMBER(is_causal, OP_FLAG), .help = "The query at position p sees positions 0 to p."},
     {MEMBER(left_window_size, OP_INTEGER), .initial = -1, .was = "window", .was_more = 1,
      .help = "How many positions before its own a query sees; -1: all.  Specs of version 0.1 have "

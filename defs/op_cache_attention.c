@@ -74,7 +74,8 @@ static const struct op_member members[] = {
     {MEMBER(math, OP_WORD, SCORES), .words = kvmill_math_names,
      .help = "f32, the default: errors are those of sums in float32.  near: integer arithmetic; "
              "for usual data, errors are below 5e-4 of the largest output.  fast: float16, too; "
-             "errors are below 8e-3.  kvmill(3), Errors of attention, has bounds for all data.  The choice is part of the plan and "
+             "errors are below 8e-3.  kvmill(3), Errors of attention, has bounds for all data.  "
+             "The choice is part of the plan and "
              "of the kernels' names; kvmill never switches by itself.  If there is no faster "
              "kernel for a fast plan, one for f32 is used."},
     {MEMBER(partial, OP_FLAG, SCORES), .help = "attn_output is float32, and lse is an output, so "

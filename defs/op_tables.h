@@ -59,7 +59,7 @@ extern const struct op_struct kvmill_cache_attention_attributes;
 extern const struct op kvmill_cache_attention_ops[]; /* by enum kvmill_cache_op; then dynamic */
 extern const struct op kvmill_attention_ops[];       /* Attention, TensorScatterAttention */
 extern const struct op kvmill_gather_op, kvmill_scatter_op, kvmill_flow_op_def;
-extern const struct op kvmill_cache_attend_op, kvmill_write_rows_op;
+extern const struct op kvmill_tensor_scatter_op, kvmill_cache_attend_op, kvmill_write_rows_op;
 
 /* What an op adds to another's: TensorScatterAttention's own. */
 extern const struct op_struct kvmill_step_struct;

@@ -6,19 +6,7 @@
 #include <string.h>
 
 #include "../ops/element.h"
-#include "stablehlo.h"
-
-const struct handler *handler_of(const struct spec *spec) {
-    return spec_family_of(spec)->handler;
-}
-
-void handler_name(const struct pack *pack, size_t at, char name[HANDLER_SIZE]) {
-    const char *own = pack->specs->items[at].name;
-    if (own[0])
-        snprintf(name, HANDLER_SIZE, "%s_ffi_%s", pack->name, own);
-    else
-        snprintf(name, HANDLER_SIZE, "%s_ffi_%zu", pack->name, at);
-}
+#include "../spec/stablehlo.h"
 
 /* ---- Types ---- */
 
@@ -43,21 +31,6 @@ static bool check_scatter(const struct spec *spec, struct error *error) {
         done = check_shape(spec, &problem->inputs[i], error) &&
                check_shape(spec, &problem->updates[i], error);
     return done;
-}
-
-bool check_handlers(const struct pack *pack, struct error *error) {
-    int count = 0;
-    for (size_t i = 0; i < pack->specs->count; i++) {
-        const struct spec *spec = &pack->specs->items[i];
-        if (handler_of(spec) == NULL)
-            continue;
-        count++;
-        if (!handler_of(spec)->check(spec, error))
-            return false;
-    }
-    return count > 0 || fail(error, EXIT_USER,
-                             "--ffi: no spec can have a handler; accepted: "
-                             "stablehlo.gather, stablehlo.scatter");
 }
 
 /* ---- Words of the template ---- */

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 
 #include "../defs/dtype.h"
-#include "flow.h"
-#include "spec_keys.h"
+#include "../spec/flow_spec.h"
+#include "plan_header.h"
 
 /* ---- Lists: km_flow_list(TYPE, MEMBER, COUNT, ROWS) ---- */
 

@@ -24,7 +24,7 @@ static const char *text_of(const struct kernel *kernel) {
 
 /* ---- Legal kernels ---- */
 
-static bool is_legal(const struct kernel *kernel) {
+static bool is_legal_flow_program(const struct kernel *kernel) {
     const char *text = text_of(kernel);
     return kvmill_isa_plain(kernel->isa) == kernel->isa &&
            (text == NULL || strncmp(text, kernel->variant, strlen(kernel->variant)) == 0);
@@ -45,7 +45,7 @@ bool flow_program_kernels(const struct kvmill_flow_problem *problem, const struc
     return done;
 }
 
-static bool is_complete(const struct kernel *kernel, struct error *error) {
+static bool is_complete_flow_program(const struct kernel *kernel, struct error *error) {
     char symbol[SYMBOL_SIZE];
     if (text_of(kernel) != NULL)
         return true;
@@ -58,7 +58,7 @@ static bool is_complete(const struct kernel *kernel, struct error *error) {
 
 /* ---- Words ---- */
 
-static void explain(const struct kernel *kernel, FILE *stream) {
+static void explain_flow_program(const struct kernel *kernel, FILE *stream) {
     const char *text = text_of(kernel);
     bool is_cache = kernel->variant == variants[KVMILL_CACHE_PROGRAM];
     fprintf(stream, "%s\n",
@@ -72,7 +72,7 @@ static void explain(const struct kernel *kernel, FILE *stream) {
 
 /* ---- Definitions ---- */
 
-static bool define(const struct kernel *kernel, struct expansion *expansion) {
+static bool define_flow_program(const struct kernel *kernel, struct expansion *expansion) {
     const char *program = text_of(kernel);
     struct statement statement;
     struct text steps = {0};
@@ -97,8 +97,8 @@ const struct family flow_program_family = {
     .fields = fields,
     .field_count = FIELDS,
     .variants = variants,
-    .legal = is_legal,
-    .explain = explain,
-    .define = define,
-    .complete = is_complete,
+    .legal = is_legal_flow_program,
+    .explain = explain_flow_program,
+    .define = define_flow_program,
+    .complete = is_complete_flow_program,
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../defs/dtype.h"
-#include "flow.h"
+#include "../spec/flow_spec.h"
 
 static const char *scope_words(const kvmill_flow_select *select) {
     const char *scope = select->scope ? select->scope : "kv_head";

@@ -59,7 +59,7 @@ static bool loops_are_legal(const struct kernel *kernel) {
     return true;
 }
 
-static bool is_legal(const struct kernel *kernel) {
+static bool is_legal_gather(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
     if (kvmill_isa_plain(kernel->isa) != kernel->isa || value[COMPONENTS] < 0 ||
         value[COMPONENTS] > KVMILL_MOST_GATHER_AXES ||
@@ -116,7 +116,7 @@ static void explain_window(const struct kernel *kernel, FILE *stream) {
     }
 }
 
-static void explain(const struct kernel *kernel, FILE *stream) {
+static void explain_gather(const struct kernel *kernel, FILE *stream) {
     int64_t components = kernel->value[COMPONENTS];
     fprintf(stream, "Copies ");
     explain_window(kernel, stream);
@@ -138,6 +138,6 @@ const struct family gather_family = {
     .field_count = FIELDS,
     .variants = variants,
     .tunables = "gather_tunables",
-    .legal = is_legal,
-    .explain = explain,
+    .legal = is_legal_gather,
+    .explain = explain_gather,
 };

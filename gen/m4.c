@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../base/find_program.h"
 #include "../base/memory_streams.h"
-#include "../base/program.h"
 #include "places.h"
 
 /* ---- Definitions ---- */

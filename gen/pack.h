@@ -7,7 +7,8 @@
 #include <kvmill_kernel.h>
 
 #include "../base/output.h"
-#include "spec.h"
+#include "../spec/spec.h"
+#include "kernel.h"
 
 enum { PROBLEM_SIZE = 64 };
 

@@ -10,10 +10,11 @@
 
 #include "../base/signals.h"
 #include "../defs/format.h"
+#include "../spec/flow_spec.h"
 #include "c_text.h"
 #include "ffi.h"
-#include "flow.h"
 #include "formats.h"
+#include "generators.h"
 #include "m4.h"
 #include "places.h"
 
@@ -205,8 +206,8 @@ static bool define_plans(struct expansion *expansion, const struct spec_list *sp
     bool done = true;
     for (size_t i = 0; done && i < specs->count; i++) {
         const struct spec *spec = &specs->items[i];
-        const struct spec_family *family = spec_family_of(spec);
-        done = family->define_plan == NULL || family->define_plan(spec, &plans);
+        const struct generator *generator = generator_of(spec);
+        done = generator->define_plan == NULL || generator->define_plan(spec, &plans);
     }
     done = done && define_text(expansion, "plans", plans.data ? plans.data : "");
     text_free(&plans);
@@ -217,12 +218,13 @@ static bool define_plans(struct expansion *expansion, const struct spec_list *sp
 static bool define_flows(struct expansion *expansion, const struct spec_list *specs) {
     struct text flows = {0};
     bool done = true;
-    for (size_t i = 0; done && i < specs->count; i++)
-        if (spec_family_of(&specs->items[i])->words != NULL)
-            done = text_print(&flows, "km_flow_words(«%s: ",
-                              specs->items[i].name[0] ? specs->items[i].name : "flow") &&
-                   spec_family_of(&specs->items[i])->words(&specs->items[i], &flows) &&
-                   text_print(&flows, "»)");
+    for (size_t i = 0; done && i < specs->count; i++) {
+        const struct spec *spec = &specs->items[i];
+        const struct generator *generator = generator_of(spec);
+        if (generator->words != NULL)
+            done = text_print(&flows, "km_flow_words(«%s: ", spec->name[0] ? spec->name : "flow") &&
+                   generator->words(spec, &flows) && text_print(&flows, "»)");
+    }
     done = done && define_text(expansion, "flows", flows.data ? flows.data : "");
     text_free(&flows);
     return done;

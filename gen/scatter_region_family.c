@@ -27,7 +27,7 @@ static const char *region_of(const struct kernel *kernel) {
 
 /* ---- Legal kernels ---- */
 
-static bool is_legal(const struct kernel *kernel) {
+static bool is_legal_scatter_region(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
     return kvmill_isa_plain(kernel->isa) == kernel->isa && value[COMPONENTS] >= 0 &&
            value[COMPONENTS] <= MOST_SCATTER_COMPONENTS &&
@@ -45,13 +45,13 @@ bool scatter_region_kernels(const struct kvmill_scatter_region_shape *shape, con
                   [COMPONENTS] = shape->components,
                   [ROW] = shape->row},
         .variant = variants[shape->row != 1]};
-    if (scatter_index_types[kernel.value[INDEX]] == NULL || !is_legal(&kernel))
+    if (scatter_index_types[kernel.value[INDEX]] == NULL || !is_legal_scatter_region(&kernel))
         return true;
     return program_remember(shape->program, &kernel.value[PROGRAM], error) &&
            kernel_list_add(list, &kernel, error);
 }
 
-static bool is_complete(const struct kernel *kernel, struct error *error) {
+static bool is_complete_scatter_region(const struct kernel *kernel, struct error *error) {
     char symbol[SYMBOL_SIZE];
     if (region_of(kernel) != NULL)
         return true;
@@ -64,7 +64,7 @@ static bool is_complete(const struct kernel *kernel, struct error *error) {
 
 /* ---- Words ---- */
 
-static void explain(const struct kernel *kernel, FILE *stream) {
+static void explain_scatter_region(const struct kernel *kernel, FILE *stream) {
     const int64_t *value = kernel->value;
     const char *region = region_of(kernel);
     fprintf(stream,
@@ -122,7 +122,7 @@ static bool define_region(struct expansion *expansion, const char *region) {
     return done;
 }
 
-static bool define(const struct kernel *kernel, struct expansion *expansion) {
+static bool define_scatter_region(const struct kernel *kernel, struct expansion *expansion) {
     const char *region = region_of(kernel);
     DLDataType index = scatter_type_of(scatter_index_types[kernel->value[INDEX]]);
     return define_integer(expansion, "index_code", index.code) &&
@@ -141,8 +141,8 @@ const struct family scatter_region_family = {
     .field_count = FIELDS,
     .variants = variants,
     .tunables = "scatter_region_tunables",
-    .legal = is_legal,
-    .explain = explain,
-    .define = define,
-    .complete = is_complete,
+    .legal = is_legal_scatter_region,
+    .explain = explain_scatter_region,
+    .define = define_scatter_region,
+    .complete = is_complete_scatter_region,
 };

@@ -74,7 +74,7 @@ static bool is_of_heads(const int64_t *value) {
            (value[HEADS] == 1 || fold_over(value[FOLD]) == KVMILL_FOLD_HEADS);
 }
 
-static bool is_legal(const struct kernel *kernel) {
+static bool is_legal_score(const struct kernel *kernel) {
     const int64_t *value = kernel->value;
     return kvmill_isa_plain(kernel->isa) == kernel->isa && value[KIND] != 0 &&
            (kvmill_is_plain((int)value[ELEMENT]) || value[ELEMENT] == KVMILL_I8) &&
@@ -97,12 +97,12 @@ bool score_kernels(const struct kvmill_score_shape *shape, const struct isa *isa
     for (int i = 0; i < shape->folds; i++)
         kernel.value[FOLD + i] = (shape->fold[i].over - 1) * FOLD_KINDS + shape->fold[i].by;
     kernel.variant = variants[!is_of_tiles(kernel.value)];
-    return !is_legal(&kernel) || kernel_list_add(list, &kernel, error);
+    return !is_legal_score(&kernel) || kernel_list_add(list, &kernel, error);
 }
 
 /* ---- Definitions ---- */
 
-static bool define(const struct kernel *kernel, struct expansion *expansion) {
+static bool define_score(const struct kernel *kernel, struct expansion *expansion) {
     const int64_t *value = kernel->value;
     return define_integer(expansion, "registers", kernel->isa->registers) &&
            define_integer(expansion, "kind_number", value[KIND]) &&
@@ -122,7 +122,7 @@ static void explain_fold(int64_t fold, FILE *stream) {
         fprintf(stream, ", then the %s over %s", by[fold_by(fold)], over[fold_over(fold)]);
 }
 
-static void explain(const struct kernel *kernel, FILE *stream) {
+static void explain_score(const struct kernel *kernel, FILE *stream) {
     static const char *const of_kind[] = {"",
                                           "dots",
                                           "sums of the larger product",
@@ -152,7 +152,7 @@ const struct family score_pages_family = {
     .field_count = FIELDS,
     .variants = variants,
     .tunables = "score_tunables",
-    .legal = is_legal,
-    .explain = explain,
-    .define = define,
+    .legal = is_legal_score,
+    .explain = explain_score,
+    .define = define_score,
 };

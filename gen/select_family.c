@@ -12,7 +12,7 @@ static const char *const variants[] = {"threshold", NULL};
 
 /* Counting and packing need vectors of at least eight words; with fewer, the portable kernel is as
    fast. */
-static bool is_legal(const struct kernel *kernel) {
+static bool is_legal_select(const struct kernel *kernel) {
     return kvmill_isa_plain(kernel->isa) == kernel->isa && kernel->isa->lanes >= 8 &&
            kernel->value[SCORE] == KVMILL_F32;
 }
@@ -22,10 +22,10 @@ bool select_kernels(const struct isa *isa, struct kernel_list *list, struct erro
                                   .isa = kvmill_isa_plain(isa),
                                   .variant = variants[0],
                                   .value = {[SCORE] = KVMILL_F32}};
-    return !is_legal(&kernel) || kernel_list_add(list, &kernel, error);
+    return !is_legal_select(&kernel) || kernel_list_add(list, &kernel, error);
 }
 
-static void explain(const struct kernel *kernel, FILE *stream) {
+static void explain_select(const struct kernel *kernel, FILE *stream) {
     (void)kernel;
     fprintf(stream, "Selects the best pages, in their order: scores become integers, and the "
                     "threshold is\n"
@@ -43,6 +43,6 @@ const struct family select_pages_family = {
     .field_count = FIELDS,
     .variants = variants,
     .tunables = "select_tunables",
-    .legal = is_legal,
-    .explain = explain,
+    .legal = is_legal_select,
+    .explain = explain_select,
 };

@@ -4,8 +4,6 @@
 #include "../defs/format.h"
 #include "../ops/extent.h"
 
-const char *const specialise_words[] = {"heads", "layout", "heads,layout", NULL};
-
 static bool wants(const struct spec *spec, enum specialise what) {
     return (spec->specialise & what) != 0;
 }

@@ -5,9 +5,9 @@
 #ifndef KVMILL_GEN_SPEC_CONSTANTS_H
 #define KVMILL_GEN_SPEC_CONSTANTS_H
 
-#include "spec.h"
-
 #include "../ops/tensor_scatter.h"
+#include "../spec/spec.h"
+#include "kernel.h"
 
 struct constants rows_constants(const struct spec *spec, const struct kvmill_row_geometry *geometry,
                                 const struct kvmill_rows_shape *shape);

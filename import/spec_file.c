@@ -3,8 +3,8 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "../gen/spec.h"
 #include "onnx/onnx.h"
+#include "spec_file.h"
 
 static bool read_kernels(const struct json_place *root, struct spec_list *list,
                          struct error *error) {

@@ -144,14 +144,14 @@ static kvmill_status check_result_shape(const kvmill_gather *op,
                                error);
 }
 
-kvmill_element_type kvmill_gather_operand_element(const kvmill_gather *op) {
+static kvmill_element_type gather_operand_element(const kvmill_gather *op) {
     return op->operand_element ? *op->operand_element : kvmill_plain_element(op->operand->dtype);
 }
 
 static kvmill_status check_result_type(const kvmill_gather *op, kvmill_error *error) {
     struct kvmill_element_text have, want;
     kvmill_status status = KVMILL_OK;
-    kvmill_element_type operand = kvmill_gather_operand_element(op), result = operand;
+    kvmill_element_type operand = gather_operand_element(op), result = operand;
     if (op->result != NULL)
         result = op->result_element ? *op->result_element : kvmill_plain_element(op->result->dtype);
     if (op->operand_element && op->result && !op->result_element)

@@ -19,6 +19,4 @@ kvmill_status kvmill_gather_check(const kvmill_gather *op, struct kvmill_windows
 /* The dims of the result of a checked op. */
 void kvmill_gather_result(const struct kvmill_windows *windows, int64_t dims[KVMILL_MOST_RANK]);
 
-kvmill_element_type kvmill_gather_operand_element(const kvmill_gather *op);
-
 #endif

@@ -6,7 +6,7 @@
 #define KVMILL_TESTS_ATTEND_PROBLEM_H
 
 #include "elements.h"
-#include "oracle/cache_attend.h"
+#include "oracle/oracle_cache_attend.h"
 
 /* Ways to place rows. */
 enum place { LENGTHS, SHARED, RANGES, PAGES, PAGES_OF_HEADS, PAGE_DIM, SLOTS, PLACES };
@@ -24,7 +24,7 @@ struct problem {
     enum place place;
     struct format format[2]; /* of keys and values */
     bool ragged;
-    int64_t bad_row[2]; /* of K and V, with a NaN; no row has the number -1 */
+    int64_t bad_row[2];        /* of K and V, with a NaN; no row has the number -1 */
     int64_t each, rows, cells; /* queries of a sequence; rows of a cache; rows of all caches */
     struct oracle_attend oracle;
     struct fenced_tensor tensor[KVMILL_CACHE_ATTEND_TENSORS];

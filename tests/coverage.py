@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
-ROOMS = ("base", "defs", "ops", "runtime", "gen", "import", "specs", "tune", "tools")
+ROOMS = ("base", "defs", "ops", "runtime", "mlir", "spec", "gen", "import", "libspecs", "tune", "tools")
 AT_ONCE = 40  # objects that one gcov reads
 
 

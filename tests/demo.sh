@@ -101,8 +101,8 @@ sparse() {
 #define DEMO_CACHE "float16"
 HEADER
     # shellcheck disable=SC2086
-    program "$pack/demo" -O2 -I"$srcdir/bench" -I"$pack" -I"$pack/../llama_quest" -I"$pack/../llama_centroid" \
-        "$srcdir/examples/demo_sparse.c" "$srcdir/bench/flow_accuracy.c" "$srcdir/bench/flow_keys.c" \
+    program "$pack/demo" -O2 -I"$pack" -I"$pack/../llama_quest" -I"$pack/../llama_centroid" \
+        "$srcdir/examples/demo_sparse.c" "$srcdir/examples/flow_accuracy.c" "$srcdir/examples/flow_keys.c" \
         "$pack/../llama_quest/libllama_quest.a" "$pack/../llama_centroid/libllama_centroid.a"
 }
 

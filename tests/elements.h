@@ -5,7 +5,7 @@
 #define KVMILL_TESTS_ELEMENTS_H
 
 #include "fence.h"
-#include "oracle/cache_attention.h"
+#include "oracle/oracle_cache_attention.h"
 
 int64_t tensor_count(const DLTensor *tensor);
 

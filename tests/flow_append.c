@@ -3,7 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "flow_step.h"
-#include "oracle/flow.h"
+#include "oracle/oracle_flow.h"
 
 enum { CACHES = KVMILL_CACHE_ATTENTION_VALUE_SCALE - KVMILL_CACHE_ATTENTION_CACHE + 1 };
 

@@ -3,7 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../ops/flow.h"
 #include "flow_step.h"
-#include "oracle/flow.h"
+#include "oracle/oracle_flow.h"
 
 /* ---- Lists ---- */
 

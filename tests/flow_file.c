@@ -4,6 +4,7 @@
 
 #include <glob.h>
 
+#include "../import/spec_file.h"
 #include "common.h"
 
 /* ---- Words ---- */

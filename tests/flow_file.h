@@ -4,7 +4,7 @@
 #ifndef KVMILL_TESTS_FLOW_FILE_H
 #define KVMILL_TESTS_FLOW_FILE_H
 
-#include "../gen/flow.h"
+#include "../spec/flow_spec.h"
 #include "fence.h"
 
 /* Returns the text of a word, for free().  In the text, "$word" stands for another word's text,

@@ -5,7 +5,7 @@
 #ifndef KVMILL_TESTS_FLOW_SCENE_H
 #define KVMILL_TESTS_FLOW_SCENE_H
 
-#include "../runtime/flow/flow.h"
+#include "../runtime/flow/flow_portable.h"
 #include "fence.h"
 #include "flow_step.h"
 

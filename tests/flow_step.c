@@ -2,7 +2,7 @@
 #include "flow_step.h"
 
 #include "common.h"
-#include "oracle/flow.h"
+#include "oracle/oracle_flow.h"
 
 /* ---- Sizes ---- */
 

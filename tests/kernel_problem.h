@@ -7,7 +7,7 @@
 #include <kvmill_kernel.h>
 
 #include "fence.h"
-#include "oracle/cache_attention.h"
+#include "oracle/oracle_cache_attention.h"
 
 enum {
     MOST_POSITIONS = 90,

@@ -19,7 +19,7 @@ from pathlib import Path
 from fault_checks import BUILD, SCRATCH, SOURCE, Failed, run
 from planted import LIBRARIES, SECONDS, compile_source, link, link_objects, seconds_of
 
-FOLDERS = ["base", "defs", "ops", "runtime", "gen", "import", "tune", "tools"]
+FOLDERS = ["base", "defs", "ops", "runtime", "mlir", "spec", "gen", "import", "tune", "tools"]
 # Scripts that run the command for some seconds, and compile little.
 SCRIPTS = ["command", "run", "json", "report", "db", "onnx", "configs", "choice", "completion", "generated"]
 COVERED = SCRATCH / "covered"

@@ -189,7 +189,7 @@ def judge_c(mutant: Mutant, lines: Lines, place: Path, pool: ThreadPoolExecutor)
             good = passes([link(name, place / name, [own], [])], seconds)
         if not good:
             return f"killed by {name}"
-    who = noticed_by_generator(place, pool) if mutant.file.startswith("gen/") and tree is not None else None
+    who = noticed_by_generator(place, pool) if mutant.file.startswith(("gen/", "spec/")) and tree is not None else None
     return f"killed by {who}" if who else "survived"
 
 

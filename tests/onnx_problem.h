@@ -7,7 +7,7 @@
 #define KVMILL_TESTS_ONNX_PROBLEM_H
 
 #include "elements.h"
-#include "oracle/onnx_attention.h"
+#include "oracle/oracle_onnx_attention.h"
 
 enum { ONNX_TENSORS = KVMILL_TENSOR_SCATTER_ATTENTION_TENSORS, MOST_ENTRIES = 8 };
 

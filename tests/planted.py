@@ -26,7 +26,7 @@ def words(*names: str) -> list[str]:
     return [word for name in names for word in shlex.split(os.environ[name])]
 
 
-# What the build defines for gen/; tests say where everything is by variables.
+# What the build defines for readers and generator; tests say where everything is by variables.
 PLACES = {"M4": os.environ["M4"], "SOURCEDIR": SOURCE, "BUILDDIR": BUILD, "BINDIR": "/usr/local/bin"}
 PLACES |= {"PKGDATADIR": "/usr/local/share/kvmill", "PKGLIBDIR": "/usr/local/lib/kvmill"}
 PLACES |= {"INCLUDEDIR": "/usr/local/include", "LIBDIR": "/usr/local/lib"}
@@ -120,7 +120,7 @@ def link(program: str, target: Path, own: list[Path], kernels: list[Path], libra
     names = {made.stem for made in own}
     objects = [o for o in (BUILD / "tests").glob(f"{program}-*.o") if o.stem.removeprefix(f"{program}-") not in names]
     if program == "t_read_specs":  # of a shared library, which has no archive
-        objects += [o for o in (BUILD / "specs/.libs").glob("*.o") if o.stem.split("-")[-1] not in names]
+        objects += [o for o in (BUILD / "libspecs/.libs").glob("*.o") if o.stem.split("-")[-1] not in names]
     built = [BUILD / f"generated/{name}/lib{name}.a" for name in ("kvmill_default", "kvmill_test", "kvmill_handlers")]
     packs = list({made.stem: made for made in kernels}.values()) or built
     tests = [BUILD / f".libs/lib{name}.a" for name in ("test", "fuzz")]

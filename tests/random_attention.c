@@ -2,7 +2,7 @@
 #include "random_attention.h"
 
 #include "attention_scenes.h"
-#include "oracle/cache_attention.h"
+#include "oracle/oracle_cache_attention.h"
 #include "settings.h"
 
 /* ---- Types and formats ---- */

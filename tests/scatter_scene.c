@@ -2,7 +2,7 @@
 #include "scatter_scene.h"
 
 #include "common.h"
-#include "oracle/windows.h"
+#include "oracle/oracle_windows.h"
 #include "packs.h"
 
 void scene_close(struct scene *scene) {

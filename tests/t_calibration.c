@@ -4,8 +4,8 @@
 #include "../runtime/attend/attend_plan.h"
 #include "../runtime/core/calibration.h"
 #include "../runtime/core/cpu.h"
-#include "../runtime/ops/gather.h"
-#include "../runtime/ops/tensor_scatter.h"
+#include "../runtime/ops/gather_plan.h"
+#include "../runtime/ops/tensor_scatter_plan.h"
 #include "common.h"
 
 static const struct calibration one = {4, 2, 1, 1 << 20, 4 << 20, 75000},

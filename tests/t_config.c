@@ -5,9 +5,10 @@
 #include <glob.h>
 
 #include "../base/json.h"
-#include "../gen/spec.h"
 #include "../import/gguf/gguf.h"
 #include "../import/hf/config.h"
+#include "../import/hf/specs_of_model.h"
+#include "../spec/spec.h"
 #include "common.h"
 #include "onnx_text.h"
 

@@ -1,10 +1,10 @@
-/* Measures of a selection's accuracy (bench/flow_accuracy.h), compared with numbers computed by
+/* Measures of a selection's accuracy (examples/flow_accuracy.h), compared with numbers computed by
    hand and with properties of all masses.  Also tests that the keys for measuring
-   (bench/flow_keys.h) make selection worthwhile.
+   (examples/flow_keys.h) make selection worthwhile.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "../bench/flow_accuracy.h"
-#include "../bench/flow_keys.h"
+#include "../examples/flow_accuracy.h"
+#include "../examples/flow_keys.h"
 #include "program.h"
 
 static bool is_near(double a, double b) {

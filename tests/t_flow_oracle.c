@@ -2,7 +2,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
-#include "oracle/flow.h"
+#include "oracle/oracle_flow.h"
 
 /* ---- Ops ---- */
 

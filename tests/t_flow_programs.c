@@ -9,6 +9,7 @@
 #include <glob.h>
 
 #include "../gen/flow_program_family.h"
+#include "../import/spec_file.h"
 #include "../ops/flow_text.h"
 #include "../runtime/portable/portable.h"
 #include "common.h"

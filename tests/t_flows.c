@@ -2,11 +2,11 @@
    head sizes, and every op.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "../runtime/flow/flow.h"
+#include "../runtime/flow/flow_portable.h"
 #include "common.h"
 #include "flow_file.h"
 #include "flow_step.h"
-#include "oracle/flow.h"
+#include "oracle/oracle_flow.h"
 #include "packs.h"
 
 /* ---- Pages of a row ---- */

@@ -7,8 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../gen/spec.h"
 #include "../import/onnx/onnx.h"
+#include "../import/spec_file.h"
+#include "../spec/spec.h"
 #include "case_table.h"
 #include "onnx_text.h"
 #include "settings.h"

@@ -5,9 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../gen/spec.h"
 #include "../import/onnx/onnx.h"
 #include "../import/onnx/onnx_rewrite.h"
+#include "../import/spec_file.h"
+#include "../spec/spec.h"
 #include "case_table.h"
 #include "onnx_text.h"
 

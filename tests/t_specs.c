@@ -2,7 +2,10 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../defs/dtype.h"
-#include "../gen/spec.h"
+#include "../gen/generators.h"
+#include "../import/hf/specs_of_model.h"
+#include "../import/spec_file.h"
+#include "../spec/spec.h"
 #include "common.h"
 
 /* The last specs that were read, and the error. */

@@ -4,7 +4,7 @@
    read, or refused with a place and what is accepted.  tests/fuzz has mutations.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "../gen/stablehlo.h"
+#include "../import/stablehlo/stablehlo_import.h"
 #include "common.h"
 
 /* ---- Chunks ---- */

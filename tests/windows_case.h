@@ -11,7 +11,7 @@
 
 #include "../defs/op.h"
 #include "fence.h"
-#include "oracle/windows.h"
+#include "oracle/oracle_windows.h"
 
 /* Return an op with the dimension numbers of `g`; the caller sets tensors and the rest. */
 kvmill_gather gather_of_geometry(const struct geometry *g);

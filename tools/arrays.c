@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../defs/dtype.h"
 #include "../ops/extent.h"
 #include "../ops/fail.h"
 #include "run_op.h"

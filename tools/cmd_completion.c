@@ -8,6 +8,24 @@
 #include "../base/text.h"
 #include "commands.h"
 
+static const struct values *const all_values[] = {&file_values,
+                                                  &directory_values,
+                                                  &model_values,
+                                                  &isa_values,
+                                                  &cache_values,
+                                                  &activation_values,
+                                                  &ggml_values,
+                                                  &math_values,
+                                                  &specialise_values,
+                                                  &layout_values,
+                                                  &strategy_values,
+                                                  &progress_values,
+                                                  &step_values,
+                                                  &bounds_values,
+                                                  &action_values,
+                                                  &shell_values,
+                                                  NULL};
+
 /* Returns the dashes before an option's name: "-" or "--". */
 static const char *dashes(const struct option_help *option) {
     return option->name[1] == '\0' ? "-" : "--";
@@ -15,9 +33,9 @@ static const char *dashes(const struct option_help *option) {
 
 /* ---- bash ---- */
 
-static void print_names_of_commands(void) {
-    for (int i = 0; commands[i] != NULL; i++)
-        print_shown(stdout, "%s ", commands[i]->name);
+static void print_names_of_commands(const struct command *const *all) {
+    for (int i = 0; all[i] != NULL; i++)
+        print_shown(stdout, "%s ", all[i]->name);
 }
 
 /* Prints "COMMAND OPTION", or "COMMAND " for the arguments, as a pattern of a case. */
@@ -29,15 +47,15 @@ static void print_alternative(const char *command, const char *before, const cha
 
 /* Prints a pattern of all options and arguments that take these values.  Returns false if there are
    none. */
-static bool print_pattern(const struct values *values) {
+static bool print_pattern(const struct command *const *all, const struct values *values) {
     bool any = false;
-    for (int i = 0; commands[i] != NULL; i++) {
-        const struct option_help *option = commands[i]->options;
-        if (commands[i]->arguments == values)
-            print_alternative(commands[i]->name, "", "", &any);
+    for (int i = 0; all[i] != NULL; i++) {
+        const struct option_help *option = all[i]->options;
+        if (all[i]->arguments == values)
+            print_alternative(all[i]->name, "", "", &any);
         for (; option != NULL && option->name != NULL; option++)
             if (option->values == values)
-                print_alternative(commands[i]->name, dashes(option), option->name, &any);
+                print_alternative(all[i]->name, dashes(option), option->name, &any);
     }
     return any;
 }
@@ -45,11 +63,11 @@ static bool print_pattern(const struct values *values) {
 static const char *const bash_places[] = {
     [NO_PLACES] = "", [DIRECTORIES] = "; places=directory", [FILES] = "; places=file"};
 
-static bool print_bash_values(struct error *error) {
+static bool print_bash_values(const struct command *const *all, struct error *error) {
     print_shown(stdout, "# _kvmill_values \"COMMAND OPTION\" -- sets words and places.\n"
                         "_kvmill_values() {\n    case $1 in\n");
     for (int i = 0; all_values[i] != NULL; i++) {
-        if (!print_pattern(all_values[i]))
+        if (!print_pattern(all, all_values[i]))
             continue;
         print_shown(stdout, ") words='");
         if (!values_print(all_values[i], stdout, error))
@@ -57,21 +75,21 @@ static bool print_bash_values(struct error *error) {
         print_shown(stdout, "'%s ;;\n", bash_places[all_values[i]->places]);
     }
     print_shown(stdout, "    'help ') words='");
-    print_names_of_commands();
+    print_names_of_commands(all);
     print_shown(stdout, "' ;;\n    esac\n}\n\n");
     return true;
 }
 
-static void print_bash_options(void) {
+static void print_bash_options(const struct command *const *all) {
     print_shown(stdout, "# _kvmill_options COMMAND -- sets options, and those of them that take "
                         "something.\n_kvmill_options() {\n    case $1 in\n");
-    for (int i = 0; commands[i] != NULL; i++) {
-        const struct option_help *option = commands[i]->options;
-        print_shown(stdout, "    %s) options='", commands[i]->name);
+    for (int i = 0; all[i] != NULL; i++) {
+        const struct option_help *option = all[i]->options;
+        print_shown(stdout, "    %s) options='", all[i]->name);
         for (; option != NULL && option->name != NULL; option++)
             print_shown(stdout, "%s%s ", dashes(option), option->name);
         print_shown(stdout, "--help'; with_value=' ");
-        for (option = commands[i]->options; option != NULL && option->name != NULL; option++)
+        for (option = all[i]->options; option != NULL && option->name != NULL; option++)
             if (option->argument != NULL)
                 print_shown(stdout, "%s%s ", dashes(option), option->name);
         print_shown(stdout, "' ;;\n");
@@ -113,12 +131,12 @@ static const char bash_function[] =
     "}\n"
     "complete -F _kvmill kvmill\n";
 
-static bool print_bash(struct error *error) {
+static bool print_bash(const struct command *const *all, struct error *error) {
     print_shown(stdout, "# Completion of kvmill(1) in bash, as `kvmill completion bash` prints "
                         "it.\n\n");
-    if (!print_bash_values(error))
+    if (!print_bash_values(all, error))
         return false;
-    print_bash_options();
+    print_bash_options(all);
     put_shown(bash_function, stdout);
     return true;
 }
@@ -173,28 +191,28 @@ static void print_zsh_command(const struct command *command) {
     print_shown(stdout, " ;;\n");
 }
 
-static void print_zsh_commands(void) {
+static void print_zsh_commands(const struct command *const *all) {
     print_shown(stdout, "\n_kvmill_commands() {\n    local -a commands=(");
-    for (int i = 0; commands[i] != NULL; i++) {
-        print_shown(stdout, "\n        '%s:", commands[i]->name);
-        print_zsh_words(commands[i]->summary);
+    for (int i = 0; all[i] != NULL; i++) {
+        print_shown(stdout, "\n        '%s:", all[i]->name);
+        print_zsh_words(all[i]->summary);
         print_shown(stdout, "'");
     }
     print_shown(stdout, ")\n    _describe command commands\n}\n\n");
 }
 
-static bool print_zsh(struct error *error) {
+static bool print_zsh(const struct command *const *all, struct error *error) {
     print_shown(stdout, "#compdef kvmill\n# Completion of kvmill(1) in zsh, as `kvmill completion "
                         "zsh` prints it.\n\n");
     if (!print_zsh_values(error))
         return false;
-    print_zsh_commands();
+    print_zsh_commands(all);
     print_shown(stdout, "_kvmill() {\n    if ((CURRENT == 2)); then\n"
                         "        _kvmill_commands\n        return\n    fi\n"
                         "    shift words\n    ((CURRENT--))\n    case $words[1] in\n"
                         "    help) _kvmill_commands ;;\n");
-    for (int i = 0; commands[i] != NULL; i++)
-        print_zsh_command(commands[i]);
+    for (int i = 0; all[i] != NULL; i++)
+        print_zsh_command(all[i]);
     print_shown(stdout, "    esac\n}\n\n_kvmill \"$@\"\n");
     return true;
 }
@@ -207,9 +225,9 @@ static bool completion(const struct options *given, struct error *error) {
                     given->rest_count);
     const char *shell = given->rest[0];
     if (strcmp(shell, "bash") == 0)
-        return print_bash(error);
+        return print_bash(given->all, error);
     if (strcmp(shell, "zsh") == 0)
-        return print_zsh(error);
+        return print_zsh(given->all, error);
     return fail(error, EXIT_USER, "kvmill completion: \"%.40s\"; accepted: bash, zsh", shell);
 }
 

@@ -8,8 +8,8 @@
 
 #include <kvmill.h>
 
+#include "../base/find_program.h"
 #include "../base/json.h"
-#include "../base/program.h"
 #include "../base/terminal.h"
 #include "../defs/dtype.h"
 #include "../defs/format.h"

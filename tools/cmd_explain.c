@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include "../base/text.h"
-#include "../gen/flow.h"
+#include "../gen/generators.h"
 #include "../gen/pack.h"
 #include "../gen/variants.h"
+#include "../import/spec_file.h"
+#include "../spec/flow_spec.h"
 #include "best_isa.h"
 #include "commands.h"
 #include "inputs.h"
@@ -155,7 +157,7 @@ static bool kernel_of_symbol(const struct options *given, struct kernel_list *ke
 }
 
 static bool words_of_spec(const struct spec *spec, struct text *text) {
-    return spec_family_of(spec)->words(spec, text) &&
+    return generator_of(spec)->words(spec, text) &&
            (!spec_is(spec, OP_FLOW) || flow_layout_words(spec, text));
 }
 
@@ -166,7 +168,7 @@ static bool explain_specs(const struct spec_list *specs, json_t *array, struct e
     for (size_t i = 0; done && i < specs->count; i++) {
         const struct spec *spec = &specs->items[i];
         struct text text = {0};
-        if (spec_family_of(spec)->words == NULL)
+        if (generator_of(spec)->words == NULL)
             continue;
         done = words_of_spec(spec, &text) || out_of_memory(error);
         if (done)
@@ -260,7 +262,7 @@ static bool print_subject_json(const struct subject *subject, bool source, struc
     return false;
 }
 
-static bool explain(const struct options *given, struct error *error) {
+static bool explain_all(const struct options *given, struct error *error) {
     struct subject subject = {0};
     bool json = option_value(given, "json") != NULL;
     if (given->rest_count != 1)
@@ -280,5 +282,5 @@ const struct command explain_command = {
     .summary = "Describe a kernel in words; with --source print its C.",
     .options = options,
     .arguments = &file_values,
-    .run = explain,
+    .run = explain_all,
 };

@@ -135,7 +135,7 @@ static bool plan_kernels(const struct options *given, struct inputs *inputs, boo
                                                          error);
 }
 
-static bool plan(const struct options *given, struct error *error) {
+static bool show_plan(const struct options *given, struct error *error) {
     struct inputs inputs = {0};
     bool json = option_value(given, "json") != NULL;
     bool done = option_value(given, "layers") != NULL ? plan_layers(given, &inputs, json, error)
@@ -149,5 +149,5 @@ const struct command plan_command = {
     .synopsis = "(--model CONFIG | --kernels SPECS) [options]",
     .summary = "Show what generate would write: specs, kernels, predicted size.",
     .options = options,
-    .run = plan,
+    .run = show_plan,
 };

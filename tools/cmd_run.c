@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../import/onnx/onnx.h"
+#include "../import/spec_file.h"
 #include "commands.h"
 #include "make.h"
 #include "named_files.h"

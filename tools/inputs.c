@@ -10,10 +10,13 @@
 #include "../base/text.h"
 #include "../defs/arithmetic.h"
 #include "../gen/attend_family.h"
+#include "../gen/generators.h"
 #include "../gen/places.h"
-#include "../gen/stablehlo.h"
 #include "../import/gguf/gguf.h"
+#include "../import/hf/specs_of_model.h"
 #include "../import/onnx/onnx.h"
+#include "../import/spec_file.h"
+#include "../spec/stablehlo.h"
 #include "best_isa.h"
 #include "ggml_types.h"
 #include "model_file.h"
@@ -383,7 +386,7 @@ static bool set_specialise(struct spec_list *specs, const char *word) {
     while (strcmp(specialise_words[what - 1], word) != 0)
         what++;
     for (size_t i = 0; i < specs->count; i++)
-        if (spec_family_of(&specs->items[i])->specialises) {
+        if (specs->items[i].family->specialises) {
             specs->items[i].specialise |= what;
             any = true;
         }

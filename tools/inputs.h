@@ -5,6 +5,7 @@
 #define KVMILL_TOOLS_INPUTS_H
 
 #include "../gen/pack.h"
+#include "../import/hf/specs_of_model.h"
 #include "options.h"
 
 /* The input options, for a command's option table. */

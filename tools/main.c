@@ -45,7 +45,7 @@ static int refuse(const char *word) {
 static int help(const char *name) {
     char option[] = "--help", *arguments[] = {option, option, NULL};
     const struct command *command = command_named(name);
-    return command != NULL ? command_run(command, 2, arguments) : refuse(name);
+    return command != NULL ? command_run(command, commands, 2, arguments) : refuse(name);
 }
 
 /* Opens standard streams that are closed; otherwise a file could get the descriptor, and the
@@ -75,5 +75,5 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "--version") == 0)
         return print_version();
     const struct command *command = command_named(argv[1]);
-    return command != NULL ? command_run(command, argc - 1, argv + 1) : refuse(argv[1]);
+    return command != NULL ? command_run(command, commands, argc - 1, argv + 1) : refuse(argv[1]);
 }

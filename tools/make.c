@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../base/find_program.h"
 #include "../base/output.h"
 #include "../base/process.h"
-#include "../base/program.h"
 #include "../base/signals.h"
 #include "../gen/places.h"
 

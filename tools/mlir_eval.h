@@ -4,7 +4,7 @@
 #ifndef KVMILL_TOOLS_MLIR_EVAL_H
 #define KVMILL_TOOLS_MLIR_EVAL_H
 
-#include "../gen/stablehlo.h"
+#include "../spec/stablehlo_mlir.h"
 
 /* A value, with a count of its holders. */
 struct array {
@@ -68,7 +68,6 @@ struct evaluator {
 /* Evaluators of ops that move elements, and of gather and scatter; NULL if the name is unknown. */
 const struct evaluator *shape_evaluator(const char *name);
 const struct evaluator *window_evaluator(const char *name);
-const struct evaluator *check_evaluator(const char *name);
 
 /* Runs a check, such as check.expect_eq.  `name` is without "check.". */
 bool eval_check(struct evaluation *evaluation, struct frame *frame, const struct mlir_op *op,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../import/stablehlo/stablehlo_import.h"
 #include "../ops/fail.h"
 #include "../ops/scatter.h"
 #include "mlir_eval.h"

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../import/hf/specs_of_model.h"
+
 static const char *const kind_words[] = {
     [LAYER_FULL] = "full",
     [LAYER_SLIDING] = "sliding",

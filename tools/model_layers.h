@@ -5,7 +5,9 @@
 #define KVMILL_TOOLS_MODEL_LAYERS_H
 
 #include "../base/json.h"
-#include "../gen/spec.h"
+#include "../import/hf/cache_choice.h"
+#include "../import/hf/config.h"
+#include "../spec/spec.h"
 
 /* Prints the layers to standard output.  Equal adjacent layers share a line. */
 void print_layers(const struct model *model, const struct cache_choice *choice);

@@ -7,7 +7,7 @@
 #define KVMILL_TOOLS_ONNX_ARRAYS_H
 
 #include "../import/onnx/onnx_ops.h"
-#include "../gen/stablehlo.h"
+#include "../spec/stablehlo.h"
 #include "npy.h"
 
 /* Makes an array of a constant.  Release it with npy_free. */

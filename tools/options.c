@@ -92,8 +92,8 @@ static bool refuse_option(const struct command *command, char *const *argv, int 
                 command->name);
 }
 
-bool options_parse(const struct command *command, int argc, char **argv, struct options *options,
-                   struct error *error) {
+static bool options_parse(const struct command *command, int argc, char **argv,
+                          struct options *options, struct error *error) {
     struct table table = {0};
     int code;
     *options = (struct options){0};
@@ -196,11 +196,13 @@ int finish_output(void) {
     return report(&error);
 }
 
-int command_run(const struct command *command, int argc, char **argv) {
+int command_run(const struct command *command, const struct command *const *all, int argc,
+                char **argv) {
     struct options options;
     struct error error;
     if (!options_parse(command, argc, argv, &options, &error))
         return report(&error);
+    options.all = all;
     if (!options.help && !command->run(&options, &error)) {
         fflush(stdout);
         return report(&error);

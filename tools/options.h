@@ -29,8 +29,10 @@ struct command {
     bool (*run)(const struct options *options, struct error *error);
 };
 
-/* Parses the options, runs the command and reports errors.  Returns the exit code. */
-int command_run(const struct command *command, int argc, char **argv);
+/* Parses the options, runs the command and reports errors.  Returns the exit code.  all: ends with
+   NULL. */
+int command_run(const struct command *command, const struct command *const *all, int argc,
+                char **argv);
 
 enum { MOST_OPTIONS = 1024 };
 
@@ -42,11 +44,9 @@ struct options {
     int count;
     char **rest;
     int rest_count;
-    bool help; /* --help was printed, so the command must not run */
+    bool help;                        /* --help was printed, so the command must not run */
+    const struct command *const *all; /* commands, for the one that lists them */
 };
-
-bool options_parse(const struct command *command, int argc, char **argv, struct options *options,
-                   struct error *error);
 
 /* Returns the last value given, or NULL.  It is "" for an option without argument. */
 const char *option_value(const struct options *options, const char *name);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/program.h"
+#include "../base/find_program.h"
 
 /* Adds data with its length, so that data that follows cannot be taken for a part of it. */
 static void add_bytes(struct sha256 *sha, const char *data, size_t length) {

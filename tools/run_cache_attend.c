@@ -18,25 +18,25 @@ static bool make_outputs(const struct spec *spec, struct arrays *arrays, struct 
         dims[d] = query->shape[d];
     dims[rank - 1] = op->value_head_dim ? op->value_head_dim : op->key_head_dim;
     return described_make(&described, KVMILL_CACHE_ATTEND_ATTN_OUTPUT, dims, rank, arrays, error) &&
-           (!run_makes(spec, arrays, KVMILL_CACHE_ATTEND_LSE) ||
+           (!described_makes(&described, arrays, KVMILL_CACHE_ATTEND_LSE) ||
             described_make(&described, KVMILL_CACHE_ATTEND_LSE, dims, rank - 1, arrays, error));
 }
 
-static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {
+static bool prepare_cache_attend(struct spec *spec, struct arrays *arrays, struct error *error) {
     const struct described described = described_by(spec);
     return described_require(&described, arrays, error) &&
            described_adopt(&described, arrays, error) && make_outputs(spec, arrays, error);
 }
 
-static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
-                          const kvmill_plan_options *options, kvmill_plan **plan,
-                          kvmill_error *reason) {
+static kvmill_status plan_cache_attend(const struct spec *spec, const struct arrays *arrays,
+                                       const kvmill_plan_options *options, kvmill_plan **plan,
+                                       kvmill_error *reason) {
     (void)arrays;
     return kvmill_plan_cache_attend(&spec->cache_attend, options, plan, reason);
 }
 
 const struct run_op cache_attend_run = {
     .tensors = KVMILL_CACHE_ATTEND_TENSORS,
-    .prepare = prepare,
-    .plan = plan,
+    .prepare = prepare_cache_attend,
+    .plan = plan_cache_attend,
 };

@@ -126,7 +126,7 @@ static bool make_hints(const struct spec *spec, struct arrays *arrays, struct er
 
 /* ---- Preparing and planning ---- */
 
-static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {
+static bool prepare_cache_attention(struct spec *spec, struct arrays *arrays, struct error *error) {
     bool store = attention_op_of(spec) == KVMILL_KEY_VALUE_CACHE;
     struct described described = described_by(spec);
     if (!described_require(&described, arrays, error))
@@ -140,9 +140,9 @@ static bool prepare(struct spec *spec, struct arrays *arrays, struct error *erro
            (store ? make_rows(spec, arrays, error) : attention_make_scores(spec, arrays, error));
 }
 
-static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
-                          const kvmill_plan_options *options, kvmill_plan **plan,
-                          kvmill_error *reason) {
+static kvmill_status plan_cache_attention(const struct spec *spec, const struct arrays *arrays,
+                                          const kvmill_plan_options *options, kvmill_plan **plan,
+                                          kvmill_error *reason) {
     kvmill_status (*const plans[])(const kvmill_cache_attention *, const kvmill_plan_options *,
                                    kvmill_plan **, kvmill_error *) = {
         kvmill_plan_key_value_cache, kvmill_plan_multi_head_attention,
@@ -153,6 +153,6 @@ static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
 
 const struct run_op cache_attention_run = {
     .tensors = KVMILL_CACHE_ATTENTION_TENSORS,
-    .prepare = prepare,
-    .plan = plan,
+    .prepare = prepare_cache_attention,
+    .plan = plan_cache_attention,
 };

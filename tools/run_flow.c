@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "../gen/flow.h"
 #include "../ops/flow_tensors.h"
 #include "../ops/tensor_scatter.h"
+#include "../spec/flow_spec.h"
 #include "run_fields.h"
 
 /* ---- Steps ---- */
@@ -144,7 +144,7 @@ static bool lay_fields(const struct spec *spec, struct arrays *arrays, struct er
 
 /* ---- Preparing and planning ---- */
 
-static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {
+static bool prepare_flow(struct spec *spec, struct arrays *arrays, struct error *error) {
     bool attends = runs(spec, OP_FLOW_DECODE) || runs(spec, OP_FLOW_ATTEND);
     attention_learn_layers(&spec->flow->attention,
                            &arrays->tensor[KVMILL_CACHE_ATTENTION_CACHE].tensor);
@@ -166,9 +166,9 @@ static kvmill_flow_limits limits_of(const struct spec *spec, const struct arrays
     };
 }
 
-static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
-                          const kvmill_plan_options *options, kvmill_plan **plan,
-                          kvmill_error *reason) {
+static kvmill_status plan_flow(const struct spec *spec, const struct arrays *arrays,
+                               const kvmill_plan_options *options, kvmill_plan **plan,
+                               kvmill_error *reason) {
     static kvmill_status (*const plans[OP_FLOW_STEPS])(
         const kvmill_flow *, const kvmill_flow_limits *, const kvmill_plan_options *,
         kvmill_plan **, kvmill_error *) = {
@@ -186,8 +186,8 @@ const struct run_op flow_run = {
     .tensors = KVMILL_MOST_FLOW_TENSORS,
     .input = input,
     .output = output,
-    .prepare = prepare,
-    .plan = plan,
+    .prepare = prepare_flow,
+    .plan = plan_flow,
     .choose = choose,
     .finish = cut_lists,
 };

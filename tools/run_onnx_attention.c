@@ -25,11 +25,13 @@ static bool make_output(struct spec *spec, const struct kvmill_attention_geometr
 /* Whether to make an output.  A plan needs every output that the spec names, even if nobody wants
    it. */
 static bool is_wanted(const struct spec *spec, const struct arrays *arrays, int tensor) {
+    const struct described described = described_by(spec);
     bool planned = spec->onnx_attention.tensor[tensor].shape != NULL;
-    return run_makes(spec, arrays, tensor) || (planned && run_output(spec, tensor) != NULL);
+    return described_makes(&described, arrays, tensor) ||
+           (planned && described_output(&described, tensor) != NULL);
 }
 
-static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {
+static bool prepare_onnx_attention(struct spec *spec, struct arrays *arrays, struct error *error) {
     struct kvmill_attention_geometry geometry;
     if (!run_reconcile(spec, arrays, error) || !onnx_attention_geometry(spec, &geometry, error))
         return false;
@@ -46,9 +48,9 @@ static void use_arrays(struct spec *spec, const struct arrays *arrays) {
             spec->onnx_attention.tensor[i].strides = arrays->tensor[i].tensor.strides;
 }
 
-static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
-                          const kvmill_plan_options *options, kvmill_plan **plan,
-                          kvmill_error *reason) {
+static kvmill_status plan_onnx_attention(const struct spec *spec, const struct arrays *arrays,
+                                         const kvmill_plan_options *options, kvmill_plan **plan,
+                                         kvmill_error *reason) {
     struct spec with_strides = *spec;
     use_arrays(&with_strides, arrays);
     return onnx_spec_plan(&with_strides, options, plan, reason);
@@ -56,6 +58,6 @@ static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
 
 const struct run_op onnx_attention_run = {
     .tensors = ALL_TENSORS,
-    .prepare = prepare,
-    .plan = plan,
+    .prepare = prepare_onnx_attention,
+    .plan = plan_onnx_attention,
 };

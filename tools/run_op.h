@@ -4,9 +4,9 @@
 #ifndef KVMILL_TOOLS_RUN_OP_H
 #define KVMILL_TOOLS_RUN_OP_H
 
-#include "../gen/spec.h"
 #include "../ops/flow.h"
 #include "../ops/scatter.h"
+#include "../spec/spec.h"
 #include "npy.h"
 
 /* The most tensors are those of scatters and flows, which name their own. */
@@ -80,9 +80,6 @@ bool array_keep(const char *name, const struct npy *npy, struct npy *file, struc
 
 /* ---- By the op's description ---- */
 
-/* Whether a run makes an output: not if it is optional and nobody wants it. */
-bool run_makes(const struct spec *spec, const struct arrays *arrays, int tensor);
-
 /* An op with its attributes and types, for kvmill_op_type. */
 struct described {
     const struct op *op;
@@ -105,6 +102,9 @@ bool described_adopt(const struct described *described, struct arrays *arrays, s
 /* Gives the inputs the spec's types, and the spec's tensors the inputs' dims.  Requires the inputs
    that are not optional, or that the spec names. */
 bool run_reconcile(struct spec *spec, struct arrays *arrays, struct error *error);
+
+/* Whether a run makes an output: not if it is optional and nobody wants it. */
+bool described_makes(const struct described *described, const struct arrays *arrays, int index);
 
 /* Makes an output. */
 bool described_make(const struct described *described, int index, const int64_t *dims, int rank,

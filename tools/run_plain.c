@@ -31,7 +31,7 @@ static plan_function *plan_of(const char *op) {
 /* Returns the spec's attributes, with pointers to the tensors. */
 static void *op_of(struct spec *spec, const struct arrays *arrays) {
     const struct op_struct *part = spec->op->parts[0];
-    void *base = spec_family_of(spec)->part(spec, 0);
+    void *base = spec->family->part(spec, 0);
     for (int i = 0; i < spec->op->tensor_count; i++) {
         const struct op_tensor *tensor = &spec->op->tensors[i];
         const struct op_member *member = kvmill_op_member(part, tensor->name);
@@ -43,9 +43,9 @@ static void *op_of(struct spec *spec, const struct arrays *arrays) {
     return base;
 }
 
-static kvmill_status plan(const struct spec *spec, const struct arrays *arrays,
-                          const kvmill_plan_options *options, kvmill_plan **plan,
-                          kvmill_error *reason) {
+static kvmill_status plan_plain(const struct spec *spec, const struct arrays *arrays,
+                                const kvmill_plan_options *options, kvmill_plan **plan,
+                                kvmill_error *reason) {
     plan_function *make = plan_of(spec->op->name);
     if (make == NULL)
         return kvmill_fail(reason, KVMILL_E_ATTRIBUTE,
@@ -75,7 +75,8 @@ static bool make_outputs(const struct spec *spec, const struct op_dim *words, st
         const struct op_tensor *tensor = &spec->op->tensors[i];
         int64_t dims[OP_MOST_RANK];
         int rank = kvmill_op_shape(tensor->shape, 0, words, dims);
-        if (run_output(spec, tensor->index) == NULL || is_given(&arrays->tensor[tensor->index]))
+        if (described_output(&described, tensor->index) == NULL ||
+            is_given(&arrays->tensor[tensor->index]))
             continue;
         if (rank < 0 || !described_make(&described, tensor->index, dims, rank, arrays, error))
             return rank >= 0 || fail(error, EXIT_BUG, "%s: no dims", tensor->name);
@@ -83,7 +84,7 @@ static bool make_outputs(const struct spec *spec, const struct op_dim *words, st
     return true;
 }
 
-static bool prepare(struct spec *spec, struct arrays *arrays, struct error *error) {
+static bool prepare_plain(struct spec *spec, struct arrays *arrays, struct error *error) {
     struct op_dim words[OP_MOST_WORDS] = {{NULL, 0}};
     return run_reconcile(spec, arrays, error) && spec_check(spec, error) &&
            learn_dims(spec, arrays, words, error) && make_outputs(spec, words, arrays, error);
@@ -91,6 +92,6 @@ static bool prepare(struct spec *spec, struct arrays *arrays, struct error *erro
 
 const struct run_op plain_run = {
     .tensors = MOST_RUN_TENSORS,
-    .prepare = prepare,
-    .plan = plan,
+    .prepare = prepare_plain,
+    .plan = plan_plain,
 };

@@ -4,24 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../gen/generators.h"
 #include "../ops/fail.h"
 #include "best_isa.h"
 #include "run_threads.h"
-
-const struct run_op *run_op_of(const struct spec *spec) {
-    static const struct run_op *const families[OP_FAMILIES] = {
-        [OP_PLAIN] = &plain_run,
-        [OP_TENSOR_SCATTER] = &tensor_scatter_run,
-        [OP_CACHE_ATTENTION] = &cache_attention_run,
-        [OP_CACHE_ATTEND] = &cache_attend_run,
-        [OP_WRITE_ROWS] = &write_rows_run,
-        [OP_ATTENTION] = &onnx_attention_run,
-        [OP_GATHER] = &gather_run,
-        [OP_SCATTER] = &scatter_run,
-        [OP_FLOW] = &flow_run,
-    };
-    return families[spec->op->family];
-}
 
 static int rank_of(const char *isa) {
     const char *name;

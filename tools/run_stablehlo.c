@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../gen/stablehlo.h"
 #include "../ops/fail.h"
 #include "../ops/gather.h"
+#include "../spec/stablehlo.h"
 #include "run_op.h"
 
 /* Gives the array the spec's type.  Elements of fewer than 8 bits are stored one to a byte. */
@@ -64,7 +64,7 @@ static bool prepare_gather(struct spec *spec, struct arrays *arrays, struct erro
                        KVMILL_GATHER_RESULT, error);
 }
 
-static kvmill_status plan_gather(const struct spec *spec, const struct arrays *arrays,
+static kvmill_status plan_gather_spec(const struct spec *spec, const struct arrays *arrays,
                                  const kvmill_plan_options *options, kvmill_plan **plan,
                                  kvmill_error *reason) {
     struct gather_view view;
@@ -76,7 +76,7 @@ static kvmill_status plan_gather(const struct spec *spec, const struct arrays *a
 const struct run_op gather_run = {
     .tensors = KVMILL_GATHER_TENSORS,
     .prepare = prepare_gather,
-    .plan = plan_gather,
+    .plan = plan_gather_spec,
 };
 
 /* ---- Scatter ---- */
@@ -164,7 +164,7 @@ static bool prepare_scatter(struct spec *spec, struct arrays *arrays, struct err
     return true;
 }
 
-static kvmill_status plan_scatter(const struct spec *spec, const struct arrays *arrays,
+static kvmill_status plan_scatter_spec(const struct spec *spec, const struct arrays *arrays,
                                   const kvmill_plan_options *options, kvmill_plan **plan,
                                   kvmill_error *reason) {
     struct scatter_view view;
@@ -178,5 +178,5 @@ const struct run_op scatter_run = {
     .input = scatter_input,
     .output = scatter_output,
     .prepare = prepare_scatter,
-    .plan = plan_scatter,
+    .plan = plan_scatter_spec,
 };

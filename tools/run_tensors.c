@@ -8,7 +8,7 @@ struct described described_by(const struct spec *spec) {
     struct spec *own = (struct spec *)(uintptr_t)spec;
     const struct op *op = spec->op;
     bool apart = kvmill_op_types(op) != op->parts[0];
-    const struct spec_family *family = spec_family_of(spec);
+    const struct spec_family *family = spec->family;
     return (struct described){op, family->part(own, 0), family->part(own, apart)};
 }
 
@@ -77,6 +77,13 @@ bool described_adopt(const struct described *described, struct arrays *arrays,
     return true;
 }
 
+bool described_makes(const struct described *described, const struct arrays *arrays, int index) {
+    const struct op_tensor *tensor = kvmill_op_tensor(described->op, index);
+    bool optional = tensor != NULL && (tensor->optional & kvmill_op_bit(described->op)) != 0;
+    return described_output(described, index) != NULL &&
+           (!optional || arrays->output[index] != NULL);
+}
+
 bool described_make(const struct described *described, int index, const int64_t *dims, int rank,
                     struct arrays *arrays, struct error *error) {
     const struct op_tensor *tensor = kvmill_op_tensor(described->op, index);
@@ -105,31 +112,11 @@ bool run_reconcile(struct spec *spec, struct arrays *arrays, struct error *error
         struct npy *npy = &arrays->tensor[tensor->index];
         if (!takes(&described, tensor))
             continue;
-        DLTensor *known = spec_family_of(spec)->tensor(spec, tensor->index);
+        DLTensor *known = spec->family->tensor(spec, tensor->index);
         bool needed = (tensor->needed & kvmill_op_bit(spec->op)) != 0 || known->shape != NULL;
         if ((needed && !array_require(tensor->name, npy, error)) ||
             (is_given(npy) && !reconcile(tensor, known, npy, error)))
             return false;
     }
     return true;
-}
-
-/* ---- Names of a spec's tensors ---- */
-
-bool run_makes(const struct spec *spec, const struct arrays *arrays, int tensor) {
-    const struct op_tensor *known = kvmill_op_tensor(spec->op, tensor);
-    bool optional = known != NULL && (known->optional & kvmill_op_bit(spec->op)) != 0;
-    return run_output(spec, tensor) != NULL && (!optional || arrays->output[tensor] != NULL);
-}
-
-const char *run_input(const struct spec *spec, int tensor) {
-    const struct run_op *op = run_op_of(spec);
-    struct described described = described_by(spec);
-    return op->input != NULL ? op->input(spec, tensor) : described_input(&described, tensor);
-}
-
-const char *run_output(const struct spec *spec, int tensor) {
-    const struct run_op *op = run_op_of(spec);
-    struct described described = described_by(spec);
-    return op->output != NULL ? op->output(spec, tensor) : described_output(&described, tensor);
 }

@@ -8,7 +8,7 @@
 #include "../defs/format.h"
 #include "../defs/isa.h"
 #include "../defs/op.h"
-#include "../gen/spec.h"
+#include "../spec/spec.h"
 #include "../tune/strategy.h"
 #include "ggml_types.h"
 #include "model_file.h"
@@ -89,24 +89,6 @@ const struct values progress_values = {.name = "kinds_of_progress", .words = pro
 const struct values step_values = {.name = "steps", .print = print_steps};
 const struct values bounds_values = {.name = "bounds", .words = bounds};
 const struct values shell_values = {.name = "shells", .words = shells};
-
-const struct values *const all_values[] = {&file_values,
-                                           &directory_values,
-                                           &model_values,
-                                           &isa_values,
-                                           &cache_values,
-                                           &activation_values,
-                                           &ggml_values,
-                                           &math_values,
-                                           &specialise_values,
-                                           &layout_values,
-                                           &strategy_values,
-                                           &progress_values,
-                                           &step_values,
-                                           &bounds_values,
-                                           &action_values,
-                                           &shell_values,
-                                           NULL};
 
 bool values_print(const struct values *values, FILE *stream, struct error *error) {
     if (values->words != NULL)

@@ -22,9 +22,6 @@ extern const struct values file_values, directory_values, model_values, isa_valu
     activation_values, ggml_values, math_values, specialise_values, layout_values, strategy_values,
     progress_values, step_values, bounds_values, action_values, shell_values;
 
-/* All values; ends with NULL. */
-extern const struct values *const all_values[];
-
 /* Prints all words, each with a space after it. */
 bool values_print(const struct values *values, FILE *stream, struct error *error);
 

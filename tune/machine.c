@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/find_program.h"
 #include "../base/hash.h"
 #include "../base/output.h"
-#include "../base/program.h"
 #include "../base/text.h"
 #include "../gen/families.h"
 #include "../gen/places.h"

@@ -4,7 +4,7 @@
 #ifndef KVMILL_TUNE_MACHINE_H
 #define KVMILL_TUNE_MACHINE_H
 
-#include "../base/program.h"
+#include "../base/find_program.h"
 #include "sweep.h"
 
 enum { HASH_SIZE = 17, MOST_FAMILIES = 16 };

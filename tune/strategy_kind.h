@@ -1,4 +1,5 @@
-/* The interface between strategy_kind.c and the strategies.
+/* The interface between searches (search.c), the list of strategies (strategy_kind.c), and the
+   strategies.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TUNE_STRATEGY_KIND_H
@@ -45,6 +46,10 @@ struct search {
 
 /* The number of points in a batch if nothing else limits it. */
 enum { BATCH = 32 };
+
+/* Opens a search; NULL, with an error, if out of memory. */
+struct search *search_begin(const struct space *space, const struct strategy_kind *kind,
+                            const struct search_options *options, struct error *error);
 
 /* Asks for a point, unless as many samples of it are known, or it has failed. */
 void search_want(struct search *search, const struct point *point, int samples);

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "packs.h"
+#include "loaded_packs.h"
 
 /* Makes the plan of a key.  KVMILL_OK with a NULL plan: the key has no plan, and the cache keeps
    this.  Errors are not kept. */

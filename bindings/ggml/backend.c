@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "../common/plan_cache.h"
-#include "attend.h"
+#include "ggml_attend.h"
 #include "host.h"
 #include "pays.h"
 #include "store.h"

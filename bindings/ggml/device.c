@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "backend.h"
-#include "calls.h"
 #include "device.h"
+#include "ggml_calls.h"
 #include "host.h"
 #include "layout.h"
 #include "notice.h"

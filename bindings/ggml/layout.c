@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "calls.h"
+#include "ggml_calls.h"
 #include "host.h"
 #include "notice.h"
 

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "backend.h"
-#include "calls.h"
 #include "device.h"
+#include "ggml_calls.h"
 #include "host.h"
 
 /* Between two layers' attention, their products read other memory. */

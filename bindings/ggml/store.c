@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "plans.h"
-#include "rows.h"
+#include "ggml_plans.h"
+#include "ggml_rows.h"
 
 enum { ROWS, SLOTS }; /* sources of a node */
 

@@ -1,53 +1,7 @@
-/* The handler that kvmill.jax registers, and the packs that calls may name.
+/* The handler that kvmill.jax registers.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "calls.h"
-
-/* ---- Packs ---- */
-
-enum { MOST_PACKS = 64 };
-
-/* An entry is complete when `name` is set, and then does not change. */
-static struct {
-    const kvmill_pack *pack;
-    const char *name;
-} packs[MOST_PACKS];
-
-/* Lets calls name this pack; name and pack must last as long as the process.  Returns 0 if another
-   pack has the name, or if there are too many.  One thread at a time. */
-int kvmill_jax_add(const char *name, const kvmill_pack *pack);
-
-int kvmill_jax_add(const char *name, const kvmill_pack *pack) {
-    for (int i = 0; i < MOST_PACKS; i++) {
-        if (packs[i].name != NULL && strcmp(packs[i].name, name) == 0)
-            return packs[i].pack == pack;
-        if (packs[i].name != NULL)
-            continue;
-        packs[i].pack = pack;
-        __atomic_store_n(&packs[i].name, name, __ATOMIC_RELEASE);
-        return 1;
-    }
-    return 0;
-}
-
-kvmill_status jax_find_pack(const char *name, const kvmill_pack **pack, kvmill_error *error) {
-    *pack = NULL;
-    for (int i = 0; i < MOST_PACKS && name[0] != '\0'; i++) {
-        const char *known = __atomic_load_n(&packs[i].name, __ATOMIC_ACQUIRE);
-        if (known == NULL)
-            break;
-        if (strcmp(known, name) == 0)
-            *pack = packs[i].pack;
-    }
-    if (*pack != NULL || name[0] == '\0')
-        return KVMILL_OK;
-    snprintf(error->message, sizeof error->message,
-             "pack \"%s\" is not loaded in this process; accepted: one that kvmill.jax.use has",
-             name);
-    return KVMILL_E_ATTRIBUTE;
-}
-
-/* ---- Running ---- */
+#include "jax_calls.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -55,8 +9,7 @@ static void *take_workspace(struct jax_plan *plan) {
     void *taken = NULL;
     for (int i = 0; taken == NULL && i < JAX_IDLE; i++)
         taken = __atomic_exchange_n(&plan->idle[i], NULL, __ATOMIC_ACQ_REL);
-    if (taken == NULL &&
-        posix_memalign(&taken, ALIGNMENT, plan->workspace_size + ALIGNMENT) != 0)
+    if (taken == NULL && posix_memalign(&taken, ALIGNMENT, plan->workspace_size + ALIGNMENT) != 0)
         return NULL;
     return taken;
 }
@@ -119,13 +72,15 @@ static kvmill_status settle(const struct jax_plan *plan, DLTensor *tensors, kvmi
     return KVMILL_OK;
 }
 
-kvmill_status jax_run(struct jax_plan *plan, const kvmill_ffi_frame *frame, kvmill_error *error) {
+/* Runs a plan on the frame's buffers.  Any thread. */
+static kvmill_status jax_run(struct jax_plan *plan, const kvmill_ffi_frame *frame,
+                             kvmill_error *error) {
     DLTensor tensors[2 * JAX_MOST_TENSORS];
     const DLTensor *list[KVMILL_FFI_MOST_TENSORS] = {NULL};
     char *workspace = (char *)take_workspace(plan);
     if (workspace == NULL) {
-        snprintf(error->message, sizeof error->message, "out of memory for a workspace of %zu bytes",
-                 plan->workspace_size);
+        snprintf(error->message, sizeof error->message,
+                 "out of memory for a workspace of %zu bytes", plan->workspace_size);
         return KVMILL_E_MEMORY;
     }
     kvmill_status status = list_tensors(plan, frame, workspace, tensors, list, error);

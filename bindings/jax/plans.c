@@ -1,7 +1,7 @@
 /* Plans for the text and the shapes of a call, found again by a key without parsing.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "calls.h"
+#include "jax_calls.h"
 
 #include <stdbool.h>
 
@@ -62,8 +62,8 @@ static kvmill_status make_key(const kvmill_ffi_frame *frame, struct key *key, kv
     add_buffers(key, &frame->results);
     if (!key->full)
         return KVMILL_OK;
-    snprintf(error->message, sizeof error->message,
-             "attributes and shapes take more than %d bytes", JAX_KEY_SIZE);
+    snprintf(error->message, sizeof error->message, "attributes and shapes take more than %d bytes",
+             JAX_KEY_SIZE);
     return KVMILL_E_ATTRIBUTE;
 }
 
@@ -83,8 +83,8 @@ static kvmill_status place_tensors(const kvmill_ffi_frame *frame, const struct j
         const struct jax_name *name =
             is_result ? &plan->result_names[result] : &plan->operand_names[i];
         named[i] = (kvmill_named_tensor){name->text, &tensors[i]};
-        status = kvmill_named_place(
-            call->op, name->text, is_result ? &plan->results[result] : &plan->operands[i], error);
+        status = kvmill_named_place(call->op, name->text,
+                                    is_result ? &plan->results[result] : &plan->operands[i], error);
         if (status == KVMILL_OK)
             status = jax_view_tensor(is_result ? &frame->results : &frame->arguments,
                                      is_result ? result : i, name, &tensors[i], error);

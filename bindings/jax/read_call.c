@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "calls.h"
+#include "jax_calls.h"
 
 #include <stdbool.h>
 
-#include "../common/refuse.h"
+#include "../common/refusals.h"
 
 static kvmill_status copy_word(const char *name, const kvmill_ffi_span *span,
                                char word[JAX_WORD_SIZE], kvmill_error *error) {

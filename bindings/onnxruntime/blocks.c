@@ -33,17 +33,18 @@ PLAN_STORE(key, 0)
 PLAN_STORE(value, 1)
 #undef PLAN_STORE
 
-static unsigned fixed(const struct node *node, int tensor, int rank) {
+static unsigned fixed_blocks(const struct node *node, int tensor, int rank) {
     (void)node;
     return tensor == KVMILL_WRITE_ROWS_ROWS ? 1u << (rank - 1) : 0;
 }
 
-static int64_t work(const DLTensor *const *given) {
+static int64_t work_blocks(const DLTensor *const *given) {
     return value_bytes(given[KVMILL_WRITE_ROWS_ROWS]) * 4;
 }
 
 #define STORE                                                                                      \
-    .name = "WriteRows", .tensors = KVMILL_WRITE_ROWS_TENSORS, .fixed = fixed, .work = work
+    .name = "WriteRows", .tensors = KVMILL_WRITE_ROWS_TENSORS, .fixed = fixed_blocks,              \
+    .work = work_blocks
 static const struct node_op stores[BLOCKS_SIDES] = {{STORE, .plan = plan_store_key},
                                                     {STORE, .plan = plan_store_value}};
 

@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "../common/refuse.h"
-#include "attend.h"
+#include "../common/refusals.h"
 #include "blocks.h"
-#include "values.h"
+#include "ort_attend.h"
+#include "ort_values.h"
 
 enum {
     Q = KVMILL_ATTENTION_Q,
@@ -86,13 +86,13 @@ static kvmill_status find_heads(const struct node *node, const DLTensor *const *
 
 /* ---- Plans ---- */
 
-static unsigned fixed(const struct node *node, int tensor, int rank) {
+static unsigned fixed_cache_step(const struct node *node, int tensor, int rank) {
     return step_op.fixed(node, tensor, rank);
 }
 
-static kvmill_status plan(const struct node *node, const DLTensor *const *inputs, uint64_t outputs,
-                          const kvmill_plan_options *options, kvmill_plan **plan,
-                          kvmill_error *error) {
+static kvmill_status plan_cache_step(const struct node *node, const DLTensor *const *inputs,
+                                     uint64_t outputs, const kvmill_plan_options *options,
+                                     kvmill_plan **plan, kvmill_error *error) {
     const kvmill_attention *said = &node->attributes.attention;
     struct heads heads;
     kvmill_cache_attend op;
@@ -314,7 +314,7 @@ static OrtStatus *attend(const struct call *call, const kvmill_plan *plan) {
     return node_run_attend(call->run, plan, tensors);
 }
 
-static OrtStatus *run(struct node_run *run, const kvmill_plan *plan) {
+static OrtStatus *run_cache_step(struct node_run *run, const kvmill_plan *plan) {
     struct workspaces *all = &run->node->workspaces;
     struct call call;
     OrtStatus *status = set_call(&call, run);
@@ -334,12 +334,12 @@ static OrtStatus *run(struct node_run *run, const kvmill_plan *plan) {
 
 /* ---- The op ---- */
 
-static int shape(const struct node *node, const DLTensor *const *inputs, int tensor,
-                 int64_t dims[MOST_RANK]) {
+static int shape_cache_step(const struct node *node, const DLTensor *const *inputs, int tensor,
+                            int64_t dims[MOST_RANK]) {
     return step_op.shape(node, inputs, tensor, dims);
 }
 
-static int64_t work(const DLTensor *const *given) {
+static int64_t work_cache_step(const DLTensor *const *given) {
     return step_op.work(given);
 }
 
@@ -350,10 +350,10 @@ const struct node_op cache_step_op = {
     .inputs = {8, {Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS, STARTS}},
     .outputs = {3, {Y, PRESENT_KEY, PRESENT_VALUE}},
     .required = 1u << Q | 1u << K | 1u << V | 1u << PAST_KEY | 1u << PAST_VALUE | 1u << LENGTHS,
-    .fixed = fixed,
+    .fixed = fixed_cache_step,
     .cache_of = cache_of,
-    .plan = plan,
-    .shape = shape,
-    .work = work,
-    .run = run,
+    .plan = plan_cache_step,
+    .shape = shape_cache_step,
+    .work = work_cache_step,
+    .run = run_cache_step,
 };

@@ -2,7 +2,7 @@
 #include "group_query.h"
 
 #include "blocks.h"
-#include "values.h"
+#include "ort_values.h"
 
 _Static_assert((int)KVMILL_GROUP_QUERY_TENSORS <= (int)MOST_TENSORS,
                "a node has room for its tensors");
@@ -30,14 +30,14 @@ kvmill_status group_query_find_heads(const struct node *node, const DLTensor *co
 
 /* ---- Plans ---- */
 
-static unsigned fixed(const struct node *node, int tensor, int rank) {
+static unsigned fixed_group_query(const struct node *node, int tensor, int rank) {
     (void)node, (void)rank;
     return tensor == KVMILL_GROUP_QUERY_QUERY ? 1u << 2 : 0;
 }
 
-static kvmill_status plan(const struct node *node, const DLTensor *const *inputs, uint64_t outputs,
-                          const kvmill_plan_options *options, kvmill_plan **plan,
-                          kvmill_error *error) {
+static kvmill_status plan_group_query(const struct node *node, const DLTensor *const *inputs,
+                                      uint64_t outputs, const kvmill_plan_options *options,
+                                      kvmill_plan **plan, kvmill_error *error) {
     const char *const formats[] = {blocks_format(node, 0), blocks_format(node, 1)};
     const struct kvmill_group_query_node neutral = neutral_of(node, inputs, outputs, formats);
     struct kvmill_group_query_heads heads;
@@ -65,8 +65,8 @@ static int64_t capacity(const struct kvmill_group_query *said, const DLTensor *c
     return rows > total ? rows : total;
 }
 
-static int shape(const struct node *node, const DLTensor *const *inputs, int tensor,
-                 int64_t dims[MOST_RANK]) {
+static int shape_group_query(const struct node *node, const DLTensor *const *inputs, int tensor,
+                             int64_t dims[MOST_RANK]) {
     const struct kvmill_group_query *said = &node->attributes.group_query;
     const DLTensor *query = inputs[KVMILL_GROUP_QUERY_QUERY];
     const DLTensor *past =
@@ -111,7 +111,8 @@ enum {
                 KVMILL_GROUP_QUERY_HEAD_SINK, KVMILL_GROUP_QUERY_K_SCALE,                          \
                 KVMILL_GROUP_QUERY_V_SCALE, KVMILL_GROUP_QUERY_Q_NORM_WEIGHT,                      \
                 KVMILL_GROUP_QUERY_K_NORM_WEIGHT, KVMILL_GROUP_QUERY_QUERY_SEQLENS}},              \
-    .fixed = fixed, .plan = plan, .shape = shape, .work = group_query_work, .run = group_query_run
+    .fixed = fixed_group_query, .plan = plan_group_query, .shape = shape_group_query,              \
+    .work = group_query_work, .run = group_query_run
 
 const struct node_op group_query_op = {
     GROUP_QUERY,

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "group_query.h"
-#include "values.h"
+#include "ort_values.h"
 
 /* ---- Numbers ---- */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "attend.h"
 #include "blocks.h"
 #include "group_query.h"
 #include "halves.h"
-#include "values.h"
+#include "ort_attend.h"
+#include "ort_values.h"
 
 /* ---- A call ---- */
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "group_query.h"
+#include "ort_values.h"
 #include "pmx.h"
-#include "values.h"
 
 /* ---- Inputs ---- */
 

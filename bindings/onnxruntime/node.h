@@ -6,9 +6,9 @@
 #define KVMILL_ONNXRUNTIME_NODE_H
 
 #include "../common/plan_cache.h"
-#include "attributes.h"
-#include "settings.h"
-#include "values.h"
+#include "ort_attributes.h"
+#include "ort_settings.h"
+#include "ort_values.h"
 #include "workspaces.h"
 
 /* The most inputs and outputs of an op: GroupQueryAttention's. */

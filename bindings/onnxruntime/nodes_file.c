@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ort_values.h"
 #include "pmx.h"
-#include "values.h"
 
 /* ---- Protocol buffers ---- */
 

@@ -4,7 +4,7 @@
 #ifndef KVMILL_ONNXRUNTIME_NODES_FILE_H
 #define KVMILL_ONNXRUNTIME_NODES_FILE_H
 
-#include "problem.h"
+#include "ort_problem.h"
 
 /* The bytes of a model, which the caller frees.  data NULL: out of memory, or the runtime did not
    provide what is needed. */

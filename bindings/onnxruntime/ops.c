@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "node.h"
-#include "values.h"
+#include "ort_values.h"
 
 /* ---- TensorScatter ---- */
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "ort_values.h"
 #include "pmx_signatures.h"
-#include "values.h"
 
 const struct pmx_domain pmx_domains[PMX_DOMAINS] = {
     {"opmx", false},
@@ -48,7 +48,7 @@ static int layer_axis(const struct node *node) {
 
 /* KeyValueCache has no attributes for heads, and often only the cache's shape has the number of
    layers. */
-static unsigned fixed(const struct node *node, int tensor, int rank) {
+static unsigned fixed_pmx(const struct node *node, int tensor, int rank) {
     bool heads = tensor == KVMILL_CACHE_ATTENTION_CURRENT_KEY && rank >= 2;
     if (tensor == KVMILL_CACHE_ATTENTION_CACHE)
         return 1u << layer_axis(node);
@@ -132,8 +132,8 @@ static int64_t rows_read(const struct node *node, const DLTensor *const *inputs,
 }
 
 /* An output has the shape of query, or of the keys that are read back. */
-static int shape(const struct node *node, const DLTensor *const *inputs, int tensor,
-                 int64_t dims[MOST_RANK]) {
+static int shape_pmx(const struct node *node, const DLTensor *const *inputs, int tensor,
+                     int64_t dims[MOST_RANK]) {
     const DLTensor *first = inputs[node->op->inputs.tensor[0]];
     int rank = first->ndim;
     memcpy(dims, first->shape, (size_t)rank * sizeof *dims);
@@ -147,7 +147,7 @@ static int shape(const struct node *node, const DLTensor *const *inputs, int ten
 /* ---- Runs ---- */
 
 /* Counts the whole cache once per new token. */
-static int64_t work(const DLTensor *const *given) {
+static int64_t work_pmx(const DLTensor *const *given) {
     const DLTensor *query = given[KVMILL_CACHE_ATTENTION_QUERY];
     const DLTensor *first = query != NULL ? query : given[KVMILL_CACHE_ATTENTION_CURRENT_KEY];
     const DLTensor *key = given[KVMILL_CACHE_ATTENTION_KEY];
@@ -157,7 +157,7 @@ static int64_t work(const DLTensor *const *given) {
     return query != NULL ? bytes * tokens : bytes;
 }
 
-static OrtStatus *run(struct node_run *run, const kvmill_plan *plan) {
+static OrtStatus *run_pmx(struct node_run *run, const kvmill_plan *plan) {
     return node_run_plan(run, run->node->op, plan, run->given);
 }
 
@@ -168,8 +168,8 @@ enum { UPDATED = 1u << KVMILL_CACHE_ATTENTION_CACHE | 1u << KVMILL_CACHE_ATTENTI
 #define OP(NUMBER, NAME)                                                                           \
     {                                                                                              \
         PMX_SIGNATURE_##NUMBER, .tensors = KVMILL_CACHE_ATTENTION_TENSORS, .only_here = true,      \
-                                .updated = UPDATED, .fixed = fixed, .plan = plan_##NAME,           \
-                                .shape = shape, .work = work, .run = run                           \
+                                .updated = UPDATED, .fixed = fixed_pmx, .plan = plan_##NAME,       \
+                                .shape = shape_pmx, .work = work_pmx, .run = run_pmx               \
     }
 const struct node_op pmx_ops[PMX_OPS] = {
     OP(0, key_value_cache), OP(1, multi_head_attention), OP(2, multi_head_cache_attention),

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../../defs/dtype.h"
-#include "../../gen/spec.h"
+#include "../../spec/spec.h"
 #include "specs_for_ggml.h"
 
 /* In latent layers V is part of K, so K's type applies. */

@@ -5,7 +5,9 @@
 #ifndef KVMILL_IMPORT_GGUF_SPECS_FOR_GGML_H
 #define KVMILL_IMPORT_GGUF_SPECS_FOR_GGML_H
 
-#include "../../gen/spec.h"
+#include "../../spec/spec.h"
+#include "../hf/cache_choice.h"
+#include "../hf/config.h"
 
 /* Adds a spec for each distinct attention, and for each distinct store. */
 bool specs_for_ggml(const struct model *model, const struct cache_choice *choice,

@@ -238,3 +238,18 @@ bool config_common(struct reader *r) {
     bool shaped = rank != 0 ? read_latent(r, rank) : read_kv_heads(r) && read_head_dims(r);
     return shaped && read_scale(r) && read_softcap(r);
 }
+
+/* A window over latent rows: their first elements are the values. */
+void config_set_shape(struct layer *layer, const struct layer *shape) {
+    const struct layer own = *layer;
+    *layer = *shape;
+    layer->window = own.window;
+    layer->chunk = own.chunk;
+    layer->merges = own.merges;
+    if (shape->kind != LAYER_LATENT)
+        layer->kind = own.kind;
+    else if (own.kind == LAYER_SLIDING) {
+        layer->kind = LAYER_SLIDING;
+        layer->value_is_key = true;
+    }
+}

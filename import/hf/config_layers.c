@@ -210,21 +210,6 @@ static bool read_sinks(struct reader *r, struct layer *full, struct layer *slidi
                        &sliding->sinks, r->error);
 }
 
-/* A window over latent rows: their first elements are the values. */
-void config_set_shape(struct layer *layer, const struct layer *shape) {
-    const struct layer own = *layer;
-    *layer = *shape;
-    layer->window = own.window;
-    layer->chunk = own.chunk;
-    layer->merges = own.merges;
-    if (shape->kind != LAYER_LATENT)
-        layer->kind = own.kind;
-    else if (own.kind == LAYER_SLIDING) {
-        layer->kind = LAYER_SLIDING;
-        layer->value_is_key = true;
-    }
-}
-
 static bool set_shapes(struct reader *r) {
     struct layer full = r->common, sliding = r->common;
     bool own = r->common.kind != LAYER_LATENT && !config_has_overrides(r);

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../base/find_program.h"
 #include "../../base/json.h"
 #include "../../base/memory_streams.h"
 #include "../../base/output.h"
-#include "../../base/program.h"
 #include "../../gen/places.h"
 
 enum { MOST_SECONDS = 300 };

@@ -5,8 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "../../gen/flow.h"
+#include "../../spec/flow_spec.h"
 #include "flow_class.h"
+#include "specs_of_model.h"
 
 /* A flow from a file, which is bound to the layers of a model. */
 struct binding {

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../gen/spec.h"
 #include "../../ops/cache_attend.h"
 #include "../gguf/specs_for_ggml.h"
+#include "specs_of_model.h"
 
 /* A tensor of one layer: its rows, and the length of its ring. */
 struct cache_part {

@@ -59,7 +59,7 @@ static int64_t dim_of(const struct onnx_call *call, int input) {
     return value->rank == 4 ? value->dims[3] : value->dims[2] / heads;
 }
 
-static bool is_complete(const struct onnx_call *call, char *words, size_t size) {
+static bool is_complete_cache_step(const struct onnx_call *call, char *words, size_t size) {
     bool complete = format_of(call, KEY) != NULL && format_of(call, VALUE) != NULL;
     for (int i = QUERY; i <= VALUE; i++)
         complete = complete && heads_of(call, i) > 0 && dim_of(call, i) > 0 &&
@@ -131,6 +131,6 @@ static const struct onnx_op key_store = {
     .name = "CacheStep", .spec = "WriteRows", .add = add_key_store, .next = &value_store};
 const struct onnx_op onnx_cache_step = {.name = "CacheStep",
                                         .spec = "CacheAttend",
-                                        .is_complete = is_complete,
+                                        .is_complete = is_complete_cache_step,
                                         .add = add_attend,
                                         .next = &key_store};

@@ -93,7 +93,7 @@ static bool set_neutral(const struct onnx_call *call, struct neutral *neutral,
 }
 
 /* Whether the model says what a decision depends on. */
-static bool is_complete(const struct onnx_call *call, char *words, size_t size) {
+static bool is_complete_group_query(const struct onnx_call *call, char *words, size_t size) {
     static const int typed[] = {KVMILL_GROUP_QUERY_QUERY, KVMILL_GROUP_QUERY_PAST_KEY,
                                 KVMILL_GROUP_QUERY_PAST_VALUE};
     const struct onnx_value *query = onnx_input(call, KVMILL_GROUP_QUERY_QUERY);
@@ -130,7 +130,8 @@ static bool read_served(const struct onnx_call *call, struct neutral *neutral,
             onnx_fail(error, call->model, call->node, "%s", reason.message));
 }
 
-static bool add(const struct onnx_call *call, struct spec_list *list, struct error *error) {
+static bool add_group_query(const struct onnx_call *call, struct spec_list *list,
+                            struct error *error) {
     struct neutral neutral;
     struct spec *spec = onnx_begin_spec(call, list, error);
     if (spec == NULL || !read_served(call, &neutral, error) ||
@@ -159,11 +160,13 @@ static bool add_value_store(const struct onnx_call *call, struct spec_list *list
     return add_store(call, 1, list, error);
 }
 
-#define GROUP_QUERY .name = "GroupQueryAttention", .is_complete = is_complete, .serves = serves
+#define GROUP_QUERY                                                                                \
+    .name = "GroupQueryAttention", .is_complete = is_complete_group_query, .serves = serves
 static const struct onnx_op value_store = {GROUP_QUERY, .spec = "WriteRows",
                                            .add = add_value_store};
 static const struct onnx_op key_store = {GROUP_QUERY, .spec = "WriteRows", .add = add_key_store,
                                          .next = &value_store};
-const struct onnx_op onnx_cache_group_query = {GROUP_QUERY, .spec = "CacheAttend", .add = add,
-                                               .next = &key_store};
-const struct onnx_op onnx_group_query = {GROUP_QUERY, .spec = "CacheAttend", .add = add};
+const struct onnx_op onnx_cache_group_query = {GROUP_QUERY, .spec = "CacheAttend",
+                                               .add = add_group_query, .next = &key_store};
+const struct onnx_op onnx_group_query = {GROUP_QUERY, .spec = "CacheAttend",
+                                         .add = add_group_query};

@@ -4,7 +4,7 @@
 #ifndef KVMILL_IMPORT_ONNX_ONNX_OPS_H
 #define KVMILL_IMPORT_ONNX_ONNX_OPS_H
 
-#include "../../gen/spec.h"
+#include "../../spec/spec.h"
 #include "onnx.h"
 
 struct onnx_call;
@@ -14,7 +14,8 @@ struct onnx_call;
 struct onnx_op {
     const char *name;
     const char *spec; /* the op of its specs; if this build lacks it, nodes are left alone; NULL:
-                         PMX's, found from the node */
+                         spec_op finds it */
+    const struct op *(*spec_op)(const struct onnx_node *node);
     int first_opset;
     const char *const *attributes; /* ends with NULL; NULL: those of the source of `spec` */
     bool open; /* extents may be unknown, except those that `knows` checks; knows may be NULL */
@@ -42,13 +43,6 @@ struct onnx_call {
 /* Returns the opset that defines Attention in this model: at most 25, because it has not changed
    since. */
 int64_t onnx_meaning_opset(const struct onnx_model *model);
-
-/* Returns NULL if kvmill does not have the node's op; the node is left alone. */
-const struct onnx_op *onnx_op_of(const struct onnx_node *node);
-
-/* Writes the names of all ops: "TensorScatter, Gather, ...". */
-enum { ONNX_NAMES_SIZE = 320 };
-const char *onnx_op_names(char text[ONNX_NAMES_SIZE]);
 
 /* The op of the node's spec. */
 const struct op *onnx_spec_op(const struct onnx_call *call);
@@ -100,6 +94,15 @@ bool onnx_read_node(const struct onnx_call *call, struct spec_list *list, struct
 /* Returns an input or output as a tensor without data; without dims if they are not known. */
 DLTensor onnx_tensor_of(const struct onnx_value *value);
 
+/* ---- The table (onnx_ops.c) ---- */
+
+/* Returns NULL if kvmill does not have the node's op; the node is left alone. */
+const struct onnx_op *onnx_op_of(const struct onnx_node *node);
+
+/* Writes the names of all ops: "TensorScatter, Gather, ...". */
+enum { ONNX_NAMES_SIZE = 320 };
+const char *onnx_op_names(char text[ONNX_NAMES_SIZE]);
+
 /* ---- PMX cache attention (onnx_pmx.c) ---- */
 
 /* The row of all PMX ops.  onnx_pmx_op returns the op of a node's spec, or NULL if it is not
@@ -138,6 +141,15 @@ bool onnx_is_cache_step(const struct onnx_node *node);
 const char *onnx_block_format(const struct onnx_call *call, int side);
 bool onnx_add_block_store(const struct onnx_call *call, int side, int64_t dim, DLDataType type,
                           struct spec_list *list, struct error *error);
+
+/* ---- TensorScatter and Attention (onnx_attention.c) ---- */
+
+/* Kernels need the numbers and sizes of heads. */
+bool onnx_knows_heads(const struct onnx_value *value, int input);
+
+bool onnx_add_tensor_scatter(const struct onnx_call *call, struct spec_list *list,
+                             struct error *error);
+bool onnx_add_attention(const struct onnx_call *call, struct spec_list *list, struct error *error);
 
 /* ---- Gathers and scatters (onnx_windows.c) ---- */
 

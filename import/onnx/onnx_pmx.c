@@ -101,7 +101,7 @@ static bool knows_heads(const struct onnx_call *call) {
                                                 key->dims[key->rank - 2] != KVMILL_DYNAMIC));
 }
 
-static bool is_complete(const struct onnx_call *call, char *words, size_t size) {
+static bool is_complete_pmx(const struct onnx_call *call, char *words, size_t size) {
     const struct op *op = onnx_spec_op(call);
     const struct op_struct *types = kvmill_op_types(op);
     struct onnx_type_text type;
@@ -228,7 +228,7 @@ static bool learn_outputs(const struct onnx_call *call, const struct spec *spec,
     return true;
 }
 
-static bool add(const struct onnx_call *call, struct spec_list *list, struct error *error) {
+static bool add_pmx(const struct onnx_call *call, struct spec_list *list, struct error *error) {
     struct op_dim words[OP_MOST_WORDS] = {{0}};
     if (!onnx_read_node(call, list, error))
         return false;
@@ -241,7 +241,8 @@ static bool add(const struct onnx_call *call, struct spec_list *list, struct err
 
 const struct onnx_op onnx_pmx = {
     .name = "",
+    .spec_op = onnx_pmx_op,
     .known = "numbers and sizes of heads",
-    .is_complete = is_complete,
-    .add = add,
+    .is_complete = is_complete_pmx,
+    .add = add_pmx,
 };

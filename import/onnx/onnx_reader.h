@@ -27,7 +27,7 @@ bool onnx_read_graph(struct onnx_model *model, const struct onnx_scope *scope, s
 /* Returns where a tensor's elements are (onnx_constant.c). */
 struct onnx_constant onnx_constant_of(const Onnx__Tensor *tensor);
 
-/* ---- Graphs inside others (onnx_bodies.c) ---- */
+/* ---- Graphs inside others (onnx_around.c) ---- */
 
 /* Sets the functions of a model. */
 bool onnx_read_functions(struct onnx_model *model, const Onnx__Model *message, struct error *error);

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "../../defs/dtype.h"
-#include "../../gen/stablehlo.h"
 #include "../../ops/gather.h"
 #include "../../ops/served/windows_served.h"
+#include "../../spec/stablehlo.h"
 #include "onnx_ops.h"
 
 static void push(struct axes *axes, int64_t item) {

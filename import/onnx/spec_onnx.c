@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "../../defs/isa.h"
+#include "../../gen/generators.h"
+#include "../spec_file.h"
 #include "onnx_bodies.h"
 #include "onnx_ops.h"
 

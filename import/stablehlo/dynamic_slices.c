@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../../defs/dtype.h"
-#include "../../gen/stablehlo.h"
+#include "stablehlo_import.h"
 
 bool is_mlir_slice(const struct mlir_op *op) {
     return strcmp(op->name, "stablehlo.dynamic_slice") == 0;

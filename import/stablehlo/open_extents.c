@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../gen/generators.h"
 #include "../../gen/isa_list.h"
-#include "../../gen/stablehlo.h"
+#include "../../spec/stablehlo.h"
 
 static void set_extents(struct tensor_shape *shapes, int count, int64_t extent) {
     for (int i = 0; i < count; i++)

@@ -4,7 +4,7 @@
 #ifndef KVMILL_IMPORT_STABLEHLO_OPEN_EXTENTS_H
 #define KVMILL_IMPORT_STABLEHLO_OPEN_EXTENTS_H
 
-#include "../../gen/spec.h"
+#include "../../spec/spec.h"
 
 /* What is written for an extent that is not known. */
 enum { OPEN_EXTENT = 1024 };

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../../defs/dtype.h"
-#include "../../gen/stablehlo.h"
+#include "stablehlo_import.h"
 
 /* A replacement for a piece of the file. */
 struct edit {

@@ -5,7 +5,7 @@
 #define KVMILL_IMPORT_STABLEHLO_REWRITE_H
 
 #include "../../base/text.h"
-#include "mlir.h"
+#include "../../mlir/mlir.h"
 
 /* Writes the file's text with gathers and scatters that have no batching dims.  These become
    dropped dims, and index vectors begin with their coordinates, which come from iotas.  Everything

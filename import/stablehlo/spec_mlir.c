@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "../../base/text.h"
-#include "../../gen/spec.h"
-#include "../../gen/stablehlo.h"
 #include "../../ops/scalar.h"
+#include "../spec_file.h"
 #include "open_extents.h"
+#include "stablehlo_import.h"
 
 /* Names of ops that are left alone, in the order of the text. */
 struct tally {

@@ -8,7 +8,8 @@
 
 enum { DATA, INDICES, UPDATES, MOST_RANK = KVMILL_WINDOWS_MOST_RANK };
 
-int64_t kvmill_windows_axis(const struct kvmill_windows_node *node) {
+/* The axis, counted from the first. */
+static int64_t windows_axis(const struct kvmill_windows_node *node) {
     return node->axis < 0 ? node->axis + node->inputs[DATA]->ndim : node->axis;
 }
 
@@ -57,7 +58,7 @@ static kvmill_status check_axis(const struct kvmill_windows_node *node, kvmill_e
     if (node->axis >= data->ndim || node->axis < -data->ndim)
         return refuse(error, "axis is %" PRId64 "; accepted for data of %d axes: %d to %d",
                       node->axis, data->ndim, -data->ndim, data->ndim - 1);
-    int64_t extent = data->shape[kvmill_windows_axis(node)];
+    int64_t extent = data->shape[windows_axis(node)];
     return node->inputs[INDICES]->dtype.bits == 64 || extent <= INT32_MAX
                ? KVMILL_OK
                : refuse(error,
@@ -85,7 +86,7 @@ static kvmill_status check_elements(const struct kvmill_windows_node *node, kvmi
     const DLTensor *data = node->inputs[DATA], *indices = node->inputs[INDICES];
     bool fits = indices->ndim == data->ndim;
     for (int d = 0; fits && d < data->ndim; d++)
-        fits = d == kvmill_windows_axis(node) || indices->shape[d] <= data->shape[d];
+        fits = d == windows_axis(node) || indices->shape[d] <= data->shape[d];
     return fits ? KVMILL_OK : refuse(error, "indices reach beyond the data's other axes");
 }
 
@@ -108,7 +109,7 @@ kvmill_status kvmill_windows_check(const struct kvmill_windows_node *node, kvmil
 int kvmill_windows_result(const struct kvmill_windows_node *node, int64_t dims[MOST_RANK]) {
     const DLTensor *data = node->inputs[DATA], *indices = node->inputs[INDICES];
     bool vectors = node->op == KVMILL_ONNX_GATHER_ND;
-    int from = vectors ? 0 : (int)kvmill_windows_axis(node), points = indices->ndim - vectors;
+    int from = vectors ? 0 : (int)windows_axis(node), points = indices->ndim - vectors;
     int after = vectors ? (int)(node->batch_dims + components_of(node)) : from + 1, rank = 0;
     for (int d = 0; d < from; d++)
         dims[rank++] = data->shape[d];
@@ -136,7 +137,7 @@ static int64_t product(int64_t first, int rank, const int64_t *dims) {
 }
 
 static kvmill_status gather_pays(const struct kvmill_windows_node *node, kvmill_error *error) {
-    bool rows = node->op == KVMILL_ONNX_GATHER && kvmill_windows_axis(node) == 0;
+    bool rows = node->op == KVMILL_ONNX_GATHER && windows_axis(node) == 0;
     int64_t dims[MOST_RANK], least = rows ? LEAST_OF_ROWS : LEAST_RESULT;
     int rank = kvmill_windows_result(node, dims);
     int64_t bytes = product(node->inputs[DATA]->dtype.bits / 8, rank, dims);

@@ -25,9 +25,6 @@ struct kvmill_windows_node {
     const DLTensor *inputs[KVMILL_WINDOWS_INPUTS];
 };
 
-/* The axis, counted from the first. */
-int64_t kvmill_windows_axis(const struct kvmill_windows_node *node);
-
 /* Checks types, attributes and shapes: kvmill has the op for a node that passes. */
 kvmill_status kvmill_windows_check(const struct kvmill_windows_node *node, kvmill_error *error);
 

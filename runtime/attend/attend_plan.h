@@ -6,7 +6,7 @@
 
 #include "../../ops/cache_attention.h"
 #include "../core/needs.h"
-#include "../core/words.h"
+#include "../core/plan_words.h"
 
 /* Kernels of all tile sizes, ascending. */
 struct tiles {

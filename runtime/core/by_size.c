@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "words.h"
+#include "plan_words.h"
 
 struct by_size kvmill_by_size_of(const struct kvmill_pack *pack,
                                  const struct kvmill_kernel *kernel) {

@@ -1,7 +1,7 @@
 /* New tokens: checks their slots, and stores their rows in the cache.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "flow.h"
+#include "flow_portable.h"
 
 #include <inttypes.h>
 #include <string.h>

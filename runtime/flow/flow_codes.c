@@ -3,7 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../core/numbers.h"
-#include "flow.h"
+#include "flow_portable.h"
 
 static const float least_magnitude = 1e-4f;
 

@@ -1,7 +1,7 @@
 /* The page lists of a batch: scores the candidates, and selects the best.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "flow.h"
+#include "flow_portable.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/flow_text.h"
 #include "../portable/portable.h"
-#include "flow.h"
+#include "flow_portable.h"
 
 #include <stdio.h>
 

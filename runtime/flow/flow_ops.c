@@ -3,7 +3,7 @@
    added.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "flow.h"
+#include "flow_portable.h"
 
 #include <math.h>
 

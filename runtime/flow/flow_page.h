@@ -4,7 +4,7 @@
 #ifndef KVMILL_RUNTIME_FLOW_FLOW_PAGE_H
 #define KVMILL_RUNTIME_FLOW_FLOW_PAGE_H
 
-#include "flow.h"
+#include "flow_portable.h"
 
 /* A page of one kv head. */
 struct flow_page {

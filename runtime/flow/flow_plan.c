@@ -12,18 +12,7 @@
 
 /* ---- Running ---- */
 
-const struct phase *const kvmill_flow_phases[OP_FLOW_STEPS][6] = {
-    [OP_FLOW_APPEND] = {&kvmill_flow_write_phase, &kvmill_flow_summarise_phase, NULL},
-    [OP_FLOW_INDEX] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase,
-                       &kvmill_flow_list_phase, NULL},
-    [OP_FLOW_ATTEND] = {&kvmill_flow_attend_phase, &kvmill_flow_merge_phase, NULL},
-    [OP_FLOW_DECODE] = {&kvmill_flow_prepare_phase, &kvmill_flow_score_phase,
-                        &kvmill_flow_list_phase, &kvmill_flow_attend_phase,
-                        &kvmill_flow_merge_phase, NULL},
-    [OP_FLOW_SUMMARISE] = {&kvmill_flow_summarise_phase, NULL},
-};
-
-static void destroy(kvmill_plan *base) {
+static void destroy_flow(kvmill_plan *base) {
     struct flow_plan *plan = (struct flow_plan *)(void *)base;
     kvmill_plan_destroy(plan->attend ? &plan->attend->base : NULL);
     free(plan->constants);
@@ -36,7 +25,7 @@ static const struct plan_op flow_op = {
     .part = kvmill_phase_part,
     .work = kvmill_phase_work,
     .next = kvmill_phase_next,
-    .destroy = destroy,
+    .destroy = destroy_flow,
 };
 
 /* ---- The workspace ---- */
@@ -258,7 +247,7 @@ static kvmill_status make(const kvmill_flow *flow, enum op_flow_step step,
     made->limits = *limits;
     kvmill_status status = fill(made, flow, options, error);
     if (status != KVMILL_OK) {
-        destroy(&made->base);
+        destroy_flow(&made->base);
         return status;
     }
     return kvmill_plan_finish(&made->base, plan, error);

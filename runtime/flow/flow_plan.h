@@ -8,8 +8,8 @@
 #include "../../defs/op.h"
 #include "../../ops/flow_tensors.h"
 #include "../core/slots.h"
-#include "../ops/cache_attention.h"
-#include "flow.h"
+#include "../ops/cache_attention_plan.h"
+#include "flow_portable.h"
 
 /* Offsets in the workspace, in bytes. */
 struct flow_room {
@@ -80,8 +80,8 @@ kvmill_status kvmill_flow_begin(struct call *call, const DLTensor *const *tensor
 /* Set the pages of a run for attention; the rest of call->attend is set elsewhere. */
 void kvmill_flow_set_view(struct flow_call *call);
 
+/* The phases of a step (flow_steps.c), and all there are. */
 extern const struct phase *const kvmill_flow_phases[OP_FLOW_STEPS][6];
-
 extern const struct phase kvmill_flow_write_phase, kvmill_flow_summarise_phase,
     kvmill_flow_prepare_phase, kvmill_flow_score_phase, kvmill_flow_list_phase,
     kvmill_flow_attend_phase, kvmill_flow_merge_phase;

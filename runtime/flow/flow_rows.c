@@ -1,7 +1,7 @@
 /* Counts the pages of each row of a batch, and those that are selected.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "flow.h"
+#include "flow_portable.h"
 
 #include <inttypes.h>
 

@@ -7,7 +7,7 @@
 #include "../core/numbers.h"
 #include "../portable/portable.h"
 #include "../portable/score_key.h"
-#include "flow.h"
+#include "flow_portable.h"
 
 /* ---- Sorting ---- */
 

@@ -39,7 +39,8 @@ static void run_value(const struct flow_run *run, const struct flow_page *page,
     kvmill_flow_load(page, &run->program->values[step->side], data);
 }
 
-void kvmill_flow_summarise(const struct kvmill_flow_problem *problem,
+/* Compute the fields of a page, of which `rows` rows exist, for one kv head. */
+static void flow_summarise(const struct kvmill_flow_problem *problem,
                            const struct flow_schedule *schedule, const struct flow_cache *cache,
                            int64_t page, int64_t kv_head, int64_t rows, float *workspace) {
     const struct kvmill_flow_program *program = &problem->programs[KVMILL_CACHE_PROGRAM];
@@ -88,8 +89,8 @@ static void interpret(const struct flow_interpreted *interpreted, const void *pr
     const struct summaries *known = (const struct summaries *)(const void *)interpreted;
     const struct kvmill_flow_summary *summary = problem;
     for (int64_t head = first; head < last; head++)
-        kvmill_flow_summarise(known->problem, known->schedule, known->cache, summary->page, head,
-                              summary->rows, summary->workspace);
+        flow_summarise(known->problem, known->schedule, known->cache, summary->page, head,
+                       summary->rows, summary->workspace);
 }
 
 static struct kvmill_cache_rows rows_from(const struct kvmill_cache_rows *rows,

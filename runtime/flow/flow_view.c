@@ -86,7 +86,7 @@ static void look(const struct attend_view *view, int64_t b, int64_t head,
     *sequence = whole_sequence(length_of(call, b, &list));
     sequence->origin = sequence->length - count_of(&view->tokens, b);
     sequence->left_out = left_out(call, b, &list);
-    sequence->right = kvmill_is_causal(&call->attend, b) ? 0 : -1;
+    sequence->right = is_causal_sequence(&call->attend, b) ? 0 : -1;
     if (view->window > 0 && listed)
         sequence->first = first_in_window(call, b, &list);
     else

@@ -8,7 +8,7 @@
 #include "../../ops/fail.h"
 #include "../core/numbers.h"
 #include "../core/tensor.h"
-#include "cache_attend.h"
+#include "cache_attend_plan.h"
 
 static const DLTensor *tensor_of(const struct attend_given *given, int which) {
     return given->base.tensors[which];

@@ -8,15 +8,16 @@
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 #include "../core/op_rules.h"
-#include "cache_attend.h"
+#include "cache_attend_plan.h"
 
 static const struct phase *const phases[] = {&kvmill_attend_phase, &kvmill_merge_phase, NULL};
 
-static void destroy(kvmill_plan *plan) {
+static void destroy_cache_attend(kvmill_plan *plan) {
     free(plan);
 }
 
-static kvmill_status begin(struct call *base, const DLTensor *const *tensors, kvmill_error *error) {
+static kvmill_status begin_cache_attend(struct call *base, const DLTensor *const *tensors,
+                                        kvmill_error *error) {
     struct cache_attend_call *call = (struct cache_attend_call *)(void *)base;
     *call = (struct cache_attend_call){.base = {.base = {*base, phases}}};
     kvmill_status status = kvmill_cache_attend_begin(call, tensors, error);
@@ -28,12 +29,12 @@ static kvmill_status begin(struct call *base, const DLTensor *const *tensors, kv
 }
 
 static const struct plan_op cache_attend_op = {
-    .begin = begin,
+    .begin = begin_cache_attend,
     .parts = kvmill_phase_parts,
     .part = kvmill_phase_part,
     .work = kvmill_phase_work,
     .next = kvmill_phase_next,
-    .destroy = destroy,
+    .destroy = destroy_cache_attend,
 };
 
 /* ---- Words ---- */

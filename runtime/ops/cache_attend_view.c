@@ -6,7 +6,7 @@
 #include "../../defs/dtype.h"
 #include "../core/numbers.h"
 #include "../core/tensor.h"
-#include "cache_attend.h"
+#include "cache_attend_plan.h"
 
 static const struct cache_attend_call *call_of_view(const struct attend_view *view) {
     return (const struct cache_attend_call *)(const void *)((const unsigned char *)view -

@@ -9,7 +9,7 @@
 #include "../../ops/refuse.h"
 #include "../core/numbers.h"
 #include "../core/tensor.h"
-#include "cache_attention.h"
+#include "cache_attention_plan.h"
 
 static bool has_cache(const struct given *given) {
     return given->plan->geometry.which != KVMILL_MULTI_HEAD_ATTENTION;

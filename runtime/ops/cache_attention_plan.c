@@ -10,9 +10,9 @@
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 #include "../core/op_rules.h"
-#include "../core/words.h"
+#include "../core/plan_words.h"
 #include "../portable/portable.h"
-#include "cache_attention.h"
+#include "cache_attention_plan.h"
 
 /* ---- Running ---- */
 
@@ -26,7 +26,7 @@ static const struct phase *const *phases_of(enum kvmill_cache_op which) {
     return phases[which];
 }
 
-static void destroy(kvmill_plan *plan) {
+static void destroy_cache_attention(kvmill_plan *plan) {
     free(plan);
 }
 
@@ -36,7 +36,7 @@ static const struct plan_op cache_attention_op = {
     .part = kvmill_phase_part,
     .work = kvmill_phase_work,
     .next = kvmill_cache_attention_next,
-    .destroy = destroy,
+    .destroy = destroy_cache_attention,
 };
 
 /* ---- Kernels ---- */

@@ -5,7 +5,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../core/numbers.h"
-#include "cache_attention.h"
+#include "cache_attention_plan.h"
 
 int64_t kvmill_kept(const struct cache_call *call, int64_t b) {
     int64_t positions = positions_of(call, b);
@@ -40,7 +40,7 @@ static int64_t tokens_of_turn(const struct cache_call *call) {
 static int64_t tokens_before(const struct cache_call *call, int64_t b, int64_t turn) {
     int64_t tokens = tokens_of(call, b), each = tokens_of_turn(call);
     int64_t first = kvmill_max(call->ring - (positions_of(call, b) - tokens), each);
-    if (tokens <= first || !kvmill_is_causal(call, b))
+    if (tokens <= first || !is_causal_sequence(call, b))
         return tokens;
     return first + kvmill_min(tokens - first, (turn - 1) * each);
 }

@@ -1,7 +1,7 @@
 /* The cache of cache attention: stores new rows, and reads all rows back.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "cache_attention.h"
+#include "cache_attention_plan.h"
 
 #include "../core/numbers.h"
 #include "../core/write_tokens.h"

@@ -9,7 +9,7 @@
 #include "../../ops/tensor_scatter.h"
 #include "../core/numbers.h"
 #include "../core/tensor.h"
-#include "cache_attention.h"
+#include "cache_attention_plan.h"
 
 /* ---- Caches ---- */
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "../core/numbers.h"
-#include "cache_attention.h"
+#include "cache_attention_plan.h"
 
 static const struct cache_call *call_of_view(const struct attend_view *view) {
     return (const struct cache_call *)(const void *)((const unsigned char *)view -
@@ -45,11 +45,6 @@ struct attend_pages kvmill_cache_pages(const struct cache_call *call, int64_t b,
 
 /* ---- What tokens see ---- */
 
-bool kvmill_is_causal(const struct cache_call *call, int64_t b) {
-    const struct kvmill_cache_geometry *geometry = &cache_plan_of(call)->geometry;
-    return geometry->alibi || (geometry->causal && b >= call->decoding && tokens_of(call, b) > 1);
-}
-
 /* In dynamic batches, the columns of the mask are also counted over all sequences. */
 static void look(const struct attend_view *view, int64_t b, int64_t head,
                  struct attend_sequence *sequence) {
@@ -57,7 +52,7 @@ static void look(const struct attend_view *view, int64_t b, int64_t head,
     *sequence = whole_sequence(positions_of(call, b));
     sequence->origin = sequence->length - tokens_of(call, b);
     sequence->left = view->window > 0 ? view->window - 1 : -1;
-    sequence->right = kvmill_is_causal(call, b) ? 0 : -1;
+    sequence->right = is_causal_sequence(call, b) ? 0 : -1;
     sequence->most = call->ring > 0 ? call->ring : INT64_MAX;
     sequence->pages[0] = kvmill_cache_pages(call, b, head);
     sequence->column = offset_of_sequence(&call->length, b);
@@ -76,7 +71,8 @@ static int64_t longest(const struct cache_call *call) {
     return length;
 }
 
-struct kvmill_call_size kvmill_size_of_call(const struct cache_call *call) {
+/* The means over the sequences; only positions that a token sees count. */
+static struct kvmill_call_size size_of_call(const struct cache_call *call) {
     int64_t window = kvmill_most_visible(call);
     int64_t batch = kvmill_max(call->base.view.batch, 1), positions = call->positions / batch;
     return (struct kvmill_call_size){batch, call->tokens / batch,
@@ -96,5 +92,5 @@ void kvmill_set_view(struct cache_call *call) {
     view->turn = call->turns > 1 ? turn : NULL;
     view->window = kvmill_most_visible(call);
     view->longest = longest(call);
-    view->size = kvmill_size_of_call(call);
+    view->size = size_of_call(call);
 }

@@ -12,14 +12,14 @@
 #include "../core/calibration.h"
 #include "../core/select.h"
 #include "../portable/portable.h"
-#include "gather.h"
+#include "gather_plan.h"
 
 static bool next(struct call *call) {
     (void)call;
     return false;
 }
 
-static void destroy(kvmill_plan *plan) {
+static void destroy_gather(kvmill_plan *plan) {
     free(plan);
 }
 
@@ -29,7 +29,7 @@ static const struct plan_op gather_op = {
     .part = kvmill_gather_part,
     .all = kvmill_gather_all,
     .next = next,
-    .destroy = destroy,
+    .destroy = destroy_gather,
 };
 
 static void expect(struct gather_plan *plan, int which, const char *name, const DLTensor *tensor) {

@@ -5,7 +5,7 @@
 #include "../core/select.h"
 #include "../core/tensor.h"
 #include "../portable/portable.h"
-#include "gather.h"
+#include "gather_plan.h"
 
 /* The bytes of a part. */
 static const int64_t part_bytes = 256 << 10;

@@ -9,7 +9,7 @@
 #include "../../ops/fail.h"
 #include "../../ops/refuse.h"
 #include "../core/tensor.h"
-#include "onnx_attention.h"
+#include "onnx_attention_plan.h"
 
 /* A run while it is checked. */
 struct checked {

@@ -2,7 +2,7 @@
    new rows in them.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "onnx_attention.h"
+#include "onnx_attention_plan.h"
 
 /* Adjacent rows are copied together. */
 static void copy_rows(unsigned char *to, int64_t to_step, const unsigned char *from,

@@ -8,10 +8,10 @@
 #include "../../defs/dtype.h"
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
-#include "../core/words.h"
-#include "onnx_attention.h"
+#include "../core/plan_words.h"
+#include "onnx_attention_plan.h"
 
-static void destroy(kvmill_plan *base) {
+static void destroy_onnx_attention(kvmill_plan *base) {
     struct onnx_plan *plan = (struct onnx_plan *)(void *)base;
     for (int v = 0; v < 2; v++)
         kvmill_plan_destroy(plan->scatter[v]);
@@ -24,12 +24,8 @@ static const struct plan_op onnx_attention_op = {
     .part = kvmill_phase_part,
     .work = kvmill_phase_work,
     .next = kvmill_phase_next,
-    .destroy = destroy,
+    .destroy = destroy_onnx_attention,
 };
-
-const struct phase *const kvmill_onnx_phases[] = {
-    &kvmill_attend_phase,  &kvmill_merge_phase,   &kvmill_wide_phase, &kvmill_scores_phase,
-    &kvmill_present_phase, &kvmill_scatter_phase, &kvmill_ring_phase, NULL};
 
 /* ---- Words ---- */
 
@@ -167,7 +163,7 @@ static kvmill_status make_plan(const struct source *source, const kvmill_plan_op
         return kvmill_fail(error, KVMILL_E_MEMORY, "out of memory for a plan");
     status = plan_scatters(source, options, made, error);
     if (status != KVMILL_OK) {
-        destroy(&made->base);
+        destroy_onnx_attention(&made->base);
         return status;
     }
     select_kernels(made, &search);

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "../core/numbers.h"
-#include "onnx_attention.h"
+#include "onnx_attention_plan.h"
 
 /* ---- Steps ---- */
 

@@ -6,7 +6,7 @@
 
 #include "../../defs/dtype.h"
 #include "../core/numbers.h"
-#include "onnx_attention.h"
+#include "onnx_attention_plan.h"
 
 /* Elements that are multiplied, and added up, at a time. */
 enum { PIECE = 64, SUMS = 512 };

@@ -10,7 +10,7 @@
 #include "../../ops/fail.h"
 #include "../core/calibration.h"
 #include "../core/select.h"
-#include "scatter.h"
+#include "scatter_plan.h"
 
 enum {
     COPY_PART_BYTES = 256 << 10,
@@ -20,7 +20,7 @@ enum {
     LEAST_PIECE_BYTES = 2048
 };
 
-static void destroy(kvmill_plan *plan) {
+static void destroy_scatter(kvmill_plan *plan) {
     free(plan);
 }
 
@@ -30,7 +30,7 @@ static const struct plan_op scatter_op = {
     .part = kvmill_scatter_part,
     .all = kvmill_scatter_all,
     .next = kvmill_scatter_next,
-    .destroy = destroy,
+    .destroy = destroy_scatter,
 };
 
 /* ---- Tensors ---- */

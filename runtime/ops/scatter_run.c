@@ -2,10 +2,10 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/fail.h"
-#include "../core/loops.h"
+#include "../core/loops_walk.h"
 #include "../core/tensor.h"
 #include "../portable/rows.h"
-#include "scatter.h"
+#include "scatter_plan.h"
 
 enum { COPY, APPLY };
 

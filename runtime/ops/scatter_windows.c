@@ -2,9 +2,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/extent.h"
-#include "../core/loops.h"
+#include "../core/loops_walk.h"
 #include "../core/tensor.h"
-#include "scatter.h"
+#include "scatter_plan.h"
 
 /* What is asked of everywhere. */
 struct view {

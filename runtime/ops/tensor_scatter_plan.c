@@ -1,7 +1,7 @@
 /* Planning ONNX TensorScatter-24.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "tensor_scatter.h"
+#include "tensor_scatter_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "../core/select.h"
 #include "../core/tensor.h"
 
-static void destroy(kvmill_plan *plan) {
+static void destroy_tensor_scatter(kvmill_plan *plan) {
     free(plan);
 }
 
@@ -24,7 +24,7 @@ static const struct plan_op tensor_scatter_op = {
     .part = kvmill_tensor_scatter_part,
     .all = kvmill_tensor_scatter_all,
     .next = kvmill_tensor_scatter_next,
-    .destroy = destroy,
+    .destroy = destroy_tensor_scatter,
 };
 
 /* Counts that only a run knows do not matter here. */

@@ -2,7 +2,7 @@
    replaces (unless in place), store the rows of update.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "tensor_scatter.h"
+#include "tensor_scatter_plan.h"
 
 #include <inttypes.h>
 

@@ -8,12 +8,12 @@
 #include "../../defs/op_tables.h"
 #include "../../ops/fail.h"
 #include "../core/op_rules.h"
+#include "../core/plan_words.h"
 #include "../core/select.h"
-#include "../core/words.h"
 #include "../portable/portable.h"
-#include "write_rows.h"
+#include "write_rows_plan.h"
 
-static void destroy(kvmill_plan *plan) {
+static void destroy_write_rows(kvmill_plan *plan) {
     free(plan);
 }
 
@@ -23,7 +23,7 @@ static const struct plan_op write_rows = {
     .part = kvmill_write_rows_part,
     .work = kvmill_write_rows_work,
     .next = kvmill_write_rows_next,
-    .destroy = destroy,
+    .destroy = destroy_write_rows,
 };
 
 static void select_kernel(struct rows_plan *plan, const kvmill_write_rows *op,

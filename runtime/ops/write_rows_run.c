@@ -9,7 +9,7 @@
 #include "../attend/pages.h"
 #include "../core/tensor.h"
 #include "../core/write_tokens.h"
-#include "write_rows.h"
+#include "write_rows_plan.h"
 
 /* A part moves about this many bytes. */
 enum { PART_BYTES = 32 << 10 };

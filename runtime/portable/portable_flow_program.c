@@ -4,7 +4,7 @@
 #include "../flow/flow_run.h"
 #include "portable.h"
 
-static void run(const void *problem, int64_t first, int64_t last) {
+static void run_flow_program(const void *problem, int64_t first, int64_t last) {
     const struct flow_interpreted *interpreted;
     memcpy(&interpreted, problem, sizeof interpreted);
     interpreted->run(interpreted, problem, first, last);
@@ -15,5 +15,5 @@ const struct kvmill_kernel kvmill_portable_flow_program = {
     .family = KVMILL_FLOW_PROGRAM,
     .symbol = "kvmill_flow_program__portable",
     .isa = "portable",
-    .run = run,
+    .run = run_flow_program,
 };

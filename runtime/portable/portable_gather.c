@@ -4,7 +4,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/element.h"
 #include "../../ops/extent.h"
-#include "../core/loops.h"
+#include "../core/loops_walk.h"
 #include "../core/tensor.h"
 #include "portable.h"
 
@@ -80,7 +80,7 @@ static void set_loops(const struct kvmill_gather_geometry *geometry, struct loop
 
 /* Units of work are pieces of windows; all pieces of a window except the last have the same length.
  */
-static void run(const void *pointer, int64_t first, int64_t last) {
+static void run_gather(const void *pointer, int64_t first, int64_t last) {
     const struct kvmill_gather_windows *problem = pointer;
     struct kvmill_gather_geometry piece = *problem->geometry;
     struct loops loops;
@@ -104,5 +104,5 @@ const struct kvmill_kernel kvmill_portable_gather = {
     .family = KVMILL_GATHER,
     .symbol = "kvmill_gather__portable",
     .isa = "portable",
-    .run = run,
+    .run = run_gather,
 };

@@ -6,9 +6,9 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../../ops/extent.h"
-#include "../core/loops.h"
+#include "../core/loops_walk.h"
 #include "../core/tensor.h"
-#include "../ops/scatter.h"
+#include "../ops/scatter_plan.h"
 
 /* A part in progress.  The sides of loops are results and updates. */
 struct work {
@@ -236,7 +236,7 @@ static void load_captures(struct work *work) {
     kvmill_program_begin(&plan->program, captures, work->values);
 }
 
-static void run(const void *problem, int64_t first, int64_t last) {
+static void run_scatter(const void *problem, int64_t first, int64_t last) {
     const struct scatter_part *part = problem;
     const struct scatter_call *call = part->call;
     const struct scatter_plan *plan = scatter_plan_of(call);
@@ -266,7 +266,7 @@ const struct kvmill_kernel kvmill_portable_scatter = {
     .family = KVMILL_SCATTER,
     .symbol = "kvmill_portable_scatter",
     .isa = "portable",
-    .run = run,
+    .run = run_scatter,
 };
 
 const struct kvmill_kernel kvmill_portable_scatter_region = {
@@ -274,5 +274,5 @@ const struct kvmill_kernel kvmill_portable_scatter_region = {
     .family = KVMILL_SCATTER_REGION,
     .symbol = "kvmill_portable_scatter_region",
     .isa = "portable",
-    .run = run,
+    .run = run_scatter,
 };

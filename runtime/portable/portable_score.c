@@ -3,7 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include "../core/lanes.h"
 #include "../core/numbers.h"
-#include "../flow/flow.h"
+#include "../flow/flow_portable.h"
 #include "portable.h"
 
 /* Elements that are converted together: a multiple of LANES. */
@@ -115,7 +115,7 @@ static void fold(const struct kvmill_score_shape *shape, int number, struct scor
     kvmill_flow_eval(&eval);
 }
 
-static void run(const void *pointer, int64_t first, int64_t last) {
+static void run_score(const void *pointer, int64_t first, int64_t last) {
     const struct kvmill_score_pages *problem = pointer;
     for (int64_t u = first; u < last; u++) {
         struct scores scores = score_page(problem, problem->ids[u]);
@@ -131,5 +131,5 @@ const struct kvmill_kernel kvmill_portable_score_pages = {
     .family = KVMILL_SCORE_PAGES,
     .symbol = "kvmill_score_pages__portable",
     .isa = "portable",
-    .run = run,
+    .run = run_score,
 };

@@ -39,7 +39,7 @@ static struct threshold find_threshold(const int32_t *keys, int64_t count, int64
     return (struct threshold){key, wanted};
 }
 
-static void run(const void *pointer, int64_t first, int64_t last) {
+static void run_select(const void *pointer, int64_t first, int64_t last) {
     const struct kvmill_select_pages *problem = pointer;
     int32_t *list = problem->list;
     if (first == last || problem->wanted == 0)
@@ -61,5 +61,5 @@ const struct kvmill_kernel kvmill_portable_select_pages = {
     .family = KVMILL_SELECT_PAGES,
     .symbol = "kvmill_select_pages__portable",
     .isa = "portable",
-    .run = run,
+    .run = run_select,
 };

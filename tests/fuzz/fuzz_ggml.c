@@ -7,8 +7,8 @@
 
 #include "../../base/hash.h"
 #include "../../bindings/ggml/backend.h"
+#include "../../bindings/ggml/ggml_plans.h"
 #include "../../bindings/ggml/host.h"
-#include "../../bindings/ggml/plans.h"
 #include "../plans.h"
 #include "call.h"
 #include "fuzz.h"

@@ -3,7 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #define host_find_all fuzz_host_find_all
-#include "../../bindings/ggml/calls.c"
+#include "../../bindings/ggml/ggml_calls.c"
 #include "../../bindings/ggml/layout.c"
 #undef host_find_all
 

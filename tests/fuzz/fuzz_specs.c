@@ -4,8 +4,11 @@
    SPDX-License-Identifier: Apache-2.0 */
 
 #include "../../defs/arithmetic.h"
-#include "../../gen/spec.h"
+#include "../../gen/generators.h"
 #include "../../import/gguf/gguf.h"
+#include "../../import/hf/specs_of_model.h"
+#include "../../import/spec_file.h"
+#include "../../spec/spec.h"
 #include "../common.h"
 #include "fuzz.h"
 

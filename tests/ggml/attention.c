@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "../tap.h"
-#include "engine.h"
+#include "ggml_engine.h"
 
 enum { THREADS = 2 };
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine.h"
+#include "ggml_engine.h"
 
 static void begin(void) {
     if (ggml_backend_reg_count() == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine.h"
+#include "ggml_engine.h"
 
 #include <stdio.h>
 #include <time.h>

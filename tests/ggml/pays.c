@@ -3,7 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tap.h"
-#include "engine.h"
+#include "ggml_engine.h"
 
 struct case_of_size {
     const char *words;

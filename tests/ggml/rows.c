@@ -3,7 +3,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../plans.h"
-#include "engine.h"
+#include "ggml_engine.h"
 
 enum { DIM = 64, ROWS = 4000, SIDES = 2, BLOCK = 32 };
 

@@ -5,7 +5,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tap.h"
-#include "engine.h"
+#include "ggml_engine.h"
 
 /* Above MOST_HALVES elements ggml is as fast, and the adapter declines. */
 enum { CAPACITY = 700, ROUNDS = 40, MOST_HALVES = 24576 };

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "../tap.h"
-#include "engine.h"
+#include "ggml_engine.h"
 
 enum { ROUNDS = 5, LAYER_ROUNDS = 301, PADDING = 256, OTHER_BYTES = 16 << 20 };
 

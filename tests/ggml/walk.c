@@ -5,7 +5,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../tap.h"
-#include "engine.h"
+#include "ggml_engine.h"
 
 enum { ROWS = 8, ELEMENTS = 256, STORED = 2, NODES = 8, UNTOUCHED = 0x5a };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache_attention.h"
+#include "oracle_cache_attention.h"
 
 /* ---- Rows ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "windows.h"
+#include "oracle_windows.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cache_attention.h"
+#include "oracle_cache_attention.h"
 
 #include <math.h>
 #include <stdlib.h>

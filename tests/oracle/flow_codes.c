@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "flow.h"
-#include "numbers.h"
+#include "oracle_flow.h"
+#include "oracle_numbers.h"
 
 bool oracle_rounds(const kvmill_flow *flow) {
     return flow->temporaries != NULL && strcmp(flow->temporaries, "bfloat16") == 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "windows.h"
+#include "oracle_windows.h"
 
 #include <string.h>
 
-#include "numbers.h"
+#include "oracle_numbers.h"
 
 enum { MOST_DIMS = 16 };
 

@@ -7,6 +7,7 @@
 #include "../defs/arithmetic.h"
 #include "../defs/format.h"
 #include "../ops/extent.h"
+#include "attend_choice.h"
 #include "m4.h"
 
 static const char *const terms[] = {"plain", "cap", "bias", "capbias", NULL};
@@ -196,73 +197,27 @@ static bool can_be(const struct kernel *kernel, const char *variant) {
     return strcmp(variant, "quads") != 0 || kernel->value[ROWS] <= MOST_FEW_ROWS;
 }
 
-/* Returns least_group() for 16 registers: three digits of four rows leave no register free, and the
-   other variants can use AVX2. */
-static int64_t least_group_of_few_registers(const struct kernel *kernel, bool fast, bool nibbles) {
-    if (kernel->value[ROWS] > MOST_FEW_ROWS || (nibbles && !fast))
-        return INT64_MAX;
-    return !fast ? 128 : in_tiles(kernel, KEY) ? 32 : 64;
-}
-
-/* Returns the smallest group size at which codes are fastest.  Each group costs a conversion of its
-   digits into a number, and nibbles must be unpacked. */
-static int64_t least_group(const struct kernel *kernel) {
-    bool fast = kernel->value[MATH] >= KVMILL_MATH_NEAR, nibbles = word_dims(kernel, KEY) == 8;
-    if (kernel->isa->registers <= 16)
-        return least_group_of_few_registers(kernel, fast, nibbles);
-    if (fast || in_tiles(kernel, KEY))
-        return 1;
-    return !nibbles ? 32 : kernel->value[ROWS] <= FEW_ROWS ? 1 : INT64_MAX;
-}
-
-/* Transposing keys costs the same for any number of rows; adding the lanes of sums costs the same
-   for any key length. */
-static bool key_is_long(const struct kernel *kernel) {
-    return kernel->value[KEY_DIM] >= (kernel->value[ROWS] <= FEW_ROWS ? 128 : 512);
-}
-
-/* Keys are loaded once for each set of rows that the registers have sums for.  Memory bounds
-   float32 keys: with few registers and several rows, the loads of quads are more even. */
-static bool dims_pay(const struct kernel *kernel) {
+static void measure(const struct kernel *kernel, int64_t number[ATTEND_NUMBERS]) {
     const struct kvmill_format_parts *key = kvmill_format_parts((int)kernel->value[KEY]);
-    int64_t rows = kernel->value[ROWS];
-    if (rows > MOST_FEW_ROWS)
-        return key->activation && key->bits == 16 && key_is_long(kernel);
-    if (key->activation)
-        return key->bits == 16 || rows == 1 || kernel->isa->registers > 16;
-    return key->bits < 16 && rows <= kernel->isa->registers / 8;
-}
-
-/* Whether transposing keys of bytes costs more than it saves: one or two rows, and enough registers
-   for dims.  Integer products make up for it if keys are long. */
-static bool dims_are_best(const struct kernel *kernel) {
-    return kernel->isa->registers > 16 && word_dims(kernel, KEY) == 4 &&
-           !halves_are_wanted(kernel) && group_of(kernel, KEY) % kernel->isa->lanes == 0 &&
-           kernel->value[ROWS] <= 2 &&
-           (kernel->value[KEY_DIM] <= 128 || !keys_can_be_codes(kernel));
-}
-
-/* With many rows, the values take most of the time. */
-static bool pairs_pay(const struct kernel *kernel) {
-    return kernel->value[ROWS] <= MOST_FEW_ROWS || in_tiles(kernel, KEY) ||
-           values_fit_pairs(kernel);
-}
-
-static bool pays(const struct kernel *kernel, const char *variant) {
-    if (strcmp(variant, "dims") == 0)
-        return dims_pay(kernel);
-    if (strcmp(variant, "pairs") == 0)
-        return pairs_pay(kernel);
-    return strcmp(variant, "codes") != 0 || group_of(kernel, KEY) >= least_group(kernel);
+    number[REGISTERS] = kernel->isa->registers;
+    number[WANTED_MATH] = kernel->value[MATH];
+    number[WANTS_HALVES] = halves_are_wanted(kernel);
+    number[QUERY_ROWS] = kernel->value[ROWS];
+    number[DIMS_OF_KEY] = kernel->value[KEY_DIM];
+    number[KEY_BITS] = key->bits;
+    number[KEY_IS_FLOAT] = key->activation;
+    number[KEY_WORD] = word_dims(kernel, KEY);
+    number[GROUP_OF_KEY] = group_of(kernel, KEY);
+    number[GROUPS_ARE_VECTORS] = group_of(kernel, KEY) % kernel->isa->lanes == 0;
+    number[KEY_TILES] = in_tiles(kernel, KEY);
+    number[CAN_BE_CODES] = keys_can_be_codes(kernel);
+    number[VALUES_FIT_PAIRS] = values_fit_pairs(kernel);
 }
 
 static const char *best_variant(const struct kernel *kernel) {
-    int i = 0;
-    if (can_be(kernel, "dims") && dims_are_best(kernel))
-        return "dims";
-    while (!can_be(kernel, variants[i]) || !pays(kernel, variants[i]))
-        i++;
-    return variants[i];
+    int64_t number[ATTEND_NUMBERS] = {0};
+    measure(kernel, number);
+    return attend_choose(kernel, number, can_be);
 }
 
 /* Returns what an instruction set must give for the variant, or 0 if it needs nothing more. */
@@ -429,21 +384,10 @@ static void explain(const struct kernel *kernel, FILE *stream) {
     explain_how(kernel, stream);
 }
 
-static const char *const attend_libraries[] = {"attend",
-                                               "find_rows",
-                                               "load",
-                                               "prefetch",
-                                               "softmax",
-                                               "unseen",
-                                               "accumulate",
-                                               "run",
-                                               "accumulate_codes",
-                                               "accumulate_halves",
-                                               "score_turned",
-                                               "query_digits",
-                                               "units",
-                                               "accumulate_pairs",
-                                               NULL};
+static const char *const attend_libraries[] = {
+    "attend",       "find_rows",    "load",  "prefetch",         "softmax",
+    "unseen",       "accumulate",   "run",   "accumulate_codes", "accumulate_halves",
+    "score_turned", "query_digits", "units", "accumulate_pairs", NULL};
 
 const struct family attend_family = {
     .name = "attend",

@@ -14,11 +14,11 @@
 #include "../tune/database.h"
 #include "../tune/machine.h"
 #include "../tune/ranking.h"
-#include "../tune/simulate.h"
 #include "../tune/sweep_name.h"
 #include "../tune/sweep_text.h"
 #include "commands.h"
 #include "db_diff.h"
+#include "db_simulate.h"
 
 static const struct option_help options[] = {
     {"db", "DB", "the database", &file_values},
@@ -52,10 +52,13 @@ static bool check_files(const struct options *given, int least, int most, const 
                 accepted);
 }
 
-static bool read_database(const struct options *given, struct sweeps *sweeps, struct error *error) {
+static bool read_database(const struct options *given,
+                          bool (*read)(const char *path, struct sweeps *sweeps,
+                                       struct error *error),
+                          struct sweeps *sweeps, struct error *error) {
     const char *path;
     return check_files(given, 0, 0, "none but --db", error) && get_database(given, &path, error) &&
-           sweeps_read_file(path, sweeps, error);
+           read(path, sweeps, error);
 }
 
 static size_t count_results(const struct sweeps *sweeps) {
@@ -138,7 +141,7 @@ static bool export_winners(const struct options *given, const struct sweeps *swe
 
 static bool export(const struct options *given, struct error *error) {
     struct sweeps sweeps = {0};
-    bool done = read_database(given, &sweeps, error) &&
+    bool done = read_database(given, sweeps_read_file, &sweeps, error) &&
                 (option_value(given, "winners") ? export_winners(given, &sweeps, error)
                                                 : write_text(given, &sweeps, error));
     sweeps_free(&sweeps);
@@ -261,7 +264,7 @@ static bool verify(const struct options *given, struct error *error) {
     struct sweeps sweeps = {0};
     struct machine machine;
     size_t results[MISFITS];
-    bool done = read_database(given, &sweeps, error) &&
+    bool done = read_database(given, sweeps_read_file, &sweeps, error) &&
                 check_pages(option_value(given, "db"), error) && machine_read(&machine, error);
     if (done) {
         print_shown(stdout, "%zu results in %zu sweeps: whole\n\nhere:\n", count_results(&sweeps),
@@ -356,54 +359,13 @@ static bool prune(const struct options *given, struct error *error) {
 
 /* ---- simulate ---- */
 
-static bool simulate_strategies(const struct ranking *ranking, const struct sweep_space *space,
-                                struct replay_options *replay, int seeds, struct error *error) {
-    struct comparison comparison;
-    for (int i = 0; strategy_names[i] != NULL; i++) {
-        replay->strategy = strategy_names[i];
-        if (!simulate_seeds(ranking, space, replay, seeds, &comparison, error))
-            return false;
-        print_shown(stdout, "  %-11s %6" PRId64 " %6" PRId64 " %7d %9.3f\n", strategy_names[i],
-                    comparison.median, comparison.worst, comparison.misses, comparison.slowdown);
-    }
-    return true;
-}
-
-static bool simulate_sweep(const struct sweep *sweep, const struct sweeps *among,
-                           struct replay_options *replay, int seeds, struct error *error) {
-    char words[WORK_SIZE];
-    struct text apart = {0};
-    struct ranking ranking;
-    struct sweep_space *space = NULL;
-    bool done = sweep_rank(sweep, &ranking, error) &&
-                (space = sweep_space_open(&ranking, error)) != NULL &&
-                (sweep_tell_apart(&sweep->key, among, ALL_FACTS, &apart) || out_of_memory(error));
-    sweep_work_words(&sweep->key, words);
-    if (done) {
-        print_shown(stdout, "%s%s, %zu candidates\n  %-11s %6s %6s %7s %9s\n", words,
-                    apart.data != NULL ? apart.data : "", ranking.count, "STRATEGY", "MEDIAN",
-                    "WORST", "MISSES", "SLOWDOWN");
-        done = simulate_strategies(&ranking, space, replay, seeds, error);
-    }
-    sweep_space_close(space);
-    ranking_free(&ranking);
-    text_free(&apart);
-    return done;
-}
-
 static bool simulate_all(const struct options *given, struct error *error) {
     long percent = 2, seeds = 20;
     struct sweeps sweeps = {0};
-    if (!option_integer(given, "within", 0, 100, &percent, error) ||
-        !option_integer(given, "seeds", 1, 1000, &seeds, error))
-        return false;
-    struct replay_options replay = {.within = (double)percent / 100};
-    bool done = read_database(given, &sweeps, error);
-    if (done)
-        print_shown(stdout, "evaluations until within %ld %% of the best, over %ld seeds\n\n",
-                    percent, seeds);
-    for (size_t i = 0; done && i < sweeps.count; i++)
-        done = simulate_sweep(&sweeps.items[i], &sweeps, &replay, (int)seeds, error);
+    bool done = option_integer(given, "within", 0, 100, &percent, error) &&
+                option_integer(given, "seeds", 1, 1000, &seeds, error) &&
+                read_database(given, sweeps_read_files, &sweeps, error) &&
+                db_simulate(&sweeps, percent, (int)seeds, error);
     sweeps_free(&sweeps);
     return done;
 }

@@ -58,7 +58,7 @@ static bool print_plan(const struct inputs *inputs, const struct output *files,
                        struct error *error) {
     if (inputs->model.layer_count > 0)
         print_layers(&inputs->model, &inputs->choice);
-    print_shown(stdout, "%zu specs\n", inputs->specs.count);
+    print_shown(stdout, "%zu spec%s\n", inputs->specs.count, inputs->specs.count == 1 ? "" : "s");
     if (!print_specs(&inputs->specs, error))
         return false;
     print_kernel_table(&inputs->pack.kernels);

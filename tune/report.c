@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "regret.h"
 #include "sweep_file.h"
 
 /* ---- Figures ---- */
@@ -58,16 +59,10 @@ struct standing report_compared(const struct report_entry *entry, const struct s
 }
 
 double report_mean_gain(const struct report *report) {
-    double sum = 0;
-    int count = 0;
-    for (size_t i = 0; i < report->count; i++) {
-        const struct standing *winner = report_winner(&report->entries[i]);
-        if (winner != NULL) {
-            sum += log(winner->gain.median);
-            count++;
-        }
-    }
-    return count > 0 ? exp(sum / count) : 1;
+    struct regret regret = {0};
+    for (size_t i = 0; i < report->count; i++)
+        regret_add(&regret, report->entries[i].sweep, &report->entries[i].ranking);
+    return regret_mean(&regret);
 }
 
 double report_rate(const struct report_entry *entry, double seconds) {

@@ -37,15 +37,16 @@ km_if(km_part(«is_signed», km_value), «», « ^ ~0x77»)»)
 m4_define(«_km_accumulate_strip», «km_product(«accumulate_strip_$1»,
     «struct work *w, int64_t r, int64_t v, int64_t n», $1,
     «about», «Sums of a tile, $1 vectors from dim v on: add weight times value, position by position.»,
-    «begin», «broadcast(w->grow[r + R]) * load_f32(w->sum[r + R] + _km_dim(V))»,
+    «begin», «broadcast(w->rescale[r + R]) * load_f32(w->acc[r + R] + _km_dim(V))»,
     «steps», «n»,
     «left», «broadcast(km_weight)»,
     «right», «km_value_vector»,
-    «end», «store_f32(w->sum[r + R] + _km_dim(V), km_named(s, R, V))»,
-    «before», «km_fetch_before_strip(km_strip)»,
+    «end», «store_f32(w->acc[r + R] + _km_dim(V), km_named(s, R, V))»,
     «values», _km_values_lie,
-    «fetch», «km_fetch_strip(km_strip)»,
-    «trickle», «km_fetch_row_of_strip(km_strip)»)»)
+    «strip», «v / km_vector(km_strip)»,
+    «strips», _km_strips(km_strip))»)
+m4_dnl _km_strips(VECTORS) -- how many strips of so many vectors a value has; the last one may be shorter.
+m4_define(«_km_strips», «m4_eval((km_value_vectors + $1 - 1) / $1)»)
 
 m4_define(«km_scale_weights», «km_if(km_folded, «/* The weights of a tile, times the scales of each group.  */
 km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
@@ -56,31 +57,6 @@ km_inline(«void», «scale_weights(struct work *w, int64_t r, int64_t n)»)
                 store_f32(w->weight[g][i] + t, load_f32(w->score[r + i] + t) * load_f32(w->value_scale[g] + t));
 }
 
-»)»)
-
-m4_dnl km_fetch_strip(VECTORS, IF) -- prefetching before a run of rows.  In the first tile, each strip fetches its
-m4_dnl share; its first strip also fetches the rows INNER ahead.  Strips have VECTORS vectors; the last one, which may
-m4_dnl be shorter, fetches as much as the others.  IF: a condition on which a strip fetches, or nothing.
-m4_dnl km_fetch_row_of_strip(VECTORS, IF) -- prefetching at each row, if the share of a run would be many lines, because
-m4_dnl memory would be idle between bursts.
-m4_dnl km_fetch_before_strip(VECTORS, IF) -- with dims in the lanes and km_all_rows_fetch, each strip of each tile
-m4_dnl fetches its share before its steps, which can then use all registers.
-m4_define(«_km_strips», «m4_eval((km_value_vectors + $1 - 1) / $1)»)
-m4_define(«_km_fetches_before», «(km_dims && km_all_rows_fetch && _km_values_lie)»)
-m4_define(«_km_fetches_by_row», «(!_km_fetches_before && km_lines(«value») >= 2 * _km_strips($1))»)
-m4_define(«km_fetch_before_strip», «km_if(_km_fetches_before, «_km_fetch_if(«$2», «m4_dnl
-km_fetch_summing(«r / TILE * _km_strips($1) + v / km_vector($1)», m4_eval(km_tiles * _km_strips($1)))»)»)»)
-m4_define(«_km_fetch_if», «m4_ifelse($1, «», «$2», «    if ($1) {
-$2    }
-»)»)
-m4_define(«km_fetch_strip», «km_if(km_inner > 0, «        if (r == 0 && v == 0)
-    km_fetch_inner(«value», «next», «RUN»)»)km_if(_km_fetches_before || _km_fetches_by_row($1), «», «m4_dnl
-_km_fetch_of_strip($1, «next», 8, «$2»)»)»)
-m4_define(«km_fetch_row_of_strip», «km_if(_km_fetches_by_row($1), «_km_fetch_of_strip($1, «k», 1, «$2»)»)»)
-m4_dnl _km_fetch_of_strip(VECTORS, ROW, ROWS, IF) -- the share of ROWS rows.
-m4_define(«_km_fetch_of_strip», «km_if(km_outer > 0, «        if (r == 0«»m4_ifelse($4, «», «», « && $4»)) {
-km_fetch_summing(«v / km_vector($1) * m4_eval(km_block / $3) + $2 / $3», m4_eval(_km_strips($1) * km_block / $3))m4_dnl
-        }
 »)»)
 
 m4_dnl km_accumulate_as_floats -- defines accumulate: whole strips, then the rest of a value.
@@ -103,25 +79,25 @@ m4_dnl set_order moves sums to the order of elements, if km_nibbles has changed 
 m4_define(«km_has_order_as_floats», «km_nibbles»)
 m4_define(«_km_set_order», «km_if(km_values(«has_order»),
     «km_if(km_part(«in_turn», km_value), «_km_set_order_of_pairs», «_km_set_order_of_blocks»)»)»)
-m4_define(«_km_set_order_of_pairs», «km_inline(«void», «set_order(float *sum)»)
+m4_define(«_km_set_order_of_pairs», «km_inline(«void», «set_order(float *acc)»)
 {
     for (int d = 0; d < VALUE_DIM; d += 2 * LANES) {
-        vf even = load_f32(sum + d), odd = load_f32(sum + d + LANES);
-        store_f32(sum + d, _km_in_turn(0));
-        store_f32(sum + d + LANES, _km_in_turn(km_lanes / 2));
+        vf even = load_f32(acc + d), odd = load_f32(acc + d + LANES);
+        store_f32(acc + d, _km_in_turn(0));
+        store_f32(acc + d + LANES, _km_in_turn(km_lanes / 2));
     }
 }
 
 »)
 m4_dnl _km_in_turn(FROM) -- lanes of even and odd, alternating, from lane FROM on.
 m4_define(«_km_in_turn», «__builtin_shufflevector(even, odd, km_lane_list(«m4_eval(L / 2 + $1 + L % 2 * km_lanes)»))»)
-m4_define(«_km_set_order_of_blocks», «km_inline(«void», «set_order(float *sum)»)
+m4_define(«_km_set_order_of_blocks», «km_inline(«void», «set_order(float *acc)»)
 {
     float x[32];
     for (int d = 0; d < VALUE_DIM; d += 32) {
-        memcpy(x, sum + d, sizeof x);
+        memcpy(x, acc + d, sizeof x);
         for (int i = 0; i < 32; i++)
-            sum[d + i / (2 * LANES) * LANES + i % LANES + i / LANES % 2 * 16] = x[i];
+            acc[d + i / (2 * LANES) * LANES + i % LANES + i / LANES % 2 * 16] = x[i];
     }
 }
 

@@ -106,21 +106,12 @@ km_times(«V», km_value_strip, «m4_dnl
         km_named(s, R, V, I) = add_products(km_named(s, R, V, I), km_named(a, R, I), km_named(b, V));
 »)»)»)
 
-m4_dnl _km_fetch_step -- prefetching at each step, while the first rows are computed.
-m4_define(«_km_share_of_step», «m4_dnl
-km_fetch_summing(«strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4))»)
-m4_define(«_km_fetch_step», «km_if(km_outer > 0, «km_if(km_value_rows == km_rows, «_km_share_of_step», «m4_dnl
-        if (r + i == 0) {
-_km_share_of_step        }
-»)»)»)
+m4_dnl While the first rows are computed, each step prefetches; each strip has a share of the four rows.
+m4_define(«_km_first_rows», «km_if(km_value_rows == km_rows, «», «r + i == 0»)»)
+m4_define(«_km_rows_of_strip», «m4_eval((4 + km_value_strips - 1) / km_value_strips)»)
 
-m4_dnl _km_lay_values -- interleaves the codes of four values for a strip, where they are multiplied; each strip also
-m4_dnl prefetches its share.
-m4_define(«_km_strip_rows_of_four», «m4_eval((4 + km_value_strips - 1) / km_value_strips)»)
-m4_define(«_km_fetched_row», «4 * k + strip * _km_strip_rows_of_four»)
+m4_dnl _km_lay_values -- interleaves the codes of four values for a strip, where they are multiplied.
 m4_define(«_km_lay_values», «m4_dnl
-km_if(km_inner > 0, «        if (r + i == 0)
-    km_fetch_inner(«value», «_km_fetched_row», _km_strip_rows_of_four)»)m4_dnl
 km_if(km_in_tiles(km_value), «m4_dnl
         const unsigned char *tile = km_row(«value», «4 * k») + m4_eval(4 / km_value_halves) * v;
 », «_km_lay_four_rows«»»)m4_dnl
@@ -154,14 +145,15 @@ km_if(km_values_at_once, «, int has_signs»))»)
 _km_each_value_sum(«km_times(«I», km_limbs, «    vi km_named(s, R, V, I) = {0};
 »)»)m4_dnl
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
-_km_fetch_step«»m4_dnl
-km_if(km_values_at_once, «_km_lay_values«»», «m4_dnl
+km_fetch_step(«value», «strip * (BLOCK / 4) + k», m4_eval(km_value_strips * km_block / 4), _km_first_rows)m4_dnl
+km_if(km_values_at_once, «km_fetch_inner(«value», «4 * k + strip * _km_rows_of_strip», _km_rows_of_strip,
+    _km_first_rows)_km_lay_values«»», «m4_dnl
 km_times(«V», km_value_strip, «        vi km_named(b, V) = load_words(&w->value[k][v + km_vector(V)]);
 »)»)m4_dnl
 km_times(«R», km_value_rows, «_km_step_of_row(R)»)m4_dnl
     }
-_km_each_value_sum(«    float *km_named(to, R, V) = w->sum[r + i + R] + v + km_vector(V);
-    store_f32(km_named(to, R, V), load_f32(km_named(to, R, V)) * w->grow[r + i + R] +
+_km_each_value_sum(«    float *km_named(to, R, V) = w->acc[r + i + R] + v + km_vector(V);
+    store_f32(km_named(to, R, V), load_f32(km_named(to, R, V)) * w->rescale[r + i + R] +
         (km_number(«km_named(s, R, V)»)) * w->value_unit[g][r + i + R]);
 »)}
 
@@ -192,13 +184,13 @@ m4_define(«_km_sum_byte», «km_if(km_whole_vectors,
 m4_define(«_km_sum_code», «km_if(km_value_halves == 1, «d + _km_sum_byte»,
     «d + _km_sum_byte * 2 + v / LANES % 2»)»)
 m4_define(«_km_set_order_of_vectors», «km_if(km_has_order_as_codes, «
-km_inline(«void», «set_order(float *sum)»)
+km_inline(«void», «set_order(float *acc)»)
 {
     float x[VALUE_DIM];
-    memcpy(x, sum, sizeof x);
+    memcpy(x, acc, sizeof x);
     for (int d = 0; d < VALUE_DIM; d += km_value_piece)
         for (int v = 0; v < km_value_piece; v++)
-            sum[km_code_element(km_value, «(_km_sum_code)»)] = x[d + v];
+            acc[km_code_element(km_value, «(_km_sum_code)»)] = x[d + v];
 }
 »)»)
 

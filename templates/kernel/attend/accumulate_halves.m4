@@ -46,7 +46,7 @@ km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
 km_if(km_half_scales, «_km_set_half_scales«»»)m4_dnl
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
         const unsigned char *row = km_value_row(«t»);
-km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch_summing(«t», km_block)»)m4_dnl
+km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch_step(«value», «t», km_block)»)m4_dnl
         for (int d = 0; d < VALUE_DIM; d += HALVES)
             store_vh(w->value[t] + d, km_load_half(«row», «t», «d»));
     }
@@ -57,9 +57,7 @@ km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch
 m4_define(«_km_half_dim», «v + m4_eval($1 * km_halves_of_vector)»)
 m4_define(«_km_half_value», «km_if(km_direct, «km_load_half(«_km_direct_row», «k», «_km_half_dim($1)»)»,
     «load_vh(w->value[k] + _km_half_dim($1))»)»)
-m4_dnl _km_first_of_strip(VECTORS) -- shorter strips after the whole ones share the lines of one strip; the first of
-m4_dnl them fetches these.
-m4_define(«_km_first_of_strip», «km_if($1 == km_strip, «», «v % m4_eval(km_strip * km_halves_of_vector) == 0»)»)
+m4_dnl Shorter strips after the whole ones share the lines of one strip; the first of them fetches these.
 m4_define(«_km_half_strip», «km_product(«accumulate_strip_$1»,
     «struct work *w, int64_t r, int64_t v, int64_t n», $1,
     «about», «Sums of a tile, $1 vectors of float16 from dim v on: add weight times value, position by position.»,
@@ -67,11 +65,11 @@ m4_define(«_km_half_strip», «km_product(«accumulate_strip_$1»,
     «steps», «n»,
     «left», «broadcast_twice(w->weight[R][k])»,
     «right», «_km_half_value(V)»,
-    «end», «add_halves(w->sum[r + R] + _km_half_dim(V), w->grow[r + R], km_named(s, R, V))»,
-    «before», «km_fetch_before_strip(m4_eval(km_strip * 2), «_km_first_of_strip($1)»)»,
+    «end», «add_halves(w->acc[r + R] + _km_half_dim(V), w->rescale[r + R], km_named(s, R, V))»,
     «values», _km_values_lie,
-    «fetch», «km_fetch_strip(m4_eval(km_strip * 2), «_km_first_of_strip($1)»)»,
-    «trickle», «km_fetch_row_of_strip(m4_eval(km_strip * 2), «_km_first_of_strip($1)»)»)
+    «strip», «v / m4_eval(km_strip * km_halves_of_vector)»,
+    «strips», _km_strips(m4_eval(km_strip * 2)),
+    «starts», «km_if($1 < km_strip, «v % m4_eval(km_strip * km_halves_of_vector) == 0»)»)
 »)
 m4_define(«_km_half_strips», «km_unroll_values«»m4_dnl
     for (; _km_half_dim(($1 - 1)) < VALUE_DIM; v += m4_eval($1 * km_halves_of_vector))

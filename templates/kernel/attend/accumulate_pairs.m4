@@ -34,7 +34,7 @@ km_inline(«void», «load_values(struct work *w, int64_t n)»)
     set_sizes(w, n);
 km_call_take_from_tiles«»m4_dnl
 km_if(_km_pairs_kept, «    for (int64_t k = 0; k < (n + 1) / 2; k++) {
-km_fetch_inner(«value», «2 * k», 2)km_fetch_summing(«k», m4_eval(km_block / 2))m4_dnl
+km_fetch_inner(«value», «2 * k», 2)km_fetch_step(«value», «k», m4_eval(km_block / 2))m4_dnl
 _km_set_rows_of_pair«»m4_dnl
         for (int v = 0; v < VALUE_DIM; v += km_pair_dims) {
 km_times(«I», km_pair_pieces, «            store_words(&w->value[k][v + km_vector(I)], _km_pair_of_rows(I));
@@ -70,12 +70,6 @@ m4_define(«_km_two_rows», «(km_if(km_whole_pairs, «km_if($1 < km_pair_codes,
 _km_words_of(0), _km_words_of(1))», «load_pairs(_km_row_codes(0), _km_row_codes(1))»)km_flip(km_value))»)
 m4_define(«_km_words_of», «load_words((const int32_t *)(const void *)(_km_row_codes($1)))»)
 
-m4_dnl In the first tile, each strip of pieces prefetches its share; the first strip also fetches the rows INNER ahead.
-m4_define(«_km_fetch_pairs», «km_if(km_inner > 0 && $1 == 0, «        if (r == 0 && v == 0)
-    km_fetch_inner(«value», «2 * next», «RUN»)»)km_if(km_outer > 0, «        if (r == 0) {
-km_fetch_summing(«_km_strip_of($1) * (BLOCK / RUN) + next / (RUN / 2)»,
-    m4_eval(km_value_dim / km_pair_dims * _km_strips_of_step * km_block / 8))        }
-»)»)
 m4_define(«_km_strip_of», «(v / km_pair_dims * _km_strips_of_step + m4_eval($1 / km_pair_strip))»)
 m4_define(«_km_strips_of_step», «m4_eval(km_pair_pieces / km_pair_strip)»)
 
@@ -90,12 +84,13 @@ m4_define(«_km_accumulate_pieces», «km_product(«accumulate_pieces_$1»,
     «right», «km_if(_km_pairs_kept, «load_words(&w->value[k][v + km_vector($1 + V)])», «_km_pair_of_rows($1 + V)»)»,
     «end», «_km_add_block(«r + R», «v + km_vector($1 + V)», «km_named(s, R, V)»)»,
     «values», «km_if(_km_lie && !_km_pairs_kept, 2, 0)»,
-    «fetch», «_km_fetch_pairs($1)»,
+    «strip», «_km_strip_of($1)»,
+    «strips», m4_eval(km_value_dim / km_pair_dims * _km_strips_of_step),
     «add», «_km_add_pairs»)
 »)
 m4_define(«_km_pair_group», «v / km_group_of(«value»)»)
 m4_define(«_km_add_pairs», «$1 = add_pairs($1, $2, $3)»)
-m4_define(«_km_add_block», «store_f32(w->sum[$1] + $2, load_f32(w->sum[$1] + $2) * w->grow[$1] +
+m4_define(«_km_add_block», «store_f32(w->acc[$1] + $2, load_f32(w->acc[$1] + $2) * w->rescale[$1] +
     __builtin_convertvector($3, vf) * w->value_unit[_km_pair_group][$1])»)
 
 m4_define(«km_accumulate_as_pairs», «_km_set_order_of_pieces«»km_split_weights_in_pairs
@@ -116,13 +111,13 @@ m4_dnl set_order moves sums to the order of elements.  _km_pair_code(I) -- the c
 m4_define(«_km_pair_code», «(_km_pair_half($1) * km_pair_codes + $1 / LANES % km_pair_codes)»)
 m4_define(«_km_pair_half», «km_if(km_whole_pairs,
     «($1 % LANES / 4 * 8 + $1 / m4_eval(km_pair_codes * km_lanes) * 4 + $1 % 4)», «$1 % LANES»)»)
-m4_define(«_km_set_order_of_pieces», «km_inline(«void», «set_order(float *sum)»)
+m4_define(«_km_set_order_of_pieces», «km_inline(«void», «set_order(float *acc)»)
 {
     float x[km_pair_dims];
     for (int d = 0; d < VALUE_DIM; d += km_pair_dims) {
-        memcpy(x, sum + d, sizeof x);
+        memcpy(x, acc + d, sizeof x);
         for (int i = 0; i < km_pair_dims; i++)
-            sum[d + km_code_element(km_value, «_km_pair_code(i)»)] = x[i];
+            acc[d + km_code_element(km_value, «_km_pair_code(i)»)] = x[i];
     }
 }
 

@@ -7,7 +7,7 @@ m4_dnl   find_rows    find the rows of the block, and those that are prefetched 
 m4_dnl   load_keys    convert or rearrange keys, unless they are used where they are (the variant, score_turned.m4)
 m4_dnl   load_values  the same for values (load.m4, accumulate_WAY.m4)
 m4_dnl   score        q . k for all query rows (the variant: attend_VARIANT.c.m4)
-m4_dnl   softmax      turn scores into weights exp (score - largest); if `largest` grew, rescale the sums (softmax.m4;
+m4_dnl   softmax      turn scores into weights exp (score - max); if `max` grew, rescale the sums (softmax.m4;
 m4_dnl                units.m4 if weights become integers)
 m4_dnl   set_aside    take out what rows do not see and is not finite (unseen.m4)
 m4_dnl   accumulate   add weight * v to the sums (accumulate.m4, accumulate_WAY.m4)
@@ -69,7 +69,7 @@ km_if(km_inner > 0, «    INNER = km_inner, /* rows ahead that are brought into 
 km_run_words
 struct work {
 km_query_and_key«»m4_dnl
-    km_aligned float sum[ROWS][VALUE_PADDED];
+    km_aligned float acc[ROWS][VALUE_PADDED];
     km_aligned float score[ROWS][BLOCK]; /* after softmax: weights */
 km_values(«work»)km_value_codes_work«»m4_dnl
 km_unseen_work«»m4_dnl
@@ -79,7 +79,7 @@ km_work_ahead«»m4_dnl
     struct place next;
 _km_scale_table(«key»)_km_scale_table(«value»)m4_dnl
     int64_t seen[ALL_ROWS]; /* positions of the block that the row's tile sees */
-    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+    float max[ALL_ROWS], sum[ALL_ROWS], rescale[ALL_ROWS];
 };
 »)
 m4_define(«_km_scale_table», «km_if(km_minimums(«$1»), «    km_aligned float $1_minimum[km_scales(«$1»)][BLOCK];
@@ -105,15 +105,13 @@ m4_dnl   left     the factor of the row at step k
 m4_dnl   right    the factor of the vector at step k
 m4_dnl   end      what to do with the sum s_R_V
 m4_dnl   unroll   text before the loop over steps
-m4_dnl   before   what to prefetch before the first step
 m4_dnl   values   how many rows of values a step reads from the cache, as value_0, value_1; the loop then goes run by
-m4_dnl run
-m4_dnl   fetch    with `values`: what to prefetch before the steps of a run
-m4_dnl   trickle  with `values`: what to prefetch at each step
+m4_dnl            run, and prefetches (km_fetch_in_strip)
+m4_dnl   strip, strips  with `values`: which strip of a value this is, and of how many
+m4_dnl   starts   with `values`: when this is the first part of the strip, unless it always is
 m4_dnl   add      a macro of (SUM, LEFT, RIGHT), if the sums are not floats
 m4_dnl   about    a comment that says what the function computes
-m4_define(«km_product», «m4_define(«km_tile_fetch», «»)m4_define(«km_tile_trickle», «»)m4_dnl
-m4_define(«km_tile_before», «»)m4_define(«km_tile_unroll», «»)m4_define(«km_tile_values», 0)m4_dnl
+m4_define(«km_product», «m4_define(«km_tile_unroll», «»)m4_define(«km_tile_values», 0)m4_define(«km_tile_starts», «»)m4_dnl
 m4_define(«km_tile_add», «_km_multiply_add»)m4_dnl
 _km_set_parts(m4_shift(m4_shift(m4_shift($@))))_km_product(«$1», «$2», $3)»)
 m4_define(«_km_set_parts», «m4_ifelse(«$1», «», «»,
@@ -125,7 +123,7 @@ km_inline(«void», «$1($2)»)
 {
 km_each_sum($3, «    __auto_type km_named(s, R, V) = km_tile_begin;
 »)m4_dnl
-km_tile_before«»m4_dnl
+km_if(km_tile_values, «km_fetch_in_strip(«before»)»)m4_dnl
 _km_each_step(«km_times(«V», $3, «        __auto_type km_named(b, V) = km_tile_right;
 »)km_times(«R», km_tile, «        __auto_type km_named(a, R) = km_tile_left;
 km_times(«V», $3, «        m4_indir(m4_defn(«km_tile_add»), «km_named(s, R, V)», «km_named(a, R)», «km_named(b, V)»);
@@ -137,10 +135,10 @@ m4_define(«_km_each_step», «km_if(km_tile_values == 0, «km_tile_unroll«»m4
     for (int64_t k = 0; k < km_tile_steps; k++) {
 $1    }
 », «    for (int64_t next = 0; next < km_tile_steps; next += m4_eval(8 / km_tile_values)) {
-km_tile_fetch«»m4_dnl
+km_fetch_in_strip(«run»)m4_dnl
         const struct run run = w->value_run[next / m4_eval(8 / km_tile_values)];
 _km_each_step_of_run«»m4_dnl
-km_tile_trickle«»m4_dnl
+km_fetch_in_strip(«row»)m4_dnl
 km_times(«I», km_tile_values, «m4_dnl
             const unsigned char *km_named(value, I) = run.first + run.step[_km_row_in_run + I];
 »)m4_dnl

@@ -45,10 +45,10 @@ km_if(km_pieces_of_word == 1, «», «    float in_order[KEY_DIM];
     w->unit[r] = unit;
     for (int i = 0; i < km_limbs; i++) {
         for (int g = 0; g < km_key_groups; g++) {
-            int32_t total = 0;
+            int32_t sum = 0;
             for (int d = 0; d < KEY_DIM / km_key_groups; d++)
-                total += digit[i][g * (KEY_DIM / km_key_groups) + d];
-            w->offset[r][i][g] = -km_code_offset(km_key) * total;
+                sum += digit[i][g * (KEY_DIM / km_key_groups) + d];
+            w->offset[r][i][g] = -km_code_offset(km_key) * sum;
         }
 km_if(km_query_is_spread, «        for (int k = 0; k < KEY_DIM / 4; k++)
             w->query[r][i][k] = broadcast_words(*(const kvmill_word4 *)&digit[i][4 * k]);

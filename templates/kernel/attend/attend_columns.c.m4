@@ -27,7 +27,7 @@ km_if(km_scales(«key») > 0, «    load_key_scales(w, n);
         for (int i = 0; i < LANES; i++)
             row[i] = km_row(«key», «t + i»);
         vf x[LANES];
-km_fetch_inner(«key», «t», «LANES»)km_fetch_scoring(«t / LANES», m4_eval(km_block / km_lanes))m4_dnl
+km_fetch_inner(«key», «t», «LANES»)km_fetch_step(«key», «t / LANES», m4_eval(km_block / km_lanes))m4_dnl
         for (int d = 0; d < km_key_whole; d += LANES) {
 _km_columns(«d», km_lanes)m4_dnl
         }
@@ -79,7 +79,7 @@ km_if(km_key_quant_group >= km_lanes, «        const unsigned char *from = colu
 », «        const unsigned char *from = copy[0];
         const int64_t step = sizeof copy[0];
 »)m4_dnl
-km_fetch_inner(«key», «t», «LANES»)km_fetch_scoring(«t / LANES», m4_eval(km_block / km_lanes))m4_dnl
+km_fetch_inner(«key», «t», «LANES»)km_fetch_step(«key», «t / LANES», m4_eval(km_block / km_lanes))m4_dnl
 km_if(km_key_quant_group >= km_lanes, «        if (!is_in_page(w, t, from)) {
             copy_columns(w, t, copy);
             from = copy[0];

@@ -19,10 +19,8 @@ m4_define(«_km_line_dims», «m4_eval(km_key_dim / km_lines(«key»))»)
 m4_define(«_km_by_lines», «(km_key_dim % (km_lines(«key») * km_lanes) == 0)»)
 
 m4_define(«_km_key_by_lines», «km_unroll_keys    for (int d = 0; d < km_key_whole;) {
-        if (r == 0) {
-km_fetch_inner_line(«key», 4, «d / _km_line_dims»)m4_dnl
-km_fetch_scoring(«t / 4 * km_lines(«key») + d / _km_line_dims», m4_eval(km_block / 4 * km_lines(«key»)))m4_dnl
-        }
+km_fetch_inner_line(«key», «t», 4, «d / _km_line_dims», «r == 0»)m4_dnl
+km_fetch_step(«key», «t / 4 * km_lines(«key») + d / _km_line_dims», m4_eval(km_block / 4 * km_lines(«key»)), «r == 0»)m4_dnl
         for (int end = d + _km_line_dims; d < end; d += LANES) {
 _km_products(«d», km_lanes)        }
     }
@@ -30,14 +28,10 @@ _km_products(«d», km_lanes)        }
 
 m4_dnl With many rows, the first group of rows fetches all lines of its share at once, or each group does.
 m4_define(«_km_groups», «m4_eval(km_padded_rows / km_group_rows)»)
-m4_define(«_km_key_at_once», «m4_dnl
-km_if(km_inner > 0, «    if (r == 0)
-km_fetch_inner(«key», «t», 4)»)m4_dnl
-km_if(km_all_rows_fetch, «m4_dnl
-km_fetch_scoring(«r / km_group_rows * (BLOCK / 4) + t / 4», m4_eval(_km_groups * km_block / 4))», «    if (r == 0) {
-km_fetch_scoring(«t / 4», m4_eval(km_block / 4))m4_dnl
-    }
-»)m4_dnl
+m4_define(«_km_key_at_once», «km_fetch_inner(«key», «t», 4, «r == 0»)m4_dnl
+km_if(km_all_rows_fetch,
+    «km_fetch_step(«key», «r / km_group_rows * (BLOCK / 4) + t / 4», m4_eval(_km_groups * km_block / 4))»,
+    «km_fetch_step(«key», «t / 4», m4_eval(km_block / 4), «r == 0»)»)m4_dnl
 km_unroll_keys    for (int d = 0; d < km_key_whole; d += LANES) {
 _km_products(«d», km_lanes)    }
 »)
@@ -51,7 +45,7 @@ m4_define(«km_score», «km_load_scales(«key»)
    together are the four scores.  */
 km_inline(«void», «score_four(const struct work *w, int64_t r, int64_t t, vf sums[km_group_rows])»)
 {
-km_rows_of_keys(«key», 0, 4)km_inner_rows(«key», «t»)m4_dnl
+km_rows_of_keys(«key», 0, 4)m4_dnl
 km_times(«R», km_group_rows, «km_times(«T», 4, «    vf km_named(s, R, T) = broadcast(0.f);
 »)»)m4_dnl
 km_if(_km_by_lines && km_few_rows, «_km_key_by_lines«»», «_km_key_at_once«»»)m4_dnl

@@ -46,7 +46,7 @@ km_if(km_key_direct, «km_each(«Q», 0, m4_eval(km_positions - 1), 4, «km_rows
 »)m4_dnl
     const float *query = &w->query[0][0][0];
 km_unroll_keys    for (int line = 0; line < km_line_steps; line++) {
-km_fetch_scoring(«t / km_positions * km_line_steps + line», m4_eval(km_block / km_positions * km_line_steps))m4_dnl
+km_fetch_step(«key», «t / km_positions * km_line_steps + line», m4_eval(km_block / km_positions * km_line_steps))m4_dnl
 km_unroll_keys        for (int d = 0; d < m4_eval(km_quad_dims / km_line_steps); d++) {
 km_times(«V», km_row_vectors, «            vf km_named(q, V) = load_f32(query + V * KEY_PADDED * QUADS);
 »)km_times(«T», km_positions, «            vf km_named(k, T) = load_quad(_km_quad_at(T));

@@ -20,7 +20,7 @@ km_inline(«void», «take_from_tiles(struct work *w, int64_t n)»)
     for (int64_t t = 0; t < n; t += km_part(«tile», km_value)) {
         const unsigned char *tile = km_row(«value», «t»);
 km_fetch_inner(«value», «t», km_part(«tile», km_value))m4_dnl
-km_fetch_summing(«t / km_part(«tile», km_value)», m4_eval(km_block / km_part(«tile», km_value)))m4_dnl
+km_fetch_step(«value», «t / km_part(«tile», km_value)», m4_eval(km_block / km_part(«tile», km_value)))m4_dnl
         for (int i = 0; i < km_value_bytes; i++)
             for (int r = 0; r < km_part(«tile», km_value); r++)
                 w->value_codes[t + r][i] = tile[i * km_part(«tile», km_value) + r];
@@ -202,7 +202,7 @@ km_if(km_scales(«value») > 0, «    load_value_scales(w, n);
 km_call_take_from_tiles«»m4_dnl
 km_if(km_direct, «», «    for (int64_t t = 0; t < n; t++) {
         const unsigned char *row = km_value_row(«t»);
-km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch_summing(«t», km_block)»)m4_dnl
+km_if(km_in_tiles(km_value), «», «km_fetch_inner(«value», «t», 1)km_fetch_step(«value», «t», km_block)»)m4_dnl
 km_times(«V», km_value_vectors, «        store_f32(w->value[t] + km_vector(V),
             km_load(«value», «row», «t», km_vector(V), m4_eval(km_value_dim - V * km_lanes)));
 »)    }

@@ -6,42 +6,37 @@ m4_dnl can wait for a few lines at a time, and should always be waiting for some
 m4_dnl the time, evenly, and in memory order, which the hardware prefetchers follow.
 m4_define(«km_lines», «m4_eval((km_row_bytes_of(km_$1, km_$1_dim) + 63) / 64)»)
 
-m4_dnl km_fetch_inner(SIDE, ROW, COUNT) -- fetch COUNT rows, from the one INNER after ROW on.
-m4_define(«km_fetch_inner», «km_if(km_inner > 0, «        fetch_inner_$1_rows(w, $2 + INNER, $3);
+m4_dnl km_fetch_step(SIDE, STEP, STEPS, IF) -- step STEP of the STEPS that read a block's keys (SIDE is key) or values
+m4_dnl prefetches its share of the lines OUTER ahead.  IF: a condition for it, or nothing.
+m4_define(«km_fetch_step», «km_if(km_outer > 0, «_km_only_if(«$4»,
+    «fetch_step(w, m4_ifelse($1, «key», 0, 1), $2, $3);»)»)»)
+m4_dnl km_fetch_inner(SIDE, ROW, COUNT, IF) -- the same for COUNT rows, from the one INNER after ROW on.
+m4_dnl km_fetch_inner_line(SIDE, ROW, COUNT, LINE, IF) -- one line of each.
+m4_define(«km_fetch_inner», «_km_fetch_inner(«$1», «$2», «$3», 0, «km_lines(«$1»)», «$4»)»)
+m4_define(«km_fetch_inner_line», «_km_fetch_inner(«$1», «$2», «$3», «$4», 1, «$5»)»)
+m4_define(«_km_fetch_inner», «km_if(km_inner > 0, «_km_only_if(«$6»,
+    «fetch_inner(w->$1_run, $2 + INNER, $3, $4, $5);»)»)»)
+m4_define(«_km_only_if», «m4_ifelse(«$1», «», «        $2
+», «        if ($1)
+            $2
 »)»)
-m4_dnl km_inner_rows(SIDE, ROW), km_fetch_inner_line(SIDE, COUNT, LINE) -- find rows of a run that are INNER ahead, and
-m4_dnl fetch one line of each of COUNT rows.
-m4_define(«km_inner_rows», «km_if(km_inner > 0, «    const struct run $1_inner = run_from(w->$1_run, $2 + INNER);
-»)»)
-m4_define(«km_fetch_inner_line», «km_if(km_inner > 0, «km_times(«I», $2, «m4_dnl
-        __builtin_prefetch($1_inner.first + $1_inner.step[I] + ($3) * 64, 0, 3);
-»)»)»)
 
-m4_dnl km_fetch_scoring(STEP, STEPS), km_fetch_summing(STEP, STEPS) -- fetch this step's share of the lines OUTER ahead,
-m4_dnl of keys and of values.  While scores are computed, the first half of the block is fetched; while values are
-m4_dnl added, the second half.  STEPS is a number.
-m4_define(«km_fetch_scoring», «_km_fetch_half(0, «$1», $2)»)
-m4_define(«km_fetch_summing», «_km_fetch_half(1, «$1», $2)»)
-m4_define(«_km_fetch_half», «km_if(km_outer > 0, «m4_dnl
-_km_fetch_share(«key», $1, «$2», $3)_km_fetch_share(«value», $1, «$2», $3)»)»)
-m4_define(«_km_fetch_share», «_km_fetch_lines(«$1», m4_eval($2 * km_block / 2 * km_lines(«$1»)), «$3»,
-    m4_eval(km_block / 2 * km_lines(«$1»)), $4)»)
-m4_dnl _km_fetch_lines(SIDE, FIRST, STEP, LINES, STEPS) -- divide LINES among STEPS: the same number of lines at each
-m4_dnl step, or a few lines at every Nth step; if neither is possible, numbers that differ by one.
-m4_define(«_km_fetch_lines», «km_if($4 % $5 == 0 && $4 / $5 >= _km_unit(«$1»), «m4_dnl
-        fetch_$1_lines(w, $2 + ($3) * m4_eval($4 / $5), m4_eval($4 / $5), _km_in_row(km_lines(«$1»), m4_eval($4 / $5)));
-», «km_if($5 * _km_unit(«$1») % $4 == 0, «m4_dnl
-_km_fetch_unit(«$1», $2, «$3», m4_eval($5 * _km_unit(«$1») / $4), _km_unit(«$1»))», «m4_dnl
-        fetch_$1_lines(w, $2 + ($3) * $4 / $5, (($3) + 1) * $4 / $5 - ($3) * $4 / $5, 1);
-»)»)»)
-m4_define(«_km_fetch_unit», «        if (($3) % $4 == 0)
-            fetch_$1_lines(w, $2 + ($3) / $4 * $5, $5, $5);
-»)
-m4_dnl _km_unit(SIDE) -- how many lines are fetched together: to find a row takes longer than to fetch three lines of
-m4_dnl it.
-m4_define(«_km_unit», «km_if(km_lines(«$1») <= 3, «km_lines(«$1»)», 1)»)
-m4_dnl _km_in_row(LINES, COUNT) -- how many of COUNT lines are sure to be in one row of LINES lines.
-m4_define(«_km_in_row», «km_if($1 % $2 == 0, $2, «km_if($2 % $1 == 0, $1, 1)»)»)
+m4_dnl km_fetch_in_strip(PLACE) -- prefetching in products over values (km_product).  PLACE is before the strip, at a run
+m4_dnl of rows, or at a row.  In the first tile, each strip fetches its share at each run, or at each row if the share of
+m4_dnl a run would be many lines, because memory would be idle between bursts.  With km_all_rows_fetch in `dims`, each
+m4_dnl strip of each tile fetches its share before its steps, which can then use all registers.  The first strip also
+m4_dnl fetches the rows INNER ahead.
+m4_define(«km_fetch_in_strip», «m4_ifelse($1, «run», «km_fetch_inner(«value», «_km_next_row», «RUN»,
+    «r == 0 && km_tile_strip == 0»)»)m4_ifelse($1, _km_place_of_fetch, «_km_fetch_at_$1«»»)»)
+m4_define(«_km_place_of_fetch», «km_if(km_dims && km_all_rows_fetch, «before»,
+    «km_if(km_lines(«value») >= 2 * km_tile_strips, «row», «run»)»)»)
+m4_define(«_km_fetch_at_before», «km_fetch_step(«value», «r / TILE * km_tile_strips + km_tile_strip»,
+    m4_eval(km_tiles * km_tile_strips), km_tile_starts)»)
+m4_define(«_km_fetch_at_run», «_km_fetch_in_first_tile(8, «_km_next_row»)»)
+m4_define(«_km_fetch_at_row», «_km_fetch_in_first_tile(1, «k»)»)
+m4_define(«_km_fetch_in_first_tile», «km_fetch_step(«value», «km_tile_strip * m4_eval(km_block / $1) + $2 / $1»,
+    m4_eval(km_tile_strips * km_block / $1), «r == 0«»m4_ifelse(km_tile_starts, «», «», « && km_tile_starts»)»)»)
+m4_define(«_km_next_row», «km_if(km_tile_values == 1, «next», «km_tile_values * next»)»)
 
 m4_dnl km_fetch_scales(SIDE) -- fetch the scales of the run that begins with row t, if they are separate.
 m4_define(«km_fetch_scales», «km_if(km_scales_apart(«$1»), «m4_dnl
@@ -55,37 +50,73 @@ m4_define(«km_chooses_level», «(km_outer > 0 && km_inner == 0 && km_part(«bi
 m4_dnl km_work_ahead -- an array with the addresses of the rows OUTER ahead; km_list_ahead fills it.  This takes fewer
 m4_dnl instructions than finding the row of every line.
 m4_define(«km_work_ahead», «km_if(km_outer > 0, «m4_dnl
-    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
+    const unsigned char *ahead[2][BLOCK]; /* keys and values OUTER rows ahead */
 »)m4_dnl
 km_if(km_chooses_level, «    int into_l2;
 »)»)
 m4_define(«km_list_ahead», «km_if(km_chooses_level, «    w->into_l2 = p->into_l2;
-»)km_if(km_outer > 0, «    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
-    list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
+»)km_if(km_outer > 0, «    list_ahead(w->ahead[0], w->key_run + OUTER / RUN);
+    list_ahead(w->ahead[1], w->value_run + OUTER / RUN);
 »)»)
 
 m4_dnl km_define_fetch -- defines the functions that these macros call.
 m4_define(«km_define_fetch», «m4_dnl
-km_if(km_chooses_level, «m4_dnl
-km_inline(«void», «fetch_ahead(const struct work *w, const unsigned char *line)»)
+km_if(km_outer > 0, «_km_define_outer«»»)m4_dnl
+km_if(km_inner > 0, «m4_dnl
+/* Prefetch `lines` lines, from line `first` on, of `count` rows, from row t on.  */
+km_inline(«void», «fetch_inner(const struct run *run, int64_t t, int64_t count, int first, int lines)»)
 {
-    if (w->into_l2)
-        __builtin_prefetch(line, 0, 2);
-    else
-        __builtin_prefetch(line, 0, 3);
+    for (const int64_t end = t + count; t < end; t++)
+        for (int i = 0; i < lines; i++)
+            __builtin_prefetch(row_of(run, t) + (first + i) * 64, 0, 3);
 }
 
-»)m4_dnl
-km_if(km_outer > 0, «km_inline(«void», «list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)»)
+»)»)
+m4_define(«_km_define_outer», «m4_dnl
+km_inline(«void», «list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)»)
 {
     for (int64_t i = 0; i < BLOCK / RUN; i++)
         for (int64_t j = 0; j < RUN; j++)
             ahead[i * RUN + j] = run[i].first + run[i].step[j];
 }
 
-_km_define_fetch_lines(«key»)_km_define_fetch_lines(«value»)»)m4_dnl
-km_if(km_inner > 0, «_km_define_fetch_inner(«key»)_km_define_fetch_inner(«value»)»)m4_dnl
-km_if(km_outer > 0 && (km_scales_apart(«key») || km_scales_apart(«value»)), «m4_dnl
+km_inline(«void», «fetch_line(const struct work *w, const unsigned char *line)»)
+{
+km_if(km_chooses_level, «    if (w->into_l2)
+        __builtin_prefetch(line, 0, 2);
+    else
+        __builtin_prefetch(line, 0, 3);
+», «    (void)w;
+    __builtin_prefetch(line, 0, km_if(km_inner > 0, 2, 3));
+»)m4_dnl
+}
+
+/* Prefetch a step's share of the lines of half a block's keys (side 0) or values (1).  To find a row takes longer than to
+   fetch three lines of it, so short rows are fetched whole, by every Nth step if there are more steps than rows.  If all
+   shares are equal, each `together` lines are in one row.  */
+km_inline(«void», «fetch_share(const struct work *w, int side, int lines, int half, int64_t step, int64_t steps)»)
+{
+    const int64_t all = BLOCK / 2 * lines, unit = lines <= 3 ? lines : 1;
+    const int64_t every = steps * unit % all == 0 ? steps * unit / all : 1, shares = steps / every, share = step / every;
+    const int64_t equal = all % shares == 0 ? all / shares : 0;
+    const int64_t first = equal ? share * equal : share * all / shares;
+    const int64_t count = equal ? equal : (share + 1) * all / shares - first;
+    const int64_t together = equal == 0 ? 1 : lines % equal == 0 ? equal : equal % lines == 0 ? lines : 1;
+    if (step % every != 0)
+        return;
+    for (int64_t i = half * all + first; i < half * all + first + count; i += together)
+        for (int64_t j = 0; j < together; j++)
+            fetch_line(w, w->ahead[side][i / lines] + (i % lines + j) * 64);
+}
+
+/* Prefetch a step's share of keys and values: of the first half of the block while it reads keys, then of the second.  */
+km_inline(«void», «fetch_step(const struct work *w, int half, int64_t step, int64_t steps)»)
+{
+    fetch_share(w, 0, km_lines(«key»), half, step, steps);
+    fetch_share(w, 1, km_lines(«value»), half, step, steps);
+}
+
+km_if(km_scales_apart(«key») || km_scales_apart(«value»), «m4_dnl
 /* If the scales of a run are close together, they are in one or two lines.  */
 km_inline(«void», «fetch_scales(struct run run)»)
 {
@@ -111,30 +142,5 @@ km_each_side(«_km_touch»)m4_dnl
 »)»)
 m4_define(«_km_touch», «            __builtin_prefetch((after ? p->after_$1 : p->$1) +
                 at.extent->slot * km_at_p(«$1_stride»), 0, 3);
-»)
-m4_define(«_km_fetch_outer», «km_if(km_chooses_level, «fetch_ahead(w, $1)», «m4_dnl
-__builtin_prefetch($1, 0, km_if(km_inner > 0, 2, 3))»)»)
-m4_define(«_km_define_fetch_lines», «m4_dnl
-/* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
-km_inline(«void», «fetch_$1_lines(const struct work *w, int64_t first, int64_t count, int together)»)
-{
-    enum { LINES = km_lines(«$1») };
-    for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = w->$1_ahead[i / LINES] + i % LINES * 64;
-        for (int j = 0; j < together; j++)
-            _km_fetch_outer(«line + j * 64»);
-    }
-}
-
-»)
-m4_define(«_km_define_fetch_inner», «km_inline(«void», «fetch_inner_$1_rows(const struct work *w, int64_t first, m4_dnl
-int64_t count)»)
-{
-    for (int64_t t = first; t < first + count; t++) {
-        const unsigned char *row = km_row(«$1», «t»);
-km_times(«I», km_lines(«$1»), «        __builtin_prefetch(row + m4_eval(I * 64), 0, 3);
-»)    }
-}
-
 »)
 m4_divert(0)m4_dnl

@@ -34,11 +34,11 @@ km_inline(«int», «is_wide(const float *x, float top)»)
     return sum_of(__builtin_convertvector(count, vf)) > KEY_DIM;
 }
 
-/* The unit of numbers up to `largest`.  That of wide rows is a power of 2, so that what digits leave out is a float32;
+/* The unit of numbers up to `max`.  That of wide rows is a power of 2, so that what digits leave out is a float32;
    it is 0 if so little is left that its inverse may be too large.  */
-km_inline(«float», «unit_of(float largest, int wide)»)
+km_inline(«float», «unit_of(float max, int wide)»)
 {
-    float unit = largest / km_most_of_query;
+    float unit = max / km_most_of_query;
     if (!wide)
         return unit;
     return unit < 0x1p-120f ? 0.f : float_of((bits_of(unit) + 0x7fffff) & 0xff800000);
@@ -47,9 +47,9 @@ km_inline(«float», «unit_of(float largest, int wide)»)
 km_set_digits
 km_inline(«void», «set_query(struct work *w, int64_t r, const float *x)»)
 {
-    float largest = largest_magnitude(x);
-    int wide = is_wide(x, largest);
-    set_digits(w, r, x, unit_of(largest, wide));
+    float max = largest_magnitude(x);
+    int wide = is_wide(x, max);
+    set_digits(w, r, x, unit_of(max, wide));
     w->wide[r / TILE] |= wide;
 }
 »)

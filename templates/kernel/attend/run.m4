@@ -17,24 +17,24 @@ km_if(km_key_whole < km_key_dim, «    store_f32(x + km_key_whole,
 km_inline(«void», «begin(const struct kvmill_attend *p, struct work *w)»)
 {
 km_if(km_single_tile, «    memset(w->query, 0, sizeof w->query);
-    memset(w->sum, 0, sizeof w->sum);
+    memset(w->acc, 0, sizeof w->acc);
 », «    const int64_t rows = (km_at_p(«rows») + TILE - 1) / TILE * TILE;
     memset(w->query, 0, rows * sizeof *w->query);
-    memset(w->sum, 0, rows * sizeof *w->sum);
+    memset(w->acc, 0, rows * sizeof *w->acc);
 »)m4_ifdef(«km_set_digits», «    memset(w->wide, 0, sizeof w->wide);
 »)m4_dnl
     for (int64_t r = 0; r < ALL_ROWS; r++) {
-        w->grow[r] = 1.f;
-        w->total[r] = 0.f;
-        w->largest[r] = -__builtin_inff();
+        w->rescale[r] = 1.f;
+        w->sum[r] = 0.f;
+        w->max[r] = -__builtin_inff();
     }
     for (int64_t r = 0; r < km_at_p(«rows»); r++) {
         float x[KEY_PADDED];
         load_query(p, r, x);
         set_query(w, r, x);
         if (p->row[r].sink > -__builtin_inff()) {
-            w->largest[r] = p->row[r].sink * log2_e;
-            w->total[r] = 1.f;
+            w->max[r] = p->row[r].sink * log2_e;
+            w->sum[r] = 1.f;
         }
     }
 }
@@ -45,23 +45,23 @@ m4_define(«km_end», «km_inline(«void», «end(const struct kvmill_attend *p,
 {
     enum { WHOLE = VALUE_DIM / LANES * LANES };
     for (int64_t r = 0; r < km_at_p(«rows»); r++) {
-        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
-km_if(km_values(«has_order»), «        set_order(w->sum[r]);
+        int seen = w->max[r] > -__builtin_inff() || w->sum[r] != w->sum[r];
+km_if(km_values(«has_order»), «        set_order(w->acc[r]);
 »)m4_dnl
-        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->sum[r] : 0.f);
         vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
         if (p->partial != NULL) {
             float *to = p->partial + r * (2 + VALUE_DIM);
-            to[0] = w->largest[r] * ln_2;
-            to[1] = w->total[r];
-            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            to[0] = w->max[r] * ln_2;
+            to[1] = w->sum[r];
+            memcpy(to + 2, w->acc[r], VALUE_DIM * sizeof *to);
             continue;
         }
         unsigned char *to = p->row[r].output;
         for (int d = 0; d < WHOLE; d += LANES)
-            km_typed(«store», km_activation)(to + d * km_size(km_activation), load_f32(w->sum[r] + d) * factor + empty);
+            km_typed(«store», km_activation)(to + d * km_size(km_activation), load_f32(w->acc[r] + d) * factor + empty);
 km_if(km_value_dim % km_lanes, «        km_typed(«store_some», km_activation)(to + WHOLE * km_size(km_activation),
-            load_f32(w->sum[r] + WHOLE) * factor + empty, VALUE_DIM - WHOLE);
+            load_f32(w->acc[r] + WHOLE) * factor + empty, VALUE_DIM - WHOLE);
 »)m4_dnl
     }
 }

@@ -74,7 +74,7 @@ km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 km_if(km_at_once, «», «    for (int64_t t = 0; t < n; t += LANES) {
 _km_find_keys«»m4_dnl
 km_fetch_inner(«key», «t», «LANES»)m4_dnl
-km_if(km_one_tile, «», «km_fetch_scoring(«t / LANES», m4_eval(km_block / km_lanes))»)m4_dnl
+km_if(km_one_tile, «», «km_fetch_step(«key», «t / LANES», m4_eval(km_block / km_lanes))»)m4_dnl
         vf x[_km_at_a_time];
 km_each(«K», 0, m4_eval(_km_key_words - 1), _km_at_a_time, «m4_dnl
 _km_load_piece(km_smaller(K, m4_eval(_km_key_words - _km_at_a_time)))»)m4_dnl
@@ -94,7 +94,7 @@ km_inline(«void», «load_keys(struct work *w, int64_t n)»)
 {
     load_key_scales(w, n);
 km_if(km_one_tile, «», «    for (int64_t t = 0; t < n; t += LANES) {
-km_fetch_inner(«key», «t», «LANES»)km_fetch_scoring(«t / LANES», m4_eval(km_block / km_lanes))m4_dnl
+km_fetch_inner(«key», «t», «LANES»)km_fetch_step(«key», «t / LANES», m4_eval(km_block / km_lanes))m4_dnl
     }
 »)m4_dnl
 }
@@ -146,7 +146,7 @@ m4_define(«km_score_turned», «m4_dnl
    group's sum times its scale.  */
 km_inline(«void», «score_strip(struct work *w, int64_t r, int64_t t)»)
 {
-    vf total[TILE][km_vectors] = {{{0}}};
+    vf score[TILE][km_vectors] = {{{0}}};
 km_if(km_at_once, «_km_find_keys«»m4_dnl
     vf x[4];
 km_fetch_inner(«key», «t», «LANES»)»)m4_dnl
@@ -158,16 +158,16 @@ _km_each_sum(«_km_each_digit(«        km_sum_type _km_sum_of_digit = km_first(
 »)»)m4_dnl
 km_unroll_keys        for (int64_t k = g * km_group_words; k < (g + 1) * km_group_words; k += km_piece_words) {
 km_if(km_one_tile, «m4_dnl
-km_fetch_scoring(«t / _km_strip_positions * km_pieces_of_strip + k / km_piece_words»,
+km_fetch_step(«key», «t / _km_strip_positions * km_pieces_of_strip + k / km_piece_words»,
     m4_eval(km_block / _km_strip_positions * km_pieces_of_strip))»)m4_dnl
 km_if(km_at_once, «            turn(row, km_word_at(«k»), x);
 »)m4_dnl
 km_times(«W», km_piece_words, «_km_score_word(W)»)m4_dnl
         }
-_km_each_sum(«        total[R][V] += km_sum(«km_named(s, R, V)») * load_f32(w->key_scale[g] + t + km_vector(V));
+_km_each_sum(«        score[R][V] += km_sum(«km_named(s, R, V)») * load_f32(w->key_scale[g] + t + km_vector(V));
 »)m4_dnl
     }
-_km_each_sum(«    store_f32(w->score[r + R] + t + km_vector(V), total[R][V]km_unit);
+_km_each_sum(«    store_f32(w->score[r + R] + t + km_vector(V), score[R][V]km_unit);
 »)}
 
 km_score_strips(km_vectors)»)

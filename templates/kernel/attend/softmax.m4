@@ -85,22 +85,22 @@ km_if(km_has_bias && !km_value_units, «    w->hides |= is_any_negative(hidden);
 km_inline(«vf», «exponentials(struct work *w, int64_t r, float base«»m4_dnl
 km_if(km_value_units, «, vf top[km_value_groups][SOFTMAX_ROWS]»))»)
 {
-    vf total = broadcast(0.f)km_if(km_value_units, «, largest[km_value_groups] = {{0}}»);
+    vf sum = broadcast(0.f)km_if(km_value_units, «, max[km_value_groups] = {{0}}»);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
-        total += x;
+        sum += x;
 km_if(km_value_units, «        for (int g = 0; g < km_value_groups; g++)
-            largest[g] = max_f32(x * load_f32(w->value_size[g] + t), largest[g]);
+            max[g] = max_f32(x * load_f32(w->value_size[g] + t), max[g]);
 »)m4_dnl
     }
 km_if(km_value_units, «    for (int g = 0; g < km_value_groups; g++)
-        top[g][r % SOFTMAX_ROWS] = largest[g];
+        top[g][r % SOFTMAX_ROWS] = max[g];
 »)m4_dnl
-    return total;
+    return sum;
 }
 
-km_across(«largest», «largest_quads», «larger_quads»)
+km_across(«max», «largest_quads», «larger_quads»)
 km_across(«sum», «sum_quads», «add_quads»)
 km_if(km_value_units, «km_set_units«»»)m4_dnl
 /* SOFTMAX_ROWS rows from r on.  They are handled together, so that numbers of which each row has one fill vectors.  */
@@ -112,8 +112,8 @@ km_inline(«void», «softmax(const struct kvmill_attend *p, struct work *w, int
         x[i] = broadcast(-__builtin_inff());
     for (int64_t i = 0; i < rows; i++)
         x[i] = finish_scores(p, w, r + i, from);
-    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
-    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    vf before = load_f32(w->max + r), max = max_f32(before, max_of_each(x));
+    vf base = choose(max == -__builtin_inff(), broadcast(0.f), max), rescale = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
 km_if(km_value_units, «    vf top[km_value_groups][SOFTMAX_ROWS] = {{{0}}};
@@ -122,9 +122,9 @@ km_if(km_value_units, «    vf top[km_value_groups][SOFTMAX_ROWS] = {{{0}}};
         x[i] = exponentials(w, r + i, bases[i]km_if(km_value_units, «, top»));
     for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(0.f);
-    store_f32(w->largest + r, largest);
-    store_f32(w->grow + r, grow);
-    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+    store_f32(w->max + r, max);
+    store_f32(w->rescale + r, rescale);
+    store_f32(w->sum + r, load_f32(w->sum + r) * rescale + sum_of_each(x));
 km_if(km_value_units, «    set_units(w, r, top);
 »)m4_dnl
 }

@@ -48,9 +48,9 @@ vf top[km_value_groups][SOFTMAX_ROWS])»)
 {
     const float most = km_if(km_value_pairs, «32767.f», «m4_indir(«_km_most_of_digits_»km_limbs)»);
     for (int g = 0; g < km_value_groups; g++) {
-        vf largest = largest_of_each(top[g]);
-        store_f32(w->value_unit[g] + r, largest / most);
-        store_f32(w->per_value_unit[g] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+        vf max = max_of_each(top[g]);
+        store_f32(w->value_unit[g] + r, max / most);
+        store_f32(w->per_value_unit[g] + r, choose(max > 0.f, most / max, broadcast(0.f)));
     }
 }
 

@@ -29,7 +29,7 @@ km_if(km_value_dim % km_lanes, «    $3(m4_eval(km_value_dim / km_lanes * km_lan
 »)»)
 
 m4_define(«_km_is_too_large», «bad |= ~(abs_f32($2) <= broadcast(km_most_finite))»)
-m4_define(«_km_add_times_weight», «store_f32(w->sum[r] + $1, load_f32(w->sum[r] + $1) + broadcast(weight) * $2)»)
+m4_define(«_km_add_times_weight», «store_f32(w->acc[r] + $1, load_f32(w->acc[r] + $1) + broadcast(weight) * $2)»)
 m4_define(«_km_take_value», «m4_dnl
 /* Take the value at position t out of the block.  */
 km_inline(«void», «take_value(struct work *w, int64_t t)»)
@@ -97,7 +97,7 @@ km_inline(«void», «add_value(struct work *w, int64_t r, int64_t t, int g)»)
 {
     (void)t;
     for (int d = 0; d < km_group_of(«value»); d++)
-        w->sum[r][g * km_group_of(«value») + d] = __builtin_nanf("");
+        w->acc[r][g * km_group_of(«value») + d] = __builtin_nanf("");
 }
 
 »)

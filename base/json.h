@@ -42,7 +42,8 @@ struct json_place json_member(const struct json_place *object,
                               const char *key); /* value may be NULL */
 struct json_place json_element(const struct json_place *array, size_t index);
 
-/* Sets the message "file: /path: ..." and EXIT_USER.  Returns false. */
+/* Sets the message "file: /path: ..." and EXIT_USER, or out_of_memory if json_lacked: then a value may
+   be missing because of that.  Returns false. */
 __attribute__((format(printf, 3, 4))) bool json_fail(struct error *error,
                                                      const struct json_place *place,
                                                      const char *format, ...);

@@ -89,10 +89,10 @@ static bool print_source(const struct kernel *kernel, struct error *error) {
 static bool set_lines(json_t *object, const char *key, const struct kernel *kernel,
                       const struct sweeps *tuned, struct error *error) {
     struct text text = {0};
-    json_t *lines = json_array();
     FILE *stream = text_stream(&text);
     if (stream == NULL)
         return out_of_memory(error);
+    json_t *lines = json_array();
     bool done = true;
     if (tuned == NULL)
         print_words(kernel, stream);

@@ -1,4 +1,4 @@
-/* Which calls to make fail, and what memory is left: shared by inject.c and t_memory.c.
+/* Which calls to make fail, and what memory is left: shared by inject.c and t_failures.c.
 
    A way to a call is the call with its callers; the first call of each is noted.  For one thread at
    a time.
@@ -20,6 +20,7 @@ static _Thread_local bool inside; /* a call that the counting program makes itse
 enum { MOST_PLACES = 1 << 14, MOST_FRAMES = 48 };
 
 static int way_length = MOST_FRAMES; /* callers beyond are the same way */
+static uint64_t way_start = 1;       /* ways of another kind of failure are others */
 static uint64_t ways[MOST_PLACES];
 static long places[MOST_PLACES], place_count; /* of one thread: the first time nothing fails */
 
@@ -28,7 +29,7 @@ static uint64_t hash_way(void) {
     inside = true;
     int count = backtrace(frames, way_length);
     inside = false;
-    uint64_t hash = 1;
+    uint64_t hash = way_start;
     for (int i = 0; i < count; i++)
         hash = (hash ^ (uintptr_t)frames[i]) * 0x9e3779b97f4a7c15;
     return hash | 1;

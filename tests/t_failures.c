@@ -1,6 +1,7 @@
-/* Out of memory: each command line of tests/tables/memory.tsv runs in this process, and then again
-   for each way to an allocation, whose first call fails.  The linker gives allocations of our code
-   to this program (tests/memory.wrap); inject.test has those of the C library and of SQLite.
+/* Failures: each command line of tests/tables/failures.tsv runs in this process, and then again for
+   each way to an allocation, or to a system call, whose first call fails; and for each way to a
+   call that a signal interrupts.  The linker gives these calls of our code to this program
+   (tests/failures.wrap); inject.test has those of the C library and of SQLite.
 
    SPDX-License-Identifier: Apache-2.0 */
 #define main kvmill_main
@@ -12,24 +13,33 @@ int kvmill_main(int argc, char **argv);
 #include <dlfcn.h>
 #include <errno.h>
 #include <getopt.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "../tools/remove_tree.h"
 #include "common.h"
 #include "inject.h"
 #include "onnx_text.h"
 
-/* ---- Allocations ---- */
+/* ---- Calls ---- */
 
 enum { WAY_LENGTH = 12 }; /* longer ways that begin the same are one */
 
-static bool counts; /* whether this is a command's */
-static long calls, number_to_fail;
+/* What fails: calls of one kind at a time. */
+enum kind { MEMORY, SYSTEM, INTERRUPT, KINDS };
+
+static const char *const kind_names[KINDS] = {"allocations", "system calls", "interrupted calls"};
+static const int reasons[KINDS] = {ENOMEM, EIO, EINTR};
+
+static bool counts; /* whether calls are a command's */
+static enum kind counted;
+static long calls, number_to_fail;  /* 0: none, and ways are noted */
 static void *failed_at[WAY_LENGTH]; /* with its callers */
 
-static bool fails(void) {
-    if (!counts || inside)
+static bool fails(enum kind kind) {
+    if (!counts || inside || kind != counted)
         return false;
     calls++;
     if (number_to_fail == 0)
@@ -39,7 +49,7 @@ static bool fails(void) {
     inside = true;
     backtrace(failed_at, WAY_LENGTH);
     inside = false;
-    errno = ENOMEM;
+    errno = reasons[kind];
     return true;
 }
 
@@ -56,7 +66,7 @@ static void *note(void *data, const void *caller) {
     void *__real_##NAME PARAMETERS;                                                                \
     void *__wrap_##NAME PARAMETERS;                                                                \
     void *__wrap_##NAME PARAMETERS {                                                               \
-        return fails() ? NULL : note(__real_##NAME(__VA_ARGS__), CALLER);                          \
+        return fails(MEMORY) ? NULL : note(__real_##NAME(__VA_ARGS__), CALLER);                    \
     }
 WRAP(malloc, (size_t size), size)
 WRAP(calloc, (size_t count, size_t size), count, size)
@@ -66,7 +76,7 @@ WRAP(strndup, (const char *text, size_t size), text, size)
 void *__real_realloc(void *data, size_t size);
 void *__wrap_realloc(void *data, size_t size);
 void *__wrap_realloc(void *data, size_t size) {
-    if (fails())
+    if (fails(MEMORY))
         return NULL;
     forget_block(data);
     return note(__real_realloc(data, size), CALLER);
@@ -82,7 +92,7 @@ void __wrap_free(void *data) {
 int __real_vasprintf(char **text, const char *format, va_list arguments);
 static int print_noted(char **text, const char *format, va_list arguments) {
     *text = NULL;
-    int length = fails() ? -1 : __real_vasprintf(text, format, arguments);
+    int length = fails(MEMORY) ? -1 : __real_vasprintf(text, format, arguments);
     note(*text, CALLER);
     return length;
 }
@@ -104,8 +114,54 @@ int __wrap_asprintf(char **text, const char *format, ...) {
 FILE *__real_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions);
 FILE *__wrap_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions);
 FILE *__wrap_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions) {
-    return fails() ? NULL : __real_fopencookie(cookie, mode, functions);
+    return fails(MEMORY) ? NULL : __real_fopencookie(cookie, mode, functions);
 }
+
+/* Define the function that our code calls instead of NAME: it fails, or calls NAME. */
+#define WRAP_IF(IF, TYPE, FAILURE, NAME, PARAMETERS, ...)                                          \
+    TYPE __real_##NAME PARAMETERS;                                                                 \
+    TYPE __wrap_##NAME PARAMETERS;                                                                 \
+    TYPE __wrap_##NAME PARAMETERS {                                                                \
+        return IF ? FAILURE : __real_##NAME(__VA_ARGS__);                                          \
+    }
+#define WRAP_CALL(...) WRAP_IF(fails(SYSTEM), __VA_ARGS__)
+#define WRAP_SLOW(...) WRAP_IF(fails(SYSTEM) || fails(INTERRUPT), __VA_ARGS__)
+WRAP_CALL(FILE *, NULL, fdopen, (int file, const char *mode), file, mode)
+WRAP_CALL(FILE *, NULL, fopen, (const char *path, const char *mode), path, mode)
+WRAP_SLOW(ssize_t, -1, read, (int file, void *data, size_t size), file, data, size)
+WRAP_SLOW(ssize_t, -1, write, (int file, const void *data, size_t size), file, data, size)
+WRAP_SLOW(ssize_t, -1, pread, (int file, void *data, size_t size, off_t at), file, data, size, at)
+WRAP_SLOW(pid_t, -1, waitpid, (pid_t child, int *status, int options), child, status, options)
+WRAP_CALL(int, -1, fstat, (int file, struct stat *status), file, status)
+WRAP_CALL(int, -1, fstatfs, (int file, struct statfs *status), file, status)
+WRAP_CALL(int, -1, fsync, (int file), file)
+WRAP_CALL(int, -1, fchmod, (int file, mode_t mode), file, mode)
+WRAP_CALL(int, -1, rename, (const char *from, const char *to), from, to)
+WRAP_CALL(off_t, -1, lseek, (int file, off_t at, int from), file, at, from)
+WRAP_CALL(int, -1, memfd_create, (const char *name, unsigned flags), name, flags)
+WRAP_CALL(pid_t, -1, fork, (void), )
+WRAP_CALL(int, EIO, posix_spawnp,
+          (pid_t * child, const char *program, const posix_spawn_file_actions_t *actions,
+           const posix_spawnattr_t *attributes, char *const *arguments, char *const *environment),
+          child, program, actions, attributes, arguments, environment)
+WRAP_CALL(int, -1, mkostemp, (char *name, int flags), name, flags)
+WRAP_CALL(char *, NULL, mkdtemp, (char *name), name)
+WRAP_CALL(int, -1, mkdir, (const char *path, mode_t mode), path, mode)
+WRAP_CALL(int, -1, pipe, (int ends[2]), ends)
+WRAP_CALL(int, -1, pipe2, (int ends[2], int flags), ends, flags)
+
+#define WRAP_OPEN(NAME, PARAMETERS, ...)                                                           \
+    int __real_##NAME PARAMETERS;                                                                  \
+    int __wrap_##NAME PARAMETERS;                                                                  \
+    int __wrap_##NAME PARAMETERS {                                                                 \
+        va_list arguments;                                                                         \
+        va_start(arguments, flags);                                                                \
+        mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;                      \
+        va_end(arguments);                                                                         \
+        return fails(SYSTEM) ? -1 : __real_##NAME(__VA_ARGS__, flags, mode);                       \
+    }
+WRAP_OPEN(open, (const char *path, int flags, ...), path)
+WRAP_OPEN(openat, (int directory, const char *path, int flags, ...), directory, path)
 
 /* ---- A command ---- */
 
@@ -195,18 +251,19 @@ static bool are_same(const char *one, const char *other) {
     return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
 }
 
-static bool says_no_memory(const char *text) {
-    return strstr(text, "out of memory") != NULL || strstr(text, strerror(ENOMEM)) != NULL;
+static bool says_why(const char *text) {
+    return strstr(text, strerror(reasons[counted])) != NULL ||
+           (counted == MEMORY && strstr(text, "out of memory") != NULL);
 }
 
-/* What is wrong with a run of which an allocation failed, or NULL. */
+/* What is wrong with a run of which a call failed, or NULL. */
 static const char *fault_of(const struct outcome *got, const struct outcome *whole) {
     if (got->blocks > 0)
         return "memory is left";
     if (got->files != 0)
         return "a file is left open";
-    if (got->code == EXIT_ENVIRONMENT)
-        return !says_no_memory(got->err) ? "the message does not say why"
+    if (got->code == EXIT_ENVIRONMENT && counted != INTERRUPT)
+        return !says_why(got->err) ? "the message does not say why"
                : got->made != NULL && !are_same(got->made, whole->made)
                    ? "the file is neither whole nor absent"
                    : NULL;
@@ -228,8 +285,8 @@ static void show_places(const char *what, void *const *found, int count) {
 }
 
 static bool explain(const char *fault, long number, const struct outcome *got) {
-    diag("allocation %ld: %s (exit code %d, %ld blocks): %.300s", number, fault, got->code,
-         got->blocks, got->err);
+    diag("call %ld: %s (exit code %d, %ld blocks): %.300s", number, fault, got->code, got->blocks,
+         got->err);
     show_places("it fails at", failed_at, WAY_LENGTH);
     for (size_t i = 0; i < MOST_BLOCKS; i++)
         if (blocks[i].data != NULL)
@@ -254,23 +311,30 @@ static void split(char *text, char *words[MOST_WORDS + 2]) {
     words[count] = NULL;
 }
 
+/* Runs a command line for each new way to a call of this kind.  made: NULL, or the file that the
+   command writes. */
+static void try_kind(enum kind kind, const char *line, char **words, const char *made) {
+    counted = kind;
+    way_start = kind + 1;
+    place_count = 0;
+    OWN(free_outcome) struct outcome whole = run_words(words, 0, made);
+    int wrong = whole.code == EXIT_ENVIRONMENT || whole.blocks > 0 || whole.files != 0;
+    if (wrong)
+        explain("without a failure", 0, &whole);
+    const long total = calls, step = is_slowest_run() ? 10 : 1;
+    for (long i = 0; i < place_count && wrong < 5; i += step)
+        wrong += !survives(words, places[i], made, &whole);
+    ok(wrong == 0, "%s: %s: %ld new ways, %ld calls", line, kind_names[kind], place_count, total);
+}
+
 /* run WORDS [FILE]: FILE is what the command writes. */
 ROWS(run, 1) {
     char line[1024], *words[MOST_WORDS + 2];
     snprintf(line, sizeof line, "%s", cells[0]);
     split(line, words);
-    OWN(free_outcome)
-    struct outcome first = run_words(words, -1, cells[1]); /* what is kept for later */
-    place_count = 0;
-    OWN(free_outcome) struct outcome whole = run_words(words, 0, cells[1]);
-    int wrong = whole.code == EXIT_ENVIRONMENT || whole.blocks > 0 || whole.files != 0;
-    if (wrong)
-        explain("without a failure", 0, &whole);
-    int step = is_slowest_run() ? 10 : 1;
-    long total = calls;
-    for (long i = 0; i < place_count && wrong < 5; i += step)
-        wrong += !survives(words, places[i], cells[1], &whole);
-    ok(wrong == 0, "%s: %ld new ways to %ld allocations", cells[0], place_count, total);
+    OWN(free_outcome) struct outcome first = run_words(words, -1, cells[1]); /* keeps some things */
+    for (int kind = 0; kind < KINDS; kind++)
+        try_kind((enum kind)kind, cells[0], words, cells[1]);
 }
 
 /* ---- Files ---- */
@@ -349,4 +413,4 @@ void before_tests(void) {
     setenv("XDG_CACHE_HOME", scratch_folder(), 1);
 }
 
-TABLE(memory);
+TABLE(failures);

@@ -1,4 +1,4 @@
-/* Which calls to make fail, and what memory is left: shared by inject.c and t_failures.c.
+/* Which calls to make fail, and what memory is left: shared by inject.c and failing.c.
 
    A way to a call is the call with its callers; the first call of each is noted.  For one thread at
    a time.

@@ -9,167 +9,25 @@ int kvmill_main(int argc, char **argv);
 #include "../tools/main.c"
 #undef main
 
+#include <ctype.h>
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <getopt.h>
-#include <spawn.h>
-#include <stdarg.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "../tools/remove_tree.h"
 #include "common.h"
-#include "inject.h"
+#include "failing.h"
 #include "onnx_text.h"
-
-/* ---- Calls ---- */
-
-enum { WAY_LENGTH = 12 }; /* longer ways that begin the same are one */
-
-/* What fails: calls of one kind at a time. */
-enum kind { MEMORY, SYSTEM, INTERRUPT, KINDS };
-
-static const char *const kind_names[KINDS] = {"allocations", "system calls", "interrupted calls"};
-static const int reasons[KINDS] = {ENOMEM, EIO, EINTR};
-
-static bool counts; /* whether calls are a command's */
-static enum kind counted;
-static long calls, number_to_fail;  /* 0: none, and ways are noted */
-static void *failed_at[WAY_LENGTH]; /* with its callers */
-
-static bool fails(enum kind kind) {
-    if (!counts || inside || kind != counted)
-        return false;
-    calls++;
-    if (number_to_fail == 0)
-        note_place(calls);
-    if (calls != number_to_fail)
-        return false;
-    inside = true;
-    backtrace(failed_at, WAY_LENGTH);
-    inside = false;
-    errno = reasons[kind];
-    return true;
-}
-
-static void *note(void *data, const void *caller) {
-    if (counts && data != NULL)
-        add_block(data, caller);
-    return data;
-}
-
-#define CALLER __builtin_return_address(0)
-
-/* Defines the function that our code calls instead of NAME: it fails, or calls NAME. */
-#define WRAP(NAME, PARAMETERS, ...)                                                                \
-    void *__real_##NAME PARAMETERS;                                                                \
-    void *__wrap_##NAME PARAMETERS;                                                                \
-    void *__wrap_##NAME PARAMETERS {                                                               \
-        return fails(MEMORY) ? NULL : note(__real_##NAME(__VA_ARGS__), CALLER);                    \
-    }
-WRAP(malloc, (size_t size), size)
-WRAP(calloc, (size_t count, size_t size), count, size)
-WRAP(strdup, (const char *text), text)
-WRAP(strndup, (const char *text, size_t size), text, size)
-
-void *__real_realloc(void *data, size_t size);
-void *__wrap_realloc(void *data, size_t size);
-void *__wrap_realloc(void *data, size_t size) {
-    if (fails(MEMORY))
-        return NULL;
-    forget_block(data);
-    return note(__real_realloc(data, size), CALLER);
-}
-
-void __real_free(void *data);
-void __wrap_free(void *data);
-void __wrap_free(void *data) {
-    forget_block(data);
-    __real_free(data);
-}
-
-int __real_vasprintf(char **text, const char *format, va_list arguments);
-static int print_noted(char **text, const char *format, va_list arguments) {
-    *text = NULL;
-    int length = fails(MEMORY) ? -1 : __real_vasprintf(text, format, arguments);
-    note(*text, CALLER);
-    return length;
-}
-
-int __wrap_vasprintf(char **text, const char *format, va_list arguments);
-int __wrap_vasprintf(char **text, const char *format, va_list arguments) {
-    return print_noted(text, format, arguments);
-}
-
-int __wrap_asprintf(char **text, const char *format, ...);
-int __wrap_asprintf(char **text, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    int length = print_noted(text, format, arguments);
-    va_end(arguments);
-    return length;
-}
-
-FILE *__real_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions);
-FILE *__wrap_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions);
-FILE *__wrap_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions) {
-    return fails(MEMORY) ? NULL : __real_fopencookie(cookie, mode, functions);
-}
-
-/* Define the function that our code calls instead of NAME: it fails, or calls NAME. */
-#define WRAP_IF(IF, TYPE, FAILURE, NAME, PARAMETERS, ...)                                          \
-    TYPE __real_##NAME PARAMETERS;                                                                 \
-    TYPE __wrap_##NAME PARAMETERS;                                                                 \
-    TYPE __wrap_##NAME PARAMETERS {                                                                \
-        return IF ? FAILURE : __real_##NAME(__VA_ARGS__);                                          \
-    }
-#define WRAP_CALL(...) WRAP_IF(fails(SYSTEM), __VA_ARGS__)
-#define WRAP_SLOW(...) WRAP_IF(fails(SYSTEM) || fails(INTERRUPT), __VA_ARGS__)
-WRAP_CALL(FILE *, NULL, fdopen, (int file, const char *mode), file, mode)
-WRAP_CALL(FILE *, NULL, fopen, (const char *path, const char *mode), path, mode)
-WRAP_SLOW(ssize_t, -1, read, (int file, void *data, size_t size), file, data, size)
-WRAP_SLOW(ssize_t, -1, write, (int file, const void *data, size_t size), file, data, size)
-WRAP_SLOW(ssize_t, -1, pread, (int file, void *data, size_t size, off_t at), file, data, size, at)
-WRAP_SLOW(pid_t, -1, waitpid, (pid_t child, int *status, int options), child, status, options)
-WRAP_CALL(int, -1, fstat, (int file, struct stat *status), file, status)
-WRAP_CALL(int, -1, fstatfs, (int file, struct statfs *status), file, status)
-WRAP_CALL(int, -1, fsync, (int file), file)
-WRAP_CALL(int, -1, fchmod, (int file, mode_t mode), file, mode)
-WRAP_CALL(int, -1, rename, (const char *from, const char *to), from, to)
-WRAP_CALL(off_t, -1, lseek, (int file, off_t at, int from), file, at, from)
-WRAP_CALL(int, -1, memfd_create, (const char *name, unsigned flags), name, flags)
-WRAP_CALL(pid_t, -1, fork, (void), )
-WRAP_CALL(int, EIO, posix_spawnp,
-          (pid_t * child, const char *program, const posix_spawn_file_actions_t *actions,
-           const posix_spawnattr_t *attributes, char *const *arguments, char *const *environment),
-          child, program, actions, attributes, arguments, environment)
-WRAP_CALL(int, -1, mkostemp, (char *name, int flags), name, flags)
-WRAP_CALL(char *, NULL, mkdtemp, (char *name), name)
-WRAP_CALL(int, -1, mkdir, (const char *path, mode_t mode), path, mode)
-WRAP_CALL(int, -1, pipe, (int ends[2]), ends)
-WRAP_CALL(int, -1, pipe2, (int ends[2], int flags), ends, flags)
-
-#define WRAP_OPEN(NAME, PARAMETERS, ...)                                                           \
-    int __real_##NAME PARAMETERS;                                                                  \
-    int __wrap_##NAME PARAMETERS;                                                                  \
-    int __wrap_##NAME PARAMETERS {                                                                 \
-        va_list arguments;                                                                         \
-        va_start(arguments, flags);                                                                \
-        mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;                      \
-        va_end(arguments);                                                                         \
-        return fails(SYSTEM) ? -1 : __real_##NAME(__VA_ARGS__, flags, mode);                       \
-    }
-WRAP_OPEN(open, (const char *path, int flags, ...), path)
-WRAP_OPEN(openat, (int directory, const char *path, int flags, ...), directory, path)
 
 /* ---- A command ---- */
 
-enum { MOST_WORDS = 64 };
+enum { MOST_WORDS = 64, MOST_WRONG = 5 };
 
 struct outcome {
-    int code, files; /* that are open */
-    long blocks;     /* that are left */
+    int code, files; /* that are left open */
+    enum kind kind;  /* of the call that failed */
+    struct calls calls;
     char *out, *err, *made;
 };
 
@@ -203,31 +61,25 @@ static int run_main(char **words) {
         count++;
     optind = 0;
     getopt(1, words, "");
-    block_count = 0;
-    memset(blocks, 0, sizeof blocks);
-    calls = 0;
-    counts = true;
-    int code = kvmill_main(count, words);
-    counts = false;
-    return code;
+    return kvmill_main(count, words);
 }
 
 static char *contents(const char *path) {
     return path != NULL && access(path, R_OK) == 0 ? read_bytes(path, NULL) : NULL;
 }
 
-/* Runs a command whose allocation `number` fails; 0: none. */
-static struct outcome run_words(char **words, long number, const char *made) {
-    struct outcome outcome = {0};
+/* Runs a command of which a call fails, as calls_start says. */
+static struct outcome run_words(char **words, enum kind kind, long number, const char *made) {
+    struct outcome outcome = {.kind = kind};
     if (made != NULL)
         unlink(made);
     fflush(stdout);
     fflush(stderr);
     int files = count_open_files(), out = redirect(STDOUT_FILENO, "out.log"),
         err = redirect(STDERR_FILENO, "err.log");
-    number_to_fail = number;
+    calls_start(kind, number);
     outcome.code = run_main(words);
-    outcome.blocks = block_count;
+    outcome.calls = calls_stop();
     fflush(stdout);
     fflush(stderr);
     restore(STDOUT_FILENO, out);
@@ -251,19 +103,19 @@ static bool are_same(const char *one, const char *other) {
     return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
 }
 
-static bool says_why(const char *text) {
-    return strstr(text, strerror(reasons[counted])) != NULL ||
-           (counted == MEMORY && strstr(text, "out of memory") != NULL);
+static bool says_why(const struct outcome *got) {
+    return strstr(got->err, strerror(kind_reasons[got->kind])) != NULL ||
+           (got->kind == MEMORY && strstr(got->err, "out of memory") != NULL);
 }
 
 /* What is wrong with a run of which a call failed, or NULL. */
 static const char *fault_of(const struct outcome *got, const struct outcome *whole) {
-    if (got->blocks > 0)
+    if (got->calls.blocks > 0)
         return "memory is left";
     if (got->files != 0)
         return "a file is left open";
-    if (got->code == EXIT_ENVIRONMENT && counted != INTERRUPT)
-        return !says_why(got->err) ? "the message does not say why"
+    if (got->code == EXIT_ENVIRONMENT && got->kind != INTERRUPT)
+        return !says_why(got) ? "the message does not say why"
                : got->made != NULL && !are_same(got->made, whole->made)
                    ? "the file is neither whole nor absent"
                    : NULL;
@@ -272,30 +124,16 @@ static const char *fault_of(const struct outcome *got, const struct outcome *who
     return same ? NULL : "the result differs, without a message";
 }
 
-/* Prints places as addr2line takes them. */
-static void show_places(const char *what, void *const *found, int count) {
-    char words[24 * WAY_LENGTH] = "";
-    size_t length = 0;
-    Dl_info info;
-    for (int i = 0; i < count; i++)
-        if (dladdr(found[i], &info) != 0)
-            length += (size_t)snprintf(words + length, sizeof words - length, " %#zx",
-                                       (size_t)((uintptr_t)found[i] - (uintptr_t)info.dli_fbase));
-    diag("%s:%s", what, words);
-}
-
 static bool explain(const char *fault, long number, const struct outcome *got) {
-    diag("call %ld: %s (exit code %d, %ld blocks): %.300s", number, fault, got->code, got->blocks,
-         got->err);
-    show_places("it fails at", failed_at, WAY_LENGTH);
-    for (size_t i = 0; i < MOST_BLOCKS; i++)
-        if (blocks[i].data != NULL)
-            show_places("left by", (void *const *)&blocks[i].caller, 1);
+    diag("call %ld: %s (exit code %d, %ld blocks): %.300s", number, fault, got->code,
+         got->calls.blocks, got->err);
+    calls_explain();
     return false;
 }
 
-static bool survives(char **words, long number, const char *made, const struct outcome *whole) {
-    OWN(free_outcome) struct outcome got = run_words(words, number, made);
+static bool survives(char **words, enum kind kind, long number, const char *made,
+                     const struct outcome *whole) {
+    OWN(free_outcome) struct outcome got = run_words(words, kind, number, made);
     const char *fault = fault_of(&got, whole);
     return fault == NULL || explain(fault, number, &got);
 }
@@ -314,17 +152,16 @@ static void split(char *text, char *words[MOST_WORDS + 2]) {
 /* Runs a command line for each new way to a call of this kind.  made: NULL, or the file that the
    command writes. */
 static void try_kind(enum kind kind, const char *line, char **words, const char *made) {
-    counted = kind;
-    way_start = kind + 1;
-    place_count = 0;
-    OWN(free_outcome) struct outcome whole = run_words(words, 0, made);
-    int wrong = whole.code == EXIT_ENVIRONMENT || whole.blocks > 0 || whole.files != 0;
+    const long *numbers;
+    OWN(free_outcome) struct outcome whole = run_words(words, kind, 0, made);
+    int ways = calls_noted(&numbers), step = is_slowest_run() ? 10 : 1;
+    int wrong = whole.code == EXIT_ENVIRONMENT || whole.calls.blocks > 0 || whole.files != 0;
     if (wrong)
         explain("without a failure", 0, &whole);
-    const long total = calls, step = is_slowest_run() ? 10 : 1;
-    for (long i = 0; i < place_count && wrong < 5; i += step)
-        wrong += !survives(words, places[i], made, &whole);
-    ok(wrong == 0, "%s: %s: %ld new ways, %ld calls", line, kind_names[kind], place_count, total);
+    for (int i = 0; i < ways && wrong < MOST_WRONG; i += step)
+        wrong += !survives(words, kind, numbers[i], made, &whole);
+    ok(wrong == 0, "%s: %s: %d new ways, %ld calls", line, kind_names[kind], ways,
+       whole.calls.count);
 }
 
 /* run WORDS [FILE]: FILE is what the command writes. */
@@ -332,9 +169,134 @@ ROWS(run, 1) {
     char line[1024], *words[MOST_WORDS + 2];
     snprintf(line, sizeof line, "%s", cells[0]);
     split(line, words);
-    OWN(free_outcome) struct outcome first = run_words(words, -1, cells[1]); /* keeps some things */
+    OWN(free_outcome)
+    struct outcome first = run_words(words, KINDS, -1, cells[1]); /* keeps some things */
     for (int kind = 0; kind < KINDS; kind++)
         try_kind((enum kind)kind, cells[0], words, cells[1]);
+}
+
+/* ---- Damaged files ---- */
+
+/* What stands for a piece of a text: the piece itself twice is "2". */
+static const char *const substitutes[] = {
+    "", "2", "x", "-7", "0", "1e400", "99999999999999999999", "\"", "{", "]", "(", "\xff"};
+
+enum { SUBSTITUTES = COUNT(substitutes) };
+
+static bool is_of_word(char c) {
+    return isalnum((unsigned char)c) || strchr("_.-$%@", c) != NULL;
+}
+
+/* Returns the length of a word, a number or a mark. */
+static size_t piece_length(const char *at) {
+    size_t length = 1;
+    while (is_of_word(*at) && at[length] != '\0' && is_of_word(at[length]))
+        length++;
+    return length;
+}
+
+struct damage {
+    char **words;
+    const char *name, *made;
+    char *whole;
+    size_t size;
+    int64_t runs, refused, wrong;
+};
+
+/* Whether a damaged file is accepted, or refused by its name, with nothing written and nothing
+   left. */
+static bool is_refused_well(const struct damage *it, const struct outcome *got) {
+    bool quiet = got->calls.blocks == 0 && got->files == 0;
+    bool named = strstr(got->err, it->name) != NULL && got->made == NULL;
+    return quiet && (got->code == 0 || (got->code == EXIT_USER && named));
+}
+
+static void try_bytes(struct damage *it, const char *bytes, size_t size) {
+    write_bytes(it->name, bytes, size);
+    OWN(free_outcome) struct outcome got = run_words(it->words, KINDS, -1, it->made);
+    it->runs++;
+    it->refused += got.code == EXIT_USER;
+    if (is_refused_well(it, &got))
+        return;
+    it->wrong++;
+    diag("exit code %d, %ld blocks, %d files: %.300s", got.code, got.calls.blocks, got.files,
+         got.err);
+    diag("of: %.400s", bytes);
+}
+
+/* Tries the text with `instead` from `at` on for `length` bytes, or, without it, only what is
+   before. */
+static void try_substitute(struct damage *it, size_t at, size_t length, const char *instead) {
+    OWN(text_free) struct text text = {0};
+    bool twice = instead != NULL && strcmp(instead, "2") == 0;
+    bool done = text_append(&text, it->whole, at + (twice ? length : 0));
+    if (done && instead != NULL)
+        done =
+            (twice ? text_append(&text, " ", 1) : text_append(&text, instead, strlen(instead))) &&
+            text_append(&text, it->whole + at + (twice ? 0 : length),
+                        it->size - at - (twice ? 0 : length));
+    must(done, "no memory");
+    try_bytes(it, text.data, text.length);
+}
+
+/* A third of all ways by the seed; fewer in slow runs. */
+static size_t step_of_ways(size_t *first) {
+    struct dice dice = dice_for("damage");
+    size_t step = is_slow_run() ? 20 : 3;
+    *first = (size_t)dice_range(&dice, 0, (int64_t)step - 1);
+    return step;
+}
+
+/* Damages each piece of a text. */
+static void damage_text(struct damage *it) {
+    size_t number, step = step_of_ways(&number);
+    for (size_t at = 0, length; at < it->size && it->wrong < MOST_WRONG; at += length) {
+        length = piece_length(it->whole + at);
+        if (isspace((unsigned char)it->whole[at]))
+            continue;
+        for (size_t i = 0; i <= SUBSTITUTES; i++)
+            if (number++ % step == 0)
+                try_substitute(it, at, length, i < SUBSTITUTES ? substitutes[i] : NULL);
+    }
+}
+
+/* Cuts the file off at each byte, and gives each byte another value. */
+static void damage_bytes(struct damage *it) {
+    FREED char *bytes = malloc(it->size + 1);
+    must(bytes != NULL, "no memory");
+    static const unsigned char others[] = {0, 1, 0x7f, 0x80, 0xff};
+    size_t at, step = step_of_ways(&at);
+    for (; at < it->size && it->wrong < MOST_WRONG; at += step) {
+        try_bytes(it, it->whole, at);
+        for (size_t i = 0; i < sizeof others; i++) {
+            memcpy(bytes, it->whole, it->size);
+            bytes[at] = (char)others[i];
+            try_bytes(it, bytes, it->size);
+        }
+    }
+}
+
+/* damage NAME WORDS [FILE]: the command reads the file NAME. */
+static void damage(char *const *cells, void (*damage_all)(struct damage *it)) {
+    char line[1024], *words[MOST_WORDS + 2];
+    struct damage it = {.words = words, .name = cells[0], .made = cells[2]};
+    FREED char *whole = it.whole = read_bytes(cells[0], &it.size);
+    snprintf(line, sizeof line, "%s", cells[1]);
+    split(line, words);
+    unlink(cells[0]); /* which may be a link */
+    try_bytes(&it, whole, it.size);
+    damage_all(&it);
+    write_bytes(cells[0], whole, it.size);
+    ok(it.wrong == 0 && it.refused > 0, "%s: %" PRId64 " damaged files, %" PRId64 " refused",
+       cells[1], it.runs, it.refused);
+}
+
+ROWS(damage, 2) {
+    damage(cells, damage_text);
+}
+
+ROWS(bytes, 2) {
+    damage(cells, damage_bytes);
 }
 
 /* ---- Files ---- */
@@ -407,7 +369,6 @@ ROWS(gguf, 2) {
 }
 
 void before_tests(void) {
-    way_length = WAY_LENGTH;
     must(mkdir(scratch_path("files"), 0700) == 0 && chdir(scratch_path("files")) == 0,
          "no directory");
     setenv("XDG_CACHE_HOME", scratch_folder(), 1);

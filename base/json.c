@@ -298,6 +298,13 @@ bool json_print(json_t *document, struct error *error) {
     return done;
 }
 
+json_t *json_take_text(struct text *text, bool whole) {
+    json_t *string = whole ? json_string(text->data) : NULL;
+    has_lacked |= !whole;
+    text_free(text);
+    return string;
+}
+
 void json_set_positive(json_t *object, const char *key, double value) {
     if (value > 0)
         json_object_set_new(object, key, json_real(value));

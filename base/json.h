@@ -71,6 +71,10 @@ bool json_write(json_t *document, struct text *text, struct error *error);
 /* json_write to standard output. */
 bool json_print(json_t *document, struct error *error);
 
+/* Returns the text as a string, and releases it.  If it is not whole, no memory was left: returns
+   NULL, and json_lacked is true from here on. */
+json_t *json_take_text(struct text *text, bool whole);
+
 /* Sets a member, unless the number is not positive, which means "no value". */
 void json_set_positive(json_t *object, const char *key, double value);
 

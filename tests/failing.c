@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,6 +152,26 @@ WRAP_CALL(int, -1, pipe2, (int ends[2], int flags), ends, flags)
     }
 WRAP_OPEN(open, (const char *path, int flags, ...), path)
 WRAP_OPEN(openat, (int directory, const char *path, int flags, ...), directory, path)
+
+/* ---- Memory of SQLite ---- */
+
+static sqlite3_mem_methods usual;
+
+static void *take_for_sqlite(int size) {
+    return fails(MEMORY) ? NULL : usual.xMalloc(size);
+}
+
+static void *resize_for_sqlite(void *data, int size) {
+    return fails(MEMORY) ? NULL : usual.xRealloc(data, size);
+}
+
+__attribute__((constructor)) static void watch_sqlite(void) {
+    sqlite3_config(SQLITE_CONFIG_GETMALLOC, &usual);
+    sqlite3_mem_methods watched = usual;
+    watched.xMalloc = take_for_sqlite;
+    watched.xRealloc = resize_for_sqlite;
+    sqlite3_config(SQLITE_CONFIG_MALLOC, &watched);
+}
 
 /* ---- Counting ---- */
 

@@ -1,5 +1,5 @@
 /* Calls of our code for memory and to the system, which the linker gives to this module
-   (failures.wrap): counts them, and makes one of them fail.
+   (failures.wrap), and those of SQLite for memory: counts them, and makes one of them fail.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_FAILING_H

@@ -1,7 +1,7 @@
 /* Failures: each command line of tests/tables/failures.tsv runs in this process, and then again for
    each way to an allocation, or to a system call, whose first call fails; and for each way to a
    call that a signal interrupts.  The linker gives these calls of our code to this program
-   (tests/failures.wrap); inject.test has those of the C library and of SQLite.
+   (tests/failures.wrap); inject.test has those of the C library.
 
    SPDX-License-Identifier: Apache-2.0 */
 #define main kvmill_main
@@ -68,11 +68,20 @@ static char *contents(const char *path) {
     return path != NULL && access(path, R_OK) == 0 ? read_bytes(path, NULL) : NULL;
 }
 
+/* Removes the file, with its directory if it has one. */
+static void remove_made(const char *made) {
+    char directory[64];
+    if (made == NULL)
+        return;
+    snprintf(directory, sizeof directory, "%.*s", (int)strcspn(made, "/"), made);
+    remove_tree(directory);
+    unlink(made);
+}
+
 /* Runs a command of which a call fails, as calls_start says. */
 static struct outcome run_words(char **words, enum kind kind, long number, const char *made) {
     struct outcome outcome = {.kind = kind};
-    if (made != NULL)
-        unlink(made);
+    remove_made(made);
     fflush(stdout);
     fflush(stderr);
     int files = count_open_files(), out = redirect(STDOUT_FILENO, "out.log"),
@@ -149,30 +158,40 @@ static void split(char *text, char *words[MOST_WORDS + 2]) {
     words[count] = NULL;
 }
 
-/* Runs a command line for each new way to a call of this kind.  made: NULL, or the file that the
-   command writes. */
-static void try_kind(enum kind kind, const char *line, char **words, const char *made) {
+/* One in `shares`, by the seed; fewer in slow runs. */
+static int step_of(int shares, int *first) {
+    struct dice dice = dice_for("share");
+    int step = is_slow_run() ? 7 * shares : shares;
+    *first = (int)dice_range(&dice, 0, step - 1);
+    return step;
+}
+
+/* Runs a command line for each new way to a call of this kind, or for one in `shares`.  made: NULL,
+   or the file that the command writes. */
+static void try_kind(enum kind kind, const char *line, char **words, const char *made, int shares) {
     const long *numbers;
     OWN(free_outcome) struct outcome whole = run_words(words, kind, 0, made);
-    int ways = calls_noted(&numbers), step = is_slowest_run() ? 10 : 1;
+    int ways = calls_noted(&numbers), i, step = step_of(shares, &i);
     int wrong = whole.code == EXIT_ENVIRONMENT || whole.calls.blocks > 0 || whole.files != 0;
     if (wrong)
         explain("without a failure", 0, &whole);
-    for (int i = 0; i < ways && wrong < MOST_WRONG; i += step)
+    for (; i < ways && wrong < MOST_WRONG; i += step)
         wrong += !survives(words, kind, numbers[i], made, &whole);
     ok(wrong == 0, "%s: %s: %d new ways, %ld calls", line, kind_names[kind], ways,
        whole.calls.count);
 }
 
-/* run WORDS [FILE]: FILE is what the command writes. */
+/* run WORDS [FILE [SHARES]]: FILE is what the command writes. */
 ROWS(run, 1) {
     char line[1024], *words[MOST_WORDS + 2];
     snprintf(line, sizeof line, "%s", cells[0]);
     split(line, words);
-    struct outcome first = run_words(words, KINDS, -1, cells[1]); /* keeps some things */
+    const char *made = cells[1] != NULL && *cells[1] != '\0' ? cells[1] : NULL;
+    int shares = cells[1] != NULL && cells[2] != NULL ? atoi(cells[2]) : 1;
+    struct outcome first = run_words(words, KINDS, -1, made); /* keeps some things */
     free_outcome(&first);
     for (int kind = 0; kind < KINDS; kind++)
-        try_kind((enum kind)kind, cells[0], words, cells[1]);
+        try_kind((enum kind)kind, cells[0], words, made, shares);
 }
 
 /* command WORDS: the others need what it makes. */
@@ -190,7 +209,7 @@ ROWS(command, 1) {
 static const char *const substitutes[] = {
     "", "2", "x", "-7", "0", "1e400", "99999999999999999999", "\"", "{", "]", "(", "\xff"};
 
-enum { SUBSTITUTES = COUNT(substitutes) };
+enum { SUBSTITUTES = COUNT(substitutes), DAMAGE_SHARES = 3 };
 
 static bool is_of_word(char c) {
     return isalnum((unsigned char)c) || strchr("_.-$%@", c) != NULL;
@@ -248,17 +267,9 @@ static void try_substitute(struct damage *it, size_t at, size_t length, const ch
     try_bytes(it, text.data, text.length);
 }
 
-/* A third of all ways by the seed; fewer in slow runs. */
-static size_t step_of_ways(size_t *first) {
-    struct dice dice = dice_for("damage");
-    size_t step = is_slow_run() ? 20 : 3;
-    *first = (size_t)dice_range(&dice, 0, (int64_t)step - 1);
-    return step;
-}
-
 /* Damages each piece of a text. */
 static void damage_text(struct damage *it) {
-    size_t number, step = step_of_ways(&number);
+    int number, step = step_of(DAMAGE_SHARES, &number);
     for (size_t at = 0, length; at < it->size && it->wrong < MOST_WRONG; at += length) {
         length = piece_length(it->whole + at);
         if (isspace((unsigned char)it->whole[at]))
@@ -274,8 +285,8 @@ static void damage_bytes(struct damage *it) {
     FREED char *bytes = malloc(it->size + 1);
     must(bytes != NULL, "no memory");
     static const unsigned char others[] = {0, 1, 0x7f, 0x80, 0xff};
-    size_t at, step = step_of_ways(&at);
-    for (; at < it->size && it->wrong < MOST_WRONG; at += step) {
+    int first, step = step_of(DAMAGE_SHARES, &first);
+    for (size_t at = (size_t)first; at < it->size && it->wrong < MOST_WRONG; at += (size_t)step) {
         try_bytes(it, it->whole, at);
         for (size_t i = 0; i < sizeof others; i++) {
             memcpy(bytes, it->whole, it->size);

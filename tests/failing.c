@@ -176,8 +176,9 @@ __attribute__((constructor)) static void watch_sqlite(void) {
 /* ---- Counting ---- */
 
 void calls_start(enum kind kind, long number) {
+    if (block_count > 0)
+        memset(blocks, 0, sizeof blocks);
     block_count = 0;
-    memset(blocks, 0, sizeof blocks);
     counted = kind;
     number_to_fail = number;
     calls = 0;

@@ -158,10 +158,11 @@ static void split(char *text, char *words[MOST_WORDS + 2]) {
     words[count] = NULL;
 }
 
-/* One in `shares`, by the seed; fewer in slow runs. */
+/* One in `shares`, by the seed; fewer in slow runs; all with KVMILL_TURN=all. */
 static int step_of(int shares, int *first) {
     struct dice dice = dice_for("share");
-    int step = is_slow_run() ? 7 * shares : shares;
+    const char *turn = getenv("KVMILL_TURN");
+    int step = is_slow_run() ? 7 * shares : turn != NULL && strcmp(turn, "all") == 0 ? 1 : shares;
     *first = (int)dice_range(&dice, 0, step - 1);
     return step;
 }
@@ -209,7 +210,7 @@ ROWS(command, 1) {
 static const char *const substitutes[] = {
     "", "2", "x", "-7", "0", "1e400", "99999999999999999999", "\"", "{", "]", "(", "\xff"};
 
-enum { SUBSTITUTES = COUNT(substitutes), DAMAGE_SHARES = 3 };
+enum { SUBSTITUTES = COUNT(substitutes), DAMAGE_SHARES = 8 };
 
 static bool is_of_word(char c) {
     return isalnum((unsigned char)c) || strchr("_.-$%@", c) != NULL;

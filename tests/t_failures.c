@@ -158,11 +158,11 @@ static void split(char *text, char *words[MOST_WORDS + 2]) {
     words[count] = NULL;
 }
 
-/* One in `shares`, by the seed; fewer in slow runs; all with KVMILL_TURN=all. */
-static int step_of(int shares, int *first) {
+/* One in `shares`, by the seed; fewer if `slow`; all with KVMILL_TURN=all. */
+static int step_of(int shares, bool slow, int *first) {
     struct dice dice = dice_for("share");
     const char *turn = getenv("KVMILL_TURN");
-    int step = is_slow_run() ? 7 * shares : turn != NULL && strcmp(turn, "all") == 0 ? 1 : shares;
+    int step = slow ? 7 * shares : turn != NULL && strcmp(turn, "all") == 0 ? 1 : shares;
     *first = (int)dice_range(&dice, 0, step - 1);
     return step;
 }
@@ -172,7 +172,7 @@ static int step_of(int shares, int *first) {
 static void try_kind(enum kind kind, const char *line, char **words, const char *made, int shares) {
     const long *numbers;
     OWN(free_outcome) struct outcome whole = run_words(words, kind, 0, made);
-    int ways = calls_noted(&numbers), i, step = step_of(shares, &i);
+    int ways = calls_noted(&numbers), i, step = step_of(shares, is_slowest_run(), &i);
     int wrong = whole.code == EXIT_ENVIRONMENT || whole.calls.blocks > 0 || whole.files != 0;
     if (wrong)
         explain("without a failure", 0, &whole);
@@ -290,7 +290,7 @@ static void try_substitute(struct damage *it, size_t at, size_t length, const ch
 
 /* Damages each piece of a text. */
 static void damage_text(struct damage *it) {
-    int number, step = step_of(DAMAGE_SHARES, &number);
+    int number, step = step_of(DAMAGE_SHARES, is_slow_run(), &number);
     for (size_t at = 0, length; at < it->size && it->wrong < MOST_WRONG; at += length) {
         length = piece_length(it->whole + at);
         if (isspace((unsigned char)it->whole[at]))
@@ -306,7 +306,7 @@ static void damage_bytes(struct damage *it) {
     FREED char *bytes = malloc(it->size + 1);
     must(bytes != NULL, "no memory");
     static const unsigned char others[] = {0, 1, 0x7f, 0x80, 0xff};
-    int first, step = step_of(DAMAGE_SHARES, &first);
+    int first, step = step_of(DAMAGE_SHARES, is_slow_run(), &first);
     for (size_t at = (size_t)first; at < it->size && it->wrong < MOST_WRONG; at += (size_t)step) {
         try_bytes(it, it->whole, at);
         for (size_t i = 0; i < sizeof others; i++) {

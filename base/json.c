@@ -21,12 +21,13 @@ static void *take(size_t size) {
     return data;
 }
 
-void json_watch_memory(void) {
-    json_set_alloc_funcs(take, free);
-}
-
 void json_watch(void) {
     has_lacked = false;
+}
+
+void json_watch_memory(void) {
+    json_set_alloc_funcs(take, free);
+    json_watch();
 }
 
 bool json_lacked(void) {
@@ -174,6 +175,8 @@ struct json_place json_element(const struct json_place *array, size_t index) {
 
 bool json_fail(struct error *error, const struct json_place *place, const char *format, ...) {
     char message[640];
+    if (json_lacked())
+        return out_of_memory(error);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
@@ -293,6 +296,13 @@ bool json_print(json_t *document, struct error *error) {
         text_put(&text, stdout);
     text_free(&text);
     return done;
+}
+
+json_t *json_take_text(struct text *text, bool whole) {
+    json_t *string = whole ? json_string(text->data) : NULL;
+    has_lacked |= !whole;
+    text_free(text);
+    return string;
 }
 
 void json_set_positive(json_t *object, const char *key, double value) {

@@ -42,7 +42,8 @@ struct json_place json_member(const struct json_place *object,
                               const char *key); /* value may be NULL */
 struct json_place json_element(const struct json_place *array, size_t index);
 
-/* Sets the message "file: /path: ..." and EXIT_USER.  Returns false. */
+/* Sets the message "file: /path: ..." and EXIT_USER, or out_of_memory if json_lacked: then a value may
+   be missing because of that.  Returns false. */
 __attribute__((format(printf, 3, 4))) bool json_fail(struct error *error,
                                                      const struct json_place *place,
                                                      const char *format, ...);
@@ -69,6 +70,10 @@ bool json_write(json_t *document, struct text *text, struct error *error);
 
 /* json_write to standard output. */
 bool json_print(json_t *document, struct error *error);
+
+/* Returns the text as a string, and releases it.  If it is not whole, no memory was left: returns
+   NULL, and json_lacked is true from here on. */
+json_t *json_take_text(struct text *text, bool whole);
 
 /* Sets a member, unless the number is not positive, which means "no value". */
 void json_set_positive(json_t *object, const char *key, double value);

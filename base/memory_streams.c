@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory_streams.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ void memory_streams_close(const int streams[STANDARD_STREAMS]) {
 bool memory_stream_write(int stream, const struct text *text, const char *doing, const char *what,
                          struct error *error) {
     for (size_t at = 0; at < text->length;) {
-        ssize_t written = write(stream, text->data + at, text->length - at);
+        ssize_t written = TEMP_FAILURE_RETRY(write(stream, text->data + at, text->length - at));
         if (written < 0)
             return fail_errno(error, doing, what);
         at += (size_t)written;
@@ -36,7 +37,7 @@ bool memory_stream_read(int stream, struct text *text, const char *doing, const 
     char block[65536];
     ssize_t got;
     off_t at = 0;
-    while ((got = pread(stream, block, sizeof block, at)) > 0) {
+    while ((got = TEMP_FAILURE_RETRY(pread(stream, block, sizeof block, at))) > 0) {
         if (!text_append(text, block, (size_t)got))
             return out_of_memory(error);
         at += got;

@@ -207,13 +207,14 @@ static bool is_idle(const struct c_text *text, size_t at) {
     return c_is(token_at(text, at), "}");
 }
 
-/* Whether the statement at `at` is a call of `name` whose arguments only name or compute. */
+/* Whether the statement at `at` is a call of `name` whose arguments only name or compute: the first
+   parenthesis that closes is the call's. */
 static bool is_plain_call(const struct c_text *text, size_t at, const struct c_token *name) {
     if (!c_is_use(text, at, name) || !c_is(token_at(text, at + 1), "(") ||
         !begins_statement(text, at))
         return false;
     for (at += 2; !c_is(token_at(text, at), ")"); at++)
-        if (c_is(token_at(text, at), "(") || at >= text->count)
+        if (at >= text->count)
             return false;
     return c_is(token_at(text, at + 1), ";");
 }

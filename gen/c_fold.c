@@ -253,11 +253,11 @@ static int binding_within(const struct folder *folder, size_t back) {
 }
 
 /* Whether the parentheses are (TYPE) in front of an operand. */
-static bool is_cast(const struct folder *folder, size_t back) {
+static bool is_cast(const struct folder *folder) {
     bool is_operand_next =
         folder->next->kind != C_MARK || c_is_opener(folder->next) ||
         (!folder->next->is_binary && strchr("+-*&~!", *folder->next->at) != NULL);
-    return is_operand_next || c_is(last(folder, 2), "*") || c_is(last(folder, back - 1), "struct");
+    return is_operand_next || c_is(last(folder, 2), "*");
 }
 
 /* Sums next to bit operators and shifts keep their parentheses: compilers warn without them. */
@@ -267,7 +267,7 @@ static bool is_plain(int binding) {
 
 static bool drop_parentheses(struct folder *folder) {
     size_t back = c_is(last(folder, 1), ")") ? opener_of_last(folder) : 0;
-    if (back == 0 || is_cast(folder, back) || c_is(last(folder, back + 2), "__attribute__"))
+    if (back == 0 || is_cast(folder) || c_is(last(folder, back + 2), "__attribute__"))
         return false;
     int within = binding_within(folder, back), before = binding_before(last(folder, back + 1));
     int after = binding_after(folder->next);

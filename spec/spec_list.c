@@ -123,10 +123,12 @@ bool spec_read(const struct json_place *place, struct spec_list *list, struct er
         snprintf(spec->where, sizeof spec->where, "%.120s: %s", place->file,
                  place->path[0] ? place->path : "/");
     const struct op *op;
-    return spec != NULL && json_get_object(place, error) && read_op(place, &op, error) &&
-           read_purpose(place, spec->purpose, error) && read_name(place, spec, error) &&
-           read_specialise(place, &spec->specialise, error) &&
-           spec_read_with(place, spec, spec_family_for(op), op, error);
+    bool done = spec != NULL && json_get_object(place, error) && read_op(place, &op, error) &&
+                read_purpose(place, spec->purpose, error) && read_name(place, spec, error) &&
+                read_specialise(place, &spec->specialise, error) &&
+                spec_read_with(place, spec, spec_family_for(op), op, error);
+    /* Members may be missing that an importer has set. */
+    return json_lacked() ? out_of_memory(error) : done;
 }
 
 /* ---- Writing ---- */

@@ -225,9 +225,7 @@ static bool complete_scatter(const struct json_place *place, struct spec *spec,
 
 static json_t *write_shape(const struct tensor_shape *shape) {
     struct text text = {0};
-    json_t *words = shape_write(shape, &text) ? json_string(text.data) : NULL;
-    text_free(&text);
-    return words;
+    return json_take_text(&text, shape_write(shape, &text));
 }
 
 static void write_shapes(json_t *object, const char *key, const struct tensor_shape *shapes,
@@ -264,9 +262,7 @@ static json_t *write_computation(const struct scatter_problem *problem) {
     struct text text = {0};
     if (problem->update_computation[0])
         return json_string(problem->update_computation);
-    json_t *words = region_write(problem, &text) ? json_string(text.data) : NULL;
-    text_free(&text);
-    return words;
+    return json_take_text(&text, region_write(problem, &text));
 }
 
 /* Returns the type of a capture; float32 if nothing uses it. */

@@ -187,7 +187,11 @@ esac
 todays_threads="RUN_THREAD_TESTS='\$(THREADS_OF_TODAY)'"
 [ $threads = no ] || variant threads "GENERATOR=$PWD/kvmill $todays_threads thread-tests" \
     "check-threads GENERATOR=$PWD/kvmill $todays_threads TESTS_ENVIRONMENT='KVMILL_TEST_SLOW=2 KVMILL_TEST_THREADS=8'"
+# What programs that run no kernels cover, on the day without threads, which is the shorter one.
 [ $dist = no ] || {
+    say "coverage of programs that run no kernels"
+    step "coverage" make --no-print-directory coverage-programs
+    sed -n '/^room/,/^all/p' step.log
     say "make distcheck"
     step "the tarball builds, installs and cleans up after itself" ended $distcheck distcheck.log
 }

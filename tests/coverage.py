@@ -2,7 +2,8 @@
 
 coverage.py SOURCE BUILD OUT.  OUT/lines.txt: every line that no test ran, with the reason if
 tests/tables/coverage/unrun.tsv has one.  OUT/branches.txt: the same of branches, on lines that were run.  A room below its
-row of tests/tables/coverage/floors.tsv is an error, unless KVMILL_COVERAGE_FLOORS=no.
+row of tests/tables/coverage/floors.tsv is an error, unless KVMILL_COVERAGE_FLOORS=no.  The rows are those of the lane that
+KVMILL_COVERAGE_LANE names: all tests, or programs.
 
 A row of unrun.tsv: "line" or "branch", file ("gen/*": several), function ("*": any), a text that the line has ("*": any), and the reason.  A reason for
 a branch is one, too, for the lines that are only run after it.
@@ -92,10 +93,7 @@ def reports(build: Path, objects: list[Path]) -> Iterator[dict]:
         sys.exit(f"coverage: {gcov} failed: {done.stderr[-500:]}")
     for text in done.stdout.splitlines():
         if text.startswith("{"):
-            report = json.loads(text)
-            place = Path(report["current_working_directory"])
-            for file in report["files"]:
-                yield {"path": os.path.normpath(place / file["file"]), "lines": file["lines"]}
+            yield from json.loads(text)["files"]
 
 
 def read_counts(source: Path, build: Path) -> dict[str, dict[int, Line]]:
@@ -107,7 +105,8 @@ def read_counts(source: Path, build: Path) -> dict[str, dict[int, Line]]:
     parts = [objects[i : i + AT_ONCE] for i in range(0, len(objects), AT_ONCE)]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for file in (file for part in pool.map(lambda part: list(reports(build, part)), parts) for file in part):
-            name = os.path.relpath(file["path"], source)
+            # The compiler may have been told to call the source tree "." (configure.ac).
+            name = os.path.relpath(source / file["file"], source)
             if name.split("/")[0] in ROOMS and (source / name).exists():
                 for counted in file["lines"]:
                     files[name][counted["line_number"]].add(counted)
@@ -181,7 +180,8 @@ def print_sums(sums: dict[str, Sums]) -> None:
 def below(floors: Iterable[dict[str, str]], sums: dict[str, Sums]) -> int:
     """Print which room is below its floor; return how many are."""
     count = 0
-    for floor in floors:
+    lane = os.environ.get("KVMILL_COVERAGE_LANE", "all")
+    for floor in (floor for floor in floors if floor["lane"] == lane):
         found = sums[floor["room"]].percent()
         for what, value in zip(("lines", "branches"), found):
             if value < float(floor[what]):

@@ -3,11 +3,14 @@
 # which share of the lines and branches of each room they ran; see coverage.py.  A test is a program, tests/t_NAME, or a script,
 # tests/NAME.test.  Programs that KVMILL_COVERAGE_FEW names run few random cases.  Counts add up until coverage/ is removed.
 # Kernels of packs and the tests themselves are not counted; the kernels are the few that the builds with sanitizers have, at -O0.
+# With KVMILL_COVERAGE_LANE=programs, only what these programs need is built, which run no kernels.
 set -u
 source=$(cd "$(dirname "$0")/.." && pwd)
 here=$PWD/coverage
 built=$here/build
 jobs=$(nproc)
+lane=${KVMILL_COVERAGE_LANE:-all}
+export KVMILL_COVERAGE_LANE="$lane"
 mkdir -p "$built" "$here/logs"
 command -v "${GCOV:-gcov}" >/dev/null || {
     echo "coverage: no gcov (Debian: it comes with gcc)"
@@ -23,10 +26,13 @@ build() {
     cd "$built" || return
     [ -f Makefile ] || "$source/configure" --quiet --disable-dependency-tracking --disable-static CC=gcc CFLAGS='-O1 -g1' \
         LDFLAGS="--coverage $linker" PACK_ISAS="$isas" DEFAULT_SPECS=specs/each.json TEST_SPECS=specs/few.json PACK_OPTIMIZE=-O0 || return
+    make="make --no-print-directory -s -j$jobs"
     # What is counted first; then the programs that call it, which are not.
-    make --no-print-directory -s -j"$jobs" CFLAGS="$counted" kvmill libkvmill.la libkvmill_specs.la libgen.la libtools.la libtune.la &&
-        make --no-print-directory -s -j"$jobs" all &&
-        make --no-print-directory -s -j"$jobs" check TESTS=
+    if [ "$lane" = programs ]; then
+        $make CFLAGS="$counted" libruntime.la libgen.la libtools.la libtune.la && $make "$@"
+        return
+    fi
+    $make CFLAGS="$counted" kvmill libkvmill.la libkvmill_specs.la libgen.la libtools.la libtune.la && $make all && $make check TESTS=
 }
 
 # Runs a test; a failure is named, and its counts are taken anyway.
@@ -48,7 +54,7 @@ all() {
 }
 
 echo "coverage: building; coverage/build.log"
-(build) >"$here/build.log" 2>&1 || {
+(build "$@") >"$here/build.log" 2>&1 || {
     tail -n 20 "$here/build.log"
     exit 2
 }

@@ -160,6 +160,10 @@ static void write_index(const struct draft *draft, struct text *ops) {
 
 /* Returns the flow as JSON. */
 static char *write_spec(const struct draft *draft) {
+    static const char *const weights[] = {[2] = "0.3, -1.2",
+                                          [3] = "0.3, -1.2, 2",
+                                          [4] = "0.3, -1.2, 2, 0.7",
+                                          [5] = "0.3, -1.2, 2, 0.7, -0.4"};
     struct text fields = {0}, cache = {0}, index = {0}, spec = {0};
     write_cache(draft, &cache, &fields);
     write_index(draft, &index);
@@ -167,8 +171,9 @@ static char *write_spec(const struct draft *draft) {
                "{'op': 'flow', 'attention': {%s, 'cache_layout': 3}, 'summary': '%s',\n'fields': "
                "[%s],\n'constants': [{'name': 'w', 'shape': [1, 1], 'values': 0.75}, {'name': 'x', "
                "'shape': [1, 'head_dim'], 'values': -0.5}, {'name': 'y', 'shape': [%d, 1, 1], "
-               "'values': 0.3}],\n'cache': [%s],\n'index': [%s],\n",
-               draft->attention, draft->summary, fields.data, draft->taps, cache.data, index.data);
+               "'values': [%s]}],\n'cache': [%s],\n'index': [%s],\n",
+               draft->attention, draft->summary, fields.data, draft->taps, weights[draft->taps],
+               cache.data, index.data);
     if (draft->block_size > 0)
         text_print(&spec, "'block_size': %d,\n", draft->block_size);
     if (draft->layout != NULL)

@@ -10,7 +10,6 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -23,6 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "inject.h"
+
 enum kind { MEMORY, OPEN, WRITE, RENAME, SYNC, FORK, KINDS };
 
 static const char *const names[KINDS] = {"memory", "open", "write", "rename", "sync", "fork"};
@@ -33,7 +34,6 @@ static enum kind kind_to_fail = KINDS;
 static atomic_long calls;
 static pid_t process;
 static char count_file[256];
-static _Thread_local bool inside; /* a call that this library makes */
 
 static void *next_of(const char *name) {
     bool before = inside;
@@ -47,35 +47,6 @@ static void *next_of(const char *name) {
     static __typeof__(NAME) *next;                                                                 \
     if (next == NULL)                                                                              \
     next = (__typeof__(NAME) *)(uintptr_t)next_of(#NAME)
-
-/* ---- Ways to calls ---- */
-
-enum { MOST_PLACES = 1 << 14, MOST_FRAMES = 48 };
-
-static uint64_t ways[MOST_PLACES];
-static long places[MOST_PLACES], place_count; /* of one thread: the first time nothing fails */
-
-static uint64_t hash_way(void) {
-    void *frames[MOST_FRAMES];
-    inside = true;
-    int count = backtrace(frames, MOST_FRAMES);
-    inside = false;
-    uint64_t hash = 1;
-    for (int i = 0; i < count; i++)
-        hash = (hash ^ (uintptr_t)frames[i]) * 0x9e3779b97f4a7c15;
-    return hash | 1;
-}
-
-static void note_place(long number) {
-    uint64_t way = hash_way();
-    size_t at = way >> 50;
-    while (ways[at] != 0 && ways[at] != way)
-        at = (at + 1) % MOST_PLACES;
-    if (ways[at] == 0 && place_count < MOST_PLACES / 2) {
-        ways[at] = way;
-        places[place_count++] = number;
-    }
-}
 
 static void print_places(void) {
     char name[sizeof count_file + 8];
@@ -101,35 +72,9 @@ static bool fails(enum kind kind) {
 
 /* ---- Blocks that the command and its library took ---- */
 
-enum { MOST_BLOCKS = 1 << 16, MOST_SHOWN = 8 };
+enum { MOST_SHOWN = 8 };
 
-static struct block {
-    void *data;
-    const void *caller;
-} blocks[MOST_BLOCKS];
-static long block_count;
 static atomic_flag busy = ATOMIC_FLAG_INIT;
-
-/* Returns the block's place, or the empty place where it would be. */
-static struct block *place_of(const void *data) {
-    size_t at = (uintptr_t)data / 16 * 0x9e3779b97f4a7c15 >> 48;
-    while (blocks[at].data != NULL && blocks[at].data != data)
-        at = (at + 1) % MOST_BLOCKS;
-    return &blocks[at];
-}
-
-/* Removes a block.  Blocks after it that collide move to the empty place, so that they are
-   found. */
-static void remove_block(struct block *place) {
-    size_t at = (size_t)(place - blocks);
-    block_count--;
-    place->data = NULL;
-    while (blocks[at = (at + 1) % MOST_BLOCKS].data != NULL) {
-        const struct block moved = blocks[at];
-        blocks[at].data = NULL;
-        *place_of(moved.data) = moved;
-    }
-}
 
 static void lock(void) {
     while (atomic_flag_test_and_set(&busy))
@@ -148,10 +93,7 @@ static void *note(void *data, const void *caller) {
     if (process == 0 || inside || data == NULL || !is_ours(caller))
         return data;
     lock();
-    if (block_count < MOST_BLOCKS / 2) {
-        *place_of(data) = (struct block){data, caller};
-        block_count++;
-    }
+    add_block(data, caller);
     atomic_flag_clear(&busy);
     return data;
 }
@@ -160,9 +102,7 @@ static void forget(void *data) {
     if (process == 0 || data == NULL)
         return;
     lock();
-    struct block *place = place_of(data);
-    if (place->data != NULL)
-        remove_block(place);
+    forget_block(data);
     atomic_flag_clear(&busy);
 }
 

@@ -4,6 +4,7 @@
 
    SPDX-License-Identifier: Apache-2.0 */
 #include "../ops/element.h"
+#include "../ops/extent.h"
 #include "../ops/region_text.h"
 #if __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
@@ -79,7 +80,7 @@ enum { REGION_SLOTS = 4, MOST_COMPONENTS = 3 };
 struct problem {
     struct read_region region;
     struct geometry g;
-    bool in_place;
+    bool in_place, is_dense;
     int captures;
     struct fenced_tensor input[REGION_SLOTS], update[REGION_SLOTS], result[2][REGION_SLOTS];
     struct fenced_tensor capture[KVMILL_MOST_CAPTURES], indices;
@@ -159,9 +160,9 @@ static void open_slot(struct dice *dice, struct problem *it, int i) {
     const struct geometry *g = &it->g;
     DLDataType from = it->region.update[i].dtype, to = it->region.result[i].dtype;
     struct fenced_tensor *result = it->result[0], *other = it->result[1];
-    open_elements(dice, from, g->rank, g->dims, false, &it->input[i]);
-    open_elements(dice, from, g->windowed_rank, g->windowed_dims, false, &it->update[i]);
-    open_elements(dice, to, g->rank, g->dims, false, &result[i]);
+    open_elements(dice, from, g->rank, g->dims, it->is_dense, &it->input[i]);
+    open_elements(dice, from, g->windowed_rank, g->windowed_dims, it->is_dense, &it->update[i]);
+    open_elements(dice, to, g->rank, g->dims, it->is_dense, &result[i]);
     fill(dice, &it->input[i]);
     fill(dice, &it->update[i]);
     fill(dice, &result[i]);
@@ -177,11 +178,12 @@ static kvmill_element_type capture_type(const struct problem *it, int i) {
     return it->region.capture[i].dtype.bits ? it->region.capture[i] : f32;
 }
 
+/* Opens a problem of it->g. */
 static void open_problem(struct dice *dice, struct problem *it,
-                         const struct kvmill_scatter_region_shape *shape) {
+                         const struct kvmill_scatter_region_shape *shape, bool is_dense) {
     DLDataType index = {(uint8_t)shape->index_code, (uint8_t)shape->index_bits, 1};
     read_region(shape->program, &it->region);
-    choose_sizes(dice, &it->g, shape);
+    it->is_dense = is_dense;
     it->in_place = !converts(&it->region) && dice_once_in(dice, 3);
     it->captures = (int)it->region.region.capture_count;
     for (int i = 0; i < it->region.slots; i++)
@@ -230,19 +232,25 @@ static bool run(struct dice *dice, struct problem *it, const kvmill_plan_options
     return planned && run_windows(dice, plan, it->tensors, false) && taken;
 }
 
-static bool is_right(struct dice *dice, struct problem *it, const struct kvmill_kernel *kernel) {
-    struct one_kernel one;
+/* Runs with the portable kernel, and as `options` say. */
+static bool is_as_portable(struct dice *dice, struct problem *it,
+                           const kvmill_plan_options *options, const char *words) {
     const kvmill_plan_options none = {.struct_size = sizeof none, .portable = true};
     int64_t where;
     set_op(dice, it);
     list_tensors(it, 1);
     bool right = run(dice, it, &none, "the portable kernel");
     list_tensors(it, 0);
-    right = right && run(dice, it, one_kernel(&one, kernel), kernel->symbol);
+    right = right && run(dice, it, options, words);
     for (int i = 0; right && i < it->region.slots; i++)
         right = are_same(&it->result[0][i], &it->result[1][i]) &&
                 fence_is_intact(&it->result[0][i].fence, &where);
     return right;
+}
+
+static bool is_right(struct dice *dice, struct problem *it, const struct kvmill_kernel *kernel) {
+    struct one_kernel one;
+    return is_as_portable(dice, it, one_kernel(&one, kernel), kernel->symbol);
 }
 
 static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
@@ -252,13 +260,50 @@ static void walk_kernel(const struct kvmill_kernel *kernel, int cases) {
     bool right = it != NULL;
     fence_explain_traps(kernel->symbol);
     for (int i = 0; right && i < cases; i++) {
-        open_problem(&dice, it, shape);
+        choose_sizes(&dice, &it->g, shape);
+        open_problem(&dice, it, shape, false);
         right = is_right(&dice, it, kernel);
         close_problem(it);
     }
     kernel_ran(kernel);
     if (!ok(right, "%s", kernel->symbol))
         diag("%s", shape->program);
+}
+
+/* ---- Inputs of another type than results, converted in several parts ---- */
+
+enum { CONVERTED = 300000 }; /* elements: in three parts and more */
+
+static void test_conversion(const struct kvmill_kernel *kernel) {
+    const struct kvmill_scatter_region_shape *shape = kernel->shape;
+    struct dice dice = dice_for_kernel(kernel);
+    FREED struct problem *it = malloc(sizeof *it);
+    choose_sizes(&dice, &it->g, shape);
+    it->g.dims[0] = 1;
+    it->g.dims[0] = 1 + CONVERTED / kvmill_count_of(it->g.dims, it->g.rank);
+    open_problem(&dice, it, shape, true);
+    ok(is_as_portable(&dice, it, &two_threads[1], "copy with kvmill_scatter_region"),
+       "%s: inputs in parts", kernel->symbol);
+    close_problem(it);
+}
+
+static const struct kvmill_kernel *kernel_that_converts(const kvmill_pack *pack) {
+    static struct read_region region;
+    for (uint32_t i = 0; i < pack->count; i++) {
+        const struct kvmill_kernel *kernel = pack->kernels[i];
+        if (kernel->family != KVMILL_SCATTER_REGION || !isa_is_allowed(kernel->isa))
+            continue;
+        read_region(((const struct kvmill_scatter_region_shape *)kernel->shape)->program, &region);
+        if (converts(&region))
+            return kernel;
+    }
+    return NULL;
+}
+
+TEST(conversions) {
+    const struct kvmill_kernel *kernel = kernel_that_converts(&kvmill_pack_kvmill_test);
+    if (ok(kernel != NULL, "a kernel with results of another type"))
+        test_conversion(kernel);
 }
 
 /* ---- Plans that take a kernel ---- */
@@ -272,7 +317,8 @@ static void test_other_program(const struct kvmill_kernel *kernel) {
     struct dice dice = dice_for_kernel(kernel);
     FREED struct problem *it = malloc(sizeof *it);
     struct one_kernel one;
-    open_problem(&dice, it, &shape);
+    choose_sizes(&dice, &it->g, &shape);
+    open_problem(&dice, it, &shape, false);
     set_op(&dice, it);
     list_tensors(it, 0);
     shape.program = "slot f32 f32; return u0";

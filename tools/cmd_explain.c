@@ -91,10 +91,10 @@ static bool print_source(const struct kernel *kernel, struct error *error) {
 static bool set_lines(json_t *object, const char *key, const struct kernel *kernel,
                       const struct sweeps *tuned, struct error *error) {
     struct text text = {0};
-    json_t *lines = json_array();
     FILE *stream = text_stream(&text);
     if (stream == NULL)
         return out_of_memory(error);
+    json_t *lines = json_array();
     bool done = true;
     if (tuned == NULL)
         print_words(kernel, stream);
@@ -209,6 +209,8 @@ static bool subject_of_specs(const struct options *given, struct subject *subjec
 static bool read_subject(const struct options *given, struct subject *subject,
                          struct error *error) {
     subject->specs = json_array();
+    if (subject->specs == NULL)
+        return out_of_memory(error);
     subject->tuned = option_value(given, "tuned") != NULL;
     bool done = strncmp(given->rest[0], "kvmill_", 7) == 0
                     ? kernel_of_symbol(given, &subject->kernels, error)
@@ -227,11 +229,9 @@ static void free_subject(struct subject *subject) {
 static void print_specs(const json_t *specs) {
     size_t i;
     json_t *item;
-    const char *spec, *words;
     json_array_foreach(specs, i, item) {
-        json_unpack(item, "{s:s, s:s}", "spec", &spec, "words", &words);
-        print_shown(stdout, "%s: ", spec);
-        put_shown(words, stdout);
+        print_shown(stdout, "%s: ", json_string_value(json_object_get(item, "spec")));
+        put_shown(json_string_value(json_object_get(item, "words")), stdout);
         print_shown(stdout, "\n\n");
     }
 }

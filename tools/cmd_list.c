@@ -191,14 +191,12 @@ static bool list_directory(const char *directory, struct contents *contents, str
 static void print_contents(const struct contents *contents) {
     size_t i;
     json_t *item;
-    const char *problem, *symbol;
     print_kernel_table(&contents->kernels);
     if (json_array_size(contents->sizes) > 0)
         print_shown(stdout, "\nBy the nearest size of a call:\n");
-    json_array_foreach(contents->sizes, i, item) {
-        json_unpack(item, "{s:s, s:s}", "problem", &problem, "symbol", &symbol);
-        print_shown(stdout, "  %-22s %s\n", problem, symbol);
-    }
+    json_array_foreach(contents->sizes, i, item)
+        print_shown(stdout, "  %-22s %s\n", json_string_value(json_object_get(item, "problem")),
+                    json_string_value(json_object_get(item, "symbol")));
     if (json_array_size(contents->flows) > 0)
         print_shown(stdout, "\nSparse flows:\n");
     json_array_foreach(contents->flows, i, item)

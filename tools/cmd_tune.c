@@ -137,6 +137,7 @@ static bool read_options(const struct options *given, struct tuning *tuning, str
     long seed = 1, samples = 27, evaluations = 0;
     tuning->budget = 600;
     if (!read_kind(given, &tuning->progress.json, error) ||
+        !values_have(&strategy_values, "strategy", option_value(given, "strategy"), error) ||
         !option_seconds(given, "budget", &tuning->budget, error) ||
         !option_integer(given, "jobs", 1, 256, &jobs, error) ||
         !option_integer(given, "threads", 1, 256, &threads, error) ||

@@ -36,9 +36,12 @@ static bool open_file(const char *path, struct file *file, struct error *error) 
     file->data = MAP_FAILED;
     if (file->size > 0)
         file->data = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    bool done = file->data != MAP_FAILED ||
+                (size == 0 ? fail(error, EXIT_USER,
+                                  "%s: is not a program; accepted: a program or a library", path)
+                           : fail_to_use(error, "read", path));
     close(descriptor);
-    return file->data != MAP_FAILED ||
-           fail(error, EXIT_USER, "%s: is not a program; accepted: a program or a library", path);
+    return done;
 }
 
 static void close_file(const struct file *file) {

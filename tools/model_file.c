@@ -26,18 +26,18 @@ bool model_names_read(struct model_names *names, struct error *error) {
     int count = directory != NULL ? scandir(directory, &found, is_config, alphasort) : 0;
     bool done = directory != NULL && (count >= 0 || errno != ENOMEM);
     names->items = done ? calloc((size_t)(count > 0 ? count : 0) + 1, sizeof *names->items) : NULL;
+    done = names->items != NULL;
     for (int i = 0; i < count; i++) {
         const char *name = found[i]->d_name;
-        char *copy = strndup(name, strlen(name) - strlen(ending));
-        if (names->items != NULL && copy != NULL)
+        char *copy = done ? strndup(name, strlen(name) - strlen(ending)) : NULL;
+        done = copy != NULL;
+        if (done)
             names->items[names->count++] = copy;
-        else
-            free(copy);
         free(found[i]);
     }
     free(found);
     free(directory);
-    return names->items != NULL || out_of_memory(error);
+    return done || out_of_memory(error);
 }
 
 void model_names_free(struct model_names *names) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "database.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,10 +228,11 @@ bool is_database(const char *path, bool *is, struct error *error) {
     int file = input_open(path, &either, error);
     if (file < 0)
         return false;
-    ssize_t length = read(file, start, sizeof start);
+    ssize_t length = TEMP_FAILURE_RETRY(read(file, start, sizeof start));
     *is = length == 0 || (length == sizeof magic && memcmp(start, magic, sizeof magic) == 0);
+    bool done = length >= 0 || fail_to_use(error, "read", path);
     close(file);
-    return true;
+    return done;
 }
 
 static bool check_with(struct database *database, const char *pragma, struct error *error) {

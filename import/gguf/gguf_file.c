@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gguf_file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -63,7 +64,8 @@ static bool hold(struct gguf_file *file, size_t bytes, const char *what) {
     if (file->at >= file->held_at &&
         file->at + (int64_t)bytes <= file->held_at + (int64_t)file->held)
         return true;
-    ssize_t got = pread(file->descriptor, file->window, sizeof file->window, file->at);
+    ssize_t got =
+        TEMP_FAILURE_RETRY(pread(file->descriptor, file->window, sizeof file->window, file->at));
     if (got < 0)
         return fail_errno(file->error, "read", file->name);
     file->held_at = file->at;

@@ -171,6 +171,8 @@ static bool write_attributes(const struct onnx_call *call, json_t *object, struc
     for (int i = 0; i < call->node->attribute_count; i++) {
         const struct onnx_attribute *attribute = &call->node->attributes[i];
         json_t *value = attribute_as_json(attribute);
+        if (value == NULL && json_lacked())
+            return out_of_memory(error);
         if (value == NULL)
             return onnx_fail(error, call->model, call->node,
                              "%s is neither a number nor a word; accepted: either",

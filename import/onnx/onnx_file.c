@@ -11,7 +11,7 @@ static Onnx__Model *unpack(const unsigned char *data, size_t size, struct onnx_m
                            struct error *error) {
     ProtobufCAllocator allocator = {onnx_memory_take, onnx_memory_give_back, model->memory};
     Onnx__Model *message = onnx__model__unpack(&allocator, size, data);
-    if (message == NULL && model->memory->exhausted)
+    if (message == NULL && (model->memory->exhausted || model->memory->lacked))
         onnx_memory_fail(model, error);
     else if (message == NULL)
         fail(error, EXIT_USER,

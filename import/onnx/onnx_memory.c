@@ -20,6 +20,7 @@ void *onnx_memory_take(void *data, size_t size) {
     memory->exhausted = memory->exhausted || memory->left < HEADER || size > memory->left - HEADER;
     if (!memory->exhausted)
         block = malloc(HEADER + size);
+    memory->lacked = memory->lacked || (block == NULL && !memory->exhausted);
     if (block == NULL)
         return NULL;
     *block = (struct onnx_block){memory->blocks.next, &memory->blocks, HEADER + size};

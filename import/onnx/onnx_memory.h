@@ -15,6 +15,7 @@ struct onnx_memory {
     struct onnx_block blocks; /* the head of a ring */
     size_t left;
     bool exhausted; /* an allocation failed because of `left` */
+    bool lacked;    /* an allocation failed because there is no memory */
 };
 
 /* Begins the memory of a model with a file of `size` bytes. */

@@ -70,6 +70,10 @@ static bool judge_node(struct rewriting *rewriting, const struct onnx_call *call
                              : onnx_fail(&why, &rewriting->model, call->node,
                                          "has present_key only; accepted: both present tensors"))
         return true;
+    if (why.exit_code == EXIT_ENVIRONMENT) {
+        *rewriting->error = why;
+        return false;
+    }
     *fate = STAYS;
     return note(rewriting, &why, "left alone");
 }

@@ -45,13 +45,13 @@ static void make_key(char *text) {
             *text = '?';
 }
 
-static void count_kind(json_t *kinds, const struct onnx_node *node) {
+static bool count_kind(json_t *kinds, const struct onnx_node *node, struct error *error) {
     struct onnx_op_text words;
     char key[128];
     snprintf(key, sizeof key, "%s", onnx_op_words(node, &words));
     make_key(key);
     json_int_t before = json_integer_value(json_object_get(kinds, key));
-    json_object_set_new(kinds, key, json_integer(before + 1));
+    return json_object_set_new(kinds, key, json_integer(before + 1)) == 0 || out_of_memory(error);
 }
 
 struct kind {
@@ -113,14 +113,17 @@ static bool add_spec(struct survey *survey, const struct onnx_call *call, struct
     return true;
 }
 
-static void leave_open(struct survey *survey, const struct onnx_call *call, const char *words) {
+static bool leave_open(struct survey *survey, const struct onnx_call *call, const char *words,
+                       struct error *error) {
     char name[192];
-    count_kind(survey->kinds, call->node);
+    if (!count_kind(survey->kinds, call->node, error))
+        return false;
     if (survey->open++ > 0)
-        return;
+        return true;
     onnx_name_node(call->model, call->node, name, sizeof name);
     snprintf(survey->reason, sizeof survey->reason, "%s: %s", name, words);
     onnx_make_printable(survey->reason);
+    return true;
 }
 
 /* ---- Nodes that are left to ONNX Runtime ---- */
@@ -229,21 +232,16 @@ static bool consider(struct survey *survey, const struct onnx_call *call, struct
     const struct onnx_op *op = call->op;
     char words[320] = "";
     bool pays = !survey->runtime || op->pays == NULL || op->pays(call, words, sizeof words);
-    if (!pays && words[0] == '\0') {
-        count_kind(survey->kinds, call->node);
-        return true;
-    }
+    if (!pays && words[0] == '\0')
+        return count_kind(survey->kinds, call->node, error);
     if (pays && !survey->runtime && !check_call(call, error))
         return false;
-    if (pays && !onnx_is_complete(call, words, sizeof words)) {
-        leave_open(survey, call, words);
-        return true;
-    }
+    if (pays && !onnx_is_complete(call, words, sizeof words))
+        return leave_open(survey, call, words, error);
     if (!pays || (op->serves != NULL && !op->serves(call, words, sizeof words)) ||
         (survey->runtime && is_left(call, words, sizeof words)))
         return leave_to_runtime(survey, call, words, error);
-    count_kind(survey->taken, call->node);
-    return add_specs(survey, *call, error);
+    return count_kind(survey->taken, call->node, error) && add_specs(survey, *call, error);
 }
 
 /* ---- All nodes ---- */
@@ -283,9 +281,8 @@ static bool look_at(struct survey *survey, struct onnx_model *model, const struc
         return look_inside(survey, model, node, NULL, error);
     if (call.op != NULL)
         return consider(survey, &call, error);
-    if (!onnx_is_constant(node))
-        count_kind(survey->kinds, node);
-    return look_at_bodies(survey, model, node, error);
+    return (onnx_is_constant(node) || count_kind(survey->kinds, node, error)) &&
+           look_at_bodies(survey, model, node, error);
 }
 
 static bool look_at_all(struct survey *survey, struct onnx_model *model, struct error *error) {

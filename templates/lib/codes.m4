@@ -14,7 +14,7 @@ m4_define(«_km_each_code», «
 km_word(«store_i8», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(«m4_dnl
 ((int8_t *)to)[i] = (int8_t)(code > 127 ? 127 : code < -127 ? -127 : code)»)», «m4_dnl
 km_each(«K», 0, 3, 1, «
-    store_low_bytes((char *)to + m4_eval(K * km_lanes), at_most(-at_most(-c«»K, 127), 127));»)
+    store_low_bytes((char *)to + m4_eval(K * km_lanes), at_most(~at_most(~c«»K, 126), 127));»)
 »)
 km_word(«store_i4», «void», «void *to, vi c0, vi c1, vi c2, vi c3», «_km_each_code(«m4_dnl
 ((uint8_t *)to)[i / 2] = (uint8_t)(i % 2 == 0 ? code & 15 : ((uint8_t *)to)[i / 2] | code << 4)»)», «

@@ -84,6 +84,8 @@ static size_t mark_length(const char *at) {
     static const char *const marks[] = {"<<=", ">>=", "...", "->", "++", "--", "<<", ">>",
                                         "<=",  ">=",  "==",  "!=", "&&", "||", "+=", "-=",
                                         "*=",  "/=",  "%=",  "&=", "|=", "^="};
+    if (at[1] == '\0' || strchr("<>=.-+&|", at[1]) == NULL)
+        return 1;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (strncmp(at, marks[i], strlen(marks[i])) == 0)
             return strlen(marks[i]);
@@ -151,7 +153,7 @@ bool c_text_scan(const char *text, struct c_text *tokens) {
 bool c_text_tidy(struct text *text, size_t from, struct error *error) {
     struct c_text tokens = {0};
     struct text tidy = {0};
-    bool done = c_text_scan(text->data + from, &tokens);
+    bool done = c_text_scan(text->data + from, &tokens) && c_text_prune_items(&tokens);
     if (done) {
         c_text_fold(&tokens);
         c_text_flatten(&tokens);

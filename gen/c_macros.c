@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "c_text.h"
+
 enum { MOST_MACROS = 160, MOST_ARGUMENTS = 8, DEEPEST = 64 };
 
 struct span {
@@ -38,13 +40,6 @@ static bool is_same(struct span a, struct span b) {
     return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
 }
 
-static size_t quoted_length(const char *at) {
-    size_t length = 1;
-    while (at[length] != *at)
-        length += at[length] == '\\' ? 2 : 1;
-    return length + 1;
-}
-
 /* Returns the piece that begins at `at`: a word or number, a string, a comment, or a character. */
 static struct span piece_at(const char *at) {
     size_t length = 1;
@@ -52,9 +47,9 @@ static struct span piece_at(const char *at) {
         while (is_word(at[length]))
             length++;
     else if (*at == '"' || *at == '\'')
-        length = quoted_length(at);
+        length = c_quoted_length(at);
     else if (*at == '/' && at[1] == '*')
-        length = (size_t)(strstr(at, "*/") + 2 - at);
+        length = c_comment_length(at);
     return (struct span){at, length};
 }
 
@@ -88,7 +83,7 @@ static struct span within_parentheses(const char *at) {
     do {
         depth += (*at == '(') - (*at == ')');
         at += piece_at(at).length;
-    } while (depth > 0);
+    } while (depth > 0 && *at != '\0');
     return (struct span){from, (size_t)(at - 1 - from)};
 }
 

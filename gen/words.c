@@ -68,7 +68,7 @@ static void find_functions(struct words *words) {
             header = header_of(words, token_at(words, at));
         if (!is_function(words, at) || words->count == MOST_FUNCTIONS)
             continue;
-        while (!c_is(token_at(words, name + 1), "("))
+        while (name + 2 < words->tokens.count && !c_is(token_at(words, name + 1), "("))
             name++;
         words->functions[words->count++] = (struct function){.name = name, .header = header};
     }
@@ -221,7 +221,11 @@ static struct words *read_words(const char *isa, struct error *error) {
     drop_comments(&words->tokens);
     find_functions(words);
     find_versions(words);
-    return words;
+    if (words->count < MOST_FUNCTIONS)
+        return words;
+    fail(error, EXIT_BUG, "%s/%s.h: more than %d functions", folder, isa, MOST_FUNCTIONS - 1);
+    words_free(words);
+    return NULL;
 }
 
 /* ---- Signatures ---- */

@@ -1,5 +1,5 @@
 /* The instruction sets that have templates.  An instruction set consists of a row in isa.c and
-   templates/isa/NAME.m4.
+   templates/words/NAME.h.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_DEFS_ISA_H

@@ -1,6 +1,7 @@
-/* Removes functions, types and objects that are defined and never named elsewhere in the file.
-   "(void)name;" in a template says that the name may be unused.  If it is, its declaration is
-   removed too; otherwise only the statement is.
+/* Removes functions, types and objects that are defined and never named elsewhere in the file, and
+   moves functions that are called before they are defined.  "(void)name;" in a template says that
+   the name may be unused.  If it is, its declaration is removed too; otherwise only the statement
+   is.
 
    SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
@@ -13,12 +14,20 @@
 struct item {
     size_t first, end;
     struct c_token name; /* C_OTHER: visible elsewhere or unnamed; C_MARK: an enum */
-    bool is_enum, is_used;
+    bool is_enum, is_used, is_moved;
+};
+
+/* A name, and the item that defines it. */
+struct name {
+    struct c_token word;
+    size_t item;
 };
 
 struct items {
     struct item *items;
     size_t count, room;
+    struct name *names; /* sorted */
+    size_t name_count;
 };
 
 /* Returns the end of the item that begins at `at`: a directive, a declaration with its ';', or a
@@ -92,36 +101,104 @@ static bool find_items(const struct c_text *text, struct items *items) {
     return true;
 }
 
-/* ---- Uses ---- */
+/* ---- Names ---- */
 
-static bool defines(const struct c_text *text, const struct item *item,
-                    const struct c_token *word) {
-    for (size_t at = item->first + 1; item->is_enum && at < item->end; at++)
-        if (c_is_same(&text->tokens[at], word) &&
-            (c_is(&text->tokens[at - 1], "{") || c_is(&text->tokens[at - 1], ",")))
-            return true;
-    return c_is_same(&item->name, word);
+static int compare_words(const struct c_token *a, const struct c_token *b) {
+    return a->length != b->length ? (a->length > b->length) - (a->length < b->length)
+                                  : memcmp(a->at, b->at, a->length);
 }
+
+static int compare_names(const void *a, const void *b) {
+    return compare_words(&((const struct name *)a)->word, &((const struct name *)b)->word);
+}
+
+static void add_name(struct items *items, const struct c_token *word, size_t item) {
+    if (word->kind == C_WORD)
+        items->names[items->name_count++] = (struct name){*word, item};
+}
+
+static void add_constants(const struct c_text *text, struct items *items, size_t item) {
+    for (size_t at = items->items[item].first + 1; at < items->items[item].end; at++)
+        if (c_is(&text->tokens[at - 1], "{") || c_is(&text->tokens[at - 1], ","))
+            add_name(items, &text->tokens[at], item);
+}
+
+static bool find_names(const struct c_text *text, struct items *items) {
+    items->names = malloc((text->count + items->count + 1) * sizeof *items->names);
+    if (items->names == NULL)
+        return false;
+    for (size_t i = 0; i < items->count; i++) {
+        add_name(items, &items->items[i].name, i);
+        if (items->items[i].is_enum)
+            add_constants(text, items, i);
+    }
+    qsort(items->names, items->name_count, sizeof *items->names, compare_names);
+    return true;
+}
+
+/* Returns the first of the names that are the word, or NULL; the others follow it. */
+static const struct name *names_of(const struct items *items, const struct c_token *word) {
+    size_t low = 0, high = word->kind == C_WORD ? items->name_count : 0;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (compare_words(&items->names[middle].word, word) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool is_found = low < items->name_count && c_is_same(&items->names[low].word, word);
+    return is_found ? &items->names[low] : NULL;
+}
+
+/* ---- Uses ---- */
 
 /* Marks an item, and all items that it names, as used. */
 static void use(const struct c_text *text, struct items *items, struct item *item) {
+    const struct name *end = items->names + items->name_count;
     item->is_used = true;
     for (size_t at = item->first; at < item->end; at++)
-        for (size_t i = 0; text->tokens[at].kind == C_WORD && i < items->count; i++)
-            if (!items->items[i].is_used && defines(text, &items->items[i], &text->tokens[at]))
-                use(text, items, &items->items[i]);
+        for (const struct name *name = names_of(items, &text->tokens[at]);
+             name != NULL && name < end && c_is_same(&name->word, &text->tokens[at]); name++)
+            if (!items->items[name->item].is_used)
+                use(text, items, &items->items[name->item]);
 }
 
-static bool prune_items(struct c_text *text) {
+/* Moves an item, after the functions that it calls. */
+static void move(const struct c_text *text, struct items *items, struct item *item,
+                 struct c_text *moved) {
+    item->is_moved = true;
+    for (size_t at = item->first; at < item->end; at++) {
+        const struct name *name = at + 1 < item->end && c_is(&text->tokens[at + 1], "(")
+                                      ? names_of(items, &text->tokens[at])
+                                      : NULL;
+        if (name != NULL && !items->items[name->item].is_moved)
+            move(text, items, &items->items[name->item], moved);
+    }
+    memcpy(moved->tokens + moved->count, text->tokens + item->first,
+           (item->end - item->first) * sizeof *text->tokens);
+    moved->count += item->end - item->first;
+}
+
+static void keep_used(struct c_text *text, struct items *items, struct c_text *moved) {
+    for (size_t i = 0; i < items->count; i++)
+        if (items->items[i].name.kind == C_OTHER && !items->items[i].is_used)
+            use(text, items, &items->items[i]);
+    for (size_t i = 0; i < items->count; i++)
+        if (items->items[i].is_used && !items->items[i].is_moved)
+            move(text, items, &items->items[i], moved);
+    memcpy(text->tokens, moved->tokens, moved->count * sizeof *text->tokens);
+    text->count = moved->count;
+}
+
+bool c_text_prune_items(struct c_text *text) {
     struct items items = {0};
-    bool done = find_items(text, &items);
-    for (size_t i = 0; done && i < items.count; i++)
-        if (items.items[i].name.kind == C_OTHER && !items.items[i].is_used)
-            use(text, &items, &items.items[i]);
-    for (size_t i = items.count; done && i-- > 0;)
-        if (!items.items[i].is_used)
-            c_erase(text, items.items[i].first, items.items[i].end);
+    struct c_text moved = {.tokens = malloc((text->count + 1) * sizeof *text->tokens)};
+    bool done = moved.tokens != NULL && find_items(text, &items) && find_names(text, &items);
+    if (done)
+        keep_used(text, &items, &moved);
+    free(moved.tokens);
     free(items.items);
+    free(items.names);
     return done;
 }
 
@@ -198,5 +275,5 @@ static void prune_locals(struct c_text *text) {
 bool c_text_prune(struct c_text *text) {
     part_disclaimers(text);
     prune_locals(text);
-    return prune_items(text);
+    return c_text_prune_items(text);
 }

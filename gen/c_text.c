@@ -50,7 +50,7 @@ static bool is_word(char c) {
     return isalnum((unsigned char)c) || c == '_';
 }
 
-static size_t comment_length(const char *at) {
+size_t c_comment_length(const char *at) {
     const char *end = strstr(at + 2, "*/");
     return end ? (size_t)(end + 2 - at) : strlen(at);
 }
@@ -62,7 +62,7 @@ static size_t directive_length(const char *at) {
     return length;
 }
 
-static size_t quoted_length(const char *at) {
+size_t c_quoted_length(const char *at) {
     size_t length = 1;
     while (at[length] != '\0' && at[length] != *at)
         length += at[length] == '\\' && at[length + 1] != '\0' ? 2 : 1;
@@ -84,6 +84,8 @@ static size_t mark_length(const char *at) {
     static const char *const marks[] = {"<<=", ">>=", "...", "->", "++", "--", "<<", ">>",
                                         "<=",  ">=",  "==",  "!=", "&&", "||", "+=", "-=",
                                         "*=",  "/=",  "%=",  "&=", "|=", "^="};
+    if (at[1] == '\0' || strchr("<>=.-+&|", at[1]) == NULL)
+        return 1;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (strncmp(at, marks[i], strlen(marks[i])) == 0)
             return strlen(marks[i]);
@@ -100,13 +102,13 @@ static void scan_token(struct c_token *token, const char *at) {
     token->kind = C_MARK;
     if (*at == '/' && at[1] == '*') {
         token->kind = C_COMMENT;
-        token->length = comment_length(at);
+        token->length = c_comment_length(at);
     } else if (*at == '#') {
         token->kind = C_DIRECTIVE;
         token->length = directive_length(at);
     } else if (*at == '"' || *at == '\'') {
         token->kind = C_OTHER;
-        token->length = quoted_length(at);
+        token->length = c_quoted_length(at);
     } else if (isdigit((unsigned char)*at)) {
         token->length = number_length(at);
         token->kind = is_plain_number(at, token->length) ? C_NUMBER : C_OTHER;

@@ -46,8 +46,13 @@ bool c_text_tidy(struct text *text, size_t from, struct error *error);
 bool c_text_scan(const char *text, struct c_text *tokens);
 void c_text_fold(struct c_text *tokens);
 void c_text_flatten(struct c_text *tokens);
+bool c_text_prune_items(struct c_text *tokens); /* a part of the next */
 bool c_text_prune(struct c_text *tokens);
 bool c_text_lay_out(const struct c_text *tokens, struct text *text);
+
+/* The lengths of a comment, and of a string or character, that begins at `at`. */
+size_t c_comment_length(const char *at);
+size_t c_quoted_length(const char *at);
 
 bool c_is(const struct c_token *token, const char *spelling);
 bool c_is_opener(const struct c_token *token);

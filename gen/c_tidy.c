@@ -8,7 +8,7 @@
 bool c_text_tidy(struct text *text, size_t from, struct error *error) {
     struct c_text tokens = {0};
     struct text tidy = {0};
-    bool done = c_text_scan(text->data + from, &tokens);
+    bool done = c_text_scan(text->data + from, &tokens) && c_text_prune_items(&tokens);
     if (done) {
         c_text_fold(&tokens);
         c_text_flatten(&tokens);

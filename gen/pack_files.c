@@ -17,6 +17,7 @@
 #include "generators.h"
 #include "m4.h"
 #include "places.h"
+#include "words.h"
 
 /* Fails if the result is empty: then the program is not m4. */
 static bool expand_file(const struct expansion *expansion, struct text *text, struct error *error) {
@@ -48,10 +49,30 @@ static bool define_field(struct expansion *expansion, const struct field *field,
                               : define_text(expansion, field->name, field_word(field, value));
 }
 
+static bool print_features(struct text *features, const struct isa *isa) {
+    const struct isa *extended = kvmill_isa_extended(isa);
+    if (extended != NULL && !print_features(features, extended))
+        return false;
+    bool is_next = features->data != NULL && *features->data != '\0' && *isa->features != '\0';
+    return text_print(features, "%s%s", is_next ? "," : "", isa->features);
+}
+
+/* Defines what kernels are compiled for: features of the instruction set, and of those that it
+   extends. */
+static bool define_isa(struct expansion *expansion, const struct isa *isa) {
+    struct text features = {0};
+    bool done = print_features(&features, isa) && define_text(expansion, "isa", isa->name) &&
+                define_text(expansion, "target", features.data) &&
+                define_integer(expansion, "lanes", isa->lanes);
+    text_free(&features);
+    return done;
+}
+
 static bool define_kernel(struct expansion *expansion, const struct kernel *kernel,
                           const char *symbol) {
     bool done = define_text(expansion, "symbol", symbol) &&
                 define_text(expansion, "variant", kernel->variant) &&
+                define_isa(expansion, kernel->isa) &&
                 define_integer(expansion, "straight_units", straight_line_units(kernel->isa));
     for (int i = 0; done && i < kernel->family->field_count; i++)
         done = define_field(expansion, &kernel->family->fields[i], kernel->value[i]);
@@ -80,13 +101,6 @@ static void add_kernel_path(struct files *files, const struct family *family, co
     add_path(files, folder, name);
 }
 
-/* An extension's words come after those of the instruction set that it extends. */
-static void add_isa(struct files *files, const struct isa *isa) {
-    if (isa->extends != NULL)
-        add_isa(files, kvmill_isa_extended(isa));
-    add_path(files, "isa", isa->name);
-}
-
 /* Adds what all formats share, then the file of each format with arithmetic of its own. */
 static void add_formats(struct files *files) {
     const struct kvmill_format_parts *parts;
@@ -104,15 +118,15 @@ static void add_types(struct files *files, const struct kernel *kernel) {
             add_path(files, "format", field_word(&kernel->family->fields[i], kernel->value[i]));
 }
 
-/* Lists the library, definitions, the instruction set and its contract, element types, tunables. */
+/* Lists the library, definitions, the CPU and its contract, element types, tunables. */
 static void list_files(struct files *files, const struct kernel *kernel) {
     add_path(files, "lib", "base");
     add_path(files, "lib", "tunables");
     add_path(files, "lib", "words");
-    add_path(files, "lib", "vocabulary");
+    add_path(files, "lib", "vectors");
     strcpy(files->paths[files->count++], "-");
-    add_isa(files, kernel->isa);
-    add_path(files, "isa", "contract");
+    add_path(files, "cpu", kvmill_cpus[kernel->isa->cpu]);
+    add_path(files, "cpu", "contract");
     add_path(files, "lib", "kernel");
     add_types(files, kernel);
     if (kernel->family->tunables != NULL)
@@ -147,7 +161,8 @@ bool kernel_source(const struct kernel *kernel, struct text *text, struct error 
     size_t before = text->length;
     list_files(&files, kernel);
     add_algorithm(&files, kernel);
-    return expand_kernel(kernel, &files, text, error) && c_text_tidy(text, before, error);
+    return expand_kernel(kernel, &files, text, error) &&
+           words_paste(kernel->isa->name, text, before, error) && c_text_tidy(text, before, error);
 }
 
 bool kernel_space(const struct kernel *kernel, struct text *text, struct error *error) {

@@ -4,66 +4,22 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 8 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-enum { QUADS = LANES / 4 };
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c")))
+
+enum { LANES = 8 };
+enum { QUADS = LANES / 4 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 
 INLINED vf
 broadcast(float x)
 {
     return (vf){x, x, x, x, x, x, x, x};
-}
-
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
-}
-
-INLINED vf
-from_halves(halves h)
-{
-    return _mm256_cvtph_ps((__m128i)h);
-}
-
-INLINED vf
-load_f16(const void *from)
-{
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return from_halves(h);
-}
-
-INLINED vf
-sum_quads(vf a, vf b, vf c, vf d)
-{
-    vf ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13) +
-        __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
-    vf cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13) +
-        __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
-    return __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) +
-           __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
-}
-
-INLINED vf
-add_quads(vf a, vf b)
-{
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
-           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
 }
 
 INLINED vf
@@ -73,12 +29,9 @@ choose(vi mask, vf a, vf b)
 }
 
 INLINED vf
-hide_outside(vf x, int64_t low, int64_t high)
+abs_f32(vf x)
 {
-    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
-    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
-    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
-    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+    return (vf)((vi)x & 0x7fffffff);
 }
 
 INLINED vf
@@ -116,14 +69,19 @@ power_of_2(vf x)
 }
 
 INLINED vf
-largest_quads(vf a, vf b, vf c, vf d)
+hide_outside(vf x, int64_t low, int64_t high)
 {
-    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
-                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
-    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
-                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
-    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
-                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+add_quads(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
 INLINED vf
@@ -134,15 +92,29 @@ larger_quads(vf a, vf b)
 }
 
 INLINED vf
-abs_f32(vf x)
+load_f32(const void *from)
 {
-    return (vf)((vi)x & 0x7fffffff);
+    return *(const vf_any *)from;
 }
 
-INLINED int
-is_any_negative(vi b)
+INLINED void
+store_f32(void *to, vf x)
 {
-    return _mm256_movemask_ps((__m256)b) != 0;
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm256_cvtph_ps((__m128i)h);
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
 }
 
 INLINED halves
@@ -156,6 +128,34 @@ store_f16(void *to, vf x)
 {
     halves h = to_halves(x);
     memcpy(to, &h, sizeof h);
+}
+
+INLINED vf
+sum_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13) +
+        __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+    vf cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13) +
+        __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
+    return __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) +
+           __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+INLINED vf
+largest_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
+                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
+}
+
+INLINED int
+is_any_negative(vi b)
+{
+    return _mm256_movemask_ps((__m256)b) != 0;
 }
 
 enum {

@@ -4,46 +4,20 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 16 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
 
-INLINED vf
-from_halves(halves h)
-{
-    return _mm512_cvtph_ps((__m256i)h);
-}
-
-INLINED vf
-load_f16(const void *from)
-{
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return from_halves(h);
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
+enum { LANES = 16 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 
 INLINED vf
 broadcast(float x)
 {
     return (vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
-}
-
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
 }
 
 INLINED vf
@@ -53,12 +27,9 @@ choose(vi mask, vf a, vf b)
 }
 
 INLINED vf
-hide_outside(vf x, int64_t low, int64_t high)
+abs_f32(vf x)
 {
-    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
-    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
-    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+    return (vf)((vi)x & 0x7fffffff);
 }
 
 INLINED vf
@@ -95,14 +66,19 @@ power_of_2(vf x)
 }
 
 INLINED vf
-largest_quads(vf a, vf b, vf c, vf d)
+hide_outside(vf x, int64_t low, int64_t high)
 {
-    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
-                    __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31));
-    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
-                    __builtin_shufflevector(c, d, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31));
-    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
-                   __builtin_shufflevector(ab, cd, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31));
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+add_quads(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
 }
 
 INLINED vf
@@ -110,6 +86,45 @@ larger_quads(vf a, vf b)
 {
     return max_f32(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27),
                    __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31));
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm512_cvtph_ps((__m256i)h);
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
 }
 
 INLINED vf
@@ -124,35 +139,20 @@ sum_quads(vf a, vf b, vf c, vf d)
 }
 
 INLINED vf
-add_quads(vf a, vf b)
+largest_quads(vf a, vf b, vf c, vf d)
 {
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
-           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
-}
-
-INLINED vf
-abs_f32(vf x)
-{
-    return (vf)((vi)x & 0x7fffffff);
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
+                    __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
+                    __builtin_shufflevector(c, d, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
+                   __builtin_shufflevector(ab, cd, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31));
 }
 
 INLINED int
 is_any_negative(vi b)
 {
     return _mm512_movepi32_mask((__m512i)b) != 0;
-}
-
-INLINED halves
-to_halves(vf x)
-{
-    return (halves)_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
-}
-
-INLINED void
-store_f16(void *to, vf x)
-{
-    halves h = to_halves(x);
-    memcpy(to, &h, sizeof h);
 }
 
 enum {

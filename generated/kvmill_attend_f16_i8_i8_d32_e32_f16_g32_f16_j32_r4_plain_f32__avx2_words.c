@@ -4,87 +4,17 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 8 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c")))
 
-INLINED vf
-from_halves(halves h)
-{
-    return _mm256_cvtph_ps((__m128i)h);
-}
-
-INLINED vf
-load_f16(const void *from)
-{
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return from_halves(h);
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
-}
-
-INLINED void
-transpose(vf x[LANES])
-{
-    vf y[8];
-    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
-    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
-    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
-    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
-    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
-    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
-    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
-    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
-    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
-    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
-    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
-    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
-    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
-    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
-    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
-    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
-    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
-    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
-    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
-    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
-    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
-    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
-    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
-    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
-    for (int i = 0; i < 8; i++)
-        x[i] = y[i];
-}
-
-INLINED void
-store_words(int32_t *to, vi x)
-{
-    *(vi_any *)to = x;
-}
-
-INLINED vi
-load_words(const int32_t *from)
-{
-    return *(const vi_any *)from;
-}
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 
 INLINED vf
 broadcast(float x)
@@ -96,15 +26,6 @@ INLINED vf
 choose(vi mask, vf a, vf b)
 {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
-}
-
-INLINED vf
-hide_outside(vf x, int64_t low, int64_t high)
-{
-    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
-    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
-    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
-    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
 }
 
 INLINED vf
@@ -142,14 +63,19 @@ power_of_2(vf x)
 }
 
 INLINED vf
-largest_quads(vf a, vf b, vf c, vf d)
+hide_outside(vf x, int64_t low, int64_t high)
 {
-    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
-                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
-    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
-                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
-    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
-                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+add_quads(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
 INLINED vf
@@ -157,6 +83,57 @@ larger_quads(vf a, vf b)
 {
     return max_f32(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),
                    __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15));
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm256_cvtph_ps((__m128i)h);
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
+}
+
+INLINED vi
+load_words(const int32_t *from)
+{
+    return *(const vi_any *)from;
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
 }
 
 INLINED vf
@@ -171,29 +148,52 @@ sum_quads(vf a, vf b, vf c, vf d)
 }
 
 INLINED vf
-add_quads(vf a, vf b)
+largest_quads(vf a, vf b, vf c, vf d)
 {
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
-           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
+                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
+}
+
+INLINED void
+transpose(vf x[LANES])
+{
+    vf y[8];
+    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
+    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
+    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
+    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
+    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
+    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
+    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
+    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
+    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
+    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
+    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
+    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
+    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
+    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
+    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
+    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
+    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
+    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
+    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
+    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
+    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
+    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
+    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
+    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
+    for (int i = 0; i < 8; i++)
+        x[i] = y[i];
 }
 
 INLINED vf
 load_i8(const void *from)
 {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)from)));
-}
-
-INLINED halves
-to_halves(vf x)
-{
-    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
-}
-
-INLINED void
-store_f16(void *to, vf x)
-{
-    halves h = to_halves(x);
-    memcpy(to, &h, sizeof h);
 }
 
 enum {

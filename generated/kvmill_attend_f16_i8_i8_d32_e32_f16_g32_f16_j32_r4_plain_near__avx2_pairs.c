@@ -4,58 +4,33 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 8 };
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int16_t shorts __attribute__((vector_size(4 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c")))
 
-INLINED vf
-from_halves(halves h)
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef int16_t shorts __attribute__((vector_size(4 * LANES)));
+
+INLINED uint32_t
+bits_of(float value)
 {
-    return _mm256_cvtph_ps((__m128i)h);
+    uint32_t u;
+    memcpy(&u, &value, sizeof u);
+    return u;
 }
 
-INLINED vf
-load_f16(const void *from)
+INLINED float
+float_of(uint32_t u)
 {
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return from_halves(h);
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
-INLINED vf
-load_quads(const void *a, const void *b, const void *c, const void *d)
-{
-    (void)c;
-    (void)d;
-    return _mm256_blend_ps(_mm256_broadcast_ps((const __m128 *)a), _mm256_broadcast_ps((const __m128 *)b), 0xf0);
-}
-
-INLINED void
-transpose_quads(vf x[4])
-{
-    vf a = __builtin_shufflevector(x[0], x[1], 0, 8, 1, 9, 4, 12, 5, 13), b =
-        __builtin_shufflevector(x[2], x[3], 0, 8, 1, 9, 4, 12, 5, 13);
-    vf c = __builtin_shufflevector(x[0], x[1], 2, 10, 3, 11, 6, 14, 7, 15), d =
-        __builtin_shufflevector(x[2], x[3], 2, 10, 3, 11, 6, 14, 7, 15);
-    x[0] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13), x[1] =
-        __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
-    x[2] = __builtin_shufflevector(c, d, 0, 1, 8, 9, 4, 5, 12, 13), x[3] =
-        __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15);
+    float value;
+    memcpy(&value, &u, sizeof value);
+    return value;
 }
 
 INLINED vf
@@ -64,50 +39,10 @@ broadcast(float x)
     return (vf){x, x, x, x, x, x, x, x};
 }
 
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
-}
-
-INLINED vf
-abs_f32(vf x)
-{
-    return (vf)((vi)x & 0x7fffffff);
-}
-
-INLINED float
-sum_of(vf x)
-{
-    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
-    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
-}
-
-INLINED int
-is_any_negative(vi b)
-{
-    return _mm256_movemask_ps((__m256)b) != 0;
-}
-
 INLINED vi
-even_codes(vi x)
+broadcast_words(int32_t x)
 {
-    return (vi)_mm256_maddubs_epi16(_mm256_set1_epi16(1), (__m256i)x);
-}
-
-INLINED vi
-add_pairs(vi sum, vi a, vi b)
-{
-    sum += (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
-    __asm__("" : "+x"(sum));
-    return sum;
-}
-
-INLINED vi
-odd_codes(vi x)
-{
-    return (vi)((shorts)x >> 8);
+    return (vi){x, x, x, x, x, x, x, x};
 }
 
 INLINED vf
@@ -117,12 +52,9 @@ choose(vi mask, vf a, vf b)
 }
 
 INLINED vf
-hide_outside(vf x, int64_t low, int64_t high)
+abs_f32(vf x)
 {
-    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
-    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
-    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
-    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+    return (vf)((vi)x & 0x7fffffff);
 }
 
 INLINED vf
@@ -160,14 +92,19 @@ power_of_2(vf x)
 }
 
 INLINED vf
-largest_quads(vf a, vf b, vf c, vf d)
+hide_outside(vf x, int64_t low, int64_t high)
 {
-    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
-                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
-    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
-                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
-    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
-                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+add_quads(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
 INLINED vf
@@ -175,6 +112,76 @@ larger_quads(vf a, vf b)
 {
     return max_f32(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),
                    __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15));
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm256_cvtph_ps((__m128i)h);
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
+}
+
+INLINED vi
+load_words(const int32_t *from)
+{
+    return *(const vi_any *)from;
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
+}
+
+INLINED vi
+odd_codes(vi x)
+{
+    return (vi)((shorts)x >> 8);
+}
+
+INLINED void
+transpose_quads(vf x[4])
+{
+    vf a = __builtin_shufflevector(x[0], x[1], 0, 8, 1, 9, 4, 12, 5, 13), b =
+        __builtin_shufflevector(x[2], x[3], 0, 8, 1, 9, 4, 12, 5, 13);
+    vf c = __builtin_shufflevector(x[0], x[1], 2, 10, 3, 11, 6, 14, 7, 15), d =
+        __builtin_shufflevector(x[2], x[3], 2, 10, 3, 11, 6, 14, 7, 15);
+    x[0] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13), x[1] =
+        __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+    x[2] = __builtin_shufflevector(c, d, 0, 1, 8, 9, 4, 5, 12, 13), x[3] =
+        __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 
 INLINED vf
@@ -189,52 +196,14 @@ sum_quads(vf a, vf b, vf c, vf d)
 }
 
 INLINED vf
-add_quads(vf a, vf b)
+largest_quads(vf a, vf b, vf c, vf d)
 {
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
-           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-}
-
-INLINED vi
-round_even(vf x)
-{
-    return (vi)_mm256_cvtps_epi32(x);
-}
-
-INLINED vi
-packed_words(vi a, vi b)
-{
-    return (vi)_mm256_permute4x64_epi64(_mm256_packs_epi32((__m256i)a, (__m256i)b), 0xd8);
-}
-
-INLINED void
-store_words(int32_t *to, vi x)
-{
-    *(vi_any *)to = x;
-}
-
-INLINED vi
-load_words(const int32_t *from)
-{
-    return *(const vi_any *)from;
-}
-
-INLINED vi
-lower_pairs(vi a, vi b)
-{
-    return (vi)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
-}
-
-INLINED vi
-broadcast_words(int32_t x)
-{
-    return (vi){x, x, x, x, x, x, x, x};
-}
-
-INLINED vi
-upper_pairs(vi a, vi b)
-{
-    return (vi)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
+                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
 }
 
 INLINED float
@@ -245,33 +214,64 @@ largest_of(vf x)
     return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
 }
 
-INLINED uint32_t
-bits_of(float value)
-{
-    uint32_t u;
-    memcpy(&u, &value, sizeof u);
-    return u;
-}
-
 INLINED float
-float_of(uint32_t u)
+sum_of(vf x)
 {
-    float value;
-    memcpy(&value, &u, sizeof value);
-    return value;
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
 }
 
-INLINED halves
-to_halves(vf x)
+INLINED int
+is_any_negative(vi b)
 {
-    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+    return _mm256_movemask_ps((__m256)b) != 0;
 }
 
-INLINED void
-store_f16(void *to, vf x)
+INLINED vf
+load_quads(const void *a, const void *b, const void *c, const void *d)
 {
-    halves h = to_halves(x);
-    memcpy(to, &h, sizeof h);
+    (void)c;
+    (void)d;
+    return _mm256_blend_ps(_mm256_broadcast_ps((const __m128 *)a), _mm256_broadcast_ps((const __m128 *)b), 0xf0);
+}
+
+INLINED vi
+packed_words(vi a, vi b)
+{
+    return (vi)_mm256_permute4x64_epi64(_mm256_packs_epi32((__m256i)a, (__m256i)b), 0xd8);
+}
+
+INLINED vi
+round_even(vf x)
+{
+    return (vi)_mm256_cvtps_epi32(x);
+}
+
+INLINED vi
+add_pairs(vi sum, vi a, vi b)
+{
+    sum += (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+    __asm__("" : "+x"(sum));
+    return sum;
+}
+
+INLINED vi
+even_codes(vi x)
+{
+    return (vi)_mm256_maddubs_epi16(_mm256_set1_epi16(1), (__m256i)x);
+}
+
+INLINED vi
+lower_pairs(vi a, vi b)
+{
+    return (vi)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
+}
+
+INLINED vi
+upper_pairs(vi a, vi b)
+{
+    return (vi)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
 }
 
 enum {

@@ -4,81 +4,33 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 8 };
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c,avxvnni")))
 
-INLINED vf
-from_halves(halves h)
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
+
+INLINED uint32_t
+bits_of(float value)
 {
-    return _mm256_cvtph_ps((__m128i)h);
+    uint32_t u;
+    memcpy(&u, &value, sizeof u);
+    return u;
 }
 
-INLINED vf
-load_f16(const void *from)
+INLINED float
+float_of(uint32_t u)
 {
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return from_halves(h);
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
-}
-
-INLINED void
-transpose(vf x[LANES])
-{
-    vf y[8];
-    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
-    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
-    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
-    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
-    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
-    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
-    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
-    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
-    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
-    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
-    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
-    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
-    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
-    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
-    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
-    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
-    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
-    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
-    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
-    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
-    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
-    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
-    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
-    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
-    for (int i = 0; i < 8; i++)
-        x[i] = y[i];
-}
-
-INLINED void
-store_words(int32_t *to, vi x)
-{
-    *(vi_any *)to = x;
+    float value;
+    memcpy(&value, &u, sizeof value);
+    return value;
 }
 
 INLINED vf
@@ -87,72 +39,10 @@ broadcast(float x)
     return (vf){x, x, x, x, x, x, x, x};
 }
 
-INLINED vf
-abs_f32(vf x)
-{
-    return (vf)((vi)x & 0x7fffffff);
-}
-
-INLINED float
-sum_of(vf x)
-{
-    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
-    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
-}
-
-INLINED int
-is_any_negative(vi b)
-{
-    return _mm256_movemask_ps((__m256)b) != 0;
-}
-
-INLINED vf
-load_quad(const float *from)
-{
-    return _mm256_broadcast_ps((const __m128 *)from);
-}
-
 INLINED vi
-turn_bytes(vi x)
+broadcast_words(int32_t x)
 {
-    const vi turn = {201851904, 218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931};
-    return (vi)_mm256_shuffle_epi8((__m256i)x, (__m256i)turn);
-}
-
-INLINED vi
-signs_of_four(const float *from)
-{
-    return turn_bytes((vi)load_quad(from) >> 31);
-}
-
-INLINED void
-rows_side_by_side(const void *a, const void *b, const void *c, const void *d, vf x[4])
-{
-    __m256i r[] = {_mm256_loadu_si256((const __m256i *)a), _mm256_loadu_si256((const __m256i *)b),
-                   _mm256_loadu_si256((const __m256i *)c), _mm256_loadu_si256((const __m256i *)d), };
-    __m256i ab = _mm256_unpacklo_epi8(r[0], r[1]), cd = _mm256_unpacklo_epi8(r[2], r[3]);
-    x[0] = (vf)_mm256_unpacklo_epi16(ab, cd), x[1] = (vf)_mm256_unpackhi_epi16(ab, cd);
-    ab = _mm256_unpackhi_epi8(r[0], r[1]), cd = _mm256_unpackhi_epi8(r[2], r[3]);
-    x[2] = (vf)_mm256_unpacklo_epi16(ab, cd), x[3] = (vf)_mm256_unpackhi_epi16(ab, cd);
-}
-
-INLINED vi
-with_signs(vi x, vi signs)
-{
-    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
-}
-
-INLINED vi
-load_words(const int32_t *from)
-{
-    return *(const vi_any *)from;
-}
-
-INLINED vi
-add_products(vi sum, vi a, vi b)
-{
-    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)a, (__m256i)b);
+    return (vi){x, x, x, x, x, x, x, x};
 }
 
 INLINED vf
@@ -162,12 +52,9 @@ choose(vi mask, vf a, vf b)
 }
 
 INLINED vf
-hide_outside(vf x, int64_t low, int64_t high)
+abs_f32(vf x)
 {
-    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
-    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
-    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
-    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+    return (vf)((vi)x & 0x7fffffff);
 }
 
 INLINED vf
@@ -205,14 +92,19 @@ power_of_2(vf x)
 }
 
 INLINED vf
-largest_quads(vf a, vf b, vf c, vf d)
+hide_outside(vf x, int64_t low, int64_t high)
 {
-    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
-                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
-    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
-                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
-    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
-                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+add_quads(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
 INLINED vf
@@ -220,6 +112,57 @@ larger_quads(vf a, vf b)
 {
     return max_f32(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),
                    __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15));
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm256_cvtph_ps((__m128i)h);
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
+}
+
+INLINED vi
+load_words(const int32_t *from)
+{
+    return *(const vi_any *)from;
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
 }
 
 INLINED vf
@@ -234,46 +177,39 @@ sum_quads(vf a, vf b, vf c, vf d)
 }
 
 INLINED vf
-add_quads(vf a, vf b)
+largest_quads(vf a, vf b, vf c, vf d)
 {
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
-           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
+                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
 }
 
 INLINED vi
-round_even(vf x)
+turn_bytes(vi x)
 {
-    return (vi)_mm256_cvtps_epi32(x);
+    const vi turn = {201851904, 218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931};
+    return (vi)_mm256_shuffle_epi8((__m256i)x, (__m256i)turn);
+}
+
+INLINED vf
+load_quad(const float *from)
+{
+    return _mm256_broadcast_ps((const __m128 *)from);
 }
 
 INLINED vi
-broadcast_words(int32_t x)
+signs_of_four(const float *from)
 {
-    return (vi){x, x, x, x, x, x, x, x};
+    return turn_bytes((vi)load_quad(from) >> 31);
 }
 
-INLINED float
-largest_of(vf x)
+INLINED vi
+with_signs(vi x, vi signs)
 {
-    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
-    return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
-}
-
-INLINED uint32_t
-bits_of(float value)
-{
-    uint32_t u;
-    memcpy(&u, &value, sizeof u);
-    return u;
-}
-
-INLINED float
-float_of(uint32_t u)
-{
-    float value;
-    memcpy(&value, &u, sizeof value);
-    return value;
+    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
 }
 
 INLINED halves
@@ -289,17 +225,81 @@ store_low_bytes(void *to, vi x)
     _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(w, w));
 }
 
-INLINED halves
-to_halves(vf x)
+INLINED float
+largest_of(vf x)
 {
-    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
+}
+
+INLINED float
+sum_of(vf x)
+{
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
+}
+
+INLINED int
+is_any_negative(vi b)
+{
+    return _mm256_movemask_ps((__m256)b) != 0;
 }
 
 INLINED void
-store_f16(void *to, vf x)
+transpose(vf x[LANES])
 {
-    halves h = to_halves(x);
-    memcpy(to, &h, sizeof h);
+    vf y[8];
+    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
+    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
+    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
+    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
+    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
+    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
+    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
+    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
+    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
+    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
+    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
+    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
+    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
+    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
+    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
+    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
+    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
+    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
+    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
+    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
+    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
+    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
+    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
+    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
+    for (int i = 0; i < 8; i++)
+        x[i] = y[i];
+}
+
+INLINED vi
+round_even(vf x)
+{
+    return (vi)_mm256_cvtps_epi32(x);
+}
+
+INLINED void
+rows_side_by_side(const void *a, const void *b, const void *c, const void *d, vf x[4])
+{
+    __m256i r[] = {_mm256_loadu_si256((const __m256i *)a), _mm256_loadu_si256((const __m256i *)b),
+                   _mm256_loadu_si256((const __m256i *)c), _mm256_loadu_si256((const __m256i *)d), };
+    __m256i ab = _mm256_unpacklo_epi8(r[0], r[1]), cd = _mm256_unpacklo_epi8(r[2], r[3]);
+    x[0] = (vf)_mm256_unpacklo_epi16(ab, cd), x[1] = (vf)_mm256_unpackhi_epi16(ab, cd);
+    ab = _mm256_unpackhi_epi8(r[0], r[1]), cd = _mm256_unpackhi_epi8(r[2], r[3]);
+    x[2] = (vf)_mm256_unpacklo_epi16(ab, cd), x[3] = (vf)_mm256_unpackhi_epi16(ab, cd);
+}
+
+INLINED vi
+add_products(vi sum, vi a, vi b)
+{
+    return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)a, (__m256i)b);
 }
 
 #if defined __GNUC__ && !defined __clang__

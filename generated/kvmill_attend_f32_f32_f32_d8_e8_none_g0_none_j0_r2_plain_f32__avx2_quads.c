@@ -4,51 +4,21 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 8 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-enum { QUADS = LANES / 4 };
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c")))
+
+enum { LANES = 8 };
+enum { QUADS = LANES / 4 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 
 INLINED vf
 broadcast(float x)
 {
     return (vf){x, x, x, x, x, x, x, x};
-}
-
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
-}
-
-INLINED vf
-load_quad(const float *from)
-{
-    return _mm256_broadcast_ps((const __m128 *)from);
-}
-
-INLINED vf
-sum_quads(vf a, vf b, vf c, vf d)
-{
-    vf ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13) +
-        __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
-    vf cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13) +
-        __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
-    return __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) +
-           __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
-}
-
-INLINED void
-store_quads(float *to, int64_t step, vf x)
-{
-    _mm_storeu_ps(to, _mm256_castps256_ps128(x));
-    _mm_storeu_ps(to + step, _mm256_extractf128_ps(x, 1));
 }
 
 INLINED vf
@@ -58,18 +28,9 @@ choose(vi mask, vf a, vf b)
 }
 
 INLINED vf
-hide_outside(vf x, int64_t low, int64_t high)
+abs_f32(vf x)
 {
-    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
-    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
-    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
-    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
+    return (vf)((vi)x & 0x7fffffff);
 }
 
 INLINED vf
@@ -107,21 +68,12 @@ power_of_2(vf x)
 }
 
 INLINED vf
-largest_quads(vf a, vf b, vf c, vf d)
+hide_outside(vf x, int64_t low, int64_t high)
 {
-    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
-                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
-    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
-                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
-    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
-                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
-}
-
-INLINED vf
-larger_quads(vf a, vf b)
-{
-    return max_f32(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),
-                   __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15));
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
 }
 
 INLINED vf
@@ -132,15 +84,63 @@ add_quads(vf a, vf b)
 }
 
 INLINED vf
-abs_f32(vf x)
+larger_quads(vf a, vf b)
 {
-    return (vf)((vi)x & 0x7fffffff);
+    return max_f32(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),
+                   __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15));
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+sum_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13) +
+        __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+    vf cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13) +
+        __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
+    return __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) +
+           __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+INLINED vf
+largest_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
+                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
 }
 
 INLINED int
 is_any_negative(vi b)
 {
     return _mm256_movemask_ps((__m256)b) != 0;
+}
+
+INLINED vf
+load_quad(const float *from)
+{
+    return _mm256_broadcast_ps((const __m128 *)from);
+}
+
+INLINED void
+store_quads(float *to, int64_t step, vf x)
+{
+    _mm_storeu_ps(to, _mm256_castps256_ps128(x));
+    _mm_storeu_ps(to + step, _mm256_extractf128_ps(x, 1));
 }
 
 enum {

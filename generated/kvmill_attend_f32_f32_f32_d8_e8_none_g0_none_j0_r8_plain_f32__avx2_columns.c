@@ -4,59 +4,15 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 8 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c")))
 
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
-}
-
-INLINED void
-transpose(vf x[LANES])
-{
-    vf y[8];
-    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
-    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
-    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
-    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
-    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
-    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
-    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
-    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
-    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
-    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
-    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
-    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
-    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
-    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
-    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
-    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
-    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
-    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
-    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
-    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
-    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
-    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
-    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
-    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
-    for (int i = 0; i < 8; i++)
-        x[i] = y[i];
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 
 INLINED vf
 broadcast(float x)
@@ -71,12 +27,9 @@ choose(vi mask, vf a, vf b)
 }
 
 INLINED vf
-hide_outside(vf x, int64_t low, int64_t high)
+abs_f32(vf x)
 {
-    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
-    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
-    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
-    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+    return (vf)((vi)x & 0x7fffffff);
 }
 
 INLINED vf
@@ -114,14 +67,19 @@ power_of_2(vf x)
 }
 
 INLINED vf
-largest_quads(vf a, vf b, vf c, vf d)
+hide_outside(vf x, int64_t low, int64_t high)
 {
-    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
-                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
-    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
-                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
-    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
-                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+add_quads(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
 INLINED vf
@@ -129,6 +87,18 @@ larger_quads(vf a, vf b)
 {
     return max_f32(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),
                    __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15));
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
 }
 
 INLINED vf
@@ -143,22 +113,52 @@ sum_quads(vf a, vf b, vf c, vf d)
 }
 
 INLINED vf
-add_quads(vf a, vf b)
+largest_quads(vf a, vf b, vf c, vf d)
 {
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
-           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-}
-
-INLINED vf
-abs_f32(vf x)
-{
-    return (vf)((vi)x & 0x7fffffff);
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
+                    __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13),
+                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15));
 }
 
 INLINED int
 is_any_negative(vi b)
 {
     return _mm256_movemask_ps((__m256)b) != 0;
+}
+
+INLINED void
+transpose(vf x[LANES])
+{
+    vf y[8];
+    y[0] = _mm256_unpacklo_ps(x[0], x[1]);
+    y[1] = _mm256_unpackhi_ps(x[0], x[1]);
+    y[2] = _mm256_unpacklo_ps(x[2], x[3]);
+    y[3] = _mm256_unpackhi_ps(x[2], x[3]);
+    y[4] = _mm256_unpacklo_ps(x[4], x[5]);
+    y[5] = _mm256_unpackhi_ps(x[4], x[5]);
+    y[6] = _mm256_unpacklo_ps(x[6], x[7]);
+    y[7] = _mm256_unpackhi_ps(x[6], x[7]);
+    x[0] = _mm256_shuffle_ps(y[0], y[2], 0x44);
+    x[1] = _mm256_shuffle_ps(y[0], y[2], 0xee);
+    x[2] = _mm256_shuffle_ps(y[1], y[3], 0x44);
+    x[3] = _mm256_shuffle_ps(y[1], y[3], 0xee);
+    x[4] = _mm256_shuffle_ps(y[4], y[6], 0x44);
+    x[5] = _mm256_shuffle_ps(y[4], y[6], 0xee);
+    x[6] = _mm256_shuffle_ps(y[5], y[7], 0x44);
+    x[7] = _mm256_shuffle_ps(y[5], y[7], 0xee);
+    y[0] = _mm256_permute2f128_ps(x[0], x[4], 0x20);
+    y[4] = _mm256_permute2f128_ps(x[0], x[4], 0x31);
+    y[1] = _mm256_permute2f128_ps(x[1], x[5], 0x20);
+    y[5] = _mm256_permute2f128_ps(x[1], x[5], 0x31);
+    y[2] = _mm256_permute2f128_ps(x[2], x[6], 0x20);
+    y[6] = _mm256_permute2f128_ps(x[2], x[6], 0x31);
+    y[3] = _mm256_permute2f128_ps(x[3], x[7], 0x20);
+    y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
+    for (int i = 0; i < 8; i++)
+        x[i] = y[i];
 }
 
 enum {

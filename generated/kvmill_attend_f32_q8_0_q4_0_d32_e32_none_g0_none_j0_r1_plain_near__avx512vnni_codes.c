@@ -4,64 +4,32 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 16 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 
-INLINED vf
-from_halves(halves h)
+enum { LANES = 16 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
+
+INLINED uint32_t
+bits_of(float value)
 {
-    return _mm512_cvtph_ps((__m256i)h);
+    uint32_t u;
+    memcpy(&u, &value, sizeof u);
+    return u;
 }
 
-INLINED vf
-load_f16(const void *from)
+INLINED float
+float_of(uint32_t u)
 {
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return from_halves(h);
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
-INLINED vf
-load_quads(const void *a, const void *b, const void *c, const void *d)
-{
-    __m512 x = _mm512_broadcast_f32x4(_mm_loadu_ps(a));
-    x = _mm512_mask_broadcast_f32x4(x, 0x00f0, _mm_loadu_ps(b));
-    x = _mm512_mask_broadcast_f32x4(x, 0x0f00, _mm_loadu_ps(c));
-    return _mm512_mask_broadcast_f32x4(x, 0xf000, _mm_loadu_ps(d));
-}
-
-INLINED void
-transpose_quads(vf x[4])
-{
-    vf a = __builtin_shufflevector(x[0], x[1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29), b =
-        __builtin_shufflevector(x[2], x[3], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
-    vf c = __builtin_shufflevector(x[0], x[1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31), d =
-        __builtin_shufflevector(x[2], x[3], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
-    x[0] = __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29), x[1] =
-        __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
-    x[2] = __builtin_shufflevector(c, d, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29), x[3] =
-        __builtin_shufflevector(c, d, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
-}
-
-INLINED void
-store_words(int32_t *to, vi x)
-{
-    *(vi_any *)to = x;
+    float value;
+    memcpy(&value, &u, sizeof value);
+    return value;
 }
 
 INLINED vf
@@ -70,46 +38,10 @@ broadcast(float x)
     return (vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
 
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
-}
-
-INLINED vf
-abs_f32(vf x)
-{
-    return (vf)((vi)x & 0x7fffffff);
-}
-
-INLINED float
-sum_of(vf x)
-{
-    return _mm512_reduce_add_ps(x);
-}
-
-INLINED int
-is_any_negative(vi b)
-{
-    return _mm512_movepi32_mask((__m512i)b) != 0;
-}
-
-INLINED vi
-load_words(const int32_t *from)
-{
-    return *(const vi_any *)from;
-}
-
 INLINED vi
 broadcast_words(int32_t x)
 {
     return (vi){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
-}
-
-INLINED vi
-add_products(vi sum, vi a, vi b)
-{
-    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
 }
 
 INLINED vf
@@ -119,12 +51,9 @@ choose(vi mask, vf a, vf b)
 }
 
 INLINED vf
-hide_outside(vf x, int64_t low, int64_t high)
+abs_f32(vf x)
 {
-    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
-    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
-    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+    return (vf)((vi)x & 0x7fffffff);
 }
 
 INLINED vf
@@ -161,14 +90,19 @@ power_of_2(vf x)
 }
 
 INLINED vf
-largest_quads(vf a, vf b, vf c, vf d)
+hide_outside(vf x, int64_t low, int64_t high)
 {
-    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
-                    __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31));
-    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
-                    __builtin_shufflevector(c, d, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31));
-    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
-                   __builtin_shufflevector(ab, cd, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31));
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+add_quads(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
 }
 
 INLINED vf
@@ -176,6 +110,57 @@ larger_quads(vf a, vf b)
 {
     return max_f32(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27),
                    __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31));
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm512_cvtph_ps((__m256i)h);
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED vi
+load_words(const int32_t *from)
+{
+    return *(const vi_any *)from;
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
+}
+
+INLINED void
+transpose_quads(vf x[4])
+{
+    vf a = __builtin_shufflevector(x[0], x[1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29), b =
+        __builtin_shufflevector(x[2], x[3], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+    vf c = __builtin_shufflevector(x[0], x[1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31), d =
+        __builtin_shufflevector(x[2], x[3], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    x[0] = __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29), x[1] =
+        __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    x[2] = __builtin_shufflevector(c, d, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29), x[3] =
+        __builtin_shufflevector(c, d, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
 }
 
 INLINED vf
@@ -190,10 +175,79 @@ sum_quads(vf a, vf b, vf c, vf d)
 }
 
 INLINED vf
-add_quads(vf a, vf b)
+largest_quads(vf a, vf b, vf c, vf d)
 {
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
-           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
+                    __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
+                    __builtin_shufflevector(c, d, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
+                   __builtin_shufflevector(ab, cd, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31));
+}
+
+INLINED vi
+low_codes(vi x)
+{
+    return (vi)((all_bytes)(x & 0x0f0f0f0f) - 8);
+}
+
+INLINED vi
+turn_bytes(vi x)
+{
+    const vi turn = {201851904, 218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931, 201851904,
+                     218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931};
+    return (vi)_mm512_shuffle_epi8((__m512i)x, (__m512i)turn);
+}
+
+INLINED vf
+load_quad(const float *from)
+{
+    return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
+}
+
+INLINED vi
+signs_of_four(const float *from)
+{
+    return turn_bytes((vi)load_quad(from) >> 31);
+}
+
+INLINED vi
+with_signs(vi x, vi signs)
+{
+    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
+}
+
+INLINED void
+store_low_bytes(void *to, vi x)
+{
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)x));
+}
+
+INLINED float
+largest_of(vf x)
+{
+    return _mm512_reduce_max_ps(x);
+}
+
+INLINED float
+sum_of(vf x)
+{
+    return _mm512_reduce_add_ps(x);
+}
+
+INLINED int
+is_any_negative(vi b)
+{
+    return _mm512_movepi32_mask((__m512i)b) != 0;
+}
+
+INLINED vf
+load_quads(const void *a, const void *b, const void *c, const void *d)
+{
+    __m512 x = _mm512_broadcast_f32x4(_mm_loadu_ps(a));
+    x = _mm512_mask_broadcast_f32x4(x, 0x00f0, _mm_loadu_ps(b));
+    x = _mm512_mask_broadcast_f32x4(x, 0x0f00, _mm_loadu_ps(c));
+    return _mm512_mask_broadcast_f32x4(x, 0xf000, _mm_loadu_ps(d));
 }
 
 INLINED vi
@@ -203,11 +257,9 @@ round_even(vf x)
 }
 
 INLINED vi
-turn_bytes(vi x)
+add_products(vi sum, vi a, vi b)
 {
-    const vi turn = {201851904, 218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931, 201851904,
-                     218694913, 235537922, 252380931, 201851904, 218694913, 235537922, 252380931};
-    return (vi)_mm512_shuffle_epi8((__m512i)x, (__m512i)turn);
+    return (vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
 }
 
 INLINED vi
@@ -224,58 +276,6 @@ side_by_side(vi x)
 {
     const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return turn_bytes((vi)_mm512_permutexvar_epi32(lanes, (__m512i)x));
-}
-
-INLINED vf
-load_quad(const float *from)
-{
-    return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
-}
-
-INLINED vi
-signs_of_four(const float *from)
-{
-    return turn_bytes((vi)load_quad(from) >> 31);
-}
-
-INLINED vi
-low_codes(vi x)
-{
-    return (vi)((all_bytes)(x & 0x0f0f0f0f) - 8);
-}
-
-INLINED vi
-with_signs(vi x, vi signs)
-{
-    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
-}
-
-INLINED float
-largest_of(vf x)
-{
-    return _mm512_reduce_max_ps(x);
-}
-
-INLINED uint32_t
-bits_of(float value)
-{
-    uint32_t u;
-    memcpy(&u, &value, sizeof u);
-    return u;
-}
-
-INLINED float
-float_of(uint32_t u)
-{
-    float value;
-    memcpy(&value, &u, sizeof value);
-    return value;
-}
-
-INLINED void
-store_low_bytes(void *to, vi x)
-{
-    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)x));
 }
 
 #if defined __GNUC__ && !defined __clang__

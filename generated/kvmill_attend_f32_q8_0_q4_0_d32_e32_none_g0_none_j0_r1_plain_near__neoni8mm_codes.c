@@ -4,15 +4,6 @@
 #include <arm_neon.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 4 };
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
-
 #ifdef __clang__
 #define TARGET "i8mm"
 #else
@@ -22,6 +13,119 @@ typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target(TARGET)))
+
+enum { LANES = 4 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef uint8_t all_bytes __attribute__((vector_size(4 * LANES)));
+
+INLINED uint32_t
+bits_of(float value)
+{
+    uint32_t u;
+    memcpy(&u, &value, sizeof u);
+    return u;
+}
+
+INLINED float
+float_of(uint32_t u)
+{
+    float value;
+    memcpy(&value, &u, sizeof value);
+    return value;
+}
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x};
+}
+
+INLINED vi
+broadcast_words(int32_t x)
+{
+    return (vi){x, x, x, x};
+}
+
+INLINED vf
+abs_f32(vf x)
+{
+    return (vf)((vi)x & 0x7fffffff);
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)vbslq_f32((uint32x4_t)mask, (float32x4_t)a, (float32x4_t)b);
+}
+
+INLINED vf
+times_power(vf x, vf n)
+{
+    vu exponent = (vu)__builtin_convertvector(choose(n == n, n, broadcast(0.f)), vi);
+    return (vf)((vu)x + (exponent << 23));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return choose(a > b, a, b);
+}
+
+INLINED vf
+nearest_whole(vf x)
+{
+    return (vf)vrndnq_f32((float32x4_t)x);
+}
+
+INLINED vf
+power_of_2(vf x)
+{
+    x = max_f32(broadcast(-127.f), x);
+    vf n = nearest_whole(x), f = x - n;
+    vf y = broadcast(0.0001534581201f);
+    y = y * f + 0.001339993122f;
+    y = y * f + 0.009618488957f;
+    y = y * f + 0.05550328777f;
+    y = y * f + 0.2402264689f;
+    y = y * f + 0.6931472057f;
+    y = y * f + 1.0f;
+    return times_power(y, n);
+}
+
+INLINED float
+sum_of(vf x)
+{
+    float y = x[0];
+    for (int i = 1; i < LANES; i++)
+        y += x[i];
+    return y;
+}
+
+INLINED vf
+hide_outside(vf x, int64_t low, int64_t high)
+{
+    const vi lane = {0, 1, 2, 3};
+    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
+    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
+    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
 
 INLINED vf
 from_halves(halves h)
@@ -37,16 +141,63 @@ load_f16(const void *from)
     return from_halves(h);
 }
 
-INLINED void
-store_f32(void *to, vf x)
+INLINED vi
+load_words(const int32_t *from)
 {
-    *(vf_any *)to = x;
+    return *(const vi_any *)from;
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
 }
 
 INLINED vf
-load_f32(const void *from)
+sum_quads(vf a, vf b, vf c, vf d)
 {
-    return *(const vf_any *)from;
+    vf ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    vf cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+}
+
+INLINED vf
+largest_quads(vf a, vf b, vf c, vf d)
+{
+    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 4, 1, 5), __builtin_shufflevector(a, b, 2, 6, 3, 7));
+    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 4, 1, 5), __builtin_shufflevector(c, d, 2, 6, 3, 7));
+    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
+}
+
+INLINED vi
+low_codes(vi x)
+{
+    return (vi)((all_bytes)(x & 0x0f0f0f0f) - 8);
+}
+
+INLINED vi
+turn_bytes(vi x)
+{
+    const uint8x16_t turn = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    return (vi)vqtbl1q_u8((uint8x16_t)x, turn);
+}
+
+INLINED vf
+load_quad(const float *from)
+{
+    return __builtin_shufflevector(*(const vf_any *)from, *(const vf_any *)from, 0, 1, 2, 3);
+}
+
+INLINED vi
+signs_of_four(const float *from)
+{
+    return turn_bytes((vi)load_quad(from) >> 31);
+}
+
+INLINED vi
+with_signs(vi x, vi signs)
+{
+    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
 }
 
 INLINED void
@@ -68,114 +219,10 @@ transpose(vf x[LANES])
 }
 
 INLINED void
-store_words(int32_t *to, vi x)
+store_low_bytes(void *to, vi x)
 {
-    *(vi_any *)to = x;
-}
-
-INLINED vf
-broadcast(float x)
-{
-    return (vf){x, x, x, x};
-}
-
-INLINED vf
-abs_f32(vf x)
-{
-    return (vf)((vi)x & 0x7fffffff);
-}
-
-INLINED float
-sum_of(vf x)
-{
-    float y = x[0];
-    for (int i = 1; i < LANES; i++)
-        y += x[i];
-    return y;
-}
-
-INLINED int
-is_any_negative(vi b)
-{
-    return vminvq_s32((int32x4_t)b) < 0;
-}
-
-INLINED vi
-load_words(const int32_t *from)
-{
-    return *(const vi_any *)from;
-}
-
-INLINED vi
-add_products(vi sum, vi a, vi b)
-{
-    __asm__("usdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(a), "w"(b));
-    return sum;
-}
-
-INLINED vf
-choose(vi mask, vf a, vf b)
-{
-    return (vf)vbslq_f32((uint32x4_t)mask, (float32x4_t)a, (float32x4_t)b);
-}
-
-INLINED vf
-hide_outside(vf x, int64_t low, int64_t high)
-{
-    const vi lane = {0, 1, 2, 3};
-    int32_t from = (int32_t)(low < 0 ? 0 : low > LANES ? LANES : low);
-    int32_t to = (int32_t)(high < 0 ? 0 : high > LANES ? LANES : high);
-    return choose((lane >= from) & (lane < to), x, broadcast(-__builtin_inff()));
-}
-
-INLINED vf
-max_f32(vf a, vf b)
-{
-    return choose(a > b, a, b);
-}
-
-INLINED vf
-nearest_whole(vf x)
-{
-    return (vf)vrndnq_f32((float32x4_t)x);
-}
-
-INLINED vf
-times_power(vf x, vf n)
-{
-    vu exponent = (vu)__builtin_convertvector(choose(n == n, n, broadcast(0.f)), vi);
-    return (vf)((vu)x + (exponent << 23));
-}
-
-INLINED vf
-power_of_2(vf x)
-{
-    x = max_f32(broadcast(-127.f), x);
-    vf n = nearest_whole(x), f = x - n;
-    vf y = broadcast(0.0001534581201f);
-    y = y * f + 0.001339993122f;
-    y = y * f + 0.009618488957f;
-    y = y * f + 0.05550328777f;
-    y = y * f + 0.2402264689f;
-    y = y * f + 0.6931472057f;
-    y = y * f + 1.0f;
-    return times_power(y, n);
-}
-
-INLINED vf
-largest_quads(vf a, vf b, vf c, vf d)
-{
-    vf ab = max_f32(__builtin_shufflevector(a, b, 0, 4, 1, 5), __builtin_shufflevector(a, b, 2, 6, 3, 7));
-    vf cd = max_f32(__builtin_shufflevector(c, d, 0, 4, 1, 5), __builtin_shufflevector(c, d, 2, 6, 3, 7));
-    return max_f32(__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
-}
-
-INLINED vf
-sum_quads(vf a, vf b, vf c, vf d)
-{
-    vf ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    vf cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    uint16x4_t low = vmovn_u32((uint32x4_t)x);
+    *(kvmill_word4 *)to = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(low, low))), 0);
 }
 
 INLINED vi
@@ -184,11 +231,16 @@ round_even(vf x)
     return (vi)vcvtnq_s32_f32((float32x4_t)x);
 }
 
-INLINED vi
-turn_bytes(vi x)
+INLINED float
+largest_of(vf x)
 {
-    const uint8x16_t turn = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
-    return (vi)vqtbl1q_u8((uint8x16_t)x, turn);
+    return vmaxnmvq_f32((float32x4_t)x);
+}
+
+INLINED int
+is_any_negative(vi b)
+{
+    return vminvq_s32((int32x4_t)b) < 0;
 }
 
 INLINED vi
@@ -204,63 +256,11 @@ side_by_side(vi x)
     return turn_bytes(x);
 }
 
-INLINED vf
-load_quad(const float *from)
-{
-    return __builtin_shufflevector(*(const vf_any *)from, *(const vf_any *)from, 0, 1, 2, 3);
-}
-
 INLINED vi
-signs_of_four(const float *from)
+add_products(vi sum, vi a, vi b)
 {
-    return turn_bytes((vi)load_quad(from) >> 31);
-}
-
-INLINED vi
-low_codes(vi x)
-{
-    return (vi)((all_bytes)(x & 0x0f0f0f0f) - 8);
-}
-
-INLINED vi
-with_signs(vi x, vi signs)
-{
-    return (vi)(((all_bytes)x ^ (all_bytes)signs) - (all_bytes)signs);
-}
-
-INLINED vi
-broadcast_words(int32_t x)
-{
-    return (vi){x, x, x, x};
-}
-
-INLINED float
-largest_of(vf x)
-{
-    return vmaxnmvq_f32((float32x4_t)x);
-}
-
-INLINED uint32_t
-bits_of(float value)
-{
-    uint32_t u;
-    memcpy(&u, &value, sizeof u);
-    return u;
-}
-
-INLINED float
-float_of(uint32_t u)
-{
-    float value;
-    memcpy(&value, &u, sizeof value);
-    return value;
-}
-
-INLINED void
-store_low_bytes(void *to, vi x)
-{
-    uint16x4_t low = vmovn_u32((uint32x4_t)x);
-    *(kvmill_word4 *)to = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(low, low))), 0);
+    __asm__("usdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(a), "w"(b));
+    return sum;
 }
 
 enum {

@@ -10,14 +10,26 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 16 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+
+enum { LANES = 16 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
 
 INLINED vf
 from_halves(halves h)
@@ -33,25 +45,6 @@ load_f16(const void *from)
     return from_halves(h);
 }
 
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
-INLINED void
-store_kept(float *to, vf x)
-{
-    store_f32(to, x);
-    __asm__("" : "+m"(*(kvmill_word64 *)to));
-}
-
-INLINED vf
-load_f32(const void *from)
-{
-    return *(const vf_any *)from;
-}
-
 INLINED halves
 to_halves(vf x)
 {
@@ -63,6 +56,13 @@ store_f16(void *to, vf x)
 {
     halves h = to_halves(x);
     memcpy(to, &h, sizeof h);
+}
+
+INLINED void
+store_kept(float *to, vf x)
+{
+    store_f32(to, x);
+    __asm__("" : "+m"(*(kvmill_word64 *)to));
 }
 
 INLINED void

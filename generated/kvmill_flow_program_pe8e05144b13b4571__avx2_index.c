@@ -13,14 +13,36 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 8 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c")))
+
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+
+INLINED uint32_t
+bits_of(float value)
+{
+    uint32_t u;
+    memcpy(&u, &value, sizeof u);
+    return u;
+}
+
+INLINED float
+float_of(uint32_t u)
+{
+    float value;
+    memcpy(&value, &u, sizeof value);
+    return value;
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
 
 INLINED vf
 from_halves(halves h)
@@ -37,32 +59,10 @@ load_f16(const void *from)
 }
 
 INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
-INLINED void
 store_kept(float *to, vf x)
 {
     store_f32(to, x);
     __asm__("" : "+m"(*(kvmill_word32 *)to));
-}
-
-INLINED uint32_t
-bits_of(float value)
-{
-    uint32_t u;
-    memcpy(&u, &value, sizeof u);
-    return u;
-}
-
-INLINED float
-float_of(uint32_t u)
-{
-    float value;
-    memcpy(&value, &u, sizeof value);
-    return value;
 }
 
 INLINED void

@@ -4,14 +4,26 @@
 #include <arm_neon.h>
 #include "kvmill_kernel.h"
 
+#define INLINED static inline __attribute__((always_inline))
+
 enum { LANES = 4 };
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 
-#define INLINED static inline __attribute__((always_inline))
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x};
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
 
 INLINED vf
 from_halves(halves h)
@@ -27,10 +39,25 @@ load_f16(const void *from)
     return from_halves(h);
 }
 
-INLINED void
-store_f32(void *to, vf x)
+INLINED vf
+choose(vi mask, vf a, vf b)
 {
-    *(vf_any *)to = x;
+    return (vf)vbslq_f32((uint32x4_t)mask, (float32x4_t)a, (float32x4_t)b);
+}
+
+INLINED halves
+to_brains(vf x)
+{
+    vu bits = (vu)x, rounded = bits + 0x7fff + (bits >> 16 & 1);
+    vu result = (vu)choose(x != x, (vf)(bits | 0x400000), (vf)rounded) >> 16;
+    return __builtin_convertvector(result, halves);
+}
+
+INLINED void
+store_bf16(void *to, vf x)
+{
+    halves h = to_brains(x);
+    memcpy(to, &h, sizeof h);
 }
 
 INLINED void
@@ -55,33 +82,6 @@ INLINED vf
 load_q4_0(const void *codes, int64_t i, int shift)
 {
     return __builtin_convertvector((load_u8((const char *)codes + i) >> shift & 15) - 8, vf);
-}
-
-INLINED vf
-broadcast(float x)
-{
-    return (vf){x, x, x, x};
-}
-
-INLINED vf
-choose(vi mask, vf a, vf b)
-{
-    return (vf)vbslq_f32((uint32x4_t)mask, (float32x4_t)a, (float32x4_t)b);
-}
-
-INLINED halves
-to_brains(vf x)
-{
-    vu bits = (vu)x, rounded = bits + 0x7fff + (bits >> 16 & 1);
-    vu result = (vu)choose(x != x, (vf)(bits | 0x400000), (vf)rounded) >> 16;
-    return __builtin_convertvector(result, halves);
-}
-
-INLINED void
-store_bf16(void *to, vf x)
-{
-    halves h = to_brains(x);
-    memcpy(to, &h, sizeof h);
 }
 
 static void

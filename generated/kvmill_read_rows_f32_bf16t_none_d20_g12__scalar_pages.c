@@ -3,13 +3,19 @@
    kvmill explain --source kvmill_read_rows_f32_bf16t_none_d20_g12__scalar_pages */
 #include "kvmill_kernel.h"
 
+#define INLINED static inline __attribute__((always_inline))
+
 enum { LANES = 4 };
 typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 
-#define INLINED static inline __attribute__((always_inline))
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
 
 INLINED vu
 widened(halves h)
@@ -23,12 +29,6 @@ load_bf16(const void *from)
     halves h;
     memcpy(&h, from, sizeof h);
     return (vf)(widened(h) << 16);
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
 }
 
 INLINED void

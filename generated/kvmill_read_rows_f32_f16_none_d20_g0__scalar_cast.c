@@ -3,19 +3,25 @@
    kvmill explain --source kvmill_read_rows_f32_f16_none_d20_g0__scalar_cast */
 #include "kvmill_kernel.h"
 
+#define INLINED static inline __attribute__((always_inline))
+
 enum { LANES = 4 };
 typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-
-#define INLINED static inline __attribute__((always_inline))
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 
 INLINED vf
 choose(vi mask, vf a, vf b)
 {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
 }
 
 INLINED vf
@@ -35,12 +41,6 @@ load_f16(const void *from)
     halves h;
     memcpy(&h, from, sizeof h);
     return from_halves(h);
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
 }
 
 static void

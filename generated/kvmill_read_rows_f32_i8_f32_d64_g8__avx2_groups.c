@@ -4,13 +4,19 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c")))
+
 enum { LANES = 8 };
 typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 
-#define INLINED \
-    static inline __attribute__((always_inline, \
-                                 target("avx2,fma,f16c")))
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x};
+}
 
 INLINED vf
 load_f32(const void *from)
@@ -24,23 +30,17 @@ store_f32(void *to, vf x)
     *(vf_any *)to = x;
 }
 
-INLINED void
-store_kept(float *to, vf x)
-{
-    store_f32(to, x);
-    __asm__("" : "+m"(*(kvmill_word32 *)to));
-}
-
 INLINED vf
 load_i8(const void *from)
 {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)from)));
 }
 
-INLINED vf
-broadcast(float x)
+INLINED void
+store_kept(float *to, vf x)
 {
-    return (vf){x, x, x, x, x, x, x, x};
+    store_f32(to, x);
+    __asm__("" : "+m"(*(kvmill_word32 *)to));
 }
 
 INLINED void

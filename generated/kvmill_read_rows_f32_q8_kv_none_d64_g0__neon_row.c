@@ -4,23 +4,11 @@
 #include <arm_neon.h>
 #include "kvmill_kernel.h"
 
+#define INLINED static inline __attribute__((always_inline))
+
 enum { LANES = 4 };
 typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-
-#define INLINED static inline __attribute__((always_inline))
-
-INLINED uint8x8_t
-four_bytes(const void *from)
-{
-    return vcreate_u8(*(const kvmill_word4 *)from);
-}
-
-INLINED vf
-load_i8(const void *from)
-{
-    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u8(four_bytes(from))))));
-}
 
 INLINED vf
 broadcast(float x)
@@ -32,6 +20,18 @@ INLINED void
 store_f32(void *to, vf x)
 {
     *(vf_any *)to = x;
+}
+
+INLINED uint8x8_t
+four_bytes(const void *from)
+{
+    return vcreate_u8(*(const kvmill_word4 *)from);
+}
+
+INLINED vf
+load_i8(const void *from)
+{
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u8(four_bytes(from))))));
 }
 
 static void

@@ -4,15 +4,50 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 8 };
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c")))
+
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+
+INLINED uint32_t
+bits_of(float value)
+{
+    uint32_t u;
+    memcpy(&u, &value, sizeof u);
+    return u;
+}
+
+INLINED float
+float_of(uint32_t u)
+{
+    float value;
+    memcpy(&value, &u, sizeof value);
+    return value;
+}
+
+INLINED uint32_t
+brain_of(float value)
+{
+    uint32_t u = bits_of(value);
+    return (u & 0x7fffffff) > 255u << 23 ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16;
+}
+
+INLINED float
+load_one_bf16(const void *from)
+{
+    return float_of((uint32_t)*(const kvmill_word2 *)from << 16);
+}
+
+INLINED void
+store_one_bf16(void *to, float x)
+{
+    *(kvmill_word2 *)to = (uint16_t)brain_of(x);
+}
 
 INLINED vu
 widened(halves h)
@@ -28,6 +63,12 @@ load_bf16(const void *from)
     return (vf)(widened(h) << 16);
 }
 
+INLINED halves
+narrowed(vi b)
+{
+    return (halves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)b, (__m256i)b), 0x08));
+}
+
 INLINED __m256i
 brain_above(vf x)
 {
@@ -36,12 +77,6 @@ brain_above(vf x)
     __m256 quiet = _mm256_castsi256_ps(_mm256_or_si256(u, _mm256_set1_epi32(0x400000)));
     return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(rounded), quiet,
                                                 _mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
-}
-
-INLINED halves
-narrowed(vi b)
-{
-    return (halves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)b, (__m256i)b), 0x08));
 }
 
 INLINED halves
@@ -55,41 +90,6 @@ store_bf16(void *to, vf x)
 {
     halves h = to_brains(x);
     memcpy(to, &h, sizeof h);
-}
-
-INLINED float
-float_of(uint32_t u)
-{
-    float value;
-    memcpy(&value, &u, sizeof value);
-    return value;
-}
-
-INLINED float
-load_one_bf16(const void *from)
-{
-    return float_of((uint32_t)*(const kvmill_word2 *)from << 16);
-}
-
-INLINED uint32_t
-bits_of(float value)
-{
-    uint32_t u;
-    memcpy(&u, &value, sizeof u);
-    return u;
-}
-
-INLINED uint32_t
-brain_of(float value)
-{
-    uint32_t u = bits_of(value);
-    return (u & 0x7fffffff) > 255u << 23 ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16;
-}
-
-INLINED void
-store_one_bf16(void *to, float x)
-{
-    *(kvmill_word2 *)to = (uint16_t)brain_of(x);
 }
 
 typedef int32_t mask __attribute__((vector_size(32)));

@@ -4,20 +4,44 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 16 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+
+enum { LANES = 16 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 
 INLINED vf
 broadcast(float x)
 {
     return (vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+}
+
+INLINED vi
+broadcast_words(int32_t x)
+{
+    return (vi){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+abs_f32(vf x)
+{
+    return (vf)((vi)x & 0x7fffffff);
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
 }
 
 INLINED vf
@@ -34,40 +58,12 @@ load_f16(const void *from)
     return from_halves(h);
 }
 
-INLINED vf
-load_f32(const void *from)
+INLINED void
+store_some_f32(void *to, vf x, size_t count)
 {
-    return *(const vf_any *)from;
-}
-
-INLINED vf
-max_f32(vf a, vf b)
-{
-    return _mm512_max_ps(a, b);
-}
-
-INLINED vf
-min_f32(vf a, vf b)
-{
-    return _mm512_min_ps(a, b);
-}
-
-INLINED vf
-abs_f32(vf x)
-{
-    return (vf)((vi)x & 0x7fffffff);
-}
-
-INLINED vi
-broadcast_words(int32_t x)
-{
-    return (vi){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
-}
-
-INLINED uint32_t
-lanes_from(vi x, vi least)
-{
-    return _mm512_cmpge_epi32_mask((__m512i)x, (__m512i)least);
+    unsigned char whole[4 * LANES];
+    store_f32(whole, x);
+    memcpy(to, whole, count * 4);
 }
 
 INLINED vf
@@ -81,18 +77,22 @@ sum_quads(vf a, vf b, vf c, vf d)
            __builtin_shufflevector(ab, cd, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
 }
 
-INLINED void
-store_f32(void *to, vf x)
+INLINED uint32_t
+lanes_from(vi x, vi least)
 {
-    *(vf_any *)to = x;
+    return _mm512_cmpge_epi32_mask((__m512i)x, (__m512i)least);
 }
 
-INLINED void
-store_some_f32(void *to, vf x, size_t count)
+INLINED vf
+max_f32(vf a, vf b)
 {
-    unsigned char whole[4 * LANES];
-    store_f32(whole, x);
-    memcpy(to, whole, count * 4);
+    return _mm512_max_ps(a, b);
+}
+
+INLINED vf
+min_f32(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
 }
 
 enum {

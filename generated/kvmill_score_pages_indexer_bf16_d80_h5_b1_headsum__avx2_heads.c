@@ -4,15 +4,33 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 8 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c")))
+
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+load_f32(const void *from)
+{
+    return *(const vf_any *)from;
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
 
 INLINED vu
 widened(halves h)
@@ -28,30 +46,19 @@ load_bf16(const void *from)
     return (vf)(widened(h) << 16);
 }
 
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
-INLINED vf
-broadcast(float x)
-{
-    return (vf){x, x, x, x, x, x, x, x};
-}
-
-INLINED vf
-max_f32(vf a, vf b)
-{
-    return _mm256_max_ps(a, b);
-}
-
 INLINED vf
 multiply(vf x, vf y)
 {
     vf v = x * y;
     __asm__("" : "+x"(v));
     return v;
+}
+
+INLINED vf
+held(vf x)
+{
+    __asm__("" : "+x"(x));
+    return x;
 }
 
 INLINED vf
@@ -66,16 +73,9 @@ sum_quads(vf a, vf b, vf c, vf d)
 }
 
 INLINED vf
-load_f32(const void *from)
+max_f32(vf a, vf b)
 {
-    return *(const vf_any *)from;
-}
-
-INLINED vf
-held(vf x)
-{
-    __asm__("" : "+x"(x));
-    return x;
+    return _mm256_max_ps(a, b);
 }
 
 enum {

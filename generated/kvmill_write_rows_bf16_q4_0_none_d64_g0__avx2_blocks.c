@@ -4,18 +4,81 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 8 };
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-typedef uint16_t elements_u16 __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c")))
+
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef int32_t vi_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef uint16_t elements_u16 __attribute__((vector_size(4 * LANES)));
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+choose(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+INLINED vf
+abs_f32(vf x)
+{
+    return (vf)((vi)x & 0x7fffffff);
+}
+
+INLINED vf
+value_bf16(vi b)
+{
+    return (vf)(b << 16);
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
+}
+
+INLINED vu
+widened(halves h)
+{
+    return (vu)_mm256_cvtepu16_epi32((__m128i)h);
+}
+
+INLINED vf
+load_bf16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return (vf)(widened(h) << 16);
+}
+
+INLINED void
+store_words(int32_t *to, vi x)
+{
+    *(vi_any *)to = x;
+}
 
 INLINED vi
 bits_u16(const void *from)
@@ -23,6 +86,85 @@ bits_u16(const void *from)
     vi x;
     memcpy(&x, from, sizeof x);
     return x;
+}
+
+INLINED vi
+flipped_u16(const void *from)
+{
+    elements_u16 x;
+    memcpy(&x, from, sizeof x);
+    return (vi)(x ^ 32768U);
+}
+
+INLINED vf
+multiply(vf x, vf y)
+{
+    vf v = x * y;
+    __asm__("" : "+x"(v));
+    return v;
+}
+
+INLINED vi
+in_lanes(uint32_t lanes)
+{
+    const vu above = {31, 30, 29, 28, 27, 26, 25, 24};
+    return (vi)(((vu){0} + lanes) << above) >> 31;
+}
+
+INLINED int
+signs_16(__m256i x)
+{
+    return _mm_movemask_epi8(_mm_packs_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
+}
+
+INLINED __m256i
+in_order(__m256i b)
+{
+    return _mm256_permutevar8x32_epi32(b, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+INLINED halves
+narrowed(vi b)
+{
+    return (halves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)b, (__m256i)b), 0x08));
+}
+
+INLINED void
+store_low_bytes(void *to, vi x)
+{
+    __m128i w = (__m128i)narrowed(x & 0xff);
+    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(w, w));
+}
+
+INLINED int
+any_from(vi b, int32_t least)
+{
+    return _mm256_movemask_epi8(_mm256_cmpgt_epi32((__m256i)b, _mm256_set1_epi32(least - 1)));
+}
+
+INLINED int
+is_any_negative(vi b)
+{
+    return _mm256_movemask_ps((__m256)b) != 0;
+}
+
+INLINED void
+store_kept(float *to, vf x)
+{
+    store_f32(to, x);
+    __asm__("" : "+m"(*(kvmill_word32 *)to));
+}
+
+INLINED vi
+at_most(vi b, int32_t most)
+{
+    return (vi)_mm256_min_epi32((__m256i)b, _mm256_set1_epi32(most));
+}
+
+INLINED vi
+truncate(vf x)
+{
+    return (vi)_mm256_cvttps_epi32(x);
 }
 
 INLINED vi
@@ -51,50 +193,12 @@ quartered_u16(vi a, vi b)
     return larger_u16((vi)_mm256_shuffle_ps((vf)a, (vf)b, 0x88), (vi)_mm256_shuffle_ps((vf)a, (vf)b, 0xdd));
 }
 
-INLINED __m256i
-in_order(__m256i b)
-{
-    return _mm256_permutevar8x32_epi32(b, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-}
-
 INLINED vi
 largest_u16(vi a, vi b, vi c, vi d)
 {
     vi m = quartered_u16(halved_u16(a, b), halved_u16(c, d));
     m = larger_u16(m, (vi)((vu)m >> 16)) & 0xffff;
     return (vi)in_order((__m256i)m);
-}
-
-INLINED vi
-flipped_u16(const void *from)
-{
-    elements_u16 x;
-    memcpy(&x, from, sizeof x);
-    return (vi)(x ^ 32768U);
-}
-
-INLINED vf
-choose(vi mask, vf a, vf b)
-{
-    return (vf)((mask & (vi)a) | (~mask & (vi)b));
-}
-
-INLINED int
-is_any_negative(vi b)
-{
-    return _mm256_movemask_ps((__m256)b) != 0;
-}
-
-INLINED void
-store_words(int32_t *to, vi x)
-{
-    *(vi_any *)to = x;
-}
-
-INLINED int
-signs_16(__m256i x)
-{
-    return _mm_movemask_epi8(_mm_packs_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
 }
 
 INLINED uint32_t
@@ -114,110 +218,6 @@ starts_negative_u16(const void *from, int32_t magnitude)
         negative |= (uint32_t)signs_16(x) << 16;
     }
     return (equal & -equal & negative) != 0;
-}
-
-INLINED vi
-in_lanes(uint32_t lanes)
-{
-    const vu above = {31, 30, 29, 28, 27, 26, 25, 24};
-    return (vi)(((vu){0} + lanes) << above) >> 31;
-}
-
-INLINED vf
-value_bf16(vi b)
-{
-    return (vf)(b << 16);
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
-INLINED void
-store_kept(float *to, vf x)
-{
-    store_f32(to, x);
-    __asm__("" : "+m"(*(kvmill_word32 *)to));
-}
-
-INLINED halves
-to_halves(vf x)
-{
-    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
-}
-
-INLINED void
-store_f16(void *to, vf x)
-{
-    halves h = to_halves(x);
-    memcpy(to, &h, sizeof h);
-}
-
-INLINED int
-any_from(vi b, int32_t least)
-{
-    return _mm256_movemask_epi8(_mm256_cmpgt_epi32((__m256i)b, _mm256_set1_epi32(least - 1)));
-}
-
-INLINED vf
-abs_f32(vf x)
-{
-    return (vf)((vi)x & 0x7fffffff);
-}
-
-INLINED vu
-widened(halves h)
-{
-    return (vu)_mm256_cvtepu16_epi32((__m128i)h);
-}
-
-INLINED vf
-load_bf16(const void *from)
-{
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return (vf)(widened(h) << 16);
-}
-
-INLINED vf
-broadcast(float x)
-{
-    return (vf){x, x, x, x, x, x, x, x};
-}
-
-INLINED vf
-multiply(vf x, vf y)
-{
-    vf v = x * y;
-    __asm__("" : "+x"(v));
-    return v;
-}
-
-INLINED vi
-truncate(vf x)
-{
-    return (vi)_mm256_cvttps_epi32(x);
-}
-
-INLINED vi
-at_most(vi b, int32_t most)
-{
-    return (vi)_mm256_min_epi32((__m256i)b, _mm256_set1_epi32(most));
-}
-
-INLINED halves
-narrowed(vi b)
-{
-    return (halves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)b, (__m256i)b), 0x08));
-}
-
-INLINED void
-store_low_bytes(void *to, vi x)
-{
-    __m128i w = (__m128i)narrowed(x & 0xff);
-    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(w, w));
 }
 
 static int

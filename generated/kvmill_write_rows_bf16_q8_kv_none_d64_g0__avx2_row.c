@@ -4,21 +4,33 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 8 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c")))
+
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 
 INLINED vf
 broadcast(float x)
 {
     return (vf){x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+abs_f32(vf x)
+{
+    return (vf)((vi)x & 0x7fffffff);
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
 }
 
 INLINED vu
@@ -36,15 +48,24 @@ load_bf16(const void *from)
 }
 
 INLINED vf
-abs_f32(vf x)
+multiply(vf x, vf y)
 {
-    return (vf)((vi)x & 0x7fffffff);
+    vf v = x * y;
+    __asm__("" : "+x"(v));
+    return v;
 }
 
-INLINED vf
-max_f32(vf a, vf b)
+INLINED halves
+narrowed(vi b)
 {
-    return _mm256_max_ps(a, b);
+    return (halves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)b, (__m256i)b), 0x08));
+}
+
+INLINED void
+store_low_bytes(void *to, vi x)
+{
+    __m128i w = (__m128i)narrowed(x & 0xff);
+    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(w, w));
 }
 
 INLINED float
@@ -63,37 +84,16 @@ sum_of(vf x)
     return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
 }
 
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
 INLINED vf
-multiply(vf x, vf y)
+max_f32(vf a, vf b)
 {
-    vf v = x * y;
-    __asm__("" : "+x"(v));
-    return v;
+    return _mm256_max_ps(a, b);
 }
 
 INLINED vi
 round_even(vf x)
 {
     return (vi)_mm256_cvtps_epi32(x);
-}
-
-INLINED halves
-narrowed(vi b)
-{
-    return (halves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)b, (__m256i)b), 0x08));
-}
-
-INLINED void
-store_low_bytes(void *to, vi x)
-{
-    __m128i w = (__m128i)narrowed(x & 0xff);
-    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(w, w));
 }
 
 /* A row with an element that is not finite gets a scale that is not finite, and codes of 0.  If the scale has no finite

@@ -4,13 +4,13 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 8 };
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c")))
+
+enum { LANES = 8 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
 
 INLINED vf
 from_halves(halves h)
@@ -24,6 +24,19 @@ load_f16(const void *from)
     halves h;
     memcpy(&h, from, sizeof h);
     return from_halves(h);
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
 }
 
 INLINED void
@@ -56,19 +69,6 @@ transpose(vf x[LANES])
     y[7] = _mm256_permute2f128_ps(x[3], x[7], 0x31);
     for (int i = 0; i < 8; i++)
         x[i] = y[i];
-}
-
-INLINED halves
-to_halves(vf x)
-{
-    return (halves)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
-}
-
-INLINED void
-store_f16(void *to, vf x)
-{
-    halves h = to_halves(x);
-    memcpy(to, &h, sizeof h);
 }
 
 INLINED void

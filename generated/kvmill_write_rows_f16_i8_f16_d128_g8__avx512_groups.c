@@ -4,16 +4,137 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
-enum { LANES = 16 };
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-
 #define INLINED \
     static inline __attribute__((always_inline, \
                                  target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")))
+
+enum { LANES = 16 };
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+
+INLINED vf
+broadcast(float x)
+{
+    return (vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+}
+
+INLINED vf
+from_halves(halves h)
+{
+    return _mm512_cvtph_ps((__m256i)h);
+}
+
+INLINED halves
+narrowed(vi b)
+{
+    return (halves)_mm512_cvtepi32_epi16((__m512i)b);
+}
+
+INLINED vf
+value_f16(vi b)
+{
+    return from_halves(narrowed(b));
+}
+
+INLINED halves
+to_halves(vf x)
+{
+    return (halves)_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+INLINED vf
+round_f16(vf x)
+{
+    return from_halves(to_halves(x));
+}
+
+INLINED void
+store_f32(void *to, vf x)
+{
+    *(vf_any *)to = x;
+}
+
+INLINED vf
+load_f16(const void *from)
+{
+    halves h;
+    memcpy(&h, from, sizeof h);
+    return from_halves(h);
+}
+
+INLINED void
+store_f16(void *to, vf x)
+{
+    halves h = to_halves(x);
+    memcpy(to, &h, sizeof h);
+}
+
+INLINED __m512i
+in_order(__m512i b)
+{
+    return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), b);
+}
+
+INLINED vf
+broadcast_pair(const float *p)
+{
+    return _mm512_mask_broadcastss_ps(_mm512_set1_ps(p[0]), 0xff00, _mm_load_ss(p + 1));
+}
+
+INLINED int
+any_from(vi b, int32_t least)
+{
+    return _mm512_cmpge_epi32_mask((__m512i)b, _mm512_set1_epi32(least));
+}
+
+INLINED void
+store_kept(float *to, vf x)
+{
+    store_f32(to, x);
+    __asm__("" : "+m"(*(kvmill_word64 *)to));
+}
+
+INLINED vf
+max_f32(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+INLINED vi
+round_even(vf x)
+{
+    return (vi)_mm512_cvtps_epi32(x);
+}
+
+INLINED vi
+code_f16(vf x, vf s, vf inverse)
+{
+    (void)s;
+    vu q = (vu)(x * inverse) + 4096;
+    return round_even((vf)(q & ~8191));
+}
+
+INLINED __m512i
+codes_of(vi c0, vi c1, vi c2, vi c3)
+{
+    __m512i low = _mm512_packs_epi32((__m512i)c0, (__m512i)c1), high = _mm512_packs_epi32((__m512i)c2, (__m512i)c3);
+    return in_order(_mm512_max_epi8(_mm512_packs_epi16(low, high), _mm512_set1_epi8(-127)));
+}
+
+INLINED void
+store_i8(void *to, vi c0, vi c1, vi c2, vi c3)
+{
+    _mm512_storeu_si512((__m512i *)to, codes_of(c0, c1, c2, c3));
+}
+
+INLINED void
+stream_i8(void *to, vi c0, vi c1, vi c2, vi c3)
+{
+    _mm512_stream_si512((__m512i *)to, codes_of(c0, c1, c2, c3));
+}
 
 INLINED vi
 magnitudes_u16(const void *from)
@@ -40,133 +161,12 @@ quartered_u16(vi a, vi b)
     return larger_u16((vi)_mm512_shuffle_ps((vf)a, (vf)b, 0x88), (vi)_mm512_shuffle_ps((vf)a, (vf)b, 0xdd));
 }
 
-INLINED __m512i
-in_order(__m512i b)
-{
-    return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), b);
-}
-
 INLINED vi
 largest_u16(vi a, vi b, vi c, vi d)
 {
     vi m = quartered_u16(halved_u16(a, b), halved_u16(c, d));
     m = larger_u16(m, (vi)((vu)m >> 16)) & 0xffff;
     return (vi)in_order((__m512i)m);
-}
-
-INLINED vf
-broadcast(float x)
-{
-    return (vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
-}
-
-INLINED halves
-narrowed(vi b)
-{
-    return (halves)_mm512_cvtepi32_epi16((__m512i)b);
-}
-
-INLINED vf
-from_halves(halves h)
-{
-    return _mm512_cvtph_ps((__m256i)h);
-}
-
-INLINED vf
-value_f16(vi b)
-{
-    return from_halves(narrowed(b));
-}
-
-INLINED halves
-to_halves(vf x)
-{
-    return (halves)_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
-}
-
-INLINED vf
-round_f16(vf x)
-{
-    return from_halves(to_halves(x));
-}
-
-INLINED vf
-max_f32(vf a, vf b)
-{
-    return _mm512_max_ps(a, b);
-}
-
-INLINED void
-store_f32(void *to, vf x)
-{
-    *(vf_any *)to = x;
-}
-
-INLINED void
-store_kept(float *to, vf x)
-{
-    store_f32(to, x);
-    __asm__("" : "+m"(*(kvmill_word64 *)to));
-}
-
-INLINED void
-store_f16(void *to, vf x)
-{
-    halves h = to_halves(x);
-    memcpy(to, &h, sizeof h);
-}
-
-INLINED int
-any_from(vi b, int32_t least)
-{
-    return _mm512_cmpge_epi32_mask((__m512i)b, _mm512_set1_epi32(least));
-}
-
-INLINED vf
-load_f16(const void *from)
-{
-    halves h;
-    memcpy(&h, from, sizeof h);
-    return from_halves(h);
-}
-
-INLINED vf
-broadcast_pair(const float *p)
-{
-    return _mm512_mask_broadcastss_ps(_mm512_set1_ps(p[0]), 0xff00, _mm_load_ss(p + 1));
-}
-
-INLINED vi
-round_even(vf x)
-{
-    return (vi)_mm512_cvtps_epi32(x);
-}
-
-INLINED vi
-code_f16(vf x, vf s, vf inverse)
-{
-    (void)s;
-    vu q = (vu)(x * inverse) + 4096;
-    return round_even((vf)(q & ~8191));
-}
-
-INLINED __m512i
-codes_of(vi c0, vi c1, vi c2, vi c3)
-{
-    __m512i low = _mm512_packs_epi32((__m512i)c0, (__m512i)c1), high = _mm512_packs_epi32((__m512i)c2, (__m512i)c3);
-    return in_order(_mm512_max_epi8(_mm512_packs_epi16(low, high), _mm512_set1_epi8(-127)));
-}
-
-INLINED void
-stream_i8(void *to, vi c0, vi c1, vi c2, vi c3)
-{
-    _mm512_stream_si512((__m512i *)to, codes_of(c0, c1, c2, c3));
-}
-
-INLINED void
-store_i8(void *to, vi c0, vi c1, vi c2, vi c3)
-{
-    _mm512_storeu_si512((__m512i *)to, codes_of(c0, c1, c2, c3));
 }
 
 /* Groups whose scale is not finite get codes of 0, and NaN has the same bits everywhere.  */

@@ -4,14 +4,14 @@
 #include <immintrin.h>
 #include "kvmill_kernel.h"
 
+#define INLINED \
+    static inline __attribute__((always_inline, \
+                                 target("avx2,fma,f16c")))
+
 enum { LANES = 8 };
 typedef float vf __attribute__((vector_size(4 * LANES)));
 typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
-
-#define INLINED \
-    static inline __attribute__((always_inline, \
-                                 target("avx2,fma,f16c")))
 
 INLINED vf
 load_f32(const void *from)

@@ -88,7 +88,7 @@ def draw(seed: int, lines: Lines) -> Iterator[Mutant]:
     """Return all mutants in the order that the seed gives."""
     c = [path for path in sources() if not DANGEROUS.search((SOURCE / path).read_text())]
     of_c = [m for path in c for m in places_in(path, lines.of.get(str(path), {}), lines.seconds)]
-    templates = sorted(path.relative_to(SOURCE) for path in (SOURCE / "templates").rglob("*.m4"))
+    templates = sorted(path.relative_to(SOURCE) for path in (SOURCE / "templates").rglob("*.*") if path.suffix in (".h", ".m4"))
     of_templates = in_random_order(seed, [m for path in templates for m in places_in(path, None, {})])
     for number, mutant in enumerate(in_random_order(seed, of_c), 1):
         if number % (TEMPLATES_OF - 1) == 0 and (other := next(of_templates, None)):

@@ -115,7 +115,8 @@ static void write_family(const struct family *family) {
 
 static void write_templates(void) {
     put(scratch_path("templates/lib/a.m4"), "a");
-    put(scratch_path("templates/isa/a.m4"), "a");
+    put(scratch_path("templates/cpu/a.m4"), "a");
+    put(scratch_path("templates/words/a.h"), "a");
     put(scratch_path("templates/format/a.m4"), "a");
     for (size_t i = 0; family_at(i) != NULL; i++)
         write_family(family_at(i));
@@ -154,7 +155,7 @@ TEST(hash) {
        "which their text changes");
     ok(!same_of(&first, &second, gather) && same_of(&first, &second, attend),
        "that of their family alone");
-    put(scratch_path("templates/isa/a.m4"), "b");
+    put(scratch_path("templates/words/a.h"), "b");
     ok(machine_hash_templates(scratch_path("templates"), &second, &error) &&
            !same_of(&first, &second, attend),
        "but what families share changes all");

@@ -23,7 +23,7 @@ static void link_library(const char *name) {
 }
 
 static void make_folder(void) {
-    static const char *const library[] = {"lib", "isa", "format", "kernel", "pack"};
+    static const char *const library[] = {"lib", "cpu", "format", "kernel", "pack"};
     if (mkdir(template_path(""), 0777) != 0)
         bail_out("cannot make %s: %s", template_path(""), strerror(errno));
     for (size_t i = 0; i < COUNT(library); i++)
@@ -163,19 +163,16 @@ static bool check_line(const char **text, int bytes, const char *widths) {
                 moves.right ? "" : ", outside or askew", moves.complete ? "" : ", with holes");
 }
 
-static void print_isa(struct text *files, const struct isa *isa) {
-    if (isa->extends != NULL)
-        print_isa(files, kvmill_isa_extended(isa));
-    text_print(files, "isa/%s.m4 ", isa->name);
-}
-
-/* Expands with the files of an instruction set, extended ones first, and `last`. */
+/* Expands with the file of the instruction set's CPU, and `last`. */
 static const char *expand_isa(const struct isa *isa, const char *last, const char *template) {
-    OWN(text_free) struct text files = {0};
-    text_print(&files, "lib/base.m4 lib/words.m4 lib/vocabulary.m4 - ");
-    print_isa(&files, isa);
-    text_print(&files, "%s", last);
-    return expand_files(files.data, template);
+    char files[256];
+    snprintf(files, sizeof files, "lib/base.m4 lib/words.m4 lib/vectors.m4 - cpu/%s.m4 %s",
+             kvmill_cpus[isa->cpu], last);
+    struct expansion expansion = list_files(files);
+    must(define_text(&expansion, "isa", isa->name) && define_text(&expansion, "target", "") &&
+             define_integer(&expansion, "lanes", isa->lanes),
+         "no memory");
+    return expand_with(&expansion, template);
 }
 
 static void test_moves_by(const struct isa *isa, const char *list) {
@@ -210,40 +207,38 @@ TEST(moves) {
     }
 }
 
-/* ---- The contract of the instruction sets ---- */
+/* ---- The contract of the CPUs ---- */
 
 static void test_contract_word(const char *word) {
     char template[128], message[64];
     snprintf(template, sizeof template, "m4_undefine(«%s»)m4_dnl\n", word);
     snprintf(message, sizeof message, "must define %s\n", word);
-    const char *text = expand_files("lib/base.m4 lib/words.m4 lib/vocabulary.m4 - isa/scalar.m4 "
-                                    "test.m4 isa/contract.m4",
+    const char *text = expand_files("lib/base.m4 lib/words.m4 lib/vectors.m4 - cpu/any.m4 "
+                                    "test.m4 cpu/contract.m4",
                                     template);
-    bool told = strstr(error.text, "isa/contract.m4:") &&
-                (strcmp(word, "km_isa") == 0 || strstr(error.text, "isa/scalar.m4"));
-    ok_failed(text != NULL || !told, &error, EXIT_BUG, NULL, message,
-              "an instruction set without %s is refused, naming file and word", word);
+    ok_failed(text != NULL || strstr(error.text, "cpu/contract.m4:") == NULL, &error, EXIT_BUG,
+              NULL, message, "a CPU without %s is refused, naming the word", word);
 }
 
 static void expect_nothing(const char *text, const char *name, const char *what) {
-    ok_text(text ? text : error.text, "", "isa/%s.m4 %s", name, what);
+    ok_text(text ? text : error.text, "", "%s %s", name, what);
 }
 
 /* Checks that each width has its word: otherwise only shapes that need the width would fail. */
 static void test_isa(const struct isa *isa) {
-    expect_nothing(expand_isa(isa, "isa/contract.m4 lib/kernel.m4", ""), isa->name,
+    expect_nothing(expand_isa(isa, "cpu/contract.m4 lib/kernel.m4", ""), isa->name,
                    "fulfils the contract and emits nothing");
     expect_nothing(expand_isa(isa, "test.m4",
-                              "km_for_words(«W», «km_widths», «km_need(«km_move_»W, «isa»)»)"
-                              "km_for_words(«W», «km_join_widths», «km_need(«km_join_»W, «isa»)»)"),
+                              "km_for_words(«W», «km_widths», «km_need(«km_move_»W, «cpu»)»)"
+                              "km_for_words(«W», «km_join_widths», «km_need(«km_join_»W, «cpu»)»)"),
                    isa->name, "has a word for every width");
 }
 
-/* Checks every word that isa/contract.m4 lists in «quotes» after km_need_all; returns their
+/* Checks every word that cpu/contract.m4 lists in «quotes» after km_need_all; returns their
    number. */
 static int test_contract_words(void) {
     static const char before[] = ", «";
-    char *text = read_bytes(source_path("templates/isa/contract.m4"), NULL), word[32];
+    char *text = read_bytes(source_path("templates/cpu/contract.m4"), NULL), word[32];
     int words = 0;
     const char *at = strstr(text, "km_need_all(");
     while (at != NULL && (at = strstr(at, before)) != NULL) {

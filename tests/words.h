@@ -1,4 +1,4 @@
-/* What tests/words.c.m4 says about each word of the vocabulary.
+/* The words of an instruction set, for tests/words.c.
 
    SPDX-License-Identifier: Apache-2.0 */
 #ifndef KVMILL_TESTS_WORDS_H
@@ -20,23 +20,32 @@ union value {
     void *pointer;
 } __attribute__((aligned(64)));
 
-/* Kinds: v floats, w integers, k all below 65536, h halves, x float16, f float, i int, u unsigned,
-   l int64_t, b uint64_t, n a count, p an array that is read, q an array that is written, a a
-   matrix, - nothing. */
+/* A version of a word.  Kinds: v floats, w integers, k all below 65536, h halves, x float16, f
+   float, i int, u unsigned, l int64_t, b uint64_t, n a count, p an array that is read, q an array
+   that is written, a a matrix, - nothing. */
 struct word {
-    const char *name;
+    const char *version, *name;
     char result;
     const char *parameters;
-    void (*call)(union value *v);           /* v[0] from v[1] ... */
-    void (*fit)(union value *v, int lanes); /* makes arguments valid, or NULL if all are */
-    int read_bits, read_elements;
-    float tolerance;
+    void (*meaning)(union value *v), (*call)(union value *v); /* v[0] from v[1] ... */
 };
 
-extern const struct word words_of_isa[], words_meant[];
-extern const int lanes_of_isa, lanes_meant;
+/* Made by tests/words_calls.awk. */
+extern const struct word words_of_isa[];
+extern const int lanes_of_isa;
 
-/* ---- For `fit` ---- */
+/* What a word asks of its arguments. */
+struct rule {
+    const char *words;                      /* separated by spaces */
+    int read_bits, read_elements;           /* at each pointer; 0: LANES elements; -1: its count */
+    void (*fit)(union value *v, int lanes); /* makes arguments valid, or NULL if all are */
+    char kind;                              /* in place of that of its parameters, or 0 */
+    float tolerance;                        /* of the largest argument, for sums in another order */
+};
+
+struct rule rule_of(const char *word);
+
+/* ---- For rules, of words.c ---- */
 
 /* Returns 0 to n - 1. */
 int below(int n);

@@ -15,6 +15,7 @@
 #include "../gen/generators.h"
 #include "../gen/places.h"
 #include "../import/spec_file.h"
+#include "bench_words.h"
 #include "best_isa.h"
 #include "built_pack.h"
 #include "commands.h"
@@ -26,6 +27,8 @@ static const struct option_help options[] = {
     {"threads", "N", "most threads to measure with (default: all of this machine)", NULL},
     {"huge-pages", NULL, "caches in huge pages (default: in pages of the usual size)", NULL},
     {"bars", NULL, "attention at every size with a target speed (takes most of an hour)", NULL},
+    {"words", NULL, "each word of templates/words alone, on each instruction set of this CPU",
+     NULL},
     COMPILE_OPTIONS,
     {"json", "FILE", "also write the results to FILE", &file_values},
     {NULL, NULL, NULL, NULL},
@@ -167,10 +170,10 @@ static bool save(const char *path, const struct text *text, struct error *error)
     return (written && closed) || fail_errno(error, "write", path);
 }
 
-static bool write_json(const char *path, const struct bench_results *results, struct error *error) {
+/* Takes the object. */
+static bool write_json(const char *path, json_t *object, struct error *error) {
     struct text text = {0};
-    json_watch();
-    bool done = json_write(json_of(results), &text, error) && save(path, &text, error);
+    bool done = json_write(object, &text, error) && save(path, &text, error);
     text_free(&text);
     return done;
 }
@@ -281,7 +284,34 @@ static bool open_pack(const struct options *given, struct inputs *inputs, struct
 
 /* ---- The command ---- */
 
-static bool bench(const struct options *given, struct error *error) {
+static bool is_for_words(const char *option) {
+    static const char *const names[] = {"words", "isa", "json", "compile-timeout"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(option, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool time_words(const struct options *given, struct error *error) {
+    const char *json = option_value(given, "json");
+    json_t *results = NULL;
+    for (int i = 0; i < given->count; i++)
+        if (!is_for_words(given->given[i].name))
+            return fail(error, EXIT_USER,
+                        "--words: is given with --%s; accepted with it: --isa, --json, "
+                        "--compile-timeout",
+                        given->given[i].name);
+    if (given->rest_count > 0)
+        return fail(error, EXIT_USER, "--words: is given with a pack, %s; words need none",
+                    given->rest[0]);
+    bool done = make_read_options(given, error) && bench_words(given, &results, error);
+    if (done && json != NULL)
+        return write_json(json, results, error);
+    json_decref(results);
+    return done;
+}
+
+static bool bench_kernels(const struct options *given, struct error *error) {
     static struct bench_results results;
     struct inputs inputs = {0};
     struct built_pack built = {0};
@@ -296,15 +326,20 @@ static bool bench(const struct options *given, struct error *error) {
     done = done && bench_all(&inputs.specs, &setting, &results, error);
     if (results.count > 0)
         print_results(&results);
-    done = done && (json == NULL || write_json(json, &results, error));
+    json_watch();
+    done = done && (json == NULL || write_json(json, json_of(&results), error));
     built_pack_free(&built);
     inputs_free(&inputs);
     return done;
 }
 
+static bool bench(const struct options *given, struct error *error) {
+    return option_value(given, "words") ? time_words(given, error) : bench_kernels(given, error);
+}
+
 const struct command bench_command = {
     .name = "bench",
-    .synopsis = "PACK | (--model CONFIG | --kernels SPECS | --bars) [options]",
+    .synopsis = "PACK | (--model CONFIG | --kernels SPECS | --bars | --words) [options]",
     .summary = "Time kernels and compare them with the machine's limits, in the same run.",
     .options = options,
     .arguments = &file_values,

@@ -60,7 +60,7 @@ static bool hash_file(const char *directory, const char *name, uint64_t *state,
 /* Whether a file is a template.  Editors may leave other files in the directory. */
 static int is_template(const struct dirent *entry) {
     const char *dot = strrchr(entry->d_name, '.');
-    return dot != NULL && strcmp(dot, ".m4") == 0;
+    return dot != NULL && (strcmp(dot, ".m4") == 0 || strcmp(dot, ".h") == 0);
 }
 
 static int compare_names(const struct dirent **a, const struct dirent **b) {
@@ -109,7 +109,7 @@ static void print_hash(uint64_t state, char hash[HASH_SIZE]) {
 }
 
 bool machine_hash_templates(const char *directory, struct machine *machine, struct error *error) {
-    static const char *const shared[] = {"format", "isa", "lib"};
+    static const char *const shared[] = {"cpu", "format", "lib", "words"};
     uint64_t common = HASH_START;
     bool done = true;
     for (size_t i = 0; done && i < sizeof shared / sizeof *shared; i++)

@@ -16,7 +16,8 @@ m4_define(«km_by_bits_above», «m4_ifelse(km_bits_above($1), 0, «$2», km_bit
 m4_dnl load_T(codes, i, shift) -- elements from i on; shift is 0 for low nibbles and 4 for high ones.
 m4_define(«_km_halves_words», «m4_define(«km_piece_$1», 16)m4_dnl
 m4_define(«km_block_codes_$1», «_km_codes_in_halves(«$1», $»«@)»)m4_dnl
-km_word(«load_$1», «vf», «const void *codes, int64_t i, int shift», «
+km_inline(«vf», «load_$1(const void *codes, int64_t i, int shift)»)
+{
 km_by_bits_above(«$1», «m4_dnl
     return __builtin_convertvector((load_u8((const char *)codes + i) >> shift & 15) - km_part(«offset», «$1»), vf);
 », «    const vu lane = {km_lane_list(«L»)};
@@ -29,12 +30,14 @@ km_by_bits_above(«$1», «m4_dnl
     vu word = above[0] ^ ((above[0] ^ above[1]) & -(at >> 2 & 1));
     vu high = word >> (at % 4 * 8 + at / 8 * 4 + shift / 2) & 3;
 »)m4_dnl
-km_if(km_bits_above(«$1»), «_km_join_halves(«$1»)»)»)»)
+km_if(km_bits_above(«$1»), «_km_join_halves(«$1»)»)}
+
+»)
 m4_define(«_km_join_halves», «m4_dnl
     vi low = load_u8((const char *)codes + m4_eval(4 * km_bits_above(«$1»)) + i) >> shift & 15;
     return __builtin_convertvector((low | (vi)(high << 4)) - km_part(«offset», «$1»), vf);
 »)
-km_for_words(«T», «km_halves_formats», «_km_halves_words(T)»)
+m4_divert(2)km_for_words(«T», «km_halves_formats», «_km_halves_words(T)»)m4_divert(-1)
 
 m4_dnl km_store_halves(T, TO, I, A, B) -- store codes A, of elements from I on, and B, of elements from I + 16 on, in
 m4_dnl the block TO.  Upper bits are collected in `above`, which km_declare_above declares and km_store_above stores.
@@ -61,10 +64,13 @@ memcpy($2 + km_part(«codes_at», $1), &above, sizeof above);
 »)»)
 
 m4_dnl quantise_halves(x, low, inverse, most) -- codes from 0 to `most`; the code of NaN is 0.
-km_word(«quantise_halves», «vi», «const float *x, float low, float inverse, float most», «
+m4_divert(2)km_inline(«vi», «quantise_halves(const float *x, float low, float inverse, float most)»)
+{
     vf q = max_f32(multiply(load_f32(x) - low, broadcast(inverse)), broadcast(0.f));
     return truncate(min_f32(q, broadcast(most)) + 0.5f);
-»)
+}
+
+m4_divert(-1)
 
 m4_define(«_km_quantise_range», «/* Codes count up from the least element.  If one is not finite, the scale is NaN.  */
 km_inline(«void», «quantise(const float *x, unsigned char *to)»)

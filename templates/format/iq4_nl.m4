@@ -4,20 +4,22 @@ m4_dnl numbers.  The low nibble of byte i belongs to element i, the high nibble 
 m4_define(«km_piece_iq4_nl», 16)
 m4_define(«km_block_codes_iq4_nl»,
     «load_table(numbers_of_iq4_nl, $1 + km_codes_at_iq4_nl + $2, ($3) * 4)»)
-km_helper(«numbers_of_iq4_nl», «static const int8_t numbers_of_iq4_nl[16] = {km_table_iq4_nl};
-
-»)
 
 m4_dnl places_in_iq4_nl(x) -- the index of the number nearest to x, of two equally near ones the greater.  It is the
 m4_dnl count of midpoints between neighbours that are not above x.
 m4_define(«_km_middles», «m4_ifelse($#, 1, «», «    places -= doubled >= m4_eval($1 + ($2)).0f;
 _km_middles(m4_shift($@))»)»)
-km_word(«places_in_iq4_nl», «vi», «vf x», «
+m4_divert(2)static const int8_t numbers_of_iq4_nl[16] = {km_table_iq4_nl};
+
+km_inline(«vi», «places_in_iq4_nl(vf x)»)
+{
     vf doubled = x + x;
     vi places = {0};
 _km_middles(km_table_iq4_nl)m4_dnl
     return places;
-»)
+}
+
+m4_divert(-1)
 
 m4_dnl Sums are added in the order of the elements, as in the reference.
 m4_define(«km_quantise_iq4_nl», «m4_dnl

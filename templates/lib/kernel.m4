@@ -1,5 +1,6 @@
 m4_divert(-1)
-m4_dnl kernel.m4 -- the frame around a kernel.  It needs the words of an instruction set.
+m4_dnl kernel.m4 -- the frame around a kernel.
+km_need_all(«the generator», «km_isa», «km_target», «km_lanes»)
 
 m4_dnl km_function(TYPE, DECLARATION) -- the head of a function that is compiled for the instruction set.
 m4_define(«km_function», «m4_ifelse(m4_defn(«km_target»), «», «», «__attribute__((target(km_target_text)))
@@ -14,6 +15,17 @@ m4_dnl km_apart(TYPE, DECLARATION) -- the head of a function that is never inlin
 m4_define(«km_apart», «__attribute__((noinline)) km_function(«$1», «$2»)»)
 m4_dnl km_rare(TYPE, DECLARATION) -- the same for a function that hardly ever runs: its code is small rather than fast.
 m4_define(«km_rare», «__attribute__((noinline, cold)) km_function(«$1», «$2»)»)
+
+m4_dnl km_kernel_begins -- marks the end of the head of a file.  The words follow: the generator replaces #include by
+m4_dnl those of the instruction set that the kernel uses.  Templates divert further words of the kernel to 2.
+m4_define(«km_kernel_begins», «m4_divert(1)
+km_target_lines«»#define INLINED m4_ifelse(m4_defn(«km_target»), «», «», «\
+    »)static inline __attribute__((always_inline«»m4_ifelse(m4_defn(«km_target»), «», «», «, \
+                                 target(km_target_text)»)))
+
+#include "km_isa.h"
+
+m4_divert(3)m4_dnl»)
 
 m4_dnl km_run -- the name of the kernel's function, which profilers and debuggers show.
 m4_define(«km_run», «km_symbol«»_run»)

@@ -49,7 +49,7 @@ m4_dnl _km_at_a_time -- how many words are turned at a time: a whole vector of t
 m4_dnl instruction set can transpose them, else four.  If their number is not a multiple of four, the last four overlap
 m4_dnl the others.
 m4_define(«_km_key_words», «m4_eval(km_key_dim / km_key_word_dims)»)
-m4_define(«_km_at_a_time», «km_if(!km_at_once && km_has_own(«transpose») && !km_part(«block», km_key) &&
+m4_define(«_km_at_a_time», «km_if(!km_at_once && km_transposes && !km_part(«block», km_key) &&
     _km_key_words % km_lanes == 0, km_lanes, 4)»)
 m4_define(«km_load_turned», «km_load_scales(«key»)
 km_if(km_in_tiles(km_key), «_km_find_words», «_km_turn_words»)»)

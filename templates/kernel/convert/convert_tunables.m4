@@ -29,10 +29,10 @@ m4_dnl km_rows_are_alone -- rows are written one by one.  Rows of tiles, and row
 m4_dnl are first collected in a buffer.
 m4_define(«km_rows_are_alone», «(!km_writes_tiles && !km_is_block_rows)»)
 m4_dnl km_has_tile_of_rows -- whether vectors can interleave all rows of a tile.
-m4_define(«km_has_tile_of_rows», «(km_has_own(«interleaved») && !km_part(«is_transposed», km_element))»)
+m4_define(«km_has_tile_of_rows», «(km_transposes && !km_part(«is_transposed», km_element))»)
 m4_dnl km_turns_tiles -- a vector of rows of a transposed page becomes one of each element.
 m4_define(«km_turns_tiles», «(km_writes_tiles && km_part(«is_transposed», km_element) && m4_dnl
-km_has_own(«transpose») && km_dim <= 512 && km_dim % km_lanes == 0 && km_tile_height % km_lanes == 0)»)
+km_transposes && km_dim <= 512 && km_dim % km_lanes == 0 && km_tile_height % km_lanes == 0)»)
 m4_define(«km_bytes_together», «km_if(km_writes_tiles, m4_dnl
 «(km_has_tile_of_rows || (km_turns_tiles && km_tile_height == km_lanes)) * km_tile_height * km_row_bytes», m4_dnl
 «km_if(km_is_block_rows, «km_batch * km_row_bytes», «km_target_bytes»)»)»)

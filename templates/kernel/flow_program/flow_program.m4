@@ -154,7 +154,7 @@ km_if(_km_squares(«$2», «$6»), «_km_turned_loader($@)»)»)
 
 m4_dnl _km_squares(ELEMENT, DIM) -- whether as many rows of a page as there are lanes are loaded together;
 m4_dnl _km_has_single_rows -- whether some are alone.
-m4_define(«_km_squares», «(km_has_own(«transpose») && km_part(«is_transposed», «$1») && m4_dnl
+m4_define(«_km_squares», «(km_transposes && km_part(«is_transposed», «$1») && m4_dnl
 km_page % km_lanes == 0 && $2 % km_lanes == 0)»)
 m4_define(«_km_has_single_rows», «(km_is_growing || !_km_squares(«$1», «$2»))»)
 m4_define(«_km_turned_loader», «km_inline(«void», «load_rows_of_$1(float *to, const unsigned char *from)»)

@@ -111,9 +111,9 @@ m4_dnl negative part; each is multiplied with its bound, and the part that is 0 
 m4_dnl finite bounds.  Pages with others are detected by their sums, or by the differences of their bounds, and computed
 m4_dnl again with rounded products.
 m4_define(«km_is_exact»,
-    «m4_eval(km_has_own(«min_f32») && m4_ifelse(km_element, «f16», 1, 0) && km_query_heads * km_dim <= 4096)»)
-m4_define(«km_is_signed», «m4_eval(km_is_exact && km_is_bound && km_has_own(«where_negative»))»)
-m4_define(«km_is_split», «m4_eval(km_is_exact && km_is_bound && !km_has_own(«where_negative»))»)
+    «m4_eval(km_exact_products && m4_ifelse(km_element, «f16», 1, 0) && km_query_heads * km_dim <= 4096)»)
+m4_define(«km_is_signed», «m4_eval(km_is_exact && km_is_bound && km_chooses_by_sign)»)
+m4_define(«km_is_split», «m4_eval(km_is_exact && km_is_bound && !km_chooses_by_sign)»)
 m4_define(«km_check_query»,
     «/* Whether all products with float16 are exact: numbers of at most 13 bits, from 2^-64 to 2^64.  */
 km_function(«int», «is_short(const float *query)»)

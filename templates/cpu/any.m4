@@ -1,7 +1,5 @@
 m4_divert(-1)
-m4_dnl scalar.m4 -- plain C: words of up to eight bytes.
-m4_define(«km_isa», «scalar»)
-m4_define(«km_target», «»)
+m4_dnl any.m4 -- plain C: words of up to eight bytes.
 m4_define(«km_headers», «»)
 
 m4_define(«km_widths», «8, 4, 2, 1»)

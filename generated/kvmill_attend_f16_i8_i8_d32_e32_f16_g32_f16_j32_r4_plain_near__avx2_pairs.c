@@ -319,7 +319,7 @@ struct work {
     vi query[ROWS][KEY_DIM / 2]; /* pairs, the same in all lanes, in the order of codes */
     float unit[ROWS]; /* of a query's last digit */
     unsigned char wide[ROWS / TILE]; /* whether a row of the tile is wide */
-    _Alignas(64) float sum[ROWS][VALUE_PADDED];
+    _Alignas(64) float acc[ROWS][VALUE_PADDED];
     _Alignas(64) float score[ROWS][BLOCK]; /* after softmax: weights */
     _Alignas(64) int16_t weight[TILE][1][BLOCK];
     _Alignas(64) float value_size[1][BLOCK]; /* magnitudes of scales */
@@ -335,12 +335,12 @@ struct work {
     int64_t key_scale_step[2 + FOUND / RUN][RUN];
     struct run value_scale_run[FOUND / RUN];
     int64_t value_scale_step[2 + FOUND / RUN][RUN];
-    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
+    const unsigned char *ahead[2][BLOCK]; /* keys and values OUTER rows ahead */
     struct place next;
     _Alignas(64) float key_scale[1][BLOCK];
     _Alignas(64) float value_scale[1][BLOCK];
     int64_t seen[ALL_ROWS]; /* positions of the block that the row's tile sees */
-    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+    float max[ALL_ROWS], sum[ALL_ROWS], rescale[ALL_ROWS];
 };
 
 static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
@@ -359,28 +359,39 @@ list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)
             ahead[i * RUN + j] = run[i].first + run[i].step[j];
 }
 
-/* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
 INLINED void
-fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together)
+fetch_line(const struct work *w, const unsigned char *line)
 {
-    enum { LINES = 1 };
-    for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = w->key_ahead[i / LINES] + i % LINES * 64;
-        for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 3);
-    }
+    (void)w;
+    __builtin_prefetch(line, 0, 3);
 }
 
-/* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
+/* Prefetch a step's share of the lines of half a block's keys (side 0) or values (1).  Finding a row takes longer than
+   fetching three lines of it, so short rows are fetched whole, by every Nth step if there are more steps than rows.  If
+   all shares are equal, each `together` lines are in one row.  */
 INLINED void
-fetch_value_lines(const struct work *w, int64_t first, int64_t count, int together)
+fetch_share(const struct work *w, int side, int lines, int half, int64_t step, int64_t steps)
 {
-    enum { LINES = 1 };
-    for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = w->value_ahead[i / LINES] + i % LINES * 64;
-        for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 3);
-    }
+    const int64_t all = BLOCK / 2 * lines, unit = lines <= 3 ? lines : 1;
+    const int64_t every = steps * unit % all == 0 ? steps * unit / all : 1;
+    const int64_t shares = steps / every, share = step / every;
+    const int64_t equal = all % shares == 0 ? all / shares : 0;
+    const int64_t first = equal ? share * equal : share * all / shares;
+    const int64_t count = equal ? equal : (share + 1) * all / shares - first;
+    const int64_t together = equal == 0 ? 1 : lines % equal == 0 ? equal : equal % lines == 0 ? lines : 1;
+    if (step % every != 0)
+        return;
+    for (int64_t i = half * all + first; i < half * all + first + count; i += together)
+        for (int64_t j = 0; j < together; j++)
+            fetch_line(w, w->ahead[side][i / lines] + (i % lines + j) * 64);
+}
+
+/* Prefetch a step's share of keys and values: of a block's first half while it reads keys, then of the second.  */
+INLINED void
+fetch_step(const struct work *w, int half, int64_t step, int64_t steps)
+{
+    fetch_share(w, 0, 1, half, step, steps);
+    fetch_share(w, 1, 1, half, step, steps);
 }
 
 /* If the scales of a run are close together, they are in one or two lines.  */
@@ -519,8 +530,8 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
         count = find_runs(p, w, t, FOUND, here, after);
     }
     touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
-    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
-    list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
+    list_ahead(w->ahead[0], w->key_run + OUTER / RUN);
+    list_ahead(w->ahead[1], w->value_run + OUTER / RUN);
     for (int64_t t = at <= 0 ? 0 : FOUND - BLOCK; t < FOUND; t += RUN) {
         fetch_scales(w->key_scale_run[t / RUN]);
         fetch_scales(w->value_scale_run[t / RUN]);
@@ -626,7 +637,7 @@ load_values(struct work *w, int64_t n)
 INLINED void
 score_strip(struct work *w, int64_t r, int64_t t)
 {
-    vf total[TILE][1] = {{{0}}};
+    vf score[TILE][1] = {{{0}}};
     const struct run keys_0 = run_from(w->key_run, t);
     const unsigned char *row_0 = keys_0.first + keys_0.step[0];
     const unsigned char *row_1 = keys_0.first + keys_0.step[1];
@@ -643,8 +654,7 @@ score_strip(struct work *w, int64_t r, int64_t t)
     vi s_2_0 = {0};
     vi s_3_0 = {0};
     for (int64_t k = 0; k < 8; k += 4) {
-        fetch_key_lines(w, (t / 8 * 2 + k / 4) * 2, 2, 1);
-        fetch_value_lines(w, (t / 8 * 2 + k / 4) * 2, 2, 1);
+        fetch_step(w, 0, t / 8 * 2 + k / 4, 16);
         turn(row, k * 4, x);
         vi k_0_0 = (vi)x[0];
         vi b_0_0_0 = even_codes(k_0_0);
@@ -723,14 +733,14 @@ score_strip(struct work *w, int64_t r, int64_t t)
         vi a_3_1_3 = w->query[r + 3][(k + 3) * 2 + 1];
         s_3_0 = add_pairs(s_3_0, a_3_1_3, b_3_1_0);
     }
-    total[0][0] += __builtin_convertvector(s_0_0, vf) * load_f32(w->key_scale[0] + t);
-    total[1][0] += __builtin_convertvector(s_1_0, vf) * load_f32(w->key_scale[0] + t);
-    total[2][0] += __builtin_convertvector(s_2_0, vf) * load_f32(w->key_scale[0] + t);
-    total[3][0] += __builtin_convertvector(s_3_0, vf) * load_f32(w->key_scale[0] + t);
-    store_f32(w->score[r] + t, total[0][0] * w->unit[r]);
-    store_f32(w->score[r + 1] + t, total[1][0] * w->unit[r + 1]);
-    store_f32(w->score[r + 2] + t, total[2][0] * w->unit[r + 2]);
-    store_f32(w->score[r + 3] + t, total[3][0] * w->unit[r + 3]);
+    score[0][0] += __builtin_convertvector(s_0_0, vf) * load_f32(w->key_scale[0] + t);
+    score[1][0] += __builtin_convertvector(s_1_0, vf) * load_f32(w->key_scale[0] + t);
+    score[2][0] += __builtin_convertvector(s_2_0, vf) * load_f32(w->key_scale[0] + t);
+    score[3][0] += __builtin_convertvector(s_3_0, vf) * load_f32(w->key_scale[0] + t);
+    store_f32(w->score[r] + t, score[0][0] * w->unit[r]);
+    store_f32(w->score[r + 1] + t, score[1][0] * w->unit[r + 1]);
+    store_f32(w->score[r + 2] + t, score[2][0] * w->unit[r + 2]);
+    store_f32(w->score[r + 3] + t, score[3][0] * w->unit[r + 3]);
 }
 
 INLINED void
@@ -760,19 +770,19 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
 INLINED vf
 exponentials(struct work *w, int64_t r, float base, vf top[1][SOFTMAX_ROWS])
 {
-    vf total = broadcast(0.f), largest[1] = {{0}};
+    vf sum = broadcast(0.f), max[1] = {{0}};
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
-        total += x;
-        largest[0] = max_f32(x * load_f32(w->value_size[0] + t), largest[0]);
+        sum += x;
+        max[0] = max_f32(x * load_f32(w->value_size[0] + t), max[0]);
     }
-    top[0][r % SOFTMAX_ROWS] = largest[0];
-    return total;
+    top[0][r % SOFTMAX_ROWS] = max[0];
+    return sum;
 }
 
 INLINED vf
-largest_of_each(const vf x[SOFTMAX_ROWS])
+max_of_each(const vf x[SOFTMAX_ROWS])
 {
     vf y = largest_quads(x[0], x[1], x[2], x[3]);
     y = larger_quads(y, y);
@@ -791,9 +801,9 @@ INLINED void
 set_units(struct work *w, int64_t r, vf top[1][SOFTMAX_ROWS])
 {
     const float most = 32767.f;
-    vf largest = largest_of_each(top[0]);
-    store_f32(w->value_unit[0] + r, largest / most);
-    store_f32(w->per_value_unit[0] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+    vf max = max_of_each(top[0]);
+    store_f32(w->value_unit[0] + r, max / most);
+    store_f32(w->per_value_unit[0] + r, choose(max > 0.f, most / max, broadcast(0.f)));
 }
 
 /* SOFTMAX_ROWS rows from r on.  They are handled together, so that numbers of which each row has one fill vectors.  */
@@ -806,8 +816,8 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
         x[i] = broadcast(-__builtin_inff());
     for (int64_t i = 0; i < rows; i++)
         x[i] = finish_scores(p, w, r + i, from);
-    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
-    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    vf before = load_f32(w->max + r), max = max_f32(before, max_of_each(x));
+    vf base = choose(max == -__builtin_inff(), broadcast(0.f), max), rescale = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
     vf top[1][SOFTMAX_ROWS] = {{{0}}};
@@ -815,9 +825,9 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
         x[i] = exponentials(w, r + i, bases[i], top);
     for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(0.f);
-    store_f32(w->largest + r, largest);
-    store_f32(w->grow + r, grow);
-    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+    store_f32(w->max + r, max);
+    store_f32(w->rescale + r, rescale);
+    store_f32(w->sum + r, load_f32(w->sum + r) * rescale + sum_of_each(x));
     set_units(w, r, top);
 }
 
@@ -837,7 +847,7 @@ add_value(struct work *w, int64_t r, int64_t t, int g)
 {
     (void)t;
     for (int d = 0; d < 32; d++)
-        w->sum[r][g * 32 + d] = __builtin_nanf("");
+        w->acc[r][g * 32 + d] = __builtin_nanf("");
 }
 
 /* Add what was taken out of the block that begins at position `from` for the rows that see it.  */
@@ -852,13 +862,13 @@ add_lost(const struct kvmill_attend *p, struct work *w, int64_t from, int64_t n)
 }
 
 INLINED void
-set_order(float *sum)
+set_order(float *acc)
 {
     float x[32];
     for (int d = 0; d < VALUE_DIM; d += 32) {
-        memcpy(x, sum + d, sizeof x);
+        memcpy(x, acc + d, sizeof x);
         for (int i = 0; i < 32; i++)
-            sum[d + ((i % LANES / 4 * 8 + i / 16 * 4 + i % 4) * 2 + i / LANES % 2)] = x[i];
+            acc[d + ((i % LANES / 4 * 8 + i / 16 * 4 + i % 4) * 2 + i / LANES % 2)] = x[i];
     }
 }
 
@@ -887,10 +897,8 @@ accumulate_pieces_0(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_3_0 = (vi){0};
     __auto_type s_3_1 = (vi){0};
     for (int64_t next = 0; next < (n + 1) / 2; next += 4) {
-        if (r == 0) {
-            fetch_key_lines(w, 32 + (v / 32 * 2 * (BLOCK / RUN) + next / (RUN / 2)) * 2, 2, 1);
-            fetch_value_lines(w, 32 + (v / 32 * 2 * (BLOCK / RUN) + next / (RUN / 2)) * 2, 2, 1);
-        }
+        if (r == 0)
+            fetch_step(w, 1, v / 32 * 16 + 2 * next / 8, 16);
         const struct run run = w->value_run[next / 4];
         #pragma GCC unroll 4
         for (int64_t k = next; k < next + 4; k++) {
@@ -914,21 +922,21 @@ accumulate_pieces_0(struct work *w, int64_t r, int64_t v, int64_t n)
             s_3_1 = add_pairs(s_3_1, a_3, b_1);
         }
     }
-    store_f32(w->sum[r] + v, load_f32(w->sum[r] + v) * w->grow[r] +
+    store_f32(w->acc[r] + v, load_f32(w->acc[r] + v) * w->rescale[r] +
               __builtin_convertvector(s_0_0, vf) * w->value_unit[v / 32][r]);
-    store_f32(w->sum[r] + v + 8, load_f32(w->sum[r] + v + 8) * w->grow[r] +
+    store_f32(w->acc[r] + v + 8, load_f32(w->acc[r] + v + 8) * w->rescale[r] +
               __builtin_convertvector(s_0_1, vf) * w->value_unit[v / 32][r]);
-    store_f32(w->sum[r + 1] + v, load_f32(w->sum[r + 1] + v) * w->grow[r + 1] +
+    store_f32(w->acc[r + 1] + v, load_f32(w->acc[r + 1] + v) * w->rescale[r + 1] +
               __builtin_convertvector(s_1_0, vf) * w->value_unit[v / 32][r + 1]);
-    store_f32(w->sum[r + 1] + v + 8, load_f32(w->sum[r + 1] + v + 8) * w->grow[r + 1] +
+    store_f32(w->acc[r + 1] + v + 8, load_f32(w->acc[r + 1] + v + 8) * w->rescale[r + 1] +
               __builtin_convertvector(s_1_1, vf) * w->value_unit[v / 32][r + 1]);
-    store_f32(w->sum[r + 2] + v, load_f32(w->sum[r + 2] + v) * w->grow[r + 2] +
+    store_f32(w->acc[r + 2] + v, load_f32(w->acc[r + 2] + v) * w->rescale[r + 2] +
               __builtin_convertvector(s_2_0, vf) * w->value_unit[v / 32][r + 2]);
-    store_f32(w->sum[r + 2] + v + 8, load_f32(w->sum[r + 2] + v + 8) * w->grow[r + 2] +
+    store_f32(w->acc[r + 2] + v + 8, load_f32(w->acc[r + 2] + v + 8) * w->rescale[r + 2] +
               __builtin_convertvector(s_2_1, vf) * w->value_unit[v / 32][r + 2]);
-    store_f32(w->sum[r + 3] + v, load_f32(w->sum[r + 3] + v) * w->grow[r + 3] +
+    store_f32(w->acc[r + 3] + v, load_f32(w->acc[r + 3] + v) * w->rescale[r + 3] +
               __builtin_convertvector(s_3_0, vf) * w->value_unit[v / 32][r + 3]);
-    store_f32(w->sum[r + 3] + v + 8, load_f32(w->sum[r + 3] + v + 8) * w->grow[r + 3] +
+    store_f32(w->acc[r + 3] + v + 8, load_f32(w->acc[r + 3] + v + 8) * w->rescale[r + 3] +
               __builtin_convertvector(s_3_1, vf) * w->value_unit[v / 32][r + 3]);
 }
 
@@ -945,10 +953,8 @@ accumulate_pieces_2(struct work *w, int64_t r, int64_t v, int64_t n)
     __auto_type s_3_0 = (vi){0};
     __auto_type s_3_1 = (vi){0};
     for (int64_t next = 0; next < (n + 1) / 2; next += 4) {
-        if (r == 0) {
-            fetch_key_lines(w, 32 + ((v / 32 * 2 + 1) * (BLOCK / RUN) + next / (RUN / 2)) * 2, 2, 1);
-            fetch_value_lines(w, 32 + ((v / 32 * 2 + 1) * (BLOCK / RUN) + next / (RUN / 2)) * 2, 2, 1);
-        }
+        if (r == 0)
+            fetch_step(w, 1, (v / 32 * 2 + 1) * 8 + 2 * next / 8, 16);
         const struct run run = w->value_run[next / 4];
         #pragma GCC unroll 4
         for (int64_t k = next; k < next + 4; k++) {
@@ -972,21 +978,21 @@ accumulate_pieces_2(struct work *w, int64_t r, int64_t v, int64_t n)
             s_3_1 = add_pairs(s_3_1, a_3, b_1);
         }
     }
-    store_f32(w->sum[r] + v + 16, load_f32(w->sum[r] + v + 16) * w->grow[r] +
+    store_f32(w->acc[r] + v + 16, load_f32(w->acc[r] + v + 16) * w->rescale[r] +
               __builtin_convertvector(s_0_0, vf) * w->value_unit[v / 32][r]);
-    store_f32(w->sum[r] + v + 24, load_f32(w->sum[r] + v + 24) * w->grow[r] +
+    store_f32(w->acc[r] + v + 24, load_f32(w->acc[r] + v + 24) * w->rescale[r] +
               __builtin_convertvector(s_0_1, vf) * w->value_unit[v / 32][r]);
-    store_f32(w->sum[r + 1] + v + 16, load_f32(w->sum[r + 1] + v + 16) * w->grow[r + 1] +
+    store_f32(w->acc[r + 1] + v + 16, load_f32(w->acc[r + 1] + v + 16) * w->rescale[r + 1] +
               __builtin_convertvector(s_1_0, vf) * w->value_unit[v / 32][r + 1]);
-    store_f32(w->sum[r + 1] + v + 24, load_f32(w->sum[r + 1] + v + 24) * w->grow[r + 1] +
+    store_f32(w->acc[r + 1] + v + 24, load_f32(w->acc[r + 1] + v + 24) * w->rescale[r + 1] +
               __builtin_convertvector(s_1_1, vf) * w->value_unit[v / 32][r + 1]);
-    store_f32(w->sum[r + 2] + v + 16, load_f32(w->sum[r + 2] + v + 16) * w->grow[r + 2] +
+    store_f32(w->acc[r + 2] + v + 16, load_f32(w->acc[r + 2] + v + 16) * w->rescale[r + 2] +
               __builtin_convertvector(s_2_0, vf) * w->value_unit[v / 32][r + 2]);
-    store_f32(w->sum[r + 2] + v + 24, load_f32(w->sum[r + 2] + v + 24) * w->grow[r + 2] +
+    store_f32(w->acc[r + 2] + v + 24, load_f32(w->acc[r + 2] + v + 24) * w->rescale[r + 2] +
               __builtin_convertvector(s_2_1, vf) * w->value_unit[v / 32][r + 2]);
-    store_f32(w->sum[r + 3] + v + 16, load_f32(w->sum[r + 3] + v + 16) * w->grow[r + 3] +
+    store_f32(w->acc[r + 3] + v + 16, load_f32(w->acc[r + 3] + v + 16) * w->rescale[r + 3] +
               __builtin_convertvector(s_3_0, vf) * w->value_unit[v / 32][r + 3]);
-    store_f32(w->sum[r + 3] + v + 24, load_f32(w->sum[r + 3] + v + 24) * w->grow[r + 3] +
+    store_f32(w->acc[r + 3] + v + 24, load_f32(w->acc[r + 3] + v + 24) * w->rescale[r + 3] +
               __builtin_convertvector(s_3_1, vf) * w->value_unit[v / 32][r + 3]);
 }
 
@@ -1027,12 +1033,12 @@ is_wide(const float *x, float top)
     return sum_of(__builtin_convertvector(count, vf)) > KEY_DIM;
 }
 
-/* The unit of numbers up to `largest`.  That of wide rows is a power of 2, so that what digits leave out is a float32;
+/* The unit of numbers up to `max`.  That of wide rows is a power of 2, so that what digits leave out is a float32;
    it is 0 if so little is left that its inverse may be too large.  */
 INLINED float
-unit_of(float largest, int wide)
+unit_of(float max, int wide)
 {
-    float unit = largest / 32767.f;
+    float unit = max / 32767.f;
     if (!wide)
         return unit;
     return unit < 0x1p-120f ? 0.f : float_of((bits_of(unit) + 0x7fffff) & 0xff800000);
@@ -1059,9 +1065,9 @@ set_digits(struct work *w, int64_t r, const float *x, float unit)
 INLINED void
 set_query(struct work *w, int64_t r, const float *x)
 {
-    float largest = largest_magnitude(x);
-    int wide = is_wide(x, largest);
-    set_digits(w, r, x, unit_of(largest, wide));
+    float max = largest_magnitude(x);
+    int wide = is_wide(x, max);
+    set_digits(w, r, x, unit_of(max, wide));
     w->wide[r / TILE] |= wide;
 }
 
@@ -1079,20 +1085,20 @@ begin(const struct kvmill_attend *p, struct work *w)
 {
     const int64_t rows = (p->rows + TILE - 1) / TILE * TILE;
     memset(w->query, 0, rows * sizeof *w->query);
-    memset(w->sum, 0, rows * sizeof *w->sum);
+    memset(w->acc, 0, rows * sizeof *w->acc);
     memset(w->wide, 0, sizeof w->wide);
     for (int64_t r = 0; r < ALL_ROWS; r++) {
-        w->grow[r] = 1.f;
-        w->total[r] = 0.f;
-        w->largest[r] = -__builtin_inff();
+        w->rescale[r] = 1.f;
+        w->sum[r] = 0.f;
+        w->max[r] = -__builtin_inff();
     }
     for (int64_t r = 0; r < p->rows; r++) {
         float x[KEY_PADDED];
         load_query(p, r, x);
         set_query(w, r, x);
         if (p->row[r].sink > -__builtin_inff()) {
-            w->largest[r] = p->row[r].sink * log2_e;
-            w->total[r] = 1.f;
+            w->max[r] = p->row[r].sink * log2_e;
+            w->sum[r] = 1.f;
         }
     }
 }
@@ -1156,20 +1162,20 @@ end(const struct kvmill_attend *p, struct work *w)
 {
     enum { WHOLE = VALUE_DIM / LANES * LANES };
     for (int64_t r = 0; r < p->rows; r++) {
-        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
-        set_order(w->sum[r]);
-        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        int seen = w->max[r] > -__builtin_inff() || w->sum[r] != w->sum[r];
+        set_order(w->acc[r]);
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->sum[r] : 0.f);
         vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
         if (p->partial != NULL) {
             float *to = p->partial + r * (2 + VALUE_DIM);
-            to[0] = w->largest[r] * ln_2;
-            to[1] = w->total[r];
-            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            to[0] = w->max[r] * ln_2;
+            to[1] = w->sum[r];
+            memcpy(to + 2, w->acc[r], VALUE_DIM * sizeof *to);
             continue;
         }
         unsigned char *to = p->row[r].output;
         for (int d = 0; d < WHOLE; d += LANES)
-            store_f16(to + d * 2, load_f32(w->sum[r] + d) * factor + empty);
+            store_f16(to + d * 2, load_f32(w->acc[r] + d) * factor + empty);
     }
 }
 

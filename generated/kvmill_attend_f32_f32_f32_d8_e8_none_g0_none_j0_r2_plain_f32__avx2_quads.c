@@ -186,7 +186,7 @@ run_from(const struct run *run, int64_t t)
 
 struct work {
     float query[1][KEY_PADDED / 4][LANES];
-    _Alignas(64) float sum[ROWS][VALUE_PADDED];
+    _Alignas(64) float acc[ROWS][VALUE_PADDED];
     _Alignas(64) float score[ROWS][BLOCK]; /* after softmax: weights */
     uint64_t lost[1]; /* a bit for each position that was taken out */
     int has_lost;
@@ -198,11 +198,11 @@ struct work {
     int64_t key_step[2 + FOUND / RUN][RUN];
     struct run value_run[FOUND / RUN];
     int64_t value_step[2 + FOUND / RUN][RUN];
-    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
+    const unsigned char *ahead[2][BLOCK]; /* keys and values OUTER rows ahead */
     int into_l2;
     struct place next;
     int64_t seen[ALL_ROWS]; /* positions of the block that the row's tile sees */
-    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+    float max[ALL_ROWS], sum[ALL_ROWS], rescale[ALL_ROWS];
 };
 
 static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
@@ -214,15 +214,6 @@ smaller(int64_t a, int64_t b)
 }
 
 INLINED void
-fetch_ahead(const struct work *w, const unsigned char *line)
-{
-    if (w->into_l2)
-        __builtin_prefetch(line, 0, 2);
-    else
-        __builtin_prefetch(line, 0, 3);
-}
-
-INLINED void
 list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)
 {
     for (int64_t i = 0; i < BLOCK / RUN; i++)
@@ -230,28 +221,41 @@ list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)
             ahead[i * RUN + j] = run[i].first + run[i].step[j];
 }
 
-/* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
 INLINED void
-fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together)
+fetch_line(const struct work *w, const unsigned char *line)
 {
-    enum { LINES = 1 };
-    for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = w->key_ahead[i / LINES] + i % LINES * 64;
-        for (int j = 0; j < together; j++)
-            fetch_ahead(w, line + j * 64);
-    }
+    if (w->into_l2)
+        __builtin_prefetch(line, 0, 2);
+    else
+        __builtin_prefetch(line, 0, 3);
 }
 
-/* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
+/* Prefetch a step's share of the lines of half a block's keys (side 0) or values (1).  Finding a row takes longer than
+   fetching three lines of it, so short rows are fetched whole, by every Nth step if there are more steps than rows.  If
+   all shares are equal, each `together` lines are in one row.  */
 INLINED void
-fetch_value_lines(const struct work *w, int64_t first, int64_t count, int together)
+fetch_share(const struct work *w, int side, int lines, int half, int64_t step, int64_t steps)
 {
-    enum { LINES = 1 };
-    for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = w->value_ahead[i / LINES] + i % LINES * 64;
-        for (int j = 0; j < together; j++)
-            fetch_ahead(w, line + j * 64);
-    }
+    const int64_t all = BLOCK / 2 * lines, unit = lines <= 3 ? lines : 1;
+    const int64_t every = steps * unit % all == 0 ? steps * unit / all : 1;
+    const int64_t shares = steps / every, share = step / every;
+    const int64_t equal = all % shares == 0 ? all / shares : 0;
+    const int64_t first = equal ? share * equal : share * all / shares;
+    const int64_t count = equal ? equal : (share + 1) * all / shares - first;
+    const int64_t together = equal == 0 ? 1 : lines % equal == 0 ? equal : equal % lines == 0 ? lines : 1;
+    if (step % every != 0)
+        return;
+    for (int64_t i = half * all + first; i < half * all + first + count; i += together)
+        for (int64_t j = 0; j < together; j++)
+            fetch_line(w, w->ahead[side][i / lines] + (i % lines + j) * 64);
+}
+
+/* Prefetch a step's share of keys and values: of a block's first half while it reads keys, then of the second.  */
+INLINED void
+fetch_step(const struct work *w, int half, int64_t step, int64_t steps)
+{
+    fetch_share(w, 0, 1, half, step, steps);
+    fetch_share(w, 1, 1, half, step, steps);
 }
 
 /* The place n rows further on, in a later extent if there is one.  */
@@ -364,8 +368,8 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
     }
     touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
     w->into_l2 = p->into_l2;
-    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
-    list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
+    list_ahead(w->ahead[0], w->key_run + OUTER / RUN);
+    list_ahead(w->ahead[1], w->value_run + OUTER / RUN);
 }
 
 /* Scores of all query rows for some positions from t on: query times key, four dims at a time.  */
@@ -391,8 +395,7 @@ score_positions(struct work *w, int64_t t)
     const unsigned char *key_6 = keys_4.first + keys_4.step[2];
     const unsigned char *key_7 = keys_4.first + keys_4.step[3];
     const float *query = &w->query[0][0][0];
-    fetch_key_lines(w, t / 8 * 4, 4, 1);
-    fetch_value_lines(w, t / 8 * 4, 4, 1);
+    fetch_step(w, 0, t / 8, 4);
     for (int d = 0; d < 2; d++) {
         vf q_0 = load_f32(query);
         vf k_0 = load_quad((const float *)key_0);
@@ -454,17 +457,17 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
 INLINED vf
 exponentials(struct work *w, int64_t r, float base)
 {
-    vf total = broadcast(0.f);
+    vf sum = broadcast(0.f);
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
-        total += x;
+        sum += x;
     }
-    return total;
+    return sum;
 }
 
 INLINED vf
-largest_of_each(const vf x[SOFTMAX_ROWS])
+max_of_each(const vf x[SOFTMAX_ROWS])
 {
     vf y = largest_quads(x[0], x[1], x[2], x[3]);
     y = larger_quads(y, y);
@@ -489,17 +492,17 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
         x[i] = broadcast(-__builtin_inff());
     for (int64_t i = 0; i < rows; i++)
         x[i] = finish_scores(p, w, r + i, from);
-    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
-    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    vf before = load_f32(w->max + r), max = max_f32(before, max_of_each(x));
+    vf base = choose(max == -__builtin_inff(), broadcast(0.f), max), rescale = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
     for (int64_t i = 0; i < rows; i++)
         x[i] = exponentials(w, r + i, bases[i]);
     for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(0.f);
-    store_f32(w->largest + r, largest);
-    store_f32(w->grow + r, grow);
-    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+    store_f32(w->max + r, max);
+    store_f32(w->rescale + r, rescale);
+    store_f32(w->sum + r, load_f32(w->sum + r) * rescale + sum_of_each(x));
 }
 
 /* Take the value at position t out of the block.  */
@@ -537,7 +540,7 @@ add_value(struct work *w, int64_t r, int64_t t, int g)
     const float weight = w->score[r][t];
     (void)g;
     for (int d = 0; d < 8; d += LANES)
-        store_f32(w->sum[r] + d, load_f32(w->sum[r] + d) + broadcast(weight) * load_f32(row + d * 4));
+        store_f32(w->acc[r] + d, load_f32(w->acc[r] + d) + broadcast(weight) * load_f32(row + d * 4));
 }
 
 /* The lanes of positions from t on at which some row has the weight 0.  */
@@ -591,13 +594,11 @@ add_lost(const struct kvmill_attend *p, struct work *w, int64_t from, int64_t n)
 INLINED void
 accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
 {
-    __auto_type s_0_0 = broadcast(w->grow[r]) * load_f32(w->sum[r] + v);
-    __auto_type s_1_0 = broadcast(w->grow[r + 1]) * load_f32(w->sum[r + 1] + v);
+    __auto_type s_0_0 = broadcast(w->rescale[r]) * load_f32(w->acc[r] + v);
+    __auto_type s_1_0 = broadcast(w->rescale[r + 1]) * load_f32(w->acc[r + 1] + v);
     for (int64_t next = 0; next < n; next += 8) {
-        if (r == 0) {
-            fetch_key_lines(w, 16 + (v / 32 * 4 + next / 8) * 4, 4, 1);
-            fetch_value_lines(w, 16 + (v / 32 * 4 + next / 8) * 4, 4, 1);
-        }
+        if (r == 0)
+            fetch_step(w, 1, v / 32 * 4 + next / 8, 4);
         const struct run run = w->value_run[next / 8];
         for (int64_t k = next, end = smaller(next + RUN, n); k < end; k++) {
             const unsigned char *value_0 = run.first + run.step[k - next];
@@ -608,8 +609,8 @@ accumulate_strip_1(struct work *w, int64_t r, int64_t v, int64_t n)
             s_1_0 += a_1 * b_0;
         }
     }
-    store_f32(w->sum[r] + v, s_0_0);
-    store_f32(w->sum[r + 1] + v, s_1_0);
+    store_f32(w->acc[r] + v, s_0_0);
+    store_f32(w->acc[r + 1] + v, s_1_0);
 }
 
 INLINED void
@@ -638,19 +639,19 @@ INLINED void
 begin(const struct kvmill_attend *p, struct work *w)
 {
     memset(w->query, 0, sizeof w->query);
-    memset(w->sum, 0, sizeof w->sum);
+    memset(w->acc, 0, sizeof w->acc);
     for (int64_t r = 0; r < ALL_ROWS; r++) {
-        w->grow[r] = 1.f;
-        w->total[r] = 0.f;
-        w->largest[r] = -__builtin_inff();
+        w->rescale[r] = 1.f;
+        w->sum[r] = 0.f;
+        w->max[r] = -__builtin_inff();
     }
     for (int64_t r = 0; r < p->rows; r++) {
         float x[KEY_PADDED];
         load_query(p, r, x);
         set_query(w, r, x);
         if (p->row[r].sink > -__builtin_inff()) {
-            w->largest[r] = p->row[r].sink * log2_e;
-            w->total[r] = 1.f;
+            w->max[r] = p->row[r].sink * log2_e;
+            w->sum[r] = 1.f;
         }
     }
 }
@@ -660,19 +661,19 @@ end(const struct kvmill_attend *p, struct work *w)
 {
     enum { WHOLE = VALUE_DIM / LANES * LANES };
     for (int64_t r = 0; r < p->rows; r++) {
-        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
-        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        int seen = w->max[r] > -__builtin_inff() || w->sum[r] != w->sum[r];
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->sum[r] : 0.f);
         vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
         if (p->partial != NULL) {
             float *to = p->partial + r * (2 + VALUE_DIM);
-            to[0] = w->largest[r] * ln_2;
-            to[1] = w->total[r];
-            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            to[0] = w->max[r] * ln_2;
+            to[1] = w->sum[r];
+            memcpy(to + 2, w->acc[r], VALUE_DIM * sizeof *to);
             continue;
         }
         unsigned char *to = p->row[r].output;
         for (int d = 0; d < WHOLE; d += LANES)
-            store_f32(to + d * 4, load_f32(w->sum[r] + d) * factor + empty);
+            store_f32(to + d * 4, load_f32(w->acc[r] + d) * factor + empty);
     }
 }
 

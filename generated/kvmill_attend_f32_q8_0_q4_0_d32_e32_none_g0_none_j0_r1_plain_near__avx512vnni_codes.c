@@ -329,7 +329,7 @@ struct work {
     int32_t offset[ROWS][2][1];
     float unit[ROWS]; /* of a query's last digit */
     unsigned char wide[ROWS / TILE]; /* whether a row of the tile is wide */
-    _Alignas(64) float sum[ROWS][VALUE_PADDED];
+    _Alignas(64) float acc[ROWS][VALUE_PADDED];
     _Alignas(64) float score[ROWS][BLOCK]; /* after softmax: weights */
     int has_signs; /* of the scales of the block */
     _Alignas(64) int32_t weight[TILE][1][BLOCK]; /* each word: one digit of four positions */
@@ -342,12 +342,12 @@ struct work {
     int64_t key_step[2 + FOUND / RUN][RUN];
     struct run value_run[FOUND / RUN];
     int64_t value_step[2 + FOUND / RUN][RUN];
-    const unsigned char *key_ahead[BLOCK], *value_ahead[BLOCK]; /* rows OUTER ahead */
+    const unsigned char *ahead[2][BLOCK]; /* keys and values OUTER rows ahead */
     struct place next;
     _Alignas(64) float key_scale[1][BLOCK];
     _Alignas(64) float value_scale[1][BLOCK];
     int64_t seen[ALL_ROWS]; /* positions of the block that the row's tile sees */
-    float largest[ALL_ROWS], total[ALL_ROWS], grow[ALL_ROWS];
+    float max[ALL_ROWS], sum[ALL_ROWS], rescale[ALL_ROWS];
 };
 
 static const float log2_e = 1.44269504f, ln_2 = 0.693147181f;
@@ -366,28 +366,39 @@ list_ahead(const unsigned char *ahead[BLOCK], const struct run *run)
             ahead[i * RUN + j] = run[i].first + run[i].step[j];
 }
 
-/* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
 INLINED void
-fetch_key_lines(const struct work *w, int64_t first, int64_t count, int together)
+fetch_line(const struct work *w, const unsigned char *line)
 {
-    enum { LINES = 1 };
-    for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = w->key_ahead[i / LINES] + i % LINES * 64;
-        for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 3);
-    }
+    (void)w;
+    __builtin_prefetch(line, 0, 3);
 }
 
-/* Prefetch `count` lines of the rows OUTER ahead, numbered row after row.  Each `together` lines are in one row.  */
+/* Prefetch a step's share of the lines of half a block's keys (side 0) or values (1).  Finding a row takes longer than
+   fetching three lines of it, so short rows are fetched whole, by every Nth step if there are more steps than rows.  If
+   all shares are equal, each `together` lines are in one row.  */
 INLINED void
-fetch_value_lines(const struct work *w, int64_t first, int64_t count, int together)
+fetch_share(const struct work *w, int side, int lines, int half, int64_t step, int64_t steps)
 {
-    enum { LINES = 1 };
-    for (int64_t i = first; i < first + count; i += together) {
-        const unsigned char *line = w->value_ahead[i / LINES] + i % LINES * 64;
-        for (int j = 0; j < together; j++)
-            __builtin_prefetch(line + j * 64, 0, 3);
-    }
+    const int64_t all = BLOCK / 2 * lines, unit = lines <= 3 ? lines : 1;
+    const int64_t every = steps * unit % all == 0 ? steps * unit / all : 1;
+    const int64_t shares = steps / every, share = step / every;
+    const int64_t equal = all % shares == 0 ? all / shares : 0;
+    const int64_t first = equal ? share * equal : share * all / shares;
+    const int64_t count = equal ? equal : (share + 1) * all / shares - first;
+    const int64_t together = equal == 0 ? 1 : lines % equal == 0 ? equal : equal % lines == 0 ? lines : 1;
+    if (step % every != 0)
+        return;
+    for (int64_t i = half * all + first; i < half * all + first + count; i += together)
+        for (int64_t j = 0; j < together; j++)
+            fetch_line(w, w->ahead[side][i / lines] + (i % lines + j) * 64);
+}
+
+/* Prefetch a step's share of keys and values: of a block's first half while it reads keys, then of the second.  */
+INLINED void
+fetch_step(const struct work *w, int half, int64_t step, int64_t steps)
+{
+    fetch_share(w, 0, 1, half, step, steps);
+    fetch_share(w, 1, 1, half, step, steps);
 }
 
 /* The place n rows further on, in a later extent if there is one.  */
@@ -499,8 +510,8 @@ find_rows(const struct kvmill_attend *p, struct work *w, int64_t at, int64_t n)
         count = find_runs(p, w, t, FOUND, here, after);
     }
     touch_extents(p, here, at + FOUND >= p->count && p->after_key != NULL);
-    list_ahead(w->key_ahead, w->key_run + OUTER / RUN);
-    list_ahead(w->value_ahead, w->value_run + OUTER / RUN);
+    list_ahead(w->ahead[0], w->key_run + OUTER / RUN);
+    list_ahead(w->ahead[1], w->value_run + OUTER / RUN);
 }
 
 INLINED void
@@ -621,14 +632,13 @@ load_values(struct work *w, int64_t n)
 INLINED void
 score_strip(struct work *w, int64_t r, int64_t t)
 {
-    vf total[TILE][2] = {{{0}}};
+    vf score[TILE][2] = {{{0}}};
     vi s_0_0_0 = (vi){0} + w->offset[r][0][0];
     vi s_0_0_1 = (vi){0} + w->offset[r][1][0];
     vi s_0_1_0 = (vi){0} + w->offset[r][0][0];
     vi s_0_1_1 = (vi){0} + w->offset[r][1][0];
     for (int64_t k = 0; k < 8; k += 4) {
-        fetch_key_lines(w, (t / 32 * 2 + k / 4) * 8, 8, 1);
-        fetch_value_lines(w, (t / 32 * 2 + k / 4) * 8, 8, 1);
+        fetch_step(w, 0, t / 32 * 2 + k / 4, 4);
         vi k_0_0 = load_words(&w->key[k][t]);
         vi k_0_1 = load_words(&w->key[k][t + 16]);
         vi b_0_0_0 = k_0_0;
@@ -670,12 +680,12 @@ score_strip(struct work *w, int64_t r, int64_t t)
         s_0_0_1 = add_products(s_0_0_1, b_3_0_0, a_3_0_0_1);
         s_0_1_1 = add_products(s_0_1_1, b_3_0_1, a_3_0_0_1);
     }
-    total[0][0] += (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
+    score[0][0] += (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
         load_f32(w->key_scale[0] + t);
-    total[0][1] += (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
+    score[0][1] += (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
         load_f32(w->key_scale[0] + t + 16);
-    store_f32(w->score[r] + t, total[0][0] * w->unit[r]);
-    store_f32(w->score[r] + t + 16, total[0][1] * w->unit[r]);
+    store_f32(w->score[r] + t, score[0][0] * w->unit[r]);
+    store_f32(w->score[r] + t + 16, score[0][1] * w->unit[r]);
 }
 
 INLINED void
@@ -705,19 +715,19 @@ finish_scores(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t 
 INLINED vf
 exponentials(struct work *w, int64_t r, float base, vf top[1][SOFTMAX_ROWS])
 {
-    vf total = broadcast(0.f), largest[1] = {{0}};
+    vf sum = broadcast(0.f), max[1] = {{0}};
     for (int64_t t = 0; t < w->seen[r]; t += LANES) {
         vf x = power_of_2(load_f32(w->score[r] + t) - base);
         store_f32(w->score[r] + t, x);
-        total += x;
-        largest[0] = max_f32(x * load_f32(w->value_size[0] + t), largest[0]);
+        sum += x;
+        max[0] = max_f32(x * load_f32(w->value_size[0] + t), max[0]);
     }
-    top[0][r % SOFTMAX_ROWS] = largest[0];
-    return total;
+    top[0][r % SOFTMAX_ROWS] = max[0];
+    return sum;
 }
 
 INLINED vf
-largest_of_each(const vf x[SOFTMAX_ROWS])
+max_of_each(const vf x[SOFTMAX_ROWS])
 {
     vf y = largest_quads(x[0], x[1], x[2], x[3]);
     y = larger_quads(y, y);
@@ -738,9 +748,9 @@ INLINED void
 set_units(struct work *w, int64_t r, vf top[1][SOFTMAX_ROWS])
 {
     const float most = 65535.f;
-    vf largest = largest_of_each(top[0]);
-    store_f32(w->value_unit[0] + r, largest / most);
-    store_f32(w->per_value_unit[0] + r, choose(largest > 0.f, most / largest, broadcast(0.f)));
+    vf max = max_of_each(top[0]);
+    store_f32(w->value_unit[0] + r, max / most);
+    store_f32(w->per_value_unit[0] + r, choose(max > 0.f, most / max, broadcast(0.f)));
 }
 
 /* SOFTMAX_ROWS rows from r on.  They are handled together, so that numbers of which each row has one fill vectors.  */
@@ -753,8 +763,8 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
         x[i] = broadcast(-__builtin_inff());
     for (int64_t i = 0; i < rows; i++)
         x[i] = finish_scores(p, w, r + i, from);
-    vf before = load_f32(w->largest + r), largest = max_f32(before, largest_of_each(x));
-    vf base = choose(largest == -__builtin_inff(), broadcast(0.f), largest), grow = power_of_2(before - base);
+    vf before = load_f32(w->max + r), max = max_f32(before, max_of_each(x));
+    vf base = choose(max == -__builtin_inff(), broadcast(0.f), max), rescale = power_of_2(before - base);
     float bases[LANES];
     store_f32(bases, base);
     vf top[1][SOFTMAX_ROWS] = {{{0}}};
@@ -762,9 +772,9 @@ softmax(const struct kvmill_attend *p, struct work *w, int64_t r, int64_t from)
         x[i] = exponentials(w, r + i, bases[i], top);
     for (int64_t i = rows; i < SOFTMAX_ROWS; i++)
         x[i] = broadcast(0.f);
-    store_f32(w->largest + r, largest);
-    store_f32(w->grow + r, grow);
-    store_f32(w->total + r, load_f32(w->total + r) * grow + sum_of_each(x));
+    store_f32(w->max + r, max);
+    store_f32(w->rescale + r, rescale);
+    store_f32(w->sum + r, load_f32(w->sum + r) * rescale + sum_of_each(x));
     set_units(w, r, top);
 }
 
@@ -784,7 +794,7 @@ add_value(struct work *w, int64_t r, int64_t t, int g)
 {
     (void)t;
     for (int d = 0; d < 32; d++)
-        w->sum[r][g * 32 + d] = __builtin_nanf("");
+        w->acc[r][g * 32 + d] = __builtin_nanf("");
 }
 
 /* Add what was taken out of the block that begins at position `from` for the rows that see it.  */
@@ -819,8 +829,7 @@ accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n, int
     vi s_0_1_0 = {0};
     vi s_0_1_1 = {0};
     for (int64_t k = 0; k < (n + 3) / 4; k++) {
-        fetch_key_lines(w, 32 + (strip * (BLOCK / 4) + k) * 2, 2, 1);
-        fetch_value_lines(w, 32 + (strip * (BLOCK / 4) + k) * 2, 2, 1);
+        fetch_step(w, 1, strip * (BLOCK / 4) + k, 16);
         const struct run run = run_from(w->value_run, 4 * k);
         const unsigned char *row[] = {run.first + run.step[0], run.first + run.step[1], run.first + run.step[2],
                                       run.first + run.step[3]};
@@ -838,12 +847,12 @@ accumulate_strip(struct work *w, int64_t r, int64_t i, int strip, int64_t n, int
         s_0_0_1 = add_products(s_0_0_1, a_0_1, b_0);
         s_0_1_1 = add_products(s_0_1_1, a_0_1, b_1);
     }
-    float *to_0_0 = w->sum[r + i] + v;
-    store_f32(to_0_0, load_f32(to_0_0) * w->grow[r + i] +
+    float *to_0_0 = w->acc[r + i] + v;
+    store_f32(to_0_0, load_f32(to_0_0) * w->rescale[r + i] +
               (__builtin_convertvector(s_0_0_1, vf) * 256.f + __builtin_convertvector(s_0_0_0, vf)) *
               w->value_unit[g][r + i]);
-    float *to_0_1 = w->sum[r + i] + v + 16;
-    store_f32(to_0_1, load_f32(to_0_1) * w->grow[r + i] +
+    float *to_0_1 = w->acc[r + i] + v + 16;
+    store_f32(to_0_1, load_f32(to_0_1) * w->rescale[r + i] +
               (__builtin_convertvector(s_0_1_1, vf) * 256.f + __builtin_convertvector(s_0_1_0, vf)) *
               w->value_unit[g][r + i]);
 }
@@ -887,12 +896,12 @@ is_wide(const float *x, float top)
     return sum_of(__builtin_convertvector(count, vf)) > KEY_DIM;
 }
 
-/* The unit of numbers up to `largest`.  That of wide rows is a power of 2, so that what digits leave out is a float32;
+/* The unit of numbers up to `max`.  That of wide rows is a power of 2, so that what digits leave out is a float32;
    it is 0 if so little is left that its inverse may be too large.  */
 INLINED float
-unit_of(float largest, int wide)
+unit_of(float max, int wide)
 {
-    float unit = largest / (127.f * 256.f);
+    float unit = max / (127.f * 256.f);
     if (!wide)
         return unit;
     return unit < 0x1p-120f ? 0.f : float_of((bits_of(unit) + 0x7fffff) & 0xff800000);
@@ -915,10 +924,10 @@ set_digits(struct work *w, int64_t r, const float *x, float unit)
     }
     w->unit[r] = unit;
     for (int i = 0; i < 2; i++) {
-        int32_t total = 0;
+        int32_t sum = 0;
         for (int d = 0; d < KEY_DIM; d++)
-            total += digit[i][d];
-        w->offset[r][i][0] = -128 * total;
+            sum += digit[i][d];
+        w->offset[r][i][0] = -128 * sum;
         memcpy(w->query[r][i], digit[i], KEY_DIM);
     }
 }
@@ -926,9 +935,9 @@ set_digits(struct work *w, int64_t r, const float *x, float unit)
 INLINED void
 set_query(struct work *w, int64_t r, const float *x)
 {
-    float largest = largest_magnitude(x);
-    int wide = is_wide(x, largest);
-    set_digits(w, r, x, unit_of(largest, wide));
+    float max = largest_magnitude(x);
+    int wide = is_wide(x, max);
+    set_digits(w, r, x, unit_of(max, wide));
     w->wide[r / TILE] |= wide;
 }
 
@@ -946,20 +955,20 @@ begin(const struct kvmill_attend *p, struct work *w)
 {
     const int64_t rows = (p->rows + TILE - 1) / TILE * TILE;
     memset(w->query, 0, rows * sizeof *w->query);
-    memset(w->sum, 0, rows * sizeof *w->sum);
+    memset(w->acc, 0, rows * sizeof *w->acc);
     memset(w->wide, 0, sizeof w->wide);
     for (int64_t r = 0; r < ALL_ROWS; r++) {
-        w->grow[r] = 1.f;
-        w->total[r] = 0.f;
-        w->largest[r] = -__builtin_inff();
+        w->rescale[r] = 1.f;
+        w->sum[r] = 0.f;
+        w->max[r] = -__builtin_inff();
     }
     for (int64_t r = 0; r < p->rows; r++) {
         float x[KEY_PADDED];
         load_query(p, r, x);
         set_query(w, r, x);
         if (p->row[r].sink > -__builtin_inff()) {
-            w->largest[r] = p->row[r].sink * log2_e;
-            w->total[r] = 1.f;
+            w->max[r] = p->row[r].sink * log2_e;
+            w->sum[r] = 1.f;
         }
     }
 }
@@ -1023,19 +1032,19 @@ end(const struct kvmill_attend *p, struct work *w)
 {
     enum { WHOLE = VALUE_DIM / LANES * LANES };
     for (int64_t r = 0; r < p->rows; r++) {
-        int seen = w->largest[r] > -__builtin_inff() || w->total[r] != w->total[r];
-        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->total[r] : 0.f);
+        int seen = w->max[r] > -__builtin_inff() || w->sum[r] != w->sum[r];
+        vf factor = broadcast(p->partial != NULL ? 1.f : seen ? 1.f / w->sum[r] : 0.f);
         vf empty = broadcast(seen || p->partial != NULL ? 0.f : p->empty);
         if (p->partial != NULL) {
             float *to = p->partial + r * (2 + VALUE_DIM);
-            to[0] = w->largest[r] * ln_2;
-            to[1] = w->total[r];
-            memcpy(to + 2, w->sum[r], VALUE_DIM * sizeof *to);
+            to[0] = w->max[r] * ln_2;
+            to[1] = w->sum[r];
+            memcpy(to + 2, w->acc[r], VALUE_DIM * sizeof *to);
             continue;
         }
         unsigned char *to = p->row[r].output;
         for (int d = 0; d < WHOLE; d += LANES)
-            store_f32(to + d * 4, load_f32(w->sum[r] + d) * factor + empty);
+            store_f32(to + d * 4, load_f32(w->acc[r] + d) * factor + empty);
     }
 }
 

@@ -3,7 +3,7 @@
    Prints a line of TAP for each version, or for those of the named word.
 
    SPDX-License-Identifier: Apache-2.0 */
-#include "words.h"
+#include "words_cases.h"
 
 #include "../runtime/core/numbers.h"
 #include "fence.h"

@@ -2,7 +2,7 @@
 # meaning.
 BEGIN {
     FS = "\t"
-    print "#include \"" header ".h\"\n#include \"words.h\"\n"
+    print "#include \"" header ".h\"\n#include \"words_cases.h\"\n"
 }
 
 # The type of a parameter, without its name.
@@ -13,7 +13,7 @@ function type_of(parameter) {
     return parameter
 }
 
-# A letter that tells words.c what to make; see words.h.
+# A letter that tells words.c what to make; see words_cases.h.
 function kind_of(parameter, type) {
     if (parameter ~ /\[/)
         return "a"

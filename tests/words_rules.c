@@ -3,7 +3,7 @@
    SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "words.h"
+#include "words_cases.h"
 
 #define FIT_LANES(NAME, STATEMENTS)                                                                \
     static void NAME(union value *v, int lanes) {                                                  \

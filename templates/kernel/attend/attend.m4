@@ -111,7 +111,8 @@ m4_dnl   strip, strips  with `values`: which strip of a value this is, and of ho
 m4_dnl   starts   with `values`: when this is the first part of the strip, unless it always is
 m4_dnl   add      a macro of (SUM, LEFT, RIGHT), if the sums are not floats
 m4_dnl   about    a comment that says what the function computes
-m4_define(«km_product», «m4_define(«km_tile_unroll», «»)m4_define(«km_tile_values», 0)m4_define(«km_tile_starts», «»)m4_dnl
+m4_define(«km_product», «m4_define(«km_tile_unroll», «»)m4_define(«km_tile_values», 0)m4_dnl
+m4_define(«km_tile_starts», «»)m4_dnl
 m4_define(«km_tile_add», «_km_multiply_add»)m4_dnl
 _km_set_parts(m4_shift(m4_shift(m4_shift($@))))_km_product(«$1», «$2», $3)»)
 m4_define(«_km_set_parts», «m4_ifelse(«$1», «», «»,

@@ -20,7 +20,8 @@ m4_define(«_km_by_lines», «(km_key_dim % (km_lines(«key») * km_lanes) == 0)
 
 m4_define(«_km_key_by_lines», «km_unroll_keys    for (int d = 0; d < km_key_whole;) {
 km_fetch_inner_line(«key», «t», 4, «d / _km_line_dims», «r == 0»)m4_dnl
-km_fetch_step(«key», «t / 4 * km_lines(«key») + d / _km_line_dims», m4_eval(km_block / 4 * km_lines(«key»)), «r == 0»)m4_dnl
+km_fetch_step(«key», «t / 4 * km_lines(«key») + d / _km_line_dims», m4_eval(km_block / 4 * km_lines(«key»)),
+    «r == 0»)m4_dnl
         for (int end = d + _km_line_dims; d < end; d += LANES) {
 _km_products(«d», km_lanes)        }
     }

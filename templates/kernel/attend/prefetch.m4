@@ -21,11 +21,11 @@ m4_define(«_km_only_if», «m4_ifelse(«$1», «», «        $2
             $2
 »)»)
 
-m4_dnl km_fetch_in_strip(PLACE) -- prefetching in products over values (km_product).  PLACE is before the strip, at a run
-m4_dnl of rows, or at a row.  In the first tile, each strip fetches its share at each run, or at each row if the share of
-m4_dnl a run would be many lines, because memory would be idle between bursts.  With km_all_rows_fetch in `dims`, each
-m4_dnl strip of each tile fetches its share before its steps, which can then use all registers.  The first strip also
-m4_dnl fetches the rows INNER ahead.
+m4_dnl km_fetch_in_strip(PLACE) -- prefetching in products over values (km_product).  PLACE is before the strip, at a
+m4_dnl run of rows, or at a row.  In the first tile, each strip fetches its share at each run, or at each row if the
+m4_dnl share of a run would be many lines, because memory would be idle between bursts.  With km_all_rows_fetch in
+m4_dnl `dims`, each strip of each tile fetches its share before its steps, which can then use all registers.  The first
+m4_dnl strip also fetches the rows INNER ahead.
 m4_define(«km_fetch_in_strip», «m4_ifelse($1, «run», «km_fetch_inner(«value», «_km_next_row», «RUN»,
     «r == 0 && km_tile_strip == 0»)»)m4_ifelse($1, _km_place_of_fetch, «_km_fetch_at_$1«»»)»)
 m4_define(«_km_place_of_fetch», «km_if(km_dims && km_all_rows_fetch, «before»,
@@ -91,13 +91,14 @@ km_if(km_chooses_level, «    if (w->into_l2)
 »)m4_dnl
 }
 
-/* Prefetch a step's share of the lines of half a block's keys (side 0) or values (1).  To find a row takes longer than to
-   fetch three lines of it, so short rows are fetched whole, by every Nth step if there are more steps than rows.  If all
-   shares are equal, each `together` lines are in one row.  */
+/* Prefetch a step's share of the lines of half a block's keys (side 0) or values (1).  Finding a row takes longer than
+   fetching three lines of it, so short rows are fetched whole, by every Nth step if there are more steps than rows.  If
+   all shares are equal, each `together` lines are in one row.  */
 km_inline(«void», «fetch_share(const struct work *w, int side, int lines, int half, int64_t step, int64_t steps)»)
 {
     const int64_t all = BLOCK / 2 * lines, unit = lines <= 3 ? lines : 1;
-    const int64_t every = steps * unit % all == 0 ? steps * unit / all : 1, shares = steps / every, share = step / every;
+    const int64_t every = steps * unit % all == 0 ? steps * unit / all : 1;
+    const int64_t shares = steps / every, share = step / every;
     const int64_t equal = all % shares == 0 ? all / shares : 0;
     const int64_t first = equal ? share * equal : share * all / shares;
     const int64_t count = equal ? equal : (share + 1) * all / shares - first;
@@ -109,7 +110,7 @@ km_inline(«void», «fetch_share(const struct work *w, int side, int lines, int
             fetch_line(w, w->ahead[side][i / lines] + (i % lines + j) * 64);
 }
 
-/* Prefetch a step's share of keys and values: of the first half of the block while it reads keys, then of the second.  */
+/* Prefetch a step's share of keys and values: of a block's first half while it reads keys, then of the second.  */
 km_inline(«void», «fetch_step(const struct work *w, int half, int64_t step, int64_t steps)»)
 {
     fetch_share(w, 0, km_lines(«key»), half, step, steps);

@@ -1,8 +1,8 @@
 /* The words of an instruction set, for tests/words.c.
 
    SPDX-License-Identifier: Apache-2.0 */
-#ifndef KVMILL_TESTS_WORDS_H
-#define KVMILL_TESTS_WORDS_H
+#ifndef KVMILL_TESTS_WORDS_CASES_H
+#define KVMILL_TESTS_WORDS_CASES_H
 
 #include <stdbool.h>
 #include <stddef.h>

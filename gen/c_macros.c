@@ -26,6 +26,7 @@ struct reader {
     struct macro macros[MOST_MACROS];
     int count, depth;
     bool is_full; /* a limit was exceeded, or a macro names itself */
+    bool lacks_memory;
     FILE *out;
     struct error *error;
 };
@@ -165,8 +166,10 @@ static const char *replace(struct reader *reader, const struct macro *macro, con
         given = split(list, arguments);
         at += list.length + 2;
     }
-    if (reader->depth == DEEPEST || !substitute(macro, arguments, given, &body))
+    if (reader->depth == DEEPEST)
         reader->is_full = true;
+    else if (!substitute(macro, arguments, given, &body))
+        reader->lacks_memory = true;
     else if (body.data != NULL) {
         reader->depth++;
         expand(reader, trimmed((struct span){body.data, body.length}));
@@ -285,7 +288,7 @@ bool c_macros_expand(const char *folder, const char *name, struct text *text,
     if (done && reader->is_full)
         done = fail(error, EXIT_BUG, "%s/%s.h: too many macros, or one that names itself", folder,
                     name);
-    done = done && (!ferror(reader->out) || out_of_memory(error));
+    done = done && ((!reader->lacks_memory && !ferror(reader->out)) || out_of_memory(error));
     if (reader->out != NULL && fclose(reader->out) != 0 && done)
         done = out_of_memory(error);
     for (int i = 0; i < headers->count; i++)

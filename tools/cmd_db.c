@@ -52,13 +52,10 @@ static bool check_files(const struct options *given, int least, int most, const 
                 accepted);
 }
 
-static bool read_database(const struct options *given,
-                          bool (*read)(const char *path, struct sweeps *sweeps,
-                                       struct error *error),
-                          struct sweeps *sweeps, struct error *error) {
+static bool read_database(const struct options *given, struct sweeps *sweeps, struct error *error) {
     const char *path;
     return check_files(given, 0, 0, "none but --db", error) && get_database(given, &path, error) &&
-           read(path, sweeps, error);
+           sweeps_read_file(path, sweeps, error);
 }
 
 static size_t count_results(const struct sweeps *sweeps) {
@@ -141,7 +138,7 @@ static bool export_winners(const struct options *given, const struct sweeps *swe
 
 static bool export(const struct options *given, struct error *error) {
     struct sweeps sweeps = {0};
-    bool done = read_database(given, sweeps_read_file, &sweeps, error) &&
+    bool done = read_database(given, &sweeps, error) &&
                 (option_value(given, "winners") ? export_winners(given, &sweeps, error)
                                                 : write_text(given, &sweeps, error));
     sweeps_free(&sweeps);
@@ -264,7 +261,7 @@ static bool verify(const struct options *given, struct error *error) {
     struct sweeps sweeps = {0};
     struct machine machine;
     size_t results[MISFITS];
-    bool done = read_database(given, sweeps_read_file, &sweeps, error) &&
+    bool done = read_database(given, &sweeps, error) &&
                 check_pages(option_value(given, "db"), error) && machine_read(&machine, error);
     if (done) {
         print_shown(stdout, "%zu results in %zu sweeps: whole\n\nhere:\n", count_results(&sweeps),
@@ -364,7 +361,7 @@ static bool simulate_all(const struct options *given, struct error *error) {
     struct sweeps sweeps = {0};
     bool done = option_integer(given, "within", 0, 100, &percent, error) &&
                 option_integer(given, "seeds", 1, 1000, &seeds, error) &&
-                read_database(given, sweeps_read_files, &sweeps, error) &&
+                read_database(given, &sweeps, error) &&
                 db_simulate(&sweeps, percent, (int)seeds, error);
     sweeps_free(&sweeps);
     return done;

@@ -48,7 +48,7 @@ static const struct choice choices[] = {
     {"pairs", {UP_TO(QUERY_ROWS, 8)}},
     {"pairs", {IS(KEY_TILES, 1)}},
     {"pairs", {IS(VALUES_FIT_PAIRS, 1)}},
-    {"words", {{NO_NUMBER}}},
+    {"words", {{.number = NO_NUMBER}}},
     /* Keys are loaded once for each set of rows that the registers have sums for.  Transposing them
        costs the same for any number of rows; adding the lanes of sums costs the same for any key
        length.  Memory bounds float32: with 16 registers and several rows, the loads of quads are
@@ -61,8 +61,8 @@ static const struct choice choices[] = {
     {"dims", {IS(KEY_IS_FLOAT, 1), IS(KEY_BITS, 16), FROM(DIMS_OF_KEY, 512)}},
     {"dims", {UP_TO(QUERY_ROWS, 2), IS(KEY_IS_FLOAT, 0), UP_TO(KEY_BITS, 8)}},
     {"dims", {UP_TO(QUERY_ROWS, 4), IS(KEY_IS_FLOAT, 0), UP_TO(KEY_BITS, 8), FROM(REGISTERS, 32)}},
-    {"quads", {{NO_NUMBER}}},
-    {"columns", {{NO_NUMBER}}},
+    {"quads", {{.number = NO_NUMBER}}},
+    {"columns", {{.number = NO_NUMBER}}},
 };
 
 static bool holds(const struct choice *choice, const int64_t number[ATTEND_NUMBERS]) {

@@ -119,8 +119,8 @@ static const struct macro *macro_named(const struct reader *reader, struct span 
 static struct span argument_of(struct span word, const struct macro *macro,
                                const struct span *arguments, int given) {
     struct span names[MOST_ARGUMENTS];
-    int count = split(macro->parameters, names);
-    for (int i = 0; macro->is_function && i < count; i++) {
+    int count = macro->is_function ? split(macro->parameters, names) : 0;
+    for (int i = 0; i < count; i++) {
         if (is_same(word, names[i]))
             return i < given ? arguments[i] : (struct span){"", 0};
         const struct span *last = &arguments[given - 1];
